@@ -1,0 +1,56 @@
+# One door for every habit; CI calls the same ones. Needs Python 3.11+ with venv, and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help evaluate test lint bench docs clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+evaluate: $(VENV)/.core  ## judge, summarize and report the project's own recording (no key, no network)
+	@$(BIN)/toolmem evaluate $(ARGS)
+
+test: $(VENV)/.dev  ## run the tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev  ## style, types, import direction
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/.dev  ## measure: prints tables, writes benchmarks/results/*.json
+	@$(BIN)/python benchmarks/run_all.py $(ARGS)
+
+docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+clean:  ## remove what was built (the memory in .toolmem/ stays)
+	rm -rf $(VENV) report build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "toolmem needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
+	  { echo "$(PYTHON) has no venv module. On Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "making $(VENV) ..." >&2
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing toolmem into $(VENV) (about 520 MB, once) ..." >&2
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing toolmem and its development tools into $(VENV) (once) ..." >&2
+	@$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing toolmem and its documentation tools into $(VENV) (once) ..." >&2
+	@$(PIP) -e '.[docs]'
+	@touch $@ $(VENV)/.core
