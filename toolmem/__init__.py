@@ -1,0 +1,114 @@
+"""toolmem: an agent's memory of its tools.
+
+What works: each tool call is judged, kept per tool in a sliding window, and distilled into usage guidance with its
+evidence; a tool where nothing is new is skipped. What the user demands: a rule per tool that stays in the prompt.
+
+    from toolmem import ToolMemApp
+
+    with ToolMemApp() as app:                       # embedded store, rule-based check: no key, no network
+        app.run("add_tool_call_result", workspace_id="team", tool_call_results=[...])
+        app.run("summary_tool_memory", workspace_id="team", tool_names="search,send_email")
+        print(app.run("retrieve_tool_memory", workspace_id="team", tool_names="search").answer)
+
+Importing this package does nothing: no logging set-up, no environment reads, and each name below is loaded when it is
+first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
+    from toolmem.errors import (
+        ConfigError,
+        ModelError,
+        RecordError,
+        Refused,
+        RequestError,
+        StoreError,
+        ToolMemError,
+    )
+    from toolmem.evaluation import evaluate
+    from toolmem.flow.op import Op, OpParams
+    from toolmem.flow.registry import register
+    from toolmem.ops import (
+        ParseToolCallResultOp,
+        RejudgeOp,
+        RetrieveToolMemoryOp,
+        RetryEvaluationsOp,
+        SummaryToolMemoryOp,
+        UpdateVectorStoreOp,
+        VectorStoreActionOp,
+    )
+    from toolmem.schema import FlowResponse, Guidance, ToolCallResult, ToolMemory, ToolSchema, Verdict
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ToolMemApp": "toolmem.app",
+    "evaluate": "toolmem.evaluation",
+    "Op": "toolmem.flow.op",
+    "OpParams": "toolmem.flow.op",
+    "register": "toolmem.flow.registry",
+    **dict.fromkeys(
+        ("ToolMemError", "Refused", "ConfigError", "RequestError", "RecordError", "StoreError", "ModelError"),
+        "toolmem.errors",
+    ),
+    **dict.fromkeys(
+        (
+            "ParseToolCallResultOp",
+            "UpdateVectorStoreOp",
+            "SummaryToolMemoryOp",
+            "RetrieveToolMemoryOp",
+            "RetryEvaluationsOp",
+            "RejudgeOp",
+            "VectorStoreActionOp",
+        ),
+        "toolmem.ops",
+    ),
+    **dict.fromkeys(
+        ("ToolCallResult", "ToolMemory", "ToolSchema", "Verdict", "Guidance", "FlowResponse"), "toolmem.schema"
+    ),
+}
+
+__all__ = [
+    "ConfigError",
+    "FlowResponse",
+    "Guidance",
+    "ModelError",
+    "Op",
+    "OpParams",
+    "ParseToolCallResultOp",
+    "RecordError",
+    "Refused",
+    "RejudgeOp",
+    "RequestError",
+    "RetrieveToolMemoryOp",
+    "RetryEvaluationsOp",
+    "StoreError",
+    "SummaryToolMemoryOp",
+    "ToolCallResult",
+    "ToolMemApp",
+    "ToolMemError",
+    "ToolMemory",
+    "ToolSchema",
+    "UpdateVectorStoreOp",
+    "VectorStoreActionOp",
+    "Verdict",
+    "evaluate",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'toolmem' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,126 @@
+"""Everything that toolmem raises on purpose.
+
+    ToolMemError
+    ├── Refused                  nothing was done: the input is wrong (exit code 2)
+    │   ├── ConfigError          configuration: all problems at once
+    │   │   └── FlowSyntaxError  a `flow_content` that cannot be read: line, column, fragment
+    │   ├── RequestError         a request: the field and what would be right
+    │   └── NotProvided          a flow or op of another toolkit that toolmem does not have
+    ├── RecordError              one record of a good request is bad; the others go on
+    ├── StoreError               the store cannot do it
+    │   ├── StoreUnavailable     cannot be opened or reached
+    │   ├── StoreVersionError    written by a newer (or too old) toolmem
+    │   ├── StoreClosed          used after close, or after a fork
+    │   ├── Conflict             compare-and-swap lost: somebody else wrote first
+    │   └── EmbedderMismatch     the store's vectors come from another embedder
+    ├── ModelError               a model did not give a usable answer (temporary or not)
+    │   ├── ReplyUnreadable      it answered, but not in the form that was asked for
+    │   └── BudgetReached        the next request would exceed the budget (exit code 3)
+    └── RunStopped               a run that went wrong throughout was stopped (`max_errors`)
+
+A message says what is wrong, where, and what would be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ToolMemError(Exception):
+    """Base of every error that toolmem raises on purpose."""
+
+
+class Refused(ToolMemError):
+    """The input is wrong; nothing was done and nothing was spent."""
+
+
+class ConfigError(Refused):
+    """The configuration cannot be used. `problems` holds every problem found, one line each."""
+
+    def __init__(self, problems: str | Sequence[str]) -> None:
+        self.problems: list[str] = [problems] if isinstance(problems, str) else list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class FlowSyntaxError(ConfigError):
+    """A flow expression that cannot be read."""
+
+
+class RequestError(Refused):
+    """A request that cannot be served. `field` names the part that is wrong."""
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        self.field = field
+        super().__init__(message)
+
+
+class NotProvided(Refused):
+    """A flow or op that other toolkits have and toolmem does not."""
+
+
+class RecordError(ToolMemError):
+    """One record cannot be used. `index` is its position in the request, from 0."""
+
+    def __init__(self, message: str, *, index: int | None = None, tool_name: str | None = None) -> None:
+        self.index = index
+        self.tool_name = tool_name
+        super().__init__(message)
+
+
+class StoreError(ToolMemError):
+    """The store could not do what it was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be opened or reached."""
+
+
+class StoreVersionError(StoreError):
+    """The store was written by a version of toolmem that this one cannot read."""
+
+
+class StoreClosed(StoreError):
+    """The store was used after it was closed, or in a forked child."""
+
+
+class Conflict(StoreError):
+    """A compare-and-swap lost: the record changed since it was read. Read again and decide again."""
+
+
+class EmbedderMismatch(StoreError):
+    """The vectors in the store come from another embedder; mixing them would rank nonsense."""
+
+
+class ModelError(ToolMemError):
+    """A model gave no usable answer.
+
+    `temporary`: another attempt may succeed (dropped connection, 429, 5xx, time-out).
+    `fatal`: no request to this model can succeed (wrong key, unknown model, budget spent), so a run stops asking.
+    """
+
+    def __init__(
+        self, message: str, *, temporary: bool = False, fatal: bool = False, retry_after: float | None = None
+    ) -> None:
+        self.temporary = temporary
+        self.fatal = fatal
+        self.retry_after = retry_after  # seconds that the server asked everybody to wait
+        super().__init__(message)
+
+
+class ReplyUnreadable(ModelError):
+    """The model answered, but not in the form that was asked for. `reply` is what it said."""
+
+    def __init__(self, message: str, *, reply: str) -> None:
+        self.reply = reply
+        super().__init__(message)
+
+
+class BudgetReached(ModelError):
+    """The next request would exceed the run's budget."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, fatal=True)
+
+
+class RunStopped(ToolMemError):
+    """More errors than `max_errors`: the run was stopped, what was done until then is kept."""

@@ -1,0 +1,293 @@
+"""What travels through toolmem: calls, verdicts, statistics, guidance, memories, rules, responses.
+
+All times are aware and in UTC. `None` means unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolmem.errors import RequestError
+
+EvaluationStatus = Literal["ok", "failed", "pending"]
+Language = Literal["", "zh"]
+
+
+class JudgeIdentity(BaseModel):
+    """Who judged a call. Scores of two identities are never averaged in silence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    backend: str  # offline, dry_run, scripted, dashscope, openai_compatible
+    model: str  # the model's name; "rule_based_check" for the offline judge
+    prompt_version: str  # first 12 characters of the hash of the prompt file (or of the rules)
+
+    def __str__(self) -> str:
+        return f"{self.backend}/{self.model}@{self.prompt_version}"
+
+
+class Verdict(BaseModel):
+    """What a judge said of one call."""
+
+    model_config = ConfigDict(frozen=True)
+
+    summary: str
+    evaluation: str
+    score: Literal[0.0, 1.0]
+    execution_failed: bool | None  # the call itself went wrong; None = the judge did not say
+    error_class: str = ""  # e.g. "not_found", "timeout", "bad_parameter"; "" where it did not fail
+    judge: JudgeIdentity
+
+
+class ToolSchema(BaseModel):
+    """A tool's declaration, read from the OpenAI or the MCP form."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)  # JSON schema of the input object
+
+    @classmethod
+    def read(cls, declaration: Any, field: str = "tools") -> ToolSchema:
+        """Read `{"type": "function", "function": {...}}`, `{"name", "parameters"}` or MCP's `{"name", "inputSchema"}`."""
+        body = declaration
+        if isinstance(body, Mapping) and isinstance(body.get("function"), Mapping):
+            body = body["function"]
+        if not isinstance(body, Mapping) or not isinstance(body.get("name"), str) or not body["name"].strip():
+            raise RequestError(
+                f"{field}: expected a tool schema in OpenAI or MCP form with a 'name', got {str(declaration)[:80]!r}",
+                field=field,
+            )
+        parameters = body.get("parameters") or body.get("inputSchema") or body.get("input_schema") or {}
+        if not isinstance(parameters, Mapping):
+            raise RequestError(f"{field}: the parameters of {body['name']!r} are not a JSON schema object", field=field)
+        description = body.get("description")
+        return cls(
+            name=body["name"].strip(),
+            description=description if isinstance(description, str) else "",
+            parameters=dict(parameters),
+        )
+
+
+class ToolCallResult(BaseModel):
+    """One tool call, and what was made of it."""
+
+    tool_name: str
+    input: dict[str, Any] | list[Any] | str = Field(default_factory=dict)
+    output: str = ""
+    success: bool | None = None  # the tool reported no error; says nothing about usefulness; None = unknown
+    create_time: datetime
+    time_cost: float | None = None  # seconds, wall clock
+    token_cost: int | None = None
+    context: str = ""  # what the agent was asked
+    id: str | None = None  # given by the caller, or by the store when it keeps the call
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    # after judging
+    summary: str = ""
+    evaluation: str = ""
+    score: float | None = None  # 0.0, 1.0, or None where there is no verdict
+    evaluation_status: EvaluationStatus = "pending"
+    execution_failed: bool | None = None
+    error_class: str = ""
+    judge: JudgeIdentity | None = None
+
+    # told by the store
+    seq: int | None = None  # order of arrival in its tool, from 1
+    is_summarized: bool = False  # covered by the tool's current guidance
+
+    @property
+    def failed(self) -> bool | None:
+        """The recorded flag where it is known, else what the judge saw; None where neither is known."""
+        return (not self.success) if self.success is not None else self.execution_failed
+
+    def judged(self, verdict: Verdict) -> ToolCallResult:
+        """A copy that carries the verdict."""
+        return self.model_copy(
+            update={
+                "summary": verdict.summary,
+                "evaluation": verdict.evaluation,
+                "score": float(verdict.score),
+                "evaluation_status": "ok",
+                "execution_failed": verdict.execution_failed,
+                "error_class": verdict.error_class,
+                "judge": verdict.judge,
+            }
+        )
+
+    def unjudged(self, reason: str) -> ToolCallResult:
+        """A copy whose evaluation failed: no score, left out of averages and summaries, tried again later."""
+        return self.model_copy(
+            update={
+                "summary": "",
+                "evaluation": reason,
+                "score": None,
+                "evaluation_status": "failed",
+                "execution_failed": None,
+                "error_class": "",
+                "judge": None,
+            }
+        )
+
+
+class CallFigures(BaseModel):
+    """The numbers of one kept call, without its texts: cheap to read for a whole window."""
+
+    seq: int
+    success: bool | None
+    execution_failed: bool | None
+    score: float | None
+    time_cost: float | None  # seconds
+    token_cost: int | None
+    judge: str = ""  # str(JudgeIdentity), "" where there is no verdict
+
+    @property
+    def failed(self) -> bool | None:
+        return (not self.success) if self.success is not None else self.execution_failed
+
+
+class LifetimeCounters(BaseModel):
+    """Counters of a tool that never shrink, whatever the window drops."""
+
+    calls: int = 0
+    successes: int = 0  # calls known not to have failed
+    failures: int = 0  # calls known to have failed
+    judged: int = 0  # calls with a score
+    score_sum: float = 0.0
+    time_calls: int = 0  # calls with a known time_cost
+    time_sum: float = 0.0  # seconds
+    token_calls: int = 0  # calls with a known token_cost
+    token_sum: int = 0
+    since: datetime | None = None  # create_time of the oldest call counted
+
+
+class ToolStatistics(BaseModel):
+    """Figures over a stated set of calls. Averages leave out unknown values; None = nothing known."""
+
+    calls: int = 0
+    failures: int = 0
+    unknown: int = 0  # neither flag nor verdict says whether it failed
+    success_rate: float | None = None  # share of calls that did not fail, among those that are known
+    avg_score: float | None = None
+    avg_time_cost: float | None = None  # seconds
+    avg_token_cost: float | None = None
+    unscored: int = 0  # evaluation failed or pending
+    judges: list[str] = Field(default_factory=list)  # more than one: the average mixes them
+
+
+class Claim(BaseModel):
+    """One sentence that counts carry: `k` of `n` calls, and which."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    k: int
+    n: int
+    call_ids: tuple[str, ...]
+    kind: str = ""  # e.g. "parameter", "error_class", "repair", "repeat", "overall"
+
+
+class Guidance(BaseModel):
+    """Usage guidance of one tool, and the evidence behind it."""
+
+    text: str
+    claims: list[Claim] = Field(default_factory=list)
+    statistics: ToolStatistics = Field(default_factory=ToolStatistics)  # of the calls analyzed
+    covered: list[int] = Field(default_factory=list)  # seqs of the calls that were analyzed
+    author: str  # "offline/data_driven", "dashscope/qwen-plus", ...
+    prompt_version: str
+    prompt_tokens: int = 0  # of the window; what the next skip saves (an estimate where nothing was sent)
+    created_at: datetime | None = None
+
+
+class ToolRecord(BaseModel):
+    """The authoritative state of one tool in one workspace; a call exists once this record says so.
+
+    The calls kept are those with `first_seq <= seq <= last_seq`, without gaps.
+    """
+
+    workspace: str
+    tool_name: str
+    memory_id: str
+    version: int  # grows with every commit
+    guidance_version: int = 0  # grows when the guidance or a verdict changes
+    first_seq: int = 1
+    last_seq: int = 0
+    covered: list[tuple[int, int]] = Field(default_factory=list)  # ranges of seqs, both ends included
+    unjudged: list[int] = Field(default_factory=list)  # kept seqs without a verdict (failed or pending)
+    counters: LifetimeCounters = Field(default_factory=LifetimeCounters)
+    guidance: Guidance | None = None
+    time_created: datetime
+    time_modified: datetime
+
+
+class ToolMemory(BaseModel):
+    """What an agent, a dump or a report gets of one tool."""
+
+    workspace_id: str
+    memory_id: str
+    memory_type: Literal["tool"] = "tool"
+    when_to_use: str  # the tool's name
+    content: str  # the guidance, "" where there is none yet
+    score: float | None  # average over the kept calls that have a score
+    time_created: datetime
+    time_modified: datetime
+    author: str
+    tool_call_results: list[ToolCallResult] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)  # statistics, claims, lifetime counters
+
+
+class Usage(BaseModel):
+    """What was sent to models, and what a skip saved."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    saved_requests: int = 0
+    saved_prompt_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+    estimated: bool = False  # counted by the tokenizer instead of taken from a reply
+
+
+class FlowResponse(BaseModel):
+    """The answer of a flow, the same on every road (Python, CLI, HTTP, MCP)."""
+
+    answer: str = ""
+    success: bool = True
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class ToolMemoryRule(BaseModel):
+    """A user's rule on one tool. Eager (in every prompt) where the priority is critical or high."""
+
+    id: str
+    tool_name: str
+    rule: str
+    priority: Literal["critical", "high", "normal"] = "normal"
+    source: Literal["user_explicit", "post_turn", "programmatic"] = "programmatic"
+    tags: list[str] = Field(default_factory=list)
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def eager(self) -> bool:
+        return self.priority != "normal"
+
+
+def merge_ranges(seqs: Sequence[int], ranges: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Sorted, disjoint ranges (both ends included) that hold `seqs` and all of `ranges`."""
+    parts = sorted([*((s, s) for s in seqs), *((a, b) for a, b in ranges)])
+    merged: list[tuple[int, int]] = []
+    for low, high in parts:
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
