@@ -1,0 +1,108 @@
+"""What JSON can carry: values checked, copied and cleaned before anything else sees them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MAX_DEPTH = 100  # levels of objects and lists; serializers give up at about 250
+MAX_INTEGER_BITS = 4096  # Python and most readers refuse to print integers of some thousand digits
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+class NotJsonError(ValueError):
+    """A value that JSON cannot carry. `path` leads to it from the value that was handed over."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path: list[str] = []
+
+    def at(self, step: str) -> NotJsonError:
+        self.path.insert(0, step)
+        return self
+
+    def place(self, field: str) -> str:
+        return field + "".join(self.path)
+
+
+class Repairs:
+    """Counts the lone surrogates that were replaced."""
+
+    __slots__ = ("surrogates",)
+
+    def __init__(self) -> None:
+        self.surrogates = 0
+
+
+def clean_text(text: str, repairs: Repairs) -> str:
+    """`text` without lone surrogates: each becomes U+FFFD and is counted; a pair becomes its character."""
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    cleaned, count = _SURROGATE.subn("\ufffd", joined)
+    repairs.surrogates += count
+    return cleaned
+
+
+def clean_value(value: Any, repairs: Repairs, depth: int = 0) -> Any:
+    """A copy of a JSON value with clean texts.
+
+    Raises NotJsonError for what JSON cannot carry (NaN, infinity, other types, keys that are not strings) and for what
+    no reader downstream could take (nesting over MAX_DEPTH, integers over MAX_INTEGER_BITS).
+    """
+    if isinstance(value, str):
+        return clean_text(str(value), repairs)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > MAX_INTEGER_BITS:
+            raise NotJsonError("an integer of more than 1,200 digits; send it as a string")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotJsonError(f"{value} is not a JSON number; use null or a string")
+        return value
+    if isinstance(value, (Mapping, list, tuple)):
+        if depth >= MAX_DEPTH:
+            raise NotJsonError(f"nested deeper than {MAX_DEPTH} levels; send the inner part as JSON text")
+        if isinstance(value, Mapping):
+            return _clean_object(value, repairs, depth + 1)
+        return _clean_list(value, repairs, depth + 1)
+    raise NotJsonError(
+        f"a {type(value).__name__} is not a JSON value; use text, numbers, true, false, null, lists, objects"
+    )
+
+
+def _clean_object(value: Mapping[Any, Any], repairs: Repairs, depth: int) -> dict[str, Any]:
+    cleaned: dict[str, Any] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise NotJsonError(f"the key {str(key)[:40]!r} is not a string")
+        name = _free_key(clean_text(key, repairs), key, cleaned)
+        try:
+            cleaned[name] = clean_value(item, repairs, depth)
+        except NotJsonError as error:
+            raise error.at(f".{name[:40]}") from None
+    return cleaned
+
+
+def _free_key(cleaned: str, key: str, taken: Mapping[str, Any]) -> str:
+    """Two keys that differ only in their surrogates must not overwrite each other."""
+    while cleaned is not key and cleaned in taken:
+        cleaned += "\ufffd"
+    return cleaned
+
+
+def _clean_list(value: list[Any] | tuple[Any, ...], repairs: Repairs, depth: int) -> list[Any]:
+    cleaned = []
+    for position, item in enumerate(value):
+        try:
+            cleaned.append(clean_value(item, repairs, depth))
+        except NotJsonError as error:
+            raise error.at(f"[{position}]") from None
+    return cleaned
