@@ -1,0 +1,196 @@
+"""What the rows of the store hold, and how it turns back into models."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+from toolmem.errors import RequestError
+from toolmem.schema import JudgeIdentity, ToolCallResult
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+MAX_PAYLOAD_CHARACTERS = 200_000_000  # SQLite takes up to 1 GB of UTF-8 in a row
+MAX_INTEGER = 2**63 - 1
+
+Ranges = list[tuple[int, int]]
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970. Raises ValueError where the time has no zone."""
+    if moment.tzinfo is None:
+        raise ValueError(f"the time {moment.isoformat()} has no time zone")
+    return (moment - EPOCH) // MICROSECOND
+
+
+def moment(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def dump_json(value: Any) -> str:
+    """Compact JSON that reads back as the same value.
+
+    Raises ValueError (NaN, infinity, lone surrogates, circles), TypeError (no JSON type) or RecursionError.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    require_unicode(text)
+    return text
+
+
+def require_unicode(text: str) -> None:
+    """Raises ValueError where the text holds a lone surrogate, which no UTF-8 can carry."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"lone surrogate {text[error.start]!r} at character {error.start}; replace it, e.g. by U+FFFD"
+            ) from error
+
+
+def storable(text: str) -> bool:
+    """Whether the store can hold this text at all."""
+    try:
+        require_unicode(text)
+    except ValueError:
+        return False
+    return True
+
+
+def require_storable(text: str, field: str) -> None:
+    try:
+        require_unicode(text)
+    except ValueError as error:
+        raise RequestError(f"{field}: {error}", field=field) from error
+
+
+def digest(call_id: str) -> bytes:
+    """16 bytes that stand for a call id, so that ids ever seen stay compact."""
+    return blake2b(call_id.encode(), digest_size=16).digest()
+
+
+# -- ranges of seqs
+
+
+def read_ranges(text: str) -> Ranges:
+    return [(low, high) for low, high in json.loads(text)] if text != "[]" else []
+
+
+def write_ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    return json.dumps(ranges, separators=(",", ":"))
+
+
+def clip(ranges: Iterable[tuple[int, int]], first: int, last: int) -> Ranges:
+    """What of the ranges lies between `first` and `last`, both included."""
+    return [(max(low, first), min(high, last)) for low, high in ranges if high >= first and low <= last]
+
+
+def members(ranges: Iterable[tuple[int, int]]) -> set[int]:
+    return {seq for low, high in ranges for seq in range(low, high + 1)}
+
+
+def without(ranges: Iterable[tuple[int, int]], seqs: Iterable[int]) -> Ranges:
+    """The ranges less single seqs."""
+    remaining = list(ranges)
+    for seq in seqs:
+        remaining = [
+            part
+            for low, high in remaining
+            for part in (((low, seq - 1), (seq + 1, high)) if low <= seq <= high else ((low, high),))
+            if part[0] <= part[1]
+        ]
+    return remaining
+
+
+# -- calls
+
+# Texts of a call that its payload holds where they are not empty.
+_TEXTS = ("output", "context", "summary", "evaluation", "error_class")
+
+
+def call_payload(call: ToolCallResult, call_id: str | None) -> str:
+    """The JSON of what the columns of a call's row do not hold.
+
+    Raises ValueError, TypeError or RecursionError where the call cannot be kept as it is.
+    """
+    body: dict[str, Any] = {"create_time": micros(call.create_time), "input": call.input}
+    for name in _TEXTS:
+        if text := getattr(call, name):
+            body[name] = text
+    if call_id is not None:
+        body["id"] = call_id
+    if call.metadata:
+        body["metadata"] = call.metadata
+    if call.evaluation_status != "ok":
+        body["evaluation_status"] = call.evaluation_status
+    text = dump_json(body)
+    if len(text) > MAX_PAYLOAD_CHARACTERS:
+        raise ValueError(f"{len(text):,} characters, more than the {MAX_PAYLOAD_CHARACTERS:,} that a call may have")
+    return text
+
+
+def check_call(call: ToolCallResult, tool: str) -> None:
+    """Raises ValueError where a call must not enter a tool's record. What every backend refuses alike."""
+    if call.tool_name != tool:
+        raise ValueError(f"is a call of {call.tool_name!r}, not of {tool!r}")
+    if not isinstance(call.input, dict | list | str):
+        raise ValueError(f"input: expected an object, a list or text, got {type(call.input).__name__}")
+    for name in _TEXTS:
+        if not isinstance(getattr(call, name), str):
+            raise ValueError(f"{name}: expected text, got {type(getattr(call, name)).__name__}")
+    if not isinstance(call.metadata, Mapping):
+        raise ValueError(f"metadata: expected an object, got {type(call.metadata).__name__}")
+    for name in ("score", "time_cost"):
+        number = getattr(call, name)
+        if number is not None and not (math.isfinite(number) and number >= 0):
+            raise ValueError(f"{name}: expected a finite number >= 0 or null, got {number!r}")
+    if call.token_cost is not None and not 0 <= call.token_cost <= MAX_INTEGER:
+        raise ValueError(f"token_cost: expected an integer >= 0 or null, got {call.token_cost!r}")
+    if call.id is not None and (not isinstance(call.id, str) or not call.id):
+        raise ValueError(f"id: expected text that is not empty, or null, got {call.id!r}")
+
+
+def lacks_verdict(call: ToolCallResult) -> bool:
+    return call.score is None or call.evaluation_status != "ok"
+
+
+def read_call(
+    tool: str,
+    seq: int,
+    figures: Sequence[Any],
+    payload: str,
+    judge: JudgeIdentity | None,
+    assigned_id: str,
+    summarized: bool,
+) -> ToolCallResult:
+    """`figures`: success, execution_failed, score, time_cost, token_cost as in the row. Raises ValueError on damage."""
+    body = json.loads(payload)
+    if not isinstance(body, dict) or "create_time" not in body:
+        raise ValueError("the payload is not a call")
+    success, execution_failed, score, time_cost, token_cost = figures
+    return ToolCallResult.model_validate(
+        {
+            "id": assigned_id,
+            "evaluation_status": "ok",
+            **body,
+            "tool_name": tool,
+            "create_time": moment(body["create_time"]),
+            "success": flag(success),
+            "execution_failed": flag(execution_failed),
+            "score": score,
+            "time_cost": time_cost,
+            "token_cost": token_cost,
+            "judge": judge,
+            "seq": seq,
+            "is_summarized": summarized,
+        }
+    )
+
+
+def flag(value: Any) -> bool | None:
+    """SQLite keeps a bool as 0 or 1."""
+    return None if value is None else bool(value)

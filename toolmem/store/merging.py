@@ -1,0 +1,164 @@
+"""Taking over a dumped or copied memory: what is new is added, nothing is replaced."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+
+import apsw
+
+from toolmem.errors import RequestError
+from toolmem.ports import Appended, Document, EmbedderIdentity
+from toolmem.schema import Guidance, LifetimeCounters, ToolCallResult, ToolMemory, ToolStatistics, merge_ranges
+from toolmem.store import documents
+from toolmem.store.codec import micros, require_storable
+from toolmem.store.lookup import one, require_workspace_id, workspace_id
+from toolmem.store.tool_rows import ToolRow, fresh, read_tool, record_of
+from toolmem.store.tool_writes import (
+    CALL_FAULTS,
+    Prepared,
+    PreparedCall,
+    admit,
+    unseen,
+    write_admission,
+    write_guidance,
+)
+
+
+def with_ids(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
+    """Calls without an id (ReMe gives none) get one made of their content, so that a second load knows them again.
+
+    Two calls that are alike are told apart by their number among their like, in the order of the dump.
+    """
+    alike: Counter[str] = Counter()
+    named = []
+    for call in calls:
+        if call.id is None and (content := _content_print(call)) is not None:
+            alike[content] += 1
+            call = call.model_copy(update={"id": f"content-{content}-{alike[content]}"})
+        named.append(call)
+    return named
+
+
+def _content_print(call: ToolCallResult) -> str | None:
+    """None where the content has no JSON: such a call is refused later, and named."""
+    try:
+        body = [call.input, call.output, call.success, micros(call.create_time), call.time_cost, call.token_cost]
+        return sha256(json.dumps([*body, call.context], sort_keys=True).encode()).hexdigest()[:24]
+    except CALL_FAULTS:
+        return None
+
+
+def guidance_of(memory: ToolMemory) -> Guidance | None:
+    """What a memory says of its guidance; its coverage is told by the calls.
+
+    Raises RequestError where `metadata` holds something else under the names that `MemoryStore.merge` lists.
+    """
+    if not memory.content:
+        return None
+    metadata = memory.metadata
+    try:
+        return Guidance(
+            text=memory.content,
+            claims=metadata.get("claims") or [],
+            statistics=metadata.get("guidance_statistics") or ToolStatistics(),
+            author=memory.author,
+            prompt_version=metadata.get("prompt_version") or "",
+            prompt_tokens=metadata.get("prompt_tokens") or 0,
+            created_at=metadata.get("guidance_created_at") or memory.time_modified,
+        )
+    except ValueError as error:
+        raise RequestError(f"metadata of {memory.when_to_use!r}: not a guidance: {error}", field="metadata") from error
+
+
+def lifetime_of(memory: ToolMemory) -> LifetimeCounters | None:
+    """The lifetime counters in `metadata.lifetime`. Raises RequestError where there is something else."""
+    value = memory.metadata.get("lifetime")
+    if value is None:
+        return None
+    try:
+        counters = LifetimeCounters.model_validate(value)
+        if counters.since is not None:
+            micros(counters.since)
+        if not (math.isfinite(counters.score_sum) and math.isfinite(counters.time_sum)):
+            raise ValueError("a sum is not finite")
+    except ValueError as error:
+        raise RequestError(
+            f"metadata.lifetime of {memory.when_to_use!r}: {error}", field="metadata.lifetime"
+        ) from error
+    return counters
+
+
+def check_memory(memory: ToolMemory) -> None:
+    """Raises RequestError where the memory itself, its calls aside, cannot be taken over."""
+    require_storable(memory.when_to_use, "when_to_use")
+    require_storable(memory.memory_id, "memory_id")
+    if not memory.when_to_use:
+        raise RequestError("when_to_use: expected the tool's name, got ''", field="when_to_use")
+    for field in ("time_created", "time_modified"):
+        try:
+            micros(getattr(memory, field))
+        except ValueError as error:
+            raise RequestError(f"{field}: {error}", field=field) from error
+
+
+def merge(
+    db: apsw.Connection,
+    now: datetime,
+    workspace: str,
+    memory: ToolMemory,
+    prepared: Prepared,
+    keep: int,
+    document: Document | None,
+    embedder: EmbedderIdentity | None,
+) -> Appended:
+    """Runs inside a write transaction. `prepared`: the memory's calls, oldest first, each with an id."""
+    good, failures = prepared
+    row = read_tool(db, workspace_id(db, workspace), memory.when_to_use)
+    new, duplicates = unseen(db, row, good)
+    trimmed = 0
+    if row is None:
+        number = require_workspace_id(db, workspace)
+        row = fresh(memory.when_to_use, micros(now), _free_memory_id(db, number, memory.memory_id))
+        trimmed = _take_over(db, number, row, memory, new, keep)
+        if row.guidance_version:
+            searchable = document or Document(f"{row.name}\n{memory.content}")
+            documents.write(db, number, documents.GUIDANCE, "", row.name, searchable, micros(now), embedder)
+    elif new:
+        admission = admit(row, new, keep)
+        row.time_modified = micros(now)
+        write_admission(db, require_workspace_id(db, workspace), row, admission)
+        trimmed = admission.trimmed
+    return Appended(record_of(workspace, row), len(new), duplicates, trimmed, tuple(failures))
+
+
+def _free_memory_id(db: apsw.Connection, workspace: int, memory_id: str) -> str | None:
+    """The memory keeps its id, unless another tool of the workspace has it."""
+    taken = one(db, "SELECT 1 FROM tools WHERE workspace = ? AND memory_id = ?", workspace, memory_id)
+    return None if taken or not memory_id else memory_id
+
+
+def _take_over(
+    db: apsw.Connection, workspace: int, row: ToolRow, memory: ToolMemory, new: Sequence[PreparedCall], keep: int
+) -> int:
+    """Into a tool that is new here: seqs (where they have no gaps), times, coverage, lifetime counters, guidance."""
+    seqs = [item.call.seq for item in new]
+    if new and seqs[0] and seqs[0] > 0 and seqs == list(range(seqs[0], seqs[0] + len(seqs))):
+        row.first_seq, row.last_seq = seqs[0], seqs[0] - 1
+    summarized = [seq for seq, item in enumerate(new, row.last_seq + 1) if item.call.is_summarized]
+    row.covered = merge_ranges(summarized)
+    admission = admit(row, new, keep)
+    lifetime = lifetime_of(memory)
+    if lifetime is not None and lifetime.calls >= row.counters.calls:
+        row.counters = lifetime
+    row.time_created, row.time_modified = micros(memory.time_created), micros(memory.time_modified)
+    guidance = guidance_of(memory)
+    row.guidance_version = int(guidance is not None)
+    write_admission(db, workspace, row, admission)
+    if guidance is not None:
+        write_guidance(db, row, guidance.model_copy(update={"covered": summarized}))
+    return admission.trimmed
