@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolmem.config import load
+from toolmem.config.environment import fill_in, read_dotenv
+from toolmem.config.layers import Layer, merge
+from toolmem.errors import ConfigError
+
+
+def test_a_variable_is_read_as_a_scalar_of_the_usual_rules():
+    env = {"PORT": "8080", "TIME": "12:30", "NO": "no", "QUOTED": "'4'", "EMPTY": ""}
+    assert fill_in("${oc.env:PORT}", env) == 8080
+    assert fill_in("${oc.env:TIME}", env) == "12:30"
+    assert fill_in("${oc.env:NO}", env) == "no"
+    assert fill_in("${oc.env:QUOTED}", env) == "4"
+    assert fill_in("${oc.env:EMPTY,x}", env) == ""
+    assert fill_in("http://localhost:${oc.env:PORT}/v${oc.env:V,1}", env) == "http://localhost:8080/v1"
+
+
+def test_defaults_may_be_nested_and_null():
+    assert fill_in("${oc.env:A,${oc.env:B,3}}", {}) == 3
+    assert fill_in("${oc.env:A,${oc.env:B,3}}", {"B": "b"}) == "b"
+    assert fill_in("${oc.env:A,null}", {}) is None
+    assert fill_in("${oc.env:A,}", {}) == ""
+
+
+@pytest.mark.parametrize(("text", "said"), [("${oc.env:A}", "'A' is not set"), ("x ${oc.env:A,b", "no closing brace")])
+def test_what_cannot_be_filled_in_is_refused(text, said):
+    with pytest.raises(ValueError, match=said):
+        fill_in(text, {})
+
+
+@given(value=st.text(st.characters(exclude_categories=["Cs"])))
+@example(value="${llm.default.model_name}")
+@example(value="\\${x}")
+@example(value="\\\\${")
+def test_what_comes_from_the_environment_is_never_interpolated_again(value):
+    filled = fill_in("a${oc.env:V}", {"V": value})
+    tree, _ = merge([Layer("my.yaml", {"key": filled}, lambda path: "")])
+    assert tree["key"] == "a" + value
+
+
+def test_a_missing_variable_is_told_with_the_line(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text("llm:\n  default:\n    model_name: ${oc.env:MY_MODEL}\n")
+    with pytest.raises(ConfigError) as caught:
+        load([path], env={}, dotenv=None)
+    assert caught.value.problems == [f"{path}:3: the environment variable 'MY_MODEL' is not set and has no default"]
+    assert load([path], env={"MY_MODEL": "qwen-max"}, dotenv=None).settings.llm["default"].model_name == "qwen-max"
+
+
+def key_of(section, backend, env, **params):
+    overrides = [f"{section}.default.backend={backend}"]
+    overrides += [f"{section}.default.params.{name}={value}" for name, value in params.items()]
+    loaded = load([], overrides, env=env, dotenv=None)
+    params = getattr(loaded.settings, section)["default"].params
+    return (params.api_key.get_secret_value() if params.api_key else None), loaded.origins
+
+
+def test_keys_come_from_the_environment_where_no_file_gives_one():
+    env = {"DASHSCOPE_API_KEY": "main", "FLOW_LLM_API_KEY": "theirs"}
+    key, origins = key_of("llm", "dashscope", env)
+    assert key == "main"
+    assert origins.of(("llm", "default", "params", "api_key")) == "environment DASHSCOPE_API_KEY"
+    assert key_of("llm", "dashscope", {"FLOW_DASHSCOPE_API_KEY": "x"})[0] == "x"
+    assert key_of("llm", "dashscope", {"FLOW_LLM_API_KEY": "y"})[0] == "y"
+    assert key_of("llm", "openai_compatible", env)[0] == "theirs"
+    assert key_of("llm", "openai_compatible", {"DASHSCOPE_API_KEY": "main"})[0] == "main"
+    assert key_of("embedding_model", "openai_compatible", {"FLOW_EMBEDDING_API_KEY": "e"})[0] == "e"
+    assert key_of("llm", "dashscope", env, api_key="given")[0] == "given"
+    assert key_of("llm", "dashscope", {})[0] is None
+    assert key_of("llm", "offline", env)[0] is None
+
+
+def test_addresses_come_from_the_environment_too():
+    env = {"FLOW_LLM_BASE_URL": "http://llm/v1", "FLOW_ES_HOSTS": "http://a:9200,http://b:9200"}
+    overrides = ["llm.default.backend=openai_compatible", "vector_store.default.backend=elasticsearch"]
+    settings = load([], overrides, env=env, dotenv=None).settings
+    assert settings.llm["default"].params.base_url == "http://llm/v1"
+    assert settings.vector_store["default"].params.hosts == "http://a:9200,http://b:9200"
+
+
+def test_dotenv_never_overrides_the_real_environment(tmp_path):
+    dotenv = tmp_path / ".env"
+    dotenv.write_text(
+        "# keys\nexport DASHSCOPE_API_KEY='from file'\nFLOW_ES_HOSTS = http://file:9200 # local\nbroken line\n"
+    )
+    overrides = ["llm.default.backend=dashscope", "vector_store.default.backend=elasticsearch"]
+    settings = load([], overrides, env={"FLOW_ES_HOSTS": "http://real:9200"}, dotenv=dotenv).settings
+    assert settings.llm["default"].params.api_key.get_secret_value() == "from file"
+    assert settings.vector_store["default"].params.hosts == "http://real:9200"
+
+
+def test_dotenv_lines(tmp_path):
+    dotenv = tmp_path / ".env"
+    dotenv.write_text('A=1\nB="two words" # more\nC=\nD=a#b\n# E=5\n  F = x  \n')
+    assert read_dotenv(dotenv) == {"A": "1", "B": "two words", "C": "", "D": "a#b", "F": "x"}
+    assert read_dotenv(tmp_path / "absent") == {}

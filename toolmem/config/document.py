@@ -1,0 +1,140 @@
+"""Reads a YAML file with the scalar rules of `scalars`, and remembers the line of each value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from toolmem.config.scalars import read_scalar
+from toolmem.errors import ConfigError
+
+Key = tuple[str, ...]
+
+_MOST_NODES = 100_000  # an alias that repeats itself grows without end
+_PLAIN = "!plain"
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file: its tree of mappings, lists and scalars, and where each value stands."""
+
+    name: str
+    tree: dict[str, Any]
+    lines: dict[Key, int] = field(default_factory=dict)  # from 1; of a mapping: where its key stands
+
+    def place(self, path: Key) -> str:
+        """`my.yaml:12`."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return f"{self.name}:{self.lines[path]}" if path else self.name
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes without YAML 1.1's own reading of plain scalars."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Loader.add_implicit_resolver(_PLAIN, re.compile(r".*", re.DOTALL), None)
+
+
+def read_file(path: str | Path) -> Document:
+    """Raises ConfigError where the file cannot be read or is no YAML mapping: every problem with its line."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from error
+    return read_text(text, str(path))
+
+
+def read_text(text: str, name: str) -> Document:
+    """As `read_file`, of a text; `name` stands in errors and origins."""
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{name}{where}: not YAML: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: not YAML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deeply") from None
+    if node is None:
+        return Document(name, {})
+    reading = _Reading(name)
+    try:
+        tree = reading.value(node, (), ())
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deeply") from None
+    if reading.problems:
+        raise ConfigError(reading.problems)
+    if tree is None:
+        tree = {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{name}: expected sections (key: value), got {type(tree).__name__}")
+    return Document(name, tree, reading.lines)
+
+
+class _Reading:
+    def __init__(self, name: str) -> None:
+        self.problems: list[str] = []
+        self.lines: dict[Key, int] = {}
+        self._name = name
+        self._nodes = 0
+
+    def value(self, node: yaml.Node, path: Key, above: tuple[int, ...]) -> Any:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES or id(node) in above:
+            raise ConfigError(f"{self._name}: an alias repeats itself, or the file holds over {_MOST_NODES} values")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path, (*above, id(node)))
+        if isinstance(node, yaml.SequenceNode):
+            if node.tag != "tag:yaml.org,2002:seq":
+                self._refuse_tag(node)
+            return [self.value(item, (*path, str(i)), (*above, id(node))) for i, item in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: Key, above: tuple[int, ...]) -> dict[str, Any]:
+        if node.tag != "tag:yaml.org,2002:map":
+            self._refuse_tag(node)
+        mapping: dict[str, Any] = {}
+        first_lines: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.problems.append(f"{self._name}, line {line}: a key must be a plain word")
+                continue
+            key = key_node.value
+            if key in mapping:
+                self.problems.append(
+                    f"{self._name}, line {line}: the key {key!r} stands twice (first in line {first_lines[key]})"
+                )
+                continue
+            first_lines[key] = line
+            self.lines[(*path, key)] = line
+            mapping[key] = self.value(value_node, (*path, key), above)
+        return mapping
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        text: str = node.value
+        if node.tag == _PLAIN and getattr(node, "style", None) is None:
+            if text in ("", "~"):
+                return None
+            try:
+                # A plain YAML scalar never starts with a quote or a bracket, so only words and numbers are left.
+                return read_scalar(text)
+            except ValueError as error:
+                self.problems.append(f"{self._name}, line {node.start_mark.line + 1}: {error}")
+                return None
+        if node.tag not in (_PLAIN, "!", "tag:yaml.org,2002:str"):
+            self._refuse_tag(node)
+        return text
+
+    def _refuse_tag(self, node: yaml.Node) -> None:
+        self.problems.append(f"{self._name}, line {node.start_mark.line + 1}: the tag {node.tag!r} is not accepted")

@@ -1,0 +1,130 @@
+"""The environment: `.env`, `${oc.env:NAME,default}`, and the variables that stand in for what no file says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolmem.config.scalars import read_scalar
+from toolmem.errors import ConfigError
+
+Key = tuple[str, ...]
+
+# (section, backend, param) -> variables, the first one that is set counts. The key of an openai_compatible model is
+# looked for under ReMe's name first, because that one belongs to FLOW_LLM_BASE_URL.
+FALLBACKS: dict[tuple[str, str, str], tuple[str, ...]] = {
+    ("llm", "dashscope", "api_key"): ("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY", "FLOW_LLM_API_KEY"),
+    ("llm", "dashscope", "base_url"): ("DASHSCOPE_HTTP_BASE_URL",),
+    ("llm", "openai_compatible", "api_key"): ("FLOW_LLM_API_KEY", "DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY"),
+    ("llm", "openai_compatible", "base_url"): ("FLOW_LLM_BASE_URL",),
+    ("embedding_model", "dashscope", "api_key"): (
+        *("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY"),
+        *("FLOW_EMBEDDING_API_KEY", "FLOW_LLM_API_KEY"),
+    ),
+    ("embedding_model", "dashscope", "base_url"): ("DASHSCOPE_HTTP_BASE_URL",),
+    ("embedding_model", "openai_compatible", "api_key"): (
+        *("FLOW_EMBEDDING_API_KEY", "FLOW_LLM_API_KEY"),
+        *("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY"),
+    ),
+    ("embedding_model", "openai_compatible", "base_url"): ("FLOW_EMBEDDING_BASE_URL", "FLOW_LLM_BASE_URL"),
+    ("vector_store", "elasticsearch", "hosts"): ("FLOW_ES_HOSTS",),
+}
+
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_OPEN = "${oc.env:"
+
+
+def read_dotenv(path: Path) -> dict[str, str]:
+    """`NAME=value` lines; `export` before them, quotes around values and `#` comments are understood."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({type(error).__name__})") from error
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is not None and not line.lstrip().startswith("#"):
+            found[match[1]] = _dotenv_value(match[2])
+    return found
+
+
+def _dotenv_value(text: str) -> str:
+    quote = text[:1]
+    if quote in ("'", '"'):
+        end = text.find(quote, 1)
+        if end > 0:
+            return text[1:end]
+    return re.split(r"\s#", text, maxsplit=1)[0].rstrip()
+
+
+def fall_back(tree: Mapping[str, Any], env: Mapping[str, str]) -> list[tuple[Key, str, str]]:
+    """(dotted name, value, variable) of what the environment adds to entries that do not say it themselves."""
+    added: list[tuple[Key, str, str]] = []
+    for (section, backend, param), variables in FALLBACKS.items():
+        entries = tree.get(section)
+        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+            if not isinstance(entry, Mapping) or entry.get("backend") != backend:
+                continue
+            params = entry.get("params", {})
+            if not isinstance(params, Mapping) or params.get(param) is not None:
+                continue
+            variable = next((variable for variable in variables if env.get(variable)), None)
+            if variable is not None:
+                added.append(((section, name, "params", param), env[variable], variable))
+    return added
+
+
+def fill_in(value: Any, env: Mapping[str, str]) -> Any:
+    """A text with its `${oc.env:...}` replaced; one that is nothing else becomes a scalar of the usual rules.
+
+    Raises ValueError where a variable is not set and there is no default. What comes from the environment is taken
+    as it is: a `${` in it is not looked at again.
+    """
+    if not isinstance(value, str) or _OPEN not in value:
+        return value
+    pieces: list[str] = []
+    rest = value
+    while (start := rest.find(_OPEN)) >= 0:
+        end = _closing(rest, start)
+        found = _look_up(rest[start + len(_OPEN) : end], env)
+        if start == 0 and end == len(rest) - 1 and not pieces:
+            found = read_scalar(found) if isinstance(found, str) else found
+            return _escaped(found) if isinstance(found, str) else found
+        pieces += [rest[:start], _escaped("null" if found is None else str(found))]
+        rest = rest[end + 1 :]
+    return "".join([*pieces, rest])
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    position = start
+    while position < len(text):
+        if text.startswith("${", position):
+            depth += 1
+            position += 2
+            continue
+        if text[position] == "}":
+            depth -= 1
+            if depth == 0:
+                return position
+        position += 1
+    raise ValueError(f"{text[start : start + 40]!r} has no closing brace")
+
+
+def _look_up(inside: str, env: Mapping[str, str]) -> Any:
+    name, comma, default = inside.partition(",")
+    name = name.strip()
+    if name in env:
+        return env[name]
+    if not comma:
+        raise ValueError(f"the environment variable {name!r} is not set and has no default")
+    return fill_in(default.strip(), env)
+
+
+def _escaped(text: str) -> str:
+    """So that OmegaConf, which merges the layers, takes `${` for what it is."""
+    return re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text)

@@ -1,0 +1,198 @@
+"""Pydantic's errors in the words of a configuration: the dotted name, what is wrong, what would be right."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from toolmem.config.names import hint
+
+_SHOWN = 60  # characters of a wrong value that an error repeats
+_SECRET = ("key", "token", "password", "secret", "auth")
+
+Model = TypeVar("Model", bound=BaseModel)
+Path = tuple[str, ...]
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a section (key: value)",
+    "model_type": "a section (key: value)",
+    "model_attributes_type": "a section (key: value)",
+    "datetime_type": "a time",
+    "datetime_parsing": "a time",
+    "none_required": "null",
+}
+_BOUND = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "greater than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+}
+
+
+def is_secret(name: str) -> bool:
+    """Does a key of this name hold something that is never shown?"""
+    words = name.lower().split("_")
+    return any(word in _SECRET for word in words) and not name.lower().endswith(("_env", "_file", "tokens"))
+
+
+def shown(value: Any) -> str:
+    """A value as an error or `config show` prints it: text in quotes, the rest as JSON, long ones cut."""
+    if isinstance(value, str):
+        text = repr(value)
+    else:
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):
+            text = f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """`llm.default.params`; a part that holds a dot stands in brackets: `prices[qwen2.5-72b].input`."""
+    out = ""
+    for part in path:
+        text = str(part)
+        if isinstance(part, int) or "." in text or "[" in text or not text:
+            out += f"[{text}]"
+        else:
+            out += f".{text}" if out else text
+    return out
+
+
+def explain(
+    error: ValidationError,
+    given: Any,
+    model: type[BaseModel],
+    *,
+    prefix: Path = (),
+    place: Callable[[Path], str] | None = None,
+) -> list[str]:
+    """One line for each problem, in the order in which the model declares its fields.
+
+    `given` is what was validated; `prefix` the dotted name of the whole; `place` tells where a value came from
+    ("" where that is plain), and is printed in brackets behind the problem.
+    """
+    unions: dict[Path, list[ErrorDetails]] = {}
+    for detail in error.errors(include_url=False):
+        unions.setdefault(_path_of(detail, given), []).append(detail)
+    return [
+        f"{dotted((*prefix, *path))}: {_words(path, details, model)}{_placed(place, (*prefix, *path))}"
+        for path, details in unions.items()
+    ]
+
+
+def check(
+    model: type[Model], given: Mapping[str, Any], *, prefix: Path = (), place: Callable[[Path], str] | None = None
+) -> tuple[Model | None, list[str]]:
+    """The validated model, or None and every problem with it."""
+    try:
+        return model.model_validate(dict(given)), []
+    except ValidationError as error:
+        return None, explain(error, given, model, prefix=prefix, place=place)
+
+
+def _placed(place: Callable[[Path], str] | None, path: Path) -> str:
+    where = place(path) if place is not None else ""
+    return f" [{where}]" if where else ""
+
+
+def _path_of(detail: ErrorDetails, given: Any) -> Path:
+    """Pydantic's location without the labels that it adds for the members of a union."""
+    path: list[str] = []
+    here = given
+    location = [part for part in detail["loc"] if part != "[key]"]
+    for position, part in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(here, Mapping) and (part in here or (last and detail["type"] == "missing")):
+            path.append(str(part))
+            here = here.get(part)
+        elif isinstance(here, Sequence) and not isinstance(here, str) and isinstance(part, int) and part < len(here):
+            path.append(str(part))
+            here = here[part]
+        else:
+            break
+    return tuple(path)
+
+
+def _words(path: Path, details: Sequence[ErrorDetails], model: type[BaseModel]) -> str:
+    first = details[0]
+    kind = first["type"]
+    name = path[-1] if path else ""
+    if kind == "extra_forbidden":
+        return f"unknown ({hint(name, field_names(model, path[:-1]))})"
+    if kind == "missing":
+        return "missing"
+    wanted = list(dict.fromkeys(_expected(detail) for detail in details))
+    if any(word == "" for word in wanted):
+        return str(first.get("ctx", {}).get("error", first["msg"])).removeprefix("Value error, ")
+    got = "" if is_secret(name) else f", got {shown(first['input'])}"
+    unquoted = "text" in wanted and isinstance(first["input"], int | float | bool)
+    return f"expected {' or '.join(wanted)}{got}{' (quote it to make it text)' if unquoted else ''}"
+
+
+def _expected(detail: ErrorDetails) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    if kind in _BOUND:
+        limit, word = _BOUND[kind]
+        bound = context[limit]
+        return f"{word} {bound:g}" if isinstance(bound, float) else f"{word} {bound}"
+    if kind in ("literal_error", "enum"):
+        return f"one of {context['expected']}"
+    if kind == "string_pattern_mismatch":
+        return f"text like {context['pattern']}"
+    if kind in ("too_short", "string_too_short"):
+        return f"at least {context['min_length']} of them" if kind == "too_short" else "text that is not empty"
+    return ""
+
+
+def field_names(model: type[BaseModel], path: Path) -> list[str]:
+    """The keys that `model` knows at this place."""
+    here: Any = model
+    for part in path:
+        inner = _inside(here, part)
+        if inner is None:
+            return []
+        here = inner
+    return sorted(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
+
+
+def _inside(annotation: Any, part: str) -> Any:
+    """The type of what stands under `part` in a value of this type; None where that is not known."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        field = annotation.model_fields.get(part)
+        return _model_in(field.annotation) if field is not None else None
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (dict, Mapping) and len(arguments) == 2:
+        return _model_in(arguments[1])
+    if origin in (list, tuple) and arguments:
+        return _model_in(arguments[0])
+    return None
+
+
+def _model_in(annotation: Any) -> Any:
+    """Look through `Annotated` and `X | None`."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _model_in(get_args(annotation)[0])
+    if origin in (Union, types.UnionType):
+        members = [_model_in(member) for member in get_args(annotation) if member is not type(None)]
+        return members[0] if members else None
+    return annotation

@@ -1,0 +1,285 @@
+"""The configuration as typed sections. Every key that is not here is an error, at any depth.
+
+Times are in seconds where nothing else is said. `None` means: not set, the adapter's or the model's own value.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+from toolmem.config.names import hint
+
+Seconds = Annotated[float, Field(ge=0)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+JSON_TYPES = ("string", "array", "integer", "number", "boolean", "object")
+# FlowLLM up to 0.1.4 wrote Python's names.
+_TYPE_ALIASES = {
+    "str": "string",
+    "list": "array",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "dict": "object",
+}
+
+
+class Section(BaseModel):
+    """Strict types, unknown keys refused, no infinite numbers, not changed after loading."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _one_of(kind: str, names: tuple[str, ...], elsewhere: tuple[str, ...] = ()) -> AfterValidator:
+    """A backend's name; the error of an unknown one lists ours."""
+
+    def check(name: str) -> str:
+        if name in names:
+            return name
+        ours = ", ".join(names)
+        if name in elsewhere:
+            raise ValueError(f"{name!r} is a {kind} that toolmem does not have; it has {ours}")
+        raise ValueError(f"no {kind} is called {name!r} ({hint(name, names)}); there are {ours}")
+
+    return AfterValidator(check)
+
+
+# ---------------------------------------------------------------- flows and ops
+
+
+def _as_types(given: Any) -> Any:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not names:
+        return given
+    known = [_TYPE_ALIASES.get(name, name) if isinstance(name, str) else name for name in names]
+    for name in known:
+        if name not in JSON_TYPES:
+            raise ValueError(f"{name!r} is no type ({hint(str(name), JSON_TYPES)}); there are {', '.join(JSON_TYPES)}")
+    return known[0] if isinstance(given, str) else known
+
+
+class Argument(Section):
+    """One argument of a flow's request. `type`: one JSON type, or a list of them where several will do."""
+
+    type: Annotated[str | list[str], BeforeValidator(_as_types)] = "string"
+    description: str = ""
+    required: bool = True
+    enum: list[Any] | None = None
+    items: dict[str, Any] | None = None  # JSON schema of an array's items
+    properties: dict[str, Any] | None = None  # JSON schemas of an object's fields
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (self.type,) if isinstance(self.type, str) else tuple(self.type)
+
+
+class FlowSettings(Section):
+    flow_content: str
+    description: str = ""
+    input_schema: dict[str, Argument] = Field(default_factory=dict)
+    stream: bool = False  # accepted as FlowLLM writes it; answers are never streamed
+
+
+class OpEntry(Section):
+    """`op.<key>`. What is not set is the op's own default; `""` counts as not set, as in FlowLLM."""
+
+    backend: str = ""  # a registered op; "": the key itself
+    llm: str = ""
+    embedding_model: str = ""
+    vector_store: str = ""
+    language: str = ""
+    prompt_path: str = ""
+    max_retries: int | None = Field(default=None, ge=0)
+    raise_exception: bool | None = None
+    params: dict[str, Any] = Field(default_factory=dict)  # checked by the op's Params
+
+
+# ---------------------------------------------------------------- models
+
+LLM_BACKENDS = ("offline", "dry_run", "dashscope", "openai_compatible")
+EMBEDDING_BACKENDS = ("hashing", "dashscope", "openai_compatible")
+STORE_BACKENDS = ("sqlite", "elasticsearch")
+STORES_ELSEWHERE = ("chroma", "qdrant", "pgvector")  # named in ReMe's and FlowLLM's files
+
+
+class LLMParams(Section):
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    timeout: Annotated[float, Field(gt=0)] = 60.0
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: int | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None  # of a completion
+    enable_thinking: bool | None = None  # Qwen's switch; None: the model's own
+    max_concurrency: Annotated[int, Field(ge=1)] = 8  # requests in flight
+    max_retries: Annotated[int, Field(ge=0)] = 3  # of a request that may pass at another attempt
+
+
+class LLMSettings(Section):
+    backend: Annotated[str, _one_of("llm backend", LLM_BACKENDS)] = "offline"
+    model_name: str = ""
+    params: LLMParams = Field(default_factory=LLMParams)
+
+
+class EmbeddingParams(Section):
+    dimensions: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: the model's own; hashing: 384
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    timeout: Annotated[float, Field(gt=0)] = 60.0
+    max_batch_size: Annotated[int, Field(ge=1)] = 10  # texts per request
+    max_concurrency: Annotated[int, Field(ge=1)] = 8
+    max_retries: Annotated[int, Field(ge=0)] = 3
+
+
+class EmbeddingSettings(Section):
+    backend: Annotated[str, _one_of("embedding backend", EMBEDDING_BACKENDS)] = "hashing"
+    model_name: str = ""
+    params: EmbeddingParams = Field(default_factory=EmbeddingParams)
+
+
+class StoreParams(Section):
+    """Params of both stores; one that the chosen backend does not have is refused by name."""
+
+    # sqlite
+    path: str = ".toolmem/memory.db"  # a file, or ":memory:"
+    synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    busy_timeout: Seconds = 30.0
+    # elasticsearch
+    hosts: str | list[str] = "http://localhost:9200"
+    index_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$")] = "toolmem"
+    basic_auth: SecretStr | None = None  # user:password
+    api_key: SecretStr | None = None
+    ca_certs: str | None = None  # a file
+    verify_certs: bool = True
+    timeout: Annotated[float, Field(gt=0)] = 30.0
+    max_retries: Annotated[int, Field(ge=0)] = 3
+    vector_index: Literal["flat", "int8_hnsw"] = "flat"
+    number_of_shards: Annotated[int, Field(ge=1)] = 1
+    number_of_replicas: Annotated[int, Field(ge=0)] = 1
+
+
+STORE_PARAMS = {
+    "sqlite": ("path", "synchronous", "busy_timeout"),
+    "elasticsearch": (
+        *("hosts", "index_prefix", "basic_auth", "api_key", "ca_certs", "verify_certs", "timeout", "max_retries"),
+        *("vector_index", "number_of_shards", "number_of_replicas"),
+    ),
+}
+
+
+class StoreSettings(Section):
+    backend: Annotated[str, _one_of("vector_store backend", STORE_BACKENDS, STORES_ELSEWHERE)] = "sqlite"
+    embedding_model: str = "default"
+    params: StoreParams = Field(default_factory=StoreParams)
+
+
+# ---------------------------------------------------------------- serving
+
+
+class HttpSettings(Section):
+    host: str = "127.0.0.1"
+    port: Port = 8002
+    timeout_keep_alive: Annotated[int, Field(ge=0)] = 600
+    limit_concurrency: Annotated[int, Field(ge=1)] | None = None  # requests at once; None: no limit
+
+
+class McpSettings(Section):
+    transport: Literal["stdio", "sse", "http", "streamable-http"] = "stdio"
+    host: str = "127.0.0.1"
+    port: Port = 8001
+
+
+class CmdSettings(Section):
+    flow: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class AuthSettings(Section):
+    token_env: str = "TOOLMEM_TOKEN"  # the variable that holds the bearer token
+    token_file: str | None = None
+
+
+# ---------------------------------------------------------------- ours
+
+
+def _nouns(given: dict[str, list[str]]) -> dict[str, list[str]]:
+    for tool, words in given.items():
+        if not all(word.strip() for word in words):
+            raise ValueError(f"an empty word among the nouns of {tool!r}")
+    return given
+
+
+class RuleSettings(Section):
+    max_in_prompt: Annotated[int, Field(ge=1)] = 30
+    max_characters: Annotated[int, Field(ge=1)] = 6000
+    # word of a tool's name -> words of a sentence that mean it; beside the built-in table
+    nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
+    capture: bool = True
+
+
+class SessionSettings(Section):
+    judging: Literal["background", "deferred"] = "background"
+    guidance_tokens: Annotated[int, Field(ge=0)] = 1000
+
+
+class BudgetSettings(Section):
+    """Of one run; the request that would exceed it is not made. None: no limit."""
+
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
+    max_cost: Annotated[float, Field(ge=0)] | None = None
+
+
+class Price(Section):
+    """Of one model, per 1000 tokens."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)] = 0.0
+    cached_input: Annotated[float, Field(ge=0)] | None = None  # None: as `input`
+    batch_input: Annotated[float, Field(ge=0)] | None = None
+    batch_output: Annotated[float, Field(ge=0)] | None = None
+    currency: str = "CNY"
+    date: str = ""  # when it was read
+    source: str = ""
+
+
+def _time_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        raise ValueError(f"{name!r} is no time zone ({hint(name, available_timezones())})") from None
+    return name
+
+
+class Settings(Section):
+    """The whole configuration."""
+
+    backend: Literal["http", "mcp", "cmd"] = "http"
+    language: str = ""
+    time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"  # of times without a zone
+    enabled_flows: list[str] = Field(default_factory=list)  # not empty: only these
+    disabled_flows: list[str] = Field(default_factory=list)
+    max_errors: Annotated[int, Field(ge=0)] | None = None  # a run with more failed requests stops; None: no limit
+    dump_dir: str = ".toolmem/dumps"
+
+    flow: dict[str, FlowSettings] = Field(default_factory=dict)
+    op: dict[str, OpEntry] = Field(default_factory=dict)
+    llm: dict[str, LLMSettings] = Field(default_factory=dict)
+    embedding_model: dict[str, EmbeddingSettings] = Field(default_factory=dict)
+    vector_store: dict[str, StoreSettings] = Field(default_factory=dict)
+
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    mcp: McpSettings = Field(default_factory=McpSettings)
+    cmd: CmdSettings = Field(default_factory=CmdSettings)
+    auth: AuthSettings = Field(default_factory=AuthSettings)
+
+    rules: RuleSettings = Field(default_factory=RuleSettings)
+    session: SessionSettings = Field(default_factory=SessionSettings)
+    budget: BudgetSettings = Field(default_factory=BudgetSettings)
+    prices: dict[str, Price] = Field(default_factory=dict)  # by model name
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.time_zone)

@@ -1,0 +1,167 @@
+"""Checks made before anything runs: of a flow (does each op find what it reads?) and of a request."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from toolmem.config.names import hint
+from toolmem.config.problems import shown
+from toolmem.config.settings import Argument
+from toolmem.errors import RequestError
+from toolmem.flow.op import Node, Op, Parallel, Sequential
+from toolmem.flow.registry import known_ops
+
+WORKSPACE_KEY = "workspace_id"
+WORKSPACE_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+# ---------------------------------------------------------------- of a flow
+
+
+def check_flow(node: Node, held: Iterable[str], *, ops: Mapping[str, type[Op]] | None = None) -> list[str]:
+    """Every problem with what the ops of a flow read and leave; `held`: the keys that its request may hold."""
+    walk = _Walk(known_ops() if ops is None else ops)
+    walk.visit(node, frozenset(held) | {WORKSPACE_KEY})
+    return walk.problems
+
+
+class _Walk:
+    def __init__(self, ops: Mapping[str, type[Op]]) -> None:
+        self.problems: list[str] = []
+        self._ops = ops
+
+    def visit(self, node: Node, held: frozenset[str]) -> frozenset[str]:
+        """Answers the keys that are there after the node."""
+        if isinstance(node, Sequential):
+            for part in node.parts:
+                held = self.visit(part, held)
+            return held
+        if isinstance(node, Parallel):
+            return self._visit_branches(node, held)
+        assert isinstance(node, Op)
+        self.problems += [self._missing(node, key) for key in node.reads if key not in held]
+        return held | set(node.leaves)
+
+    def _visit_branches(self, node: Parallel, held: frozenset[str]) -> frozenset[str]:
+        left_by: dict[str, Node] = {}
+        for branch in node.parts:
+            for key in {key for op in branch.ops() for key in op.leaves}:
+                if key in left_by:
+                    self.problems.append(
+                        f"{branch} and {left_by[key]} run side by side and both leave {key!r}: which one stays is "
+                        f"chance; compose them by >>"
+                    )
+                left_by.setdefault(key, branch)
+        after = held
+        for branch in node.parts:
+            elsewhere = {key: other for key, other in left_by.items() if other is not branch}
+            for op in branch.ops():
+                crossed = [key for key in (*op.reads, *op.optional) if key in elsewhere]
+                self.problems += [
+                    f"{op.key} reads {key!r}, which {elsewhere[key]} leaves in a parallel branch: compose them by >>"
+                    for key in crossed
+                ]
+            # What a sibling leaves is reported above; it is not a missing key as well.
+            after |= self.visit(branch, held | set(elsewhere))
+        return after
+
+    def _missing(self, op: Op, key: str) -> str:
+        could = [name for name in self._ops if key in self._ops[name].leaves]
+        remedy = f"put {' or '.join(could)} before it, or declare" if could else "declare"
+        return f"{op.key} reads {key!r}, but no op before it leaves it: {remedy} it in input_schema"
+
+
+def wanted(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(keys that the flow needs of its request, keys that it uses where they are there)."""
+    needed: dict[str, None] = {}
+    optional: dict[str, None] = {}
+    _collect(node, set(), needed, optional)
+    return tuple(needed), tuple(key for key in optional if key not in needed)
+
+
+def _collect(node: Node, left: set[str], needed: dict[str, None], optional: dict[str, None]) -> set[str]:
+    if isinstance(node, Sequential):
+        for part in node.parts:
+            left = _collect(part, left, needed, optional)
+        return left
+    if isinstance(node, Parallel):
+        return set(left).union(*(_collect(part, set(left), needed, optional) for part in node.parts))
+    assert isinstance(node, Op)
+    needed.update(dict.fromkeys(key for key in node.reads if key not in left))
+    optional.update(dict.fromkeys(node.optional))
+    return left | set(node.leaves)
+
+
+# ---------------------------------------------------------------- of a request
+
+
+def check_workspace(workspace: Any) -> str:
+    """Raises RequestError unless it is a workspace id: it names folders, files and index documents."""
+    if not isinstance(workspace, str) or not WORKSPACE_PATTERN.fullmatch(workspace):
+        raise RequestError(
+            f"{WORKSPACE_KEY}: expected up to 128 letters, digits, '.', '_' or '-', the first a letter or digit; "
+            f"got {shown(workspace)}",
+            field=WORKSPACE_KEY,
+        )
+    return workspace
+
+
+def check_request(request: Mapping[str, Any], schema: Mapping[str, Argument] | None, node: Node) -> dict[str, Any]:
+    """The request as the flow gets it (null for an optional argument is left out).
+
+    `schema` is the flow's `input_schema`; None (a flow composed in Python) takes what the ops read. Raises
+    RequestError, whose `field` names the first thing that is wrong.
+    """
+    needed, optional = wanted(node)
+    known = set(schema) if schema is not None else {*needed, *optional}
+    known.add(WORKSPACE_KEY)
+    for key in request:
+        if key not in known:
+            raise RequestError(f"{key}: unknown ({hint(str(key), known)})", field=str(key))
+    if request.get(WORKSPACE_KEY) is None:
+        raise RequestError(f"{WORKSPACE_KEY}: missing", field=WORKSPACE_KEY)
+    check_workspace(request[WORKSPACE_KEY])
+    accepted = dict(request)
+    for key, argument in (schema or {}).items():
+        if accepted.get(key) is None:
+            if argument.required:
+                raise RequestError(f"{key}: missing (expected {_type_words(argument)})", field=key)
+            accepted.pop(key, None)
+        else:
+            _check_argument(key, accepted[key], argument)
+    for key in needed:
+        if accepted.get(key) is None:
+            readers = [op.key for op in node.ops() if key in op.reads]
+            raise RequestError(f"{key}: missing ({readers[0]} reads it)", field=key)
+    return accepted
+
+
+def _check_argument(key: str, value: Any, argument: Argument) -> None:
+    if not any(_is(value, name) for name in argument.types):
+        raise RequestError(f"{key}: expected {_type_words(argument)}, got {shown(value)}", field=key)
+    # True == 1 in Python, but not in a request.
+    if argument.enum is not None and not any(value == one and type(value) is type(one) for one in argument.enum):
+        allowed = ", ".join(shown(one) for one in argument.enum)
+        raise RequestError(f"{key}: expected one of {allowed}; got {shown(value)}", field=key)
+
+
+def _type_words(argument: Argument) -> str:
+    return " or ".join(argument.types)
+
+
+def _is(value: Any, name: str) -> bool:
+    """Is the value of this JSON type?"""
+    if name == "string":
+        return isinstance(value, str)
+    if name == "boolean":
+        return isinstance(value, bool)
+    if name == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if name == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if name == "array":
+        return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+    return isinstance(value, Mapping)

@@ -1,0 +1,245 @@
+"""An op: one step of a flow. Small, stateless, checked before it runs. This module has not heard of tools."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolmem.config.names import hint
+from toolmem.config.problems import check
+from toolmem.errors import ConfigError
+from toolmem.schema import FlowResponse
+
+if TYPE_CHECKING:
+    from toolmem.flow.context import Context
+
+
+class OpParams(BaseModel):
+    """Base of an op's typed params: strict types, unknown names refused, no infinite numbers.
+
+    A whole number is accepted where a float is declared; true and false are never numbers.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class OpSettings(BaseModel):
+    """What every op has beside its params. Names point into the configuration's sections of the same name."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    llm: str = "default"
+    embedding_model: str = "default"
+    vector_store: str = "default"
+    language: str = ""  # "": the configuration's
+    prompt_path: str | None = None  # a YAML file of prompts, tried before the op's own
+    max_retries: int | None = Field(default=None, ge=0)  # of one model request; None: the LLM's own
+    raise_exception: bool = True  # False: an exception is noted in the response and the flow goes on
+
+
+SETTING_NAMES = tuple(OpSettings.model_fields)
+
+
+def snake_case(class_name: str) -> str:
+    """`ParseToolCallResultOp` -> `parse_tool_call_result_op`; `LLMJudgeOp` -> `llm_judge_op`."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", class_name)
+    return spaced.lower()
+
+
+class Node:
+    """An op, or ops composed by `a >> b` (one after the other) and `a | b` (side by side)."""
+
+    def __rshift__(self, other: Node) -> Sequential:
+        if not isinstance(other, Node):
+            return NotImplemented
+        return Sequential(self, other)
+
+    def __or__(self, other: Node) -> Parallel:
+        if not isinstance(other, Node):
+            return NotImplemented
+        return Parallel(self, other)
+
+    def ops(self) -> Iterator[Op]:
+        """Every op of the flow, in reading order."""
+        raise NotImplementedError
+
+    async def run(self, app: Any, /, **request: Any) -> FlowResponse:
+        """Run on a `ToolMemApp`: `await (A() >> B()).run(app, workspace_id="team", ...)`.
+
+        Raises RequestError before anything runs where the request does not hold what the ops read.
+        """
+        response: FlowResponse = await app.execute(self, request)
+        return response
+
+
+class _Composed(Node):
+    """Two or more parts. Parts of the same kind are taken in, so that `(a >> b) >> c` equals `a >> (b >> c)`."""
+
+    sign: ClassVar[str]
+
+    def __init__(self, *parts: Node) -> None:
+        taken_in: list[Node] = []
+        for part in parts:
+            if type(part) is type(self):
+                taken_in.extend(part.parts)
+            else:
+                taken_in.append(part)
+        if len(taken_in) < 2:
+            raise ConfigError(f"a {type(self).__name__.lower()} flow needs two parts or more")
+        self.parts: tuple[Node, ...] = tuple(taken_in)
+
+    def ops(self) -> Iterator[Op]:
+        for part in self.parts:
+            yield from part.ops()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, _Composed) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parts))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Sequential(_Composed):
+    """One after the other; an op finds what the earlier ones left."""
+
+    sign = " >> "
+
+    def __str__(self) -> str:
+        return self.sign.join(f"({part})" if isinstance(part, Parallel) else str(part) for part in self.parts)
+
+
+class Parallel(_Composed):
+    """Side by side; no branch finds what another one leaves."""
+
+    sign = " | "
+
+    def __str__(self) -> str:
+        return self.sign.join(str(part) for part in self.parts)
+
+
+class Op(Node):
+    """One step of a flow. A subclass declares what it reads and leaves, and writes `execute`.
+
+        class CountCallsOp(Op):
+            class Params(OpParams):
+                at_least: int = 1
+
+            reads = ("tool_call_results",)
+            leaves = ("count",)
+
+            async def execute(self, context: Context) -> None:
+                context["count"] = len(context["tool_call_results"])
+
+    An op keeps no state between runs: one instance may run in several flows at once.
+    """
+
+    Params: ClassVar[type[OpParams]] = OpParams
+    reads: ClassVar[tuple[str, ...]] = ()  # keys that must be in the request, or left by an earlier op
+    optional: ClassVar[tuple[str, ...]] = ()  # keys that it uses where they are there
+    leaves: ClassVar[tuple[str, ...]] = ()  # keys that it leaves for later ops
+    name: ClassVar[str] = "op"  # the name in configurations: the class name in snake_case
+
+    key: str  # the name in the configuration's `op` section: `name`, or an alias
+    params: Any  # an instance of `Params`
+    settings: OpSettings
+    given: dict[str, Any]  # what it was made with, unchecked
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = snake_case(cls.__name__)
+        for declared in ("reads", "optional", "leaves"):
+            if isinstance(getattr(cls, declared), str):
+                raise TypeError(f"{cls.__name__}.{declared} is a tuple of keys, not one text")
+        taken = sorted(set(cls.Params.model_fields) & set(SETTING_NAMES))
+        if taken:
+            raise TypeError(f"{cls.__name__}.Params: every op has {', '.join(taken)} already; choose another name")
+
+    def __init__(self, **given: Any) -> None:
+        """Params and settings by name; opens nothing.
+
+        Raises ConfigError with every problem: unknown names (with the nearest), wrong types, values out of range.
+        """
+        given_settings, given_params = split_given(given)
+        settings, problems = check_settings(self.name, given_settings)
+        params, more = check_params(type(self), self.name, given_params, also=SETTING_NAMES)
+        if settings is None or params is None:
+            raise ConfigError([*problems, *more])
+        self.key = self.name
+        self.params = params
+        self.settings = settings
+        self.given = given
+
+    @abstractmethod
+    async def execute(self, context: Context) -> None:
+        """Read from the context, do the work, leave what is declared, and say in `context.response` what was done."""
+        raise NotImplementedError
+
+    def under(self, key: str) -> Op:
+        """This op as the configuration's entry `key`."""
+        self.key = key
+        return self
+
+    def ops(self) -> Iterator[Op]:
+        yield self
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is type(self)
+            and isinstance(other, Op)
+            and (self.key, self.params, self.settings) == (other.key, other.params, other.settings)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.key))
+
+    def __str__(self) -> str:
+        label = type(self).__name__ if self.key == snake_case(type(self).__name__) else self.key
+        return f"{label}({', '.join(f'{name}={value!r}' for name, value in self.given.items())})"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def split_given(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(settings that every op has, params of this op)."""
+    settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
+    return settings, {name: value for name, value in given.items() if name not in settings}
+
+
+def check_settings(key: str, given: Mapping[str, Any]) -> tuple[OpSettings | None, list[str]]:
+    """The op's settings, or every problem with them under `op.<key>.<name>`."""
+    return check(OpSettings, given, prefix=("op", key))
+
+
+def check_params(
+    op_class: type[Op],
+    key: str,
+    given: Mapping[str, Any],
+    *,
+    also: tuple[str, ...] = (),
+    place: Any = None,
+) -> tuple[OpParams | None, list[str]]:
+    """The op's params, or every problem with them under `op.<key>.params.<name>`.
+
+    `also`: further names that would have been right where these came from.
+    """
+    known = list(op_class.Params.model_fields)
+    unknown = [name for name in given if name not in known]
+    prefix = ("op", key, "params")
+    problems = []
+    for name in unknown:
+        where = place((*prefix, name)) if place is not None else ""
+        problems.append(
+            f"{'.'.join((*prefix, name))}: unknown ({hint(name, [*known, *also])})" + (f" [{where}]" if where else "")
+        )
+    accepted = {name: value for name, value in given.items() if name in known}
+    params, more = check(op_class.Params, accepted, prefix=prefix, place=place)
+    return (None if problems else params), [*problems, *more]

@@ -1,0 +1,87 @@
+"""Which ops there are: toolmem's own, those that a program registers, those that installed packages bring."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from toolmem.config.names import hint, nearest
+from toolmem.errors import ConfigError
+from toolmem.flow.op import Op
+
+__all__ = ["ENTRY_POINTS", "OpRegistry", "hint", "known_ops", "nearest", "register"]
+
+log = logging.getLogger("toolmem.flow")
+
+ENTRY_POINTS = "toolmem.ops"  # entry point group; each entry names an Op class
+
+OpClass = TypeVar("OpClass", bound=type[Op])
+
+
+class OpRegistry(Mapping[str, type[Op]]):
+    """Op classes by name. Entry points are looked at when a name is asked for that is not known without them."""
+
+    def __init__(self, group: str | None = None) -> None:
+        self._group = group
+        self._classes: dict[str, type[Op]] = {}
+        self._lock = threading.RLock()
+        self._looked = group is None
+        self.broken: dict[str, str] = {}  # entry points that could not be loaded, and why
+
+    def register(self, op_class: type[Op]) -> None:
+        """Raises ConfigError where another class has the name; the same class defined again (a notebook) replaces."""
+        if not (isinstance(op_class, type) and issubclass(op_class, Op)):
+            raise ConfigError(f"register: expected a subclass of Op, got {op_class!r}")
+        with self._lock:
+            known = self._classes.get(op_class.name)
+            if known is not None and _origin(known) != _origin(op_class):
+                raise ConfigError(
+                    f"register: an op {op_class.name!r} is known already ({'.'.join(_origin(known))}); "
+                    f"give {op_class.__name__} another name"
+                )
+            self._classes[op_class.name] = op_class
+
+    def __getitem__(self, name: str) -> type[Op]:
+        if name not in self._classes and not self._looked:
+            self._load_entry_points()
+        return self._classes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._classes))
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def _load_entry_points(self) -> None:
+        from importlib.metadata import entry_points
+
+        with self._lock:
+            if self._looked:
+                return
+            self._looked = True
+            for entry in entry_points(group=self._group or ""):
+                try:
+                    self.register(entry.load())
+                except Exception as error:
+                    self.broken[entry.name] = f"{type(error).__name__}: {error}"
+                    log.warning("the entry point %s = %s brings no op: %s", entry.name, entry.value, error)
+
+
+def _origin(op_class: type[Op]) -> tuple[str, str]:
+    return op_class.__module__, op_class.__qualname__
+
+
+_ops = OpRegistry(ENTRY_POINTS)
+
+
+def register(op_class: OpClass) -> OpClass:
+    """Make an op usable in configurations; also a decorator."""
+    _ops.register(op_class)
+    return op_class
+
+
+def known_ops() -> OpRegistry:
+    """The ops of this process, by name."""
+    return _ops
