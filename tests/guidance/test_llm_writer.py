@@ -1,0 +1,197 @@
+"""Guidance written by a model: prompts, evidence beside it, dry run."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmem.errors import ModelError, ReplyUnreadable
+from toolmem.flow.clock import SystemClock
+from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.llm_writer import LEAST_CALL_CHARACTERS, LLMWriter, writer_prompts
+from toolmem.guidance.statistics import statistics_of
+from toolmem.llm.dry_run import DryRunLLM
+from toolmem.llm.tokenizer import QwenTokenizer
+from toolmem.ports import LedgerEntry, Purpose
+from toolmem.schema import Claim, Guidance, JudgeIdentity, ToolCallResult
+from toolmem.testing.scripted_llm import ScriptedLLM
+
+REPLY = "Here:\n```txt\nAsk for one thing.\n```"
+
+
+class Book:
+    def __init__(self) -> None:
+        self.entries: list[LedgerEntry] = []
+
+    def book(self, entry: LedgerEntry) -> None:
+        self.entries.append(entry)
+
+
+class CountingWriter:
+    """Evidence of the simplest kind: how many calls there were."""
+
+    author = "offline/counting"
+    prompt_version = "0" * 12
+
+    def __init__(self) -> None:
+        self.written = 0
+
+    async def write(
+        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
+    ) -> Guidance:
+        self.written += 1
+        text = f"{len(calls)} calls of {tool_name}"
+        claim = Claim(text=text, k=len(calls), n=len(calls), call_ids=tuple(str(call.id) for call in calls))
+        statistics = statistics_of(calls)
+        return Guidance(text=text, claims=[claim], statistics=statistics, author=self.author, prompt_version="0" * 12)
+
+
+def purpose(book: Book | None = None) -> Purpose:
+    return Purpose("w", "summary_tool_memory", "summary_tool_memory_op", "search", book or Book())
+
+
+def judged(seq: int = 1, **fields) -> ToolCallResult:
+    values = {
+        "input": {"query": "tea"},
+        "success": True,
+        "score": 1.0,
+        "summary": "Found tea.",
+        "evaluation": "The query fits.",
+        **fields,
+    }
+    return ToolCallResult(
+        tool_name="search",
+        create_time=datetime(2026, 1, 2, tzinfo=UTC),
+        seq=seq,
+        id=f"c{seq}",
+        evaluation_status="ok",
+        judge=JudgeIdentity(backend="scripted", model="m", prompt_version="0" * 12),
+        **values,
+    )
+
+
+def writer(llm=None, **options) -> LLMWriter:
+    return LLMWriter(llm or ScriptedLLM([]), writer_prompts(options.pop("path", None)), QwenTokenizer(), **options)
+
+
+async def test_the_text_is_the_models_and_the_claims_are_counted():
+    book, llm, evidence = Book(), ScriptedLLM([REPLY], model="qwen-plus", tokenizer=QwenTokenizer()), CountingWriter()
+    calls = [judged(7), judged(9, score=0.0, success=False)]
+    asked = writer(llm, evidence=evidence, clock=SystemClock())
+    guidance = await asked.write("search", calls, None, purpose(book))
+    assert guidance.text == "Ask for one thing."
+    assert [(claim.text, claim.call_ids) for claim in guidance.claims] == [("2 calls of search", ("c7", "c9"))]
+    assert guidance.statistics == statistics_of(calls)
+    assert guidance.covered == [7, 9]
+    assert guidance.author == asked.author == "scripted/qwen-plus"
+    assert guidance.prompt_version == asked.prompt_version
+    assert len(guidance.prompt_version) == 12
+    assert guidance.prompt_tokens == asked.prompt_tokens("search", calls) == book.entries[0].prompt_tokens
+    assert guidance.created_at is not None
+    assert not llm.requests[0].json_reply
+    assert len(llm.requests) == evidence.written == 1
+
+
+async def test_without_evidence_there_are_no_claims_but_statistics():
+    guidance = await writer(ScriptedLLM(["Plain text."])).write("search", [judged()], None, purpose())
+    assert guidance.text == "Plain text."
+    assert guidance.claims == []
+    assert guidance.statistics.calls == 1
+    assert guidance.created_at is None
+
+
+@pytest.mark.parametrize("reply", ["", "```txt\n```", '```json\n{"guidance": "x"}\n```'])
+async def test_an_unreadable_reply_raises_after_one_request_and_writes_nothing(reply):
+    llm, evidence = ScriptedLLM([reply], model="qwen-plus"), CountingWriter()
+    with pytest.raises(ReplyUnreadable, match="qwen-plus: the reply cannot be read") as caught:
+        await writer(llm, evidence=evidence).write("search", [judged()], None, purpose())
+    assert caught.value.reply == reply
+    assert evidence.written == 0
+
+
+async def test_an_error_of_the_model_is_passed_on():
+    with pytest.raises(ModelError, match="scripted failure"):
+        await writer(ScriptedLLM([], fail_every=1)).write("search", [judged()], None, purpose())
+
+
+async def test_a_dry_run_counts_its_prompt_and_writes_like_the_fallback():
+    book, evidence = Book(), CountingWriter()
+    llm = DryRunLLM("qwen-plus", QwenTokenizer(), clock=SystemClock())
+    dry = writer(llm, evidence=evidence)
+    guidance = await dry.write("search", [judged()], None, purpose(book))
+    assert guidance.text == "1 calls of search"
+    assert guidance.author == "dry_run/qwen-plus"
+    assert guidance.prompt_tokens == dry.prompt_tokens("search", [judged()]) > 0
+    assert evidence.written == 1  # the text and the claims come from one pass
+    (entry,) = book.entries
+    assert (entry.outcome, entry.estimated, entry.prompt_tokens) == ("not_sent", True, guidance.prompt_tokens)
+
+
+async def test_a_dry_run_may_have_a_fallback_of_its_own():
+    llm = DryRunLLM("qwen-plus", QwenTokenizer(), clock=SystemClock())
+    guidance = await writer(llm, fallback=CountingWriter()).write("search", [judged()], None, purpose())
+    assert (guidance.text, guidance.claims) == ("1 calls of search", [])
+    with pytest.raises(ModelError, match="there is no other writer"):
+        await writer(llm).write("search", [judged()], None, purpose())
+
+
+# ---------------------------------------------------------------- the prompt
+
+
+def test_the_prompt_shows_of_each_call_what_its_judge_said():
+    calls = [
+        judged(1, time_cost=0.5, token_cost=12),
+        judged(2, success=False, score=0.0, error_class="timeout", summary="No answer.", input="raw {text}"),
+    ]
+    prompt = writer().prompt("search", calls)
+    assert (
+        '#1 score=1.0 seconds=0.5 tokens=12\ninput: {"query":"tea"}\nsummary: Found tea.\nevaluation: The query fits.\n'
+        "#2 score=0.0 failed error=timeout\ninput: raw {text}\nsummary: No answer.\nevaluation: The query fits.\n"
+    ) in prompt
+    assert 'the tool "search"' in prompt
+
+
+@pytest.mark.parametrize("language", ["", "zh"])
+@given(
+    name=st.text(min_size=1),
+    texts=st.lists(st.text(st.characters()), max_size=5),
+    limit=st.integers(0, 2_000),
+)
+def test_the_marker_is_shown_whatever_the_calls_hold(language, name, texts, limit):
+    calls = [judged(number, summary=text, evaluation=text, input={text: text}) for number, text in enumerate(texts)]
+    prompt = writer(language=language, max_prompt_characters=limit).prompt(name, calls)
+    assert "```txt" in prompt
+    prompt.encode()  # no lone surrogate is left
+    for number in range(1, len(texts) + 1):
+        assert f"#{number} score=1.0" in prompt  # every call that is covered is in the prompt
+
+
+def test_long_inputs_and_texts_are_cut_visibly_and_no_call_is_dropped():
+    calls = [judged(number, input="i" * 1_000_000, evaluation="e" * 100_000) for number in range(30)]
+    prompt = writer(max_prompt_characters=20_000).prompt("search", calls)
+    assert len(prompt) <= 20_000
+    assert prompt.count("characters cut ...]") >= 30
+    many = [judged(number, evaluation="e" * 1_000) for number in range(1_000)]
+    assert len(writer(max_prompt_characters=20_000).prompt("search", many)) >= 1_000 * LEAST_CALL_CHARACTERS
+
+
+def test_a_users_prompt_may_ask_for_statistics_and_gets_the_form_at_its_end(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("summarize_tool_usage_prompt: |\n  {tool_name}. {statistics}.\n  {call_summaries}\n")
+    prompt = writer(path=path).prompt("search", [judged(), judged(2, score=0.0, success=False)])
+    assert prompt.startswith("search. calls 2, success_rate 0.5, avg_score 0.5.\n#1 score=1.0\n")
+    assert prompt.endswith("\n```txt\n...\n```")
+
+
+async def test_the_data_driven_writer_serves_as_evidence_and_as_the_dry_runs_text():
+    calls = [judged(n, success=n % 3 > 0, score=float(n % 3 > 0), output="Error: timed out") for n in range(1, 31)]
+    expected = DataDrivenWriter().compose("search", calls)
+    llm = DryRunLLM("qwen-plus", QwenTokenizer(), clock=SystemClock())
+    dry = await writer(llm, evidence=DataDrivenWriter()).write("search", calls, None, purpose())
+    paid = await writer(ScriptedLLM.plausible(), evidence=DataDrivenWriter()).write("search", calls, None, purpose())
+    assert dry.text == expected.text
+    assert paid.text.startswith("Scripted guidance from 30 calls.")
+    assert dry.claims == paid.claims == expected.claims
+    assert dry.statistics == paid.statistics == expected.statistics

@@ -1,0 +1,70 @@
+"""Everything that the calls of one tool say about it, as counts and positions, before a word is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolmem.guidance.conditions import Observation, TextKind, observe_all, text_kinds
+from toolmem.guidance.conversations import conversations
+from toolmem.guidance.error_messages import ErrorGroup, error_groups
+from toolmem.guidance.patterns import Search, find_patterns
+from toolmem.guidance.repairs import Recovery, recoveries
+from toolmem.guidance.repeats import Repeats, repeats_of_failures
+from toolmem.guidance.statistics import statistics_of
+from toolmem.guidance.values import canonical, parameters
+from toolmem.schema import ToolCallResult, ToolStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What was found in `calls` (oldest first). Positions are those of `calls`."""
+
+    tool_name: str
+    calls: Sequence[ToolCallResult]
+    statistics: ToolStatistics
+    seen: Sequence[Observation]
+    text_kinds: dict[str, TextKind]
+    outcomes: Sequence[bool | None]  # True = did not fail
+    useful: Sequence[bool | None]  # of the calls that did not fail: True = the judge found the answer useful
+    failures: Search  # what goes with failing and with not failing
+    empty: Search  # what goes with an answer that was worth nothing, among calls that did not fail
+    errors: tuple[ErrorGroup, ...]
+    recoveries: tuple[Recovery, ...]
+    followed: frozenset[int]  # calls after which the tool was called again in the same conversation
+    repeats: Repeats
+
+    def where(self, outcome: bool) -> list[int]:
+        """Positions of the calls that went well (True) or failed (False)."""
+        return [i for i, one in enumerate(self.outcomes) if one is outcome]
+
+    @property
+    def worthless(self) -> list[int]:
+        """Positions of the calls that ran and answered nothing useful."""
+        return [i for i, one in enumerate(self.useful) if one is False]
+
+
+def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
+    """Look at everything that `calls` of one tool say. Never raises on what a call may hold."""
+    kinds = text_kinds(tool_name, [parameters(call.input) for call in calls])
+    grouped = conversations(calls)
+    groups, conversation_of = grouped.groups, grouped.numbers
+    seen = observe_all(calls, groups, kinds)
+    identity = [canonical(call.input) for call in calls]
+    outcomes = [None if call.failed is None else not call.failed for call in calls]
+    useful = [None if call.failed or call.score is None else call.score > 0.0 for call in calls]
+    return Analysis(
+        tool_name=tool_name,
+        calls=calls,
+        statistics=statistics_of(calls),
+        seen=seen,
+        text_kinds=kinds,
+        outcomes=outcomes,
+        useful=useful,
+        failures=find_patterns(seen, outcomes, conversation_of, identity),
+        empty=find_patterns(seen, useful, conversation_of, identity),
+        errors=tuple(error_groups(calls, [i for i, outcome in enumerate(outcomes) if outcome is False])),
+        recoveries=tuple(recoveries(outcomes, groups, seen)),
+        followed=frozenset(position for group in groups for position in group[:-1]),
+        repeats=repeats_of_failures(outcomes, groups, identity),
+    )

@@ -1,0 +1,117 @@
+"""Guidance without a model: counts over the calls of one tool, put into words.
+
+Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds, by kind:
+
+* the n calls that are compared or counted: `overall` (k succeeded, or, where the text says so, failed), `parameter`,
+  `advice` and `sequence` (k of the n calls where the condition holds succeeded), `empty_pattern` (k of n answers were
+  useful), `inconclusive`;
+* the k calls that the sentence counts among n: `error_class` (of the failures), `empty_answer` (of the calls that did
+  not fail), `usage` and `example` (of the calls shown), `rule_out` (of all calls whose outcome is known), `repair`
+  (failures recovered in this way, of those of their kind that were recovered), `unrecovered` (of those that were
+  followed by another call), `repeat` (of the repeats of failed calls);
+* none: `schema` (k = n = 0), what the tool's declaration says.
+
+What is claimed about parameters passed Fisher's exact test under Tarone's correction (`patterns`): the chance of one
+or more false claims per tool is at most 5 %. Where no comparison could have passed, or none did, the text says so.
+Repairs, errors and repeats state what was counted and no cause.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+from toolmem.guidance import sentences
+from toolmem.guidance.analysis import Analysis, analyze
+from toolmem.guidance.fitting import lay_out
+from toolmem.guidance.repair_sentences import repairs, rule_out, unrecovered
+from toolmem.guidance.sentences import Sentence
+from toolmem.guidance.usage_sentences import usage, usual_form
+from toolmem.guidance.wording import Wording
+from toolmem.ports import Purpose
+from toolmem.schema import Claim, Guidance, Language, ToolCallResult, ToolSchema
+
+AUTHOR = "offline/data_driven"
+
+_RULES = (
+    *("analysis", "conditions", "conversations", "error_messages", "exact", "patterns", "phrases", "repair_sentences"),
+    *("repairs", "repeats", "sentences", "shell", "sql", "usage_sentences", "values", "wording"),
+)
+
+
+@cache
+def rules_version() -> str:
+    """First 12 characters of the hash of the rules: other rules are another version of the writer."""
+    digest = hashlib.sha256()
+    folder = resources.files("toolmem.guidance")
+    for name in _RULES:
+        digest.update(folder.joinpath(f"{name}.py").read_text(encoding="utf-8").encode())
+    return digest.hexdigest()[:12]
+
+
+class DataDrivenWriter:
+    """Implements `ports.GuidanceWriter` without a model: deterministic, and free of charge.
+
+    `language`: "" (English) or "zh". `schemas`: declarations by tool name, for the purpose of a tool.
+    """
+
+    def __init__(self, language: Language = "", schemas: Mapping[str, ToolSchema] | None = None) -> None:
+        self._language: Language = language
+        self._schemas = dict(schemas or {})
+
+    @property
+    def author(self) -> str:
+        return AUTHOR
+
+    @property
+    def prompt_version(self) -> str:
+        """The version of the rules; another language is another version."""
+        return f"{rules_version()}-{self._language}" if self._language else rules_version()
+
+    async def write(
+        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
+    ) -> Guidance:
+        """`compose` for the port; never raises, `old` and `purpose` are not needed."""
+        return self.compose(tool_name, calls, self._schemas.get(tool_name))
+
+    def compose(self, tool_name: str, calls: Sequence[ToolCallResult], schema: ToolSchema | None = None) -> Guidance:
+        """Guidance from `calls` (oldest first, all of one tool). Claims come most valuable first.
+
+        A call without an id is named by its place, `#1` being the oldest. Never raises on what a call may hold.
+        """
+        found = analyze(tool_name, calls)
+        say = Wording(self._language)
+        said = sentences.ordered(_everything(found, schema, say))
+        ids = [call.id or f"#{place}" for place, call in enumerate(calls, 1)]
+        return Guidance(
+            text=lay_out(said, say),
+            claims=[
+                Claim(text=one.text, k=one.k, n=one.n, kind=one.kind, call_ids=tuple(ids[i] for i in one.positions))
+                for one in said
+            ],
+            statistics=found.statistics,
+            covered=[call.seq for call in calls if call.seq is not None],
+            author=self.author,
+            prompt_version=self.prompt_version,
+        )
+
+
+def _everything(found: Analysis, schema: ToolSchema | None, say: Wording) -> list[Sentence]:
+    if not found.calls:
+        return list(sentences.overall(found, say))
+    return [
+        *sentences.overall(found, say),
+        *usage(found, schema, say),
+        *usual_form(found, say),
+        *sentences.patterns(found, say),
+        *sentences.example(found, say),
+        *sentences.errors(found, say),
+        *sentences.empty_answers(found, say),
+        *sentences.verdict_on_all(found, say),
+        *repairs(found, say),
+        *unrecovered(found, say),
+        *rule_out(found, say),
+        *sentences.repeats(found, say),
+    ]

@@ -1,0 +1,241 @@
+"""What went wrong, in the tool's own words.
+
+The telling line of an output, and groups of failures whose lines differ in names, numbers and quotations only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolmem.schema import ToolCallResult
+
+HEAD = 4000  # characters of an output that are looked at, and as many of its end
+MAX_MESSAGE = 2000  # characters of a telling line
+MAX_LINE = 160  # characters of a message that are kept for showing
+MAX_NAME = 40  # characters of a name in a message; longer ones are masked even where all messages share them
+MASK = "…"
+
+_ERROR_KEYS = ("error", "errors", "error_message", "message", "msg", "detail", "details", "reason", "description")
+_KEYED = re.compile(
+    r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
+)
+_TELLING = re.compile(
+    r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied|missing|required|"
+    r"unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not|doesn't|not allowed|must |exceed|illegal|"
+    r"malformed|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时",
+    re.IGNORECASE,
+)
+_RAISED = re.compile(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
+_PREFIX = re.compile(
+    r"^(?:\s*(?:fatal\s+)?error(?:\s+(?:executing|running|calling)\s+\w+)?\s*[:\-]\s*)+", re.IGNORECASE
+)
+_TAG = re.compile(r"<[^<>]{1,200}>")
+_GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
+_BARE = re.compile(r"^\W*(?:error|errors|fatal|failed|exception|traceback.*)?\W*$", re.IGNORECASE)
+_LISTING = re.compile(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
+_STATUS = re.compile(r"(?i)(?:status|code|http\S*|error)[\s_:=/.-]*[45]\d\d\b")
+_MASKED = re.compile(
+    r"(?<=near )'.*'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
+    r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\"|`[^`'\n]{0,200}'(?!\w)|`[^`\n]{0,1500}`"  # quoted
+    r"|\b[a-z][a-z0-9+.-]*://\S+|[^\s@'\"]+@[^\s@'\"]+\.\w+"  # URLs, addresses
+    r"|(?<![\w.])(?:~|\.{0,2})/[\w./*@+-]+"  # paths
+    r"|\[[^\[\]\n]{0,200}\]|\{[^{}\n]{0,200}\}"  # lists and objects
+    r"|#?\b[\w.:/-]*\d(?:[\w.:/-]*\w)?"  # numbers, dates, ids
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Failures that say the same but for the names in it."""
+
+    label: str  # the message, with what varies masked; "" where there was no output
+    error_class: str  # the judge's, where most of them carry one and the same; else ""
+    example: str  # the most frequent message as it came
+    positions: tuple[int, ...]  # of the failed calls
+
+
+def telling_line(output: str) -> str:
+    """The line of a failed call's output that says what went wrong; at most MAX_MESSAGE characters, "" for none."""
+    head = output[:HEAD]
+    if len(output) > HEAD:
+        head += "\n" + output[-HEAD:]
+    if not head.strip():
+        return ""
+    line = _from_json(output) if head.lstrip()[:1] in "{[" else ""
+    line = line or _from_lines(head)
+    line = " ".join(_PREFIX.sub("", line).split())
+    if len(line) > 2 and line[0] == line[-1] == '"' and line.count('"') == 2:
+        line = line[1:-1].strip()
+    return line[:MAX_MESSAGE]
+
+
+def error_groups(calls: Sequence[ToolCallResult], failed: Sequence[int]) -> list[ErrorGroup]:
+    """The failures at positions `failed`, grouped by message; largest group first, then in order of appearance."""
+    groups: dict[str, list[int]] = {}
+    lines: dict[int, str] = {}
+    for position in failed:
+        lines[position] = telling_line(calls[position].output)
+        groups.setdefault(mask(lines[position]), []).append(position)
+    merged = _merged(groups)
+    made = [_group(calls, [lines[i] for i in positions], positions, label) for label, positions in merged.items()]
+    return sorted(made, key=lambda group: -len(group.positions))
+
+
+def _merged(groups: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Groups whose masked messages differ in one unquoted word (not among the first two) become one."""
+    blanks: dict[tuple[str, ...], list[str]] = {}
+    for label in groups:
+        words = label.split()
+        for i in range(2, len(words)):
+            if _STATUS.search(words[i]):
+                continue
+            blanks.setdefault((*words[:i], "\0", *words[i + 1 :]), []).append(label)
+    merged = dict(groups)
+    for blank, labels in sorted(blanks.items(), key=lambda item: -len(item[1])):
+        left = [label for label in labels if label in merged]
+        if len(left) > 1:
+            shared = " ".join(MASK if word == "\0" else word for word in blank)
+            members = sorted(position for label in left for position in merged.pop(label))
+            merged[shared] = sorted([*merged.get(shared, []), *members])
+    return merged
+
+
+def mask(line: str) -> str:
+    """The message without the names, numbers and quotations that differ from call to call."""
+    hidden, kept = _hide_status(line)
+    masked = re.sub(rf"{MASK}(?:[\s,]*{MASK})+", MASK, _MASKED.sub(MASK, hidden))
+    return _restore(masked, kept)
+
+
+def _group(calls: Sequence[ToolCallResult], lines: Sequence[str], positions: Sequence[int], merged: str) -> ErrorGroup:
+    classes = Counter(calls[i].error_class for i in positions)
+    (common, count) = classes.most_common(1)[0]
+    counted = Counter(lines)
+    example = min(counted, key=lambda line: (-counted[line], len(line), line))
+    label = _shared(list(counted)[:50], merged)
+    return ErrorGroup(
+        label=label[:MAX_LINE],
+        error_class=common if count * 2 > len(positions) else "",
+        example=example[:MAX_LINE],
+        positions=tuple(positions),
+    )
+
+
+def _shared(lines: Sequence[str], merged: str) -> str:
+    """The mask of `lines`, with those names put back that all of them share; `merged` where their words differ."""
+    if any(mask(line) != merged for line in lines):
+        return _shared_words(lines) or merged
+    hidden, kept = _hide_status(lines[0])
+    pieces = _MASKED.split(hidden)
+    names = [_MASKED.findall(_hide_status(line)[0]) for line in lines]
+    if any(len(found) != len(pieces) - 1 for found in names):
+        return mask(lines[0])
+    out = [pieces[0]]
+    for i, piece in enumerate(pieces[1:]):
+        same = len(names[0][i]) <= MAX_NAME and all(found[i] == names[0][i] for found in names)
+        out += [names[0][i] if same else _quoted_mask(names[0][i]), piece]
+    return _restore("".join(out), kept)
+
+
+def _shared_words(lines: Sequence[str]) -> str:
+    """The words that all of `lines` have in the same place; "" where they differ in length."""
+    split = [line.split() for line in lines]
+    if any(len(words) != len(split[0]) for words in split):
+        return ""
+    return " ".join(words[0] if len(set(words)) == 1 else MASK for words in zip(*split, strict=True))
+
+
+def _hide_status(line: str) -> tuple[str, list[str]]:
+    """HTTP status and exit codes tell classes apart, so the mask must not see them."""
+    bare = line.replace("\0", "")
+    return _STATUS.sub("\0", bare), [found.group() for found in _STATUS.finditer(bare)]
+
+
+def _restore(text: str, kept: Sequence[str]) -> str:
+    left = iter(kept)
+    return re.sub("\0", lambda _: next(left, ""), text)
+
+
+def _quoted_mask(name: str) -> str:
+    first = name[:1]
+    return f"{first}{MASK}{first}" if first in "'\"`" else MASK
+
+
+# ---------------------------------------------------------------- finding the line
+
+
+def _from_json(output: str) -> str:
+    if len(output) <= 20_000:
+        try:
+            read = json.loads(output)
+        except (ValueError, RecursionError):
+            read = None
+        for text in _messages(read, 0):
+            return text
+    for found in _KEYED.finditer(output[:HEAD]):
+        if not _BARE.match(found.group(2)):
+            return found.group(2)
+    return ""
+
+
+def _messages(read: Any, depth: int) -> Iterator[str]:
+    """Texts under keys that name an error, outermost first; texts that hold an object are looked into."""
+    if depth > 4:
+        return
+    if isinstance(read, dict):
+        lowered = {str(key).lower(): value for key, value in read.items()}
+        for key in _ERROR_KEYS:
+            value = lowered.get(key)
+            if isinstance(value, str) and value.strip():
+                inner = _KEYED.search(value[:HEAD])
+                yield inner.group(2) if inner else value
+            elif isinstance(value, (dict, list)) and value:
+                yield from _messages(value, depth + 1)
+        others = [(key, value) for key, value in lowered.items() if key not in _ERROR_KEYS]
+        for _, value in others:
+            if isinstance(value, str) and len(value) <= MAX_MESSAGE and _TELLING.search(value) and "{" not in value:
+                yield _TAG.sub(" ", value)
+        for _, value in others:
+            if isinstance(value, str) and (inner := _KEYED.search(value[:HEAD])):
+                yield inner.group(2)
+            elif isinstance(value, (dict, list)):
+                yield from _messages(value, depth + 1)
+    elif isinstance(read, list):
+        for value in read[:5]:
+            if isinstance(value, str) and depth and value.strip():
+                yield value
+            else:
+                yield from _messages(value, depth + 1)
+
+
+def _from_lines(head: str) -> str:
+    lines = [line.strip() for line in head.splitlines() if line.strip()]
+    if any(line.startswith("Traceback") for line in lines):
+        raised = [line for line in lines if _RAISED.match(line)]
+        if raised:
+            return raised[-1]
+    for position, line in enumerate(lines):
+        rest = _PREFIX.sub("", line)
+        if _LISTING.match(rest):
+            return ": ".join([rest, " ".join(lines[position + 1 : position + 3])])
+        if _TELLING.search(line) and not _BARE.match(line):
+            return _closed(line, lines[position + 1 : position + 12])
+    for position, line in enumerate(lines):
+        if not _BARE.match(line):
+            return _closed(line, lines[position + 1 : position + 12])
+    return lines[0] if lines else ""
+
+
+def _closed(line: str, following: Sequence[str]) -> str:
+    """The line, and what follows until a quotation in backticks that began in it is closed."""
+    if _GNU_QUOTED.sub("", line).count("`") % 2 == 0:
+        return line
+    for i, more in enumerate(following):
+        if more.count("`") % 2:
+            return " ".join([line, *following[: i + 1]])
+    return line

@@ -1,0 +1,84 @@
+"""What an agent, a dump or a report gets of one tool: a ToolMemory made of what the store keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolmem.guidance.skip import count_covered, count_new
+from toolmem.guidance.statistics import lifetime_statistics, statistics_of
+from toolmem.ports import StoredMemory
+from toolmem.schema import CallFigures, ToolCallResult, ToolMemory, ToolRecord, ToolStatistics
+
+
+def tool_memory(stored: StoredMemory, include_calls: bool = False) -> ToolMemory:
+    """The memory of one tool.
+
+    `score` averages the kept calls that were handed over (None where none has a score). `metadata` is JSON:
+
+    * `statistics`: of the kept calls; `window`: which calls these are (`first_seq`, `last_seq`, `calls`, of `kept`);
+    * `lifetime`: counters that never shrink, with the rates that follow from them;
+    * `guidance_statistics`, `claims`, `prompt_version`, `prompt_tokens`, `guidance_created_at`: of the guidance
+      (None, or an empty list, where there is none);
+    * `covered`, `new`, `unjudged`: kept calls that guidance covers, that it does not cover yet, that have no verdict;
+    * `judges`: who scored, and `judges_note` where there is more than one and the average mixes them.
+    """
+    record, guidance = stored.record, stored.record.guidance
+    measured: Sequence[CallFigures] | Sequence[ToolCallResult] = stored.figures or stored.calls
+    statistics = statistics_of(measured)
+    metadata: dict[str, Any] = {
+        "statistics": statistics.model_dump(mode="json"),
+        "window": _window(record, measured),
+        "lifetime": _lifetime(record),
+        "guidance_statistics": guidance.statistics.model_dump(mode="json") if guidance else None,
+        "claims": [claim.model_dump(mode="json") for claim in guidance.claims] if guidance else [],
+        "prompt_version": guidance.prompt_version if guidance else None,
+        "prompt_tokens": guidance.prompt_tokens if guidance else 0,
+        "guidance_created_at": guidance.created_at.isoformat() if guidance and guidance.created_at else None,
+        "covered": count_covered(record),
+        "new": count_new(record),
+        "unjudged": len(record.unjudged),
+        "judges": statistics.judges,
+    }
+    if len(statistics.judges) > 1:
+        metadata["judges_note"] = mixing_note(statistics)
+    return ToolMemory(
+        workspace_id=record.workspace,
+        memory_id=record.memory_id,
+        when_to_use=record.tool_name,
+        content=guidance.text if guidance else "",
+        score=statistics.avg_score,
+        time_created=record.time_created,
+        time_modified=record.time_modified,
+        author=guidance.author if guidance else "",
+        tool_call_results=list(stored.calls) if include_calls else [],
+        metadata=metadata,
+    )
+
+
+def mixing_note(statistics: ToolStatistics) -> str:
+    """A sentence that says whose scores an average mixes; "" where it mixes none."""
+    if len(statistics.judges) < 2:
+        return ""
+    return f"the average score mixes {len(statistics.judges)} judges: {', '.join(statistics.judges)}"
+
+
+def _window(record: ToolRecord, measured: Sequence[CallFigures] | Sequence[ToolCallResult]) -> dict[str, Any]:
+    return {
+        "first_seq": measured[0].seq if measured else None,
+        "last_seq": measured[-1].seq if measured else None,
+        "calls": len(measured),
+        "kept": record.last_seq - record.first_seq + 1,
+    }
+
+
+def _lifetime(record: ToolRecord) -> dict[str, Any]:
+    rates = lifetime_statistics(record.counters)
+    return {
+        **record.counters.model_dump(mode="json"),
+        "unknown": rates.unknown,
+        "success_rate": rates.success_rate,
+        "avg_score": rates.avg_score,
+        "avg_time_cost": rates.avg_time_cost,
+        "avg_token_cost": rates.avg_token_cost,
+    }

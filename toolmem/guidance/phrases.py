@@ -1,0 +1,220 @@
+"""The words of the data-driven writer, in English and Chinese: templates, keyed by what they say."""
+
+from __future__ import annotations
+
+HEADINGS: dict[str, tuple[str, str]] = {
+    "core": ("Core function", "核心功能"),
+    "success": ("Success patterns", "成功模式"),
+    "issues": ("Common issues", "常见问题"),
+    "practices": ("Best practices", "最佳实践"),
+    "statistics": ("Statistics", "统计"),
+}
+
+PHRASES: dict[str, tuple[str, str]] = {
+    # statistics
+    "overall": (
+        "{k} of {n} calls succeeded ({rate}, 95% interval {low}–{high}){extras}.",
+        "{n} 次调用中 {k} 次成功（{rate}，95% 区间 {low}–{high}）{extras}。",
+    ),
+    "overall_unknown": (
+        "{n} calls; whether they succeeded is not known{extras}.",
+        "共 {n} 次调用；是否成功未知{extras}。",
+    ),
+    "score": ("average score {x}", "平均评分 {x}"),
+    "time": ("average time {x} s", "平均耗时 {x} 秒"),
+    "tokens": ("average {x} tokens", "平均 {x} 个 token"),
+    "unknown": ("outcome unknown for {x} more", "另有 {x} 次结果未知"),
+    "mixed_judges": ("scores mix {x} judges", "评分来自 {x} 个评判者"),
+    # core function
+    "purpose": ("Purpose (from its schema): {text}", "用途（来自其模式声明）：{text}"),
+    "usage": (
+        "Takes {params}: given in {k} of {n} {which} calls.",
+        "参数 {params}：{n} 次{which}调用中有 {k} 次给出。",
+    ),
+    "usage_none": ("Takes no parameters in {k} of {n} calls.", "{n} 次调用中 {k} 次不带参数。"),
+    "usage_optional": (
+        "Optional: {params}; at least one of them in {k} of {n} {which} calls.",
+        "可选参数：{params}；{n} 次{which}调用中有 {k} 次至少给出其一。",
+    ),
+    "successful": ("successful", "成功"),
+    "all_calls": ("", ""),
+    "mix": ("`{path}` is {top} in {k} of {n} calls{rest}.", "`{path}` 在 {n} 次调用中有 {k} 次是 {top}{rest}。"),
+    "mix_rest": ("; otherwise {x}", "；其余为 {x}"),
+    "answers": ("Successful calls answer with {shape}: {k} of {n}.", "成功的调用返回{shape}：{n} 次中 {k} 次。"),
+    # patterns
+    "pattern": (
+        "{condition}: {k} of {n} succeeded; {others} {ok} of {on}.",
+        "{condition}：{n} 次中 {k} 次成功；{others} {on} 次中 {ok} 次。",
+    ),
+    "pattern_useful": (
+        "{condition}: {k} of {n} answers were useful; {others} {ok} of {on}.",
+        "{condition}：{n} 次回答中 {k} 次有用；{others} {on} 次中 {ok} 次。",
+    ),
+    "others": ("others", "其他"),
+    "otherwise": ("otherwise", "否则"),
+    "with_it": ("with it", "给出时"),
+    "without_it": ("without", "不给出时"),
+    "within_clause": ("{within} with {detail}", "含 {detail} 的 {within}"),
+    "within_table": ("{within} on table {detail}", "针对表 {detail} 的 {within}"),
+    "within": ("{within}, {condition}", "{within}，{condition}"),
+    "advice_avoid": ("Avoid {condition} ({k} of {n} succeeded).", "避免{condition}（{n} 次中 {k} 次成功）。"),
+    "advice_prefer": ("Prefer {condition} ({k} of {n} succeeded).", "优先{condition}（{n} 次中 {k} 次成功）。"),
+    "advice_give": (
+        "Always give `{path}` (without it {k} of {n} succeeded).",
+        "务必给出 `{path}`（不给出时 {n} 次中 {k} 次成功）。",
+    ),
+    "advice_first": (
+        "Before a {action}, run {first} in the same conversation: then {k} of {n} succeeded, otherwise {ok} of {on}.",
+        "在 {action} 之前先在同一会话中执行 {first}：此时 {n} 次中 {k} 次成功，否则 {on} 次中 {ok} 次。",
+    ),
+    "inconclusive": (
+        "No parameter separates the {k} successes from the {bad} failures beyond chance ({tests} comparisons).",
+        "没有参数能以超出偶然的程度区分 {k} 次成功与 {bad} 次失败（共 {tests} 项比较）。",
+    ),
+    "too_few": (
+        "Too little data to say which parameters matter: {k} successes, {bad} failures.",
+        "数据太少，无法判断哪些参数起作用：{k} 次成功，{bad} 次失败。",
+    ),
+    "all_succeeded": (
+        "None of {n} calls failed; with 95% confidence the failure rate is below {high}.",
+        "{n} 次调用无一失败；以 95% 置信度，失败率低于 {high}。",
+    ),
+    "few_calls": (
+        "No failure so far, but too few calls ({n}) to say what matters.",
+        "仅 {n} 次调用，均未失败：数据太少，无法得出结论。",
+    ),
+    "all_failed": (
+        "All {n} calls failed: use another tool, or fix what the error names before calling again.",
+        "{n} 次调用全部失败：请改用其他工具，或先解决错误所指的问题再调用。",
+    ),
+    "keep_form": (
+        "Call it in the usual form: {k} of {n} calls in it succeeded.",
+        "按惯常形式调用：此形式的 {n} 次调用中 {k} 次成功。",
+    ),
+    # errors
+    "error": (
+        "{message}{cls}: {k} of {n} failures{example}{recovered}.",
+        "{message}{cls}：{n} 次失败中 {k} 次{example}{recovered}。",
+    ),
+    "example": (", e.g. {x}", "，例如 {x}"),
+    "recovered": ("; {r} recovered within 3 calls", "；其中 {r} 次在 3 次调用内恢复"),
+    "no_output": ("(no output)", "（无输出）"),
+    "empty": (
+        "{k} of {n} calls that did not fail answered nothing useful{example}.",
+        "未失败的 {n} 次调用中有 {k} 次没有有用的回答{example}。",
+    ),
+    "rule_out": (
+        "Before calling, rule out {error}: {k} of {n} calls failed on it and none was repaired by a further call.",
+        "调用前先排除 {error}：{n} 次调用中 {k} 次因此失败，且无一被后续调用修复。",
+    ),
+    "worked": ("Worked, for example: {x} ({k} of {n} successes).", "成功的例子：{x}（{n} 次成功中 {k} 次）。"),
+    "none_worked": ("None of {n} calls succeeded so far.", "至今 {n} 次调用无一成功。"),
+    # repairs and repeats
+    "repair": (
+        "After {error}: {repair} ({k} of {n} recoveries).",
+        "出现 {error} 之后：{repair}（{n} 次恢复中 {k} 次）。",
+    ),
+    "repair_any": ("After a failure: {repair} ({k} of {n} recoveries).", "失败之后：{repair}（{n} 次恢复中 {k} 次）。"),
+    "repair_once": (
+        "After {error}: {repair} (seen once: {k} of {n} recoveries, too few to rely on).",
+        "出现 {error} 之后：{repair}（仅见一次，{n} 次恢复中 {k} 次，不足为凭）。",
+    ),
+    "unrecovered": (
+        "After {error} the next calls failed too in {k} of {n} cases: do not retry here, use another tool.",
+        "出现 {error} 之后无法恢复：{n} 例中 {k} 例后续调用仍失败；请改用其他途径。",
+    ),
+    "repeat": (
+        "Do not send a failed call again unchanged: {k} of {n} repeats failed again.",
+        "不要原样重发失败的调用：{n} 次重发中 {k} 次再次失败。",
+    ),
+    "retry": (
+        "A failed call may be sent again unchanged: {k} of {n} repeats succeeded.",
+        "失败的调用可以原样重试：{n} 次重发中 {k} 次成功。",
+    ),
+    "to_statement": ("use {after} next, not another {before}", "接着用 {after}，而不是再次 {before}"),
+    "to_program": ("use {after} next, not {before}", "接着用 {after}，而不是 {before}"),
+    "to_action": (
+        "use {path}='{after}' next, not another '{before}'",
+        "接着用 {path}='{after}'，而不是再次 '{before}'",
+    ),
+    "added": ("add `{path}`", "加上 `{path}`"),
+    "dropped": ("leave out `{path}`", "去掉 `{path}`"),
+    "changed": ("change `{path}`", "修改 `{path}`"),
+    "changed_shape": ("change `{path}` from {before} to {after}", "把 `{path}` 从{before}改为{after}"),
+    "tables": ("keep the {before}, change its tables and columns", "保留 {before}，更换其中的表和列"),
+    "names": ("keep the {before}, change its column names", "保留 {before}，更换其中的列名"),
+    "clause_added": ("add {after} to the {before}", "在 {before} 中加上 {after}"),
+    "clause_dropped": ("drop {after} from the {before}", "从 {before} 中去掉 {after}"),
+    "flag_added": ("add {after}", "加上 {after}"),
+    "flag_dropped": ("drop {after}", "去掉 {after}"),
+    "arguments": ("keep {before}, change its arguments (paths, patterns)", "保留 {before}，更换其参数（路径、模式）"),
+    "rewritten": (
+        "keep the {before} with its tables and columns, write it differently",
+        "保留 {before} 及其表和列，换一种写法",
+    ),
+    "repeated": ("send the same call again", "原样再发一次"),
+    "mostly": ("{kind} (mostly {form})", "{kind}（多为 {form}）"),
+    "no_statement": ("text that is no SQL statement", "不是 SQL 语句的文本"),
+    "no_program": ("text that does not begin with a program", "不以程序名开头的文本"),
+}
+
+CONDITIONS: dict[str, tuple[str, str]] = {
+    "present": ("with `{path}`", "给出 `{path}`"),
+    "absent": ("without `{path}`", "不给出 `{path}`"),
+    "value": ("`{path}`={detail}", "`{path}`={detail}"),
+    "type": ("`{path}` as {shape}", "`{path}` 为{shape}"),
+    "shape": ("`{path}` as {shape}", "`{path}` 为{shape}"),
+    "uppercase": ("`{path}` with capital letters", "`{path}` 含大写字母"),
+    "prose": ("`{path}` as a prose sentence", "`{path}` 为自然语句"),
+    "statement": ("{detail} in `{path}`", "`{path}` 为 {detail}"),
+    "clause": ("{detail}", "使用 {detail}"),
+    "table": ("table {detail}", "使用表 {detail}"),
+    "program": ("{detail} in `{path}`", "`{path}` 使用 {detail}"),
+    "flag": ("{detail}", "使用 {detail}"),
+    "part": ("{detail} in `{path}`", "`{path}` 含 {detail}"),
+    "earlier": ("after an earlier successful {detail}", "此前同一会话已成功执行 {detail}"),
+    "at_least number": ("`{path}` ≥ {bound}", "`{path}` ≥ {bound}"),
+    "below number": ("`{path}` < {bound}", "`{path}` < {bound}"),
+    "at_least items": ("`{path}` with {bound} or more values", "`{path}` 有 {bound} 个以上（含）的值"),
+    "below items": ("`{path}` with fewer than {bound} values", "`{path}` 少于 {bound} 个值"),
+    "at_least characters": ("`{path}` of {bound} or more characters", "`{path}` 有 {bound} 个以上（含）字符"),
+    "below characters": ("`{path}` of fewer than {bound} characters", "`{path}` 少于 {bound} 个字符"),
+    "at_least tables": ("{bound} or more tables", "涉及 {bound} 个以上（含）的表"),
+    "below tables": ("fewer than {bound} tables", "涉及少于 {bound} 个表"),
+}
+
+SHAPES: dict[str, tuple[str, str]] = {
+    "empty": ("an empty text", "空文本"),
+    "date": ("a date like 2024-01-31", "形如 2024-01-31 的日期"),
+    "time": ("a time like 09:30", "形如 09:30 的时间"),
+    "datetime": ("a date and time like 2024-01-31T09:30", "形如 2024-01-31T09:30 的日期时间"),
+    "slash_date": ("a date written with slashes or dots", "用斜杠或点书写的日期"),
+    "integer_text": ("a whole number in quotes", "文本形式的整数"),
+    "number_text": ("a decimal number in quotes", "文本形式的小数"),
+    "email": ("an e-mail address", "电子邮件地址"),
+    "url": ("a URL", "URL"),
+    "uuid": ("a UUID", "UUID"),
+    "path": ("a file path", "文件路径"),
+    "json_text": ("JSON inside a text", "文本中的 JSON"),
+    "word": ("one word", "单个词"),
+    "words": ("several words", "多个词"),
+    "lines": ("several lines", "多行文本"),
+    "null": ("null", "null"),
+    "boolean": ("true/false", "布尔值"),
+    "number": ("a number", "数字"),
+    "string": ("a text", "文本"),
+    "array": ("a list", "列表"),
+    "object": ("an object", "对象"),
+    "like": ("a code like {x}", "形如 {x} 的编码"),
+    "list_of": ("a list of objects with {x}", "由含 {x} 的对象组成的列表"),
+    "object_with": ("an object with {x}", "含 {x} 的对象"),
+    "sql": ("SQL", "SQL"),
+    "shell": ("a shell command", "shell 命令"),
+    "json_object": ("a JSON object ({x})", "JSON 对象（{x}）"),
+    "json_list": ("a JSON list", "JSON 列表"),
+    "json_list_of": ("a JSON list of objects ({x})", "由对象（{x}）组成的 JSON 列表"),
+    "nothing": ("no text", "空输出"),
+    "one_line": ("one line of text", "单行文本"),
+    "many_lines": ("several lines of text", "多行文本"),
+    "one_number": ("a number", "一个数字"),
+}

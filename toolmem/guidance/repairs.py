@@ -1,0 +1,144 @@
+"""What repaired a failure: how the next success of the same tool differed from the call that failed.
+
+A failure is recovered where one of the three calls of the tool that follow it in its conversation succeeded. The first
+such success is compared with the failed call. What is counted is what happened, not what caused it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from toolmem.guidance import shell, sql, values
+from toolmem.guidance.conditions import Observation
+
+WITHIN = 3  # calls of the tool after the failure
+
+
+class Repair(NamedTuple):
+    """One difference between a failed call and the success that followed it.
+
+    `kind`: statement, program or action (`before` -> `after`); added, dropped, changed (parameter `path`); tables and
+    names (the same kind of statement with other tables, or other columns and aliases), clause_added and
+    clause_dropped; rewritten (neither); flag_added and flag_dropped, arguments (the same program with other
+    arguments); repeated (the same call again).
+    """
+
+    kind: str
+    path: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A failure and the success that followed it, by position."""
+
+    failure: int
+    success: int
+    repairs: frozenset[Repair]
+
+
+def recoveries(
+    outcomes: Sequence[bool | None], groups: Sequence[Sequence[int]], seen: Sequence[Observation]
+) -> list[Recovery]:
+    """Every recovered failure. `outcomes`: True = the call did not fail; `groups`: positions per conversation."""
+    found: list[Recovery] = []
+    for group in groups:
+        for place, failure in enumerate(group):
+            if outcomes[failure] is not False:
+                continue
+            following = group[place + 1 : place + 1 + WITHIN]
+            success = next((position for position in following if outcomes[position]), None)
+            if success is not None:
+                found.append(Recovery(failure, success, frozenset(differences(seen[failure], seen[success]))))
+    return found
+
+
+def differences(before: Observation, after: Observation) -> Iterable[Repair]:
+    """How the input of one call differs from that of another."""
+    if before.params == after.params:
+        return [Repair("repeated", "")]
+    found: list[Repair] = []
+    for name in sorted({*before.params, *after.params}, key=str):
+        path = str(name)
+        if name not in before.params:
+            found.append(Repair("added", path))
+        elif name not in after.params:
+            found.append(Repair("dropped", path))
+        elif before.params[name] != after.params[name]:
+            found.extend(_changed(path, before, after, before.params[name], after.params[name]))
+    if before.action and after.action and before.action.kind == "value" and before.action != after.action:
+        # Another action takes other parameters; that they come and go says nothing of its own.
+        path = before.action.path
+        return [Repair("action", path, before.action.detail.strip("'"), after.action.detail.strip("'"))]
+    return found
+
+
+def tally(some: Iterable[Recovery]) -> list[tuple[Repair, list[Recovery]]]:
+    """Each repair with the recoveries that hold it; most frequent first, then by name.
+
+    What a statement or a program was changed into counts, whatever it was changed from: `before` is the commonest.
+    """
+    held: dict[Repair, list[Recovery]] = {}
+    before: dict[Repair, Counter[str]] = {}
+    for one in some:
+        for repair in one.repairs:
+            key = repair._replace(before="") if repair.kind in {"statement", "program", "action"} else repair
+            held.setdefault(key, []).append(one)
+            before.setdefault(key, Counter())[repair.before] += 1
+    named = {key: min(before[key].items(), key=lambda item: (-item[1], item[0]))[0] for key in held}
+    held = {key._replace(before=named[key]): recovered for key, recovered in held.items()}
+    return sorted(held.items(), key=lambda item: (-len(item[1]), item[0]))
+
+
+def _changed(path: str, before: Observation, after: Observation, old: Any, new: Any) -> list[Repair]:
+    a, b = before.texts.get(path), after.texts.get(path)
+    if isinstance(a, sql.Statement) and isinstance(b, sql.Statement):
+        return _statement_changed(path, a, b)
+    if isinstance(a, shell.Command) and isinstance(b, shell.Command):
+        return _command_changed(path, a, b)
+    return [Repair("changed", path, *_shapes(old, new))]
+
+
+def _shapes(old: Any, new: Any) -> tuple[str, str]:
+    """The shapes of two values where they tell them apart, else nothing."""
+    first, second = _shape(old), _shape(new)
+    return (first, second) if first != second else ("", "")
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, str):
+        shape = values.text_shape(value[: values.MAX_TEXT])
+        return "" if shape.startswith("like:") or shape in {"word", "words", "lines"} else shape
+    return values.type_name(value)
+
+
+def _statement_changed(path: str, a: sql.Statement, b: sql.Statement) -> list[Repair]:
+    if a.form != b.form:  # SHOW COLUMNS and SHOW TABLES are two actions of one kind
+        return [Repair("statement", path, a.kind, b.kind)]
+    found = [Repair("clause_added", path, a.kind, clause) for clause in sorted(b.clauses - a.clauses)]
+    found += [Repair("clause_dropped", path, a.kind, clause) for clause in sorted(a.clauses - b.clauses)]
+    if a.names != b.names:
+        found.append(Repair("tables" if a.tables != b.tables else "names", path, a.kind, b.kind))
+    return found or [Repair("rewritten", path, a.kind)]
+
+
+def _command_changed(path: str, a: shell.Command, b: shell.Command) -> list[Repair]:
+    if a.program != b.program:
+        return [Repair("program", path, a.program, b.program)]
+    found = [Repair("flag_added", path, a.program, flag) for flag in sorted(b.flags - a.flags)]
+    found += [Repair("flag_dropped", path, a.program, flag) for flag in sorted(a.flags - b.flags)]
+    if a.arguments != b.arguments:
+        found.append(Repair("arguments", path, a.program, b.program))
+    return found or [Repair("changed", path)]
+
+
+def commonest_form(recovered: Iterable[Recovery], seen: Sequence[Observation], path: str) -> tuple[str, int]:
+    """The most frequent form ("SHOW TABLES") of the statements that repaired, and how often it was used."""
+    forms = Counter(
+        text.form for one in recovered if isinstance(text := seen[one.success].texts.get(path), sql.Statement)
+    )
+    return min(forms.items(), key=lambda item: (-item[1], item[0])) if forms else ("", 0)

@@ -1,0 +1,231 @@
+"""Sentences with their counts: what an analysis says, each as one claim with a place in the text and a value.
+
+The value of a sentence estimates how many calls it would have helped: recoveries that a repair names, failures beyond
+what the other calls' rate predicts, repeats that failed again. It orders sentences, and decides what stays where
+tokens are few.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from toolmem.guidance import values
+from toolmem.guidance.analysis import Analysis
+from toolmem.guidance.conditions import Condition
+from toolmem.guidance.patterns import Pattern, Search, positions_of
+from toolmem.guidance.statistics import wilson_interval
+from toolmem.guidance.wording import Wording, percent, quoted
+
+Part = Literal["core", "success", "issues", "practices", "statistics"]
+PARTS: tuple[Part, ...] = ("core", "success", "issues", "practices", "statistics")
+
+MAX_ERRORS = 6
+MAX_EMPTY_PATTERNS = 2
+MAX_ADVICE = 2
+REPAIR_WORTH = 3.0  # a repair is wanted at the moment when it is read: each recovery counts so many times
+# An agent seldom chooses the statement, program or table for its chances: that they differ is worth less to it.
+_CHOOSABLE = {"statement": 0.3, "program": 0.5, "table": 0.5, "uppercase": 0.5}
+MAX_EXAMPLE = 160  # characters of an input that is shown
+FEW = 5  # calls
+ALWAYS = 1e9  # value of the sentence that is kept first
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One claim before it gets its ids: `k` of `n`, and the positions of the calls that are its evidence."""
+
+    part: Part
+    kind: str
+    text: str
+    k: int
+    n: int
+    positions: Sequence[int]
+    value: float
+
+
+def overall(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """How many calls succeeded, with averages. Evidence: the calls whose outcome is known."""
+    figures = found.statistics
+    known = [i for i, outcome in enumerate(found.outcomes) if outcome is not None]
+    good = len(known) - figures.failures
+    extras = []
+    if figures.avg_score is not None:
+        extras.append(say.say("score", x=f"{figures.avg_score:.2f}"))
+    if figures.avg_time_cost is not None:
+        extras.append(say.say("time", x=f"{figures.avg_time_cost:.3g}"))
+    if figures.avg_token_cost is not None:
+        extras.append(say.say("tokens", x=f"{figures.avg_token_cost:.0f}"))
+    if figures.unknown and known:
+        extras.append(say.say("unknown", x=figures.unknown))
+    if len(figures.judges) > 1:
+        extras.append(say.say("mixed_judges", x=len(figures.judges)))
+    if not known:
+        text = say.say("overall_unknown", n=figures.calls, extras=say.extras(extras))
+        yield Sentence("statistics", "overall", text, 0, 0, (), ALWAYS)
+        return
+    low, high = wilson_interval(good, len(known))
+    text = say.say(
+        "overall",
+        k=good,
+        n=len(known),
+        rate=percent(good / len(known)),
+        low=percent(low),
+        high=percent(high),
+        extras=say.extras(extras),
+    )
+    yield Sentence("statistics", "overall", text, good, len(known), known, ALWAYS)
+
+
+def patterns(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """What goes with success and with failure, and the strongest of it as advice."""
+    search = found.failures
+    advised = 0
+    for pattern in search.patterns:
+        evidence = positions_of(pattern.calls)
+        if pattern.condition.kind == "earlier" and pattern.good and pattern.within is not None:
+            yield Sentence(
+                "practices", "sequence", _first_then(pattern, say), pattern.k, pattern.n, evidence, pattern.weight
+            )
+            continue
+        part: Part = "success" if pattern.good else "issues"
+        value = pattern.weight * (0.8 if pattern.good else 1.0) * _CHOOSABLE.get(pattern.condition.kind, 1.0)
+        yield Sentence(part, "parameter", say.pattern(pattern), pattern.k, pattern.n, evidence, value)
+        if advised < MAX_ADVICE and (text := _advice(pattern, say)):
+            advised += 1
+            yield Sentence("practices", "advice", text, pattern.k, pattern.n, evidence, 0.25 * value)
+    if not search.patterns and search.good and search.bad:
+        yield _nothing_found(found, search, say)
+
+
+def example(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """An input that worked, where no pattern tells good calls apart. Evidence: the successes with this input."""
+    if any(pattern.good for pattern in found.failures.patterns):
+        return
+    good = found.where(True)
+    inputs = Counter(values.canonical(found.calls[i].input) for i in good)
+    short = [(-count, len(text), text) for text, count in inputs.items() if 2 < len(text) <= MAX_EXAMPLE]
+    if short:
+        _, _, text = min(short)
+        held = [i for i in good if values.canonical(found.calls[i].input) == text]
+        said = say.say("worked", x=text, k=len(held), n=len(good))
+        yield Sentence("success", "example", said, len(held), len(good), held, 0.15)
+
+
+def errors(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """The most frequent messages of failed calls. Evidence: the calls that carry the message."""
+    failures = found.statistics.failures
+    recovered = {one.failure for one in found.recoveries}
+    for group in found.errors[:MAX_ERRORS]:
+        k = len(group.positions)
+        back = sum(position in recovered for position in group.positions)
+        text = say.say(
+            "error",
+            message=say.error(group),
+            cls=f" ({group.error_class})" if group.error_class not in {"", "error"} else "",
+            k=k,
+            n=failures,
+            example=say.say("example", x=quoted(group.example)) if _varies(group.label, group.example) else "",
+            recovered=say.say("recovered", r=back) if back else "",
+        )
+        yield Sentence("issues", "error_class", text, k, failures, group.positions, 0.4 * k)
+
+
+def empty_answers(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """Calls that ran and were worth nothing, apart from failures, and what goes with them."""
+    worthless = found.worthless
+    judged = sum(one is not None for one in found.useful)
+    if not worthless:
+        return
+    outputs = [found.calls[i].output.strip() for i in worthless]
+    commonest = max(sorted(set(outputs)), key=outputs.count)
+    example = say.say("example", x=quoted(commonest)) if commonest and len(commonest) <= 160 else ""
+    text = say.say("empty", k=len(worthless), n=judged, example=example)
+    yield Sentence("issues", "empty_answer", text, len(worthless), judged, worthless, 0.3 * len(worthless))
+    bad = [pattern for pattern in found.empty.patterns if not pattern.good]
+    for pattern in bad[:MAX_EMPTY_PATTERNS]:
+        text = say.pattern(pattern, "pattern_useful")
+        evidence = positions_of(pattern.calls)
+        yield Sentence("issues", "empty_pattern", text, pattern.k, pattern.n, evidence, 0.3 * pattern.weight)
+
+
+def repeats(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """What came of sending a failed call again word for word. Evidence: the repeats that the sentence counts."""
+    k, n = len(found.repeats.failed), found.repeats.count
+    if n < 3:
+        return
+    low, high = wilson_interval(k, n)
+    if low > 0.5:
+        text = say.say("repeat", k=k, n=n)
+        yield Sentence("practices", "repeat", text, k, n, found.repeats.failed, 0.8 * k)
+    elif high < 0.5:
+        text = say.say("retry", k=n - k, n=n)
+        yield Sentence("practices", "repeat", text, n - k, n, found.repeats.succeeded, 0.8 * (n - k))
+
+
+def verdict_on_all(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """Where every call ended the same way, that is the message."""
+    good, bad = found.failures.good, found.failures.bad
+    if good and not bad:
+        # One-sided: the 90% interval leaves 5% at this end.
+        high = percent(1 - wilson_interval(good, good, 0.90)[0])
+        text = say.say("few_calls" if good < FEW else "all_succeeded", n=good, high=high)
+        yield Sentence("issues", "overall", text, good, good, found.where(True), 0.2)
+    if bad and not good:
+        failed = found.where(False)
+        yield Sentence("success", "overall", say.say("none_worked", n=bad), bad, bad, failed, 0.05)
+    if bad >= 4 and not good:
+        yield Sentence("practices", "overall", say.say("all_failed", n=bad), bad, bad, found.where(False), float(bad))
+
+
+def _first_then(pattern: Pattern, say: Wording) -> str:
+    within = pattern.within
+    assert within is not None
+    return say.say(
+        "advice_first",
+        action=within.detail.strip("'"),
+        first=pattern.condition.detail.strip("'"),
+        k=pattern.k,
+        n=pattern.n,
+        ok=pattern.other_k,
+        on=pattern.other_n,
+    )
+
+
+def _advice(pattern: Pattern, say: Wording) -> str:
+    """An instruction, where the condition is something that the agent chooses and the counts are clear."""
+    kind = pattern.condition.kind
+    if kind in {"table", "earlier", "statement", "program"} or values_of_things(pattern.condition):
+        return ""
+    rate = pattern.k / pattern.n
+    if not pattern.good and rate <= 0.25:
+        if kind == "absent" and pattern.within is None:
+            return say.say("advice_give", path=pattern.condition.path, k=pattern.k, n=pattern.n)
+        return say.say("advice_avoid", condition=say.circumstance(pattern), k=pattern.k, n=pattern.n)
+    if pattern.good and rate >= 0.75 and kind in {"present", "absent", "value", "shape", "type", "flag", "clause"}:
+        return say.say("advice_prefer", condition=say.circumstance(pattern), k=pattern.k, n=pattern.n)
+    return ""
+
+
+def values_of_things(condition: Condition) -> bool:
+    """A value that names one thing (an id, a date, a name): a fact about that thing, not advice for the next call."""
+    detail = condition.detail.strip("'")
+    return condition.kind == "value" and (values.text_shape(detail) != "word" or detail != detail.lower())
+
+
+def _nothing_found(found: Analysis, search: Search, say: Wording) -> Sentence:
+    key = "inconclusive" if search.candidates else "too_few"
+    text = say.say(key, k=search.good, bad=search.bad, tests=search.candidates)
+    known = [i for i, outcome in enumerate(found.outcomes) if outcome is not None]
+    return Sentence("success", "inconclusive", text, search.good, len(known), known, 0.02 * len(known))
+
+
+def _varies(label: str, example: str) -> bool:
+    return "…" in label and bool(example) and quoted(example) != quoted(label)
+
+
+def ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """Most valuable first; equal ones by part, then by text, so that the order is always the same."""
+    return sorted(sentences, key=lambda one: (-one.value, PARTS.index(one.part), one.text))

@@ -1,0 +1,132 @@
+"""How findings are put into words: conditions, repairs, shapes and counts in one language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolmem.guidance.conditions import Condition
+from toolmem.guidance.error_messages import ErrorGroup
+from toolmem.guidance.patterns import Pattern
+from toolmem.guidance.phrases import CONDITIONS, HEADINGS, PHRASES, SHAPES
+from toolmem.guidance.repairs import Repair
+from toolmem.schema import Language
+
+MAX_MESSAGE = 110  # characters of a quoted error message
+MAX_MENTION = 70  # of one that is quoted in full elsewhere
+
+
+class Wording:
+    """Words in one language: "" is English, "zh" Chinese."""
+
+    def __init__(self, language: Language = "") -> None:
+        self._index = 1 if language == "zh" else 0
+
+    def say(self, key: str, **fields: Any) -> str:
+        return self._fill(PHRASES, key, fields)
+
+    def heading(self, part: str) -> str:
+        return HEADINGS[part][self._index]
+
+    def join(self, items: list[str]) -> str:
+        return ("、" if self._index else ", ").join(items)
+
+    def extras(self, items: list[str]) -> str:
+        mark = "；" if self._index else "; "
+        return "".join(mark + item for item in items)
+
+    def shape(self, name: str, x: str = "") -> str:
+        """A shape of `values.text_shape` or a type of `values.type_name`, in words."""
+        if name.startswith("like:"):
+            return self._fill(SHAPES, "like", {"x": name.removeprefix("like:")})
+        return self._fill(SHAPES, name, {"x": x})
+
+    def condition(self, condition: Condition) -> str:
+        key = condition.kind
+        if key in {"at_least", "below"}:
+            key = f"{key} {condition.detail}"
+        detail, path = condition.detail, condition.path or "input"
+        if condition.kind == "statement" and not detail:
+            return f"`{path}`: {self.say('no_statement')}"
+        if condition.kind == "program" and not detail:
+            return f"`{path}`: {self.say('no_program')}"
+        shape = self.shape(detail) if condition.kind in {"shape", "type"} else ""
+        return self._fill(
+            CONDITIONS, key, {"path": path, "detail": detail, "shape": shape, "bound": number(condition.bound)}
+        )
+
+    def pattern(self, pattern: Pattern, key: str = "pattern") -> str:
+        """The sentence of a pattern: its counts, and those of the calls that it is compared with."""
+        plain = "others" if pattern.within is None else "otherwise"
+        opposite = {"present": "without_it", "absent": "with_it"}.get(pattern.condition.kind, plain)
+        return self.say(
+            key,
+            condition=self._opening(pattern),
+            k=pattern.k,
+            n=pattern.n,
+            others=self.say(opposite),
+            ok=pattern.other_k,
+            on=pattern.other_n,
+        )
+
+    def _opening(self, pattern: Pattern) -> str:
+        """The circumstance with a capital, unless it begins with a name."""
+        said = self.circumstance(pattern)
+        leads = pattern.within or pattern.condition
+        named = leads.kind in {"statement", "program", "flag", "part", "clause", "value"}
+        return said if named or said[:1] == "`" else said[:1].upper() + said[1:]
+
+    def circumstance(self, pattern: Pattern) -> str:
+        """The condition, with the calls among which it is compared where that is not clear from itself."""
+        said = self.condition(pattern.condition)
+        within = pattern.within
+        if within is None or within.kind == "present" or pattern.condition.kind == "flag":
+            return said
+        if within.kind == "statement" and pattern.condition.kind in {"clause", "table"}:
+            key = f"within_{pattern.condition.kind}"
+            return self.say(key, within=within.detail, detail=pattern.condition.detail)
+        return self.say("within", within=self.condition(within), condition=said)
+
+    def error(self, group: ErrorGroup, limit: int = MAX_MESSAGE) -> str:
+        return quoted(group.label, limit) if group.label else self.say("no_output")
+
+    def repair(self, repair: Repair, form: str = "") -> str:
+        """What to do, as an instruction. `form`: the most frequent form of the statement that repaired."""
+        fields = {"path": repair.path or "input", "before": repair.before, "after": repair.after}
+        if repair.kind == "statement":
+            fields["before"] = repair.before or self.say("no_statement")
+            fields["after"] = form or repair.after or self.say("no_statement")
+            return self.say("to_statement", **fields)
+        if repair.kind == "program":
+            fields["before"] = repair.before or self.say("no_program")
+            fields["after"] = repair.after or self.say("no_program")
+            return self.say("to_program", **fields)
+        if repair.kind == "action":
+            return self.say("to_action", **fields)
+        if repair.kind == "changed" and repair.before and repair.after:
+            fields |= {"before": self.shape(repair.before), "after": self.shape(repair.after)}
+            return self.say("changed_shape", **fields)
+        return self.say(repair.kind, **fields)
+
+    def both(self, items: list[str]) -> str:
+        return (" 并" if self._index else " and ").join(items)
+
+    def _fill(self, table: Mapping[str, tuple[str, str]], key: str, fields: Mapping[str, Any]) -> str:
+        return table[key][self._index].format_map(fields)
+
+
+def quoted(message: str, limit: int = MAX_MESSAGE) -> str:
+    """The message in quotation marks, cut at its end where it is long."""
+    flat = " ".join(message.split())
+    if len(flat) > limit:
+        flat = flat[: limit - 1].rstrip() + "…"
+    return f"“{flat}”"
+
+
+def number(value: float) -> str:
+    """Short: whole numbers without a point, others with up to four digits that count."""
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f}%"

@@ -1,0 +1,192 @@
+"""Failures printed by programs: exit codes, time-outs, tracebacks, closing lines of builds and test runs.
+
+What a program prints is data until it says otherwise, so the word "error" in a line proves nothing here. Proof is a
+traceback that the run ended with, or the closing line of a build, a test run or the harness; and for shells a line
+that a program of the command line itself signs (shell.py).
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolmem.judge import shell
+from toolmem.judge.error_classes import error_class_of
+from toolmem.judge.evidence import Evidence, in_text, line_end, windows
+from toolmem.judge.expectation import Expectation
+from toolmem.judge.wording import one_of, words
+
+_EXIT = re.compile(
+    r"^[\[({<*\s]{0,6}(?:(?:command|process|script|program|task|tool|it) )?(?:\w{1,30} ){0,3}?"
+    r"(?:exit(?:ed)?|return(?:ed)?|exit_code|returncode|terminated|"
+    r"failed)(?: with)?(?: (?:a )?(?:non-?zero)?)?[\s_-]{0,3}"
+    r"(?:exit code|exit status|return code|error code|status|code)?\s{0,3}(?:of )?[:=]?\s{0,3}(-?\d{1,6})\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SAYS_EXIT = re.compile(r"code|status|exited|returned", re.IGNORECASE)
+_REPORTS_EXIT = re.compile(r"command|process|script|exit(?:ed)?[ _](?:with|code|status)", re.IGNORECASE)
+_TIMED_OUT = re.compile(
+    r"^[\[({<*\s]{0,6}(?:error:\s?)?(?:the )?(?:command|process|execution|request|operation|script|tool|connection|"
+    r"session|"
+    r"query|task|job)(?: '[^'\n]{0,200}')? (?:has |was )?(?:timed?[ -]?out|killed|terminated after|"
+    r"exceeded)[^\n]{0,300}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_EDGE = 400  # characters at the beginning and at the end where a harness reports
+
+_TRACEBACK = re.compile(r"^[^\n]{0,200}Traceback \(most recent call last\)", re.MULTILINE)
+_RAISED = re.compile(
+    r"^(?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Exit|Interrupt|Timeout|Warning|"
+    r"Iteration)\b(?::[^\n]*)?|"
+    r"^(?:[a-z_]\w{0,60}\.){1,6}[A-Z]\w{1,60}: [^\n]+",
+    re.MULTILINE,
+)
+_SYNTAX_ERROR = re.compile(r"^(?:SyntaxError|IndentationError|TabError): [^\n]*", re.MULTILINE)
+_STACK = one_of(
+    r"(?:Uncaught )?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception)\b[^\n]{0,300}\n\s{1,20}at [^\n]*",
+    r"Exception in thread [^\n]*",
+    r"(?:Unhandled|Uncaught) exception[^\n]*",
+    r"panic: [^\n]*",
+    r"thread '[^'\n]{0,60}' (?:\(\d{1,9}\) )?panicked at[^\n]*",
+    r"PHP (?:Fatal|Parse) error[^\n]*",
+    r"Fatal error:[^\n]*",
+    r"[^\n:]{1,200}:\d{1,7}:in [`'][^\n]{0,400}\((?:\w{1,60}::){0,8}\w{0,60}Error\)",
+    r"Error in [^\n]{1,200} : [^\n]*",
+    r"Can't locate [^\n]{0,300}@INC",
+    flags=re.MULTILINE,
+    before="^",
+)
+_LISTED_LINE = re.compile(r"\s{0,20}(?:\d{1,7}[:\t|-]|[+>|#*-]\s)")  # a line of a listing, a diff or a quotation
+
+_CLOSING = one_of(
+    r"g?make(?:\[\d{1,4}\])?: \*\*\*",
+    r"npm (?:ERR!|error)",
+    r"error(?:\[E\d{1,6}\])?: ",
+    r"-- Configuring incomplete|CMake Error",
+    r"error (?:during|while|in) [^\n:]{1,60}:",
+    r"(?:=* |Found |✖ )?[1-9]\d{0,6} (?:failed|errors?|problems? \([1-9]\d{0,6} errors?)"
+    r"(?=\s{0,3}(?:[,;=(]|\.?$|in\b|and\b|found|generated|occurred))",
+    r"FAILED(?:\s|$)|Tests?:\s{1,10}[1-9]\d{0,6} failed|test result: FAILED|FAIL(?:URE)?(?:[:\s]|$)|"
+    r"BUILD (?:FAILED|FAILURE)",
+    r"(?:collect2|ld|cc1|clang|gcc|g\+\+|rustc|javac|go|fatal|E|ERROR|Error|Fatal|FATAL): |\[ERROR\] ",
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): ",
+    r"[^\n]{0,200}(?:error TS\d{1,6}|:\d{1,7}:\d{0,7}:? (?:fatal )?error:)",
+    r"[^\n:]{1,200}\.\w{1,5}:\d{1,7}(?::\d{1,7})?: (?:error|undefined|fatal)\b",
+    r"Segmentation fault|(?:Killed|Aborted)\s*$|Aborted \(|Bus error|Illegal instruction|Floating point exception",
+    r"(?:Terminated|Hangup)\s*$",
+    r"CONFLICT \(|Automatic merge failed|Malformed command",
+    r"(?:Could not|Cannot|Can't|Unable to|Failed to) (?:connect|find|open|read|resolve|load|locate|stat|create|write|"
+    r"execute|access|fetch|parse|import|start|install|download)\b",
+    flags=0,
+    before=r"(?:\[(?:INFO|ERROR)\]\s|[│|]\s)?",
+)
+_CLOSING_LINES = 12
+_INTERPRETERS = words(
+    "python python3 python2 node ruby perl php java pytest Rscript deno bun go cargo npm npx make cmake mvn gradle"
+)
+_WORD = re.compile(r"[\w.+-]{1,80}")
+
+
+def check(text: str, expected: Expectation) -> Evidence | None:
+    """The failure that the printed `text` gives away, if it does."""
+    if expected.kind not in ("shell", "program", "unknown"):
+        return _traceback(text, expected)
+    return (
+        _harness(text, expected)
+        or shell.check(text, expected)
+        or _traceback(text, expected)
+        or _closing(text, expected)
+    )
+
+
+def _harness(text: str, expected: Expectation) -> Evidence | None:
+    """What the runner of the command says at the beginning or the end: an exit code, a time-out."""
+    for offset in dict.fromkeys((0, max(0, len(text) - _EDGE))):
+        window = text[offset : offset + _EDGE]
+        for pattern, kind in ((_TIMED_OUT, "time-out"), (_EXIT, "exit code")):
+            match = pattern.search(window)
+            if match is None or not _at_edge(window, match, offset, len(text)):
+                continue
+            if kind == "time-out":
+                return in_text(kind, text, offset + match.start(), offset + match.end(), "timeout")
+            if int(match[1]) != 0 and _SAYS_EXIT.search(match[0]) and not _is_data(match[0], expected):
+                name = {"124": "timeout", "127": "command_not_found"}.get(match[1], "")
+                return in_text(kind, text, offset + match.start(), offset + match.end(), name)
+    return None
+
+
+def _at_edge(window: str, match: re.Match[str], offset: int, length: int) -> bool:
+    first = offset == 0 and not window[: match.start()].strip()
+    last = offset + len(window) >= length and "\n" not in window[match.end() :].strip()
+    return first or last
+
+
+def _is_data(match: str, expected: Expectation) -> bool:
+    """The command printed it itself, or it is prose ("code 12")."""
+    if expected.echoes:
+        return match.strip() in expected.command or not _REPORTS_EXIT.search(match)
+    return expected.kind == "unknown" and "exit" not in match.lower()
+
+
+def _traceback(text: str, expected: Expectation) -> Evidence | None:
+    """A traceback with which the output begins or ends, and the exception that it names."""
+    if expected.echoes and not runs_something(expected.command):
+        return None
+    if expected.kind == "content" and not text[:200].lstrip().startswith(("Traceback", "---------")):
+        return None
+    slack = 0 if expected.kind == "content" else 600  # a log goes on after a traceback
+    for offset, window in windows(text):
+        found = _python_traceback(text, offset, window, slack)
+        if found is not None:
+            return found
+        match = _SYNTAX_ERROR.search(window)
+        if match is not None and _near_end(text, offset + match.end(), 200):
+            return in_text("exception", text, offset + match.start(), offset + match.end(), "syntax_error")
+        match = _STACK.search(window)
+        if match is not None and expected.kind != "content":
+            return _exception(text, offset + match.start())
+    return None
+
+
+def _python_traceback(text: str, offset: int, window: str, slack: int) -> Evidence | None:
+    begin = _TRACEBACK.search(window)
+    if begin is None or _LISTED_LINE.match(begin[0]):
+        return None
+    raised = max(_RAISED.finditer(window, begin.end()), key=re.Match.start, default=None)
+    if raised is not None and _near_end(text, offset + raised.end(), slack):
+        return _exception(text, offset + raised.start())
+    if raised is None or (slack and not window[: begin.start()].strip()):
+        return in_text("traceback", text, offset + begin.start(), offset + begin.end(), "exception")
+    return None
+
+
+def _near_end(text: str, position: int, slack: int) -> bool:
+    return len(text.rstrip()) - position <= slack
+
+
+def _exception(text: str, start: int) -> Evidence:
+    end = line_end(text, start)
+    name = error_class_of(text[start:end])
+    return in_text("exception", text, start, end, "exception" if name == "error" else name)
+
+
+def _closing(text: str, expected: Expectation) -> Evidence | None:
+    """The last lines of a build, a test run or an installer."""
+    if expected.kind == "unknown" and len(text) < 40:
+        return None
+    if expected.kind == "shell" and expected.echoes and not runs_something(expected.command):
+        return None  # grep, cat, git log: its lines are data
+    position = max(0, len(text) - 1_500)
+    lines = []
+    for line in text[position:].rstrip().split("\n"):
+        lines.append((position, line))
+        position += len(line) + 1
+    for start, line in lines[-_CLOSING_LINES:]:
+        if len(line) < 500 and _CLOSING.match(line):
+            name = error_class_of(line)
+            return in_text("closing message", text, start, start + len(line), "failed_check" if name == "error" else name)
+    return None
+
+
+def runs_something(command: str) -> bool:
+    """The command line calls an interpreter or a build tool, which may fail in its own ways."""
+    return any(word in _INTERPRETERS for word in _WORD.findall(command[:2_000]))

@@ -1,0 +1,52 @@
+"""A model that is never asked: prompts are counted, priced and booked, and nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from toolmem.ports import Clock, Completion, LedgerEntry, Purpose, Tokenizer
+
+# (model, prompt tokens, completion tokens, cached tokens) -> (cost or None where the model has no price, currency)
+Price = Callable[[str, int, int, int], tuple[float | None, str]]
+
+
+class DryRunLLM:
+    """Implements `ports.LLM`. Every completion has `sent=False` and no text; whoever asked answers by other means.
+
+    The cost is that of the prompt alone: how long the reply would be is not known. Entries are marked `estimated`,
+    since the tokenizer counted them. A prompt for evaluation is the true prompt; a prompt for a summary holds
+    verdicts that here did not come from the model, so that its count is an estimate of the real one as well.
+    """
+
+    backend = "dry_run"
+
+    def __init__(self, model: str, tokenizer: Tokenizer, *, clock: Clock, price: Price | None = None) -> None:
+        self.model = model
+        self._tokenizer = tokenizer
+        self._clock = clock
+        self._price = price
+
+    async def complete(self, prompt: str, purpose: Purpose, *, json_reply: bool = False) -> Completion:
+        """Books the prompt with `outcome="not_sent"`; never raises ModelError."""
+        tokens = self._tokenizer.count(prompt)
+        cost, currency = (None, "") if self._price is None else self._price(self.model, tokens, 0, 0)
+        purpose.meter.book(
+            LedgerEntry(
+                time=self._clock.now(),
+                workspace=purpose.workspace,
+                flow=purpose.flow,
+                op=purpose.op,
+                tool=purpose.tool,
+                backend=self.backend,
+                model=self.model,
+                prompt_tokens=tokens,
+                completion_tokens=0,
+                cached_tokens=0,
+                estimated=True,
+                outcome="not_sent",
+                seconds=0.0,
+                cost=cost,
+                currency=currency,
+            )
+        )
+        return Completion("", tokens, 0, estimated=True, sent=False)

@@ -1,0 +1,42 @@
+"""What every backend of `toolmem.ports.MemoryStore` promises, as a test suite that any of them can run.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def fresh_store(self, tmp_path):
+            return lambda: MyFactory(tmp_path / uuid.uuid4().hex)   # a StoreFactory on new, empty data
+
+Nothing in it knows an engine. The tests are plain functions that drive their own event loop, so that no pytest plugin
+is needed. A factory is picklable where other processes can reach the same data.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(
+        f"{__name__}.{part}"
+        for part in ("calls", "guidance", "merging", "keyed_records", "searching", "processes", "model")
+    )
+)
+
+from toolmem.testing.store_contract.calls import CallsContract  # noqa: E402
+from toolmem.testing.store_contract.guidance import GuidanceContract  # noqa: E402
+from toolmem.testing.store_contract.keyed_records import KeyedRecordsContract  # noqa: E402
+from toolmem.testing.store_contract.merging import MergingContract  # noqa: E402
+from toolmem.testing.store_contract.model import ModelContract  # noqa: E402
+from toolmem.testing.store_contract.processes import ProcessesContract  # noqa: E402
+from toolmem.testing.store_contract.scenario import EMBEDDER, StoreFactory  # noqa: E402
+from toolmem.testing.store_contract.searching import SearchContract  # noqa: E402
+
+__all__ = ["EMBEDDER", "StoreContract", "StoreFactory"]
+
+
+class StoreContract(
+    CallsContract,
+    GuidanceContract,
+    MergingContract,
+    KeyedRecordsContract,
+    SearchContract,
+    ProcessesContract,
+    ModelContract,
+):
+    """All promises. A subclass provides the fixture `fresh_store`, and `damage_record` where it can."""

@@ -1,0 +1,415 @@
+"""Calls: order, window, ids, counters, what is refused, who sees what."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from toolmem.errors import StoreClosed
+from toolmem.ports import MemoryStore
+from toolmem.schema import CallFigures, LifetimeCounters, ToolCallResult
+from toolmem.testing.store_contract.scenario import (
+    JUDGE,
+    OTHER_JUDGE,
+    START,
+    TOOL,
+    Scenario,
+    StoreFactory,
+    W,
+    append,
+    call,
+    calls,
+    document,
+    driven,
+    guidance,
+    kept_calls,
+    numbers_of,
+    verdict,
+)
+
+NAMES = (
+    "search",
+    "Search",
+    "SEARCH",
+    "a, b",
+    "with space",
+    " leading",
+    "path/to/tool",
+    "back\\slash",
+    "发送邮件",
+    "Ünïcode",
+    "quo'te\"s",
+    "%_*?",
+    "nul\0inside",
+    "x" * 500,
+    "emoji 🔧",
+    "tool\nline",
+)
+
+
+class CallsContract(Scenario):
+    @driven
+    async def test_a_call_comes_back_as_it_was_handed_over(self, store: MemoryStore) -> None:
+        whole = call(
+            1,
+            input={"nested": [1, 2.5, None, {"漢字": "\u0000"}], "flag": True},
+            output="line\n\ttab \x00 and 🔧",
+            success=False,
+            create_time=datetime(2025, 2, 3, 4, 5, 6, 789_012, tzinfo=timezone(timedelta(hours=8))),
+            time_cost=0.123456789,
+            token_cost=12,
+            context="what was asked",
+            id="given",
+            metadata={"dataset": "x", "n": [1]},
+        ).judged(verdict(0.0, OTHER_JUDGE, execution_failed=True, error_class="not_found"))
+        await store.append_calls(W, TOOL, [whole], 10)
+        (stored,) = await kept_calls(store)
+        assert stored == whole.model_copy(update={"seq": 1, "create_time": whole.create_time.astimezone(UTC)})
+        assert stored.create_time.utcoffset() == timedelta(0)
+
+    @driven
+    async def test_inputs_of_every_shape_live_side_by_side(self, store: MemoryStore) -> None:
+        shapes: list[Any] = [{}, {"q": 1}, {"q": {"deep": []}}, {"q": "text"}, "plain text", "", [1, "two", None], []]
+        await store.append_calls(W, TOOL, [call(i, input=shape) for i, shape in enumerate(shapes)], 100)
+        assert [each.input for each in await kept_calls(store)] == shapes
+
+    @driven
+    async def test_unknown_stays_unknown(self, store: MemoryStore) -> None:
+        await store.append_calls(W, TOOL, [call(1, judged=False, success=None, time_cost=None, token_cost=None)], 10)
+        (memory,) = await store.memories(W, [TOOL], calls=True)
+        assert memory.figures == (
+            CallFigures(seq=1, success=None, execution_failed=None, score=None, time_cost=None, token_cost=None),
+        )
+        (stored,) = memory.calls
+        assert (stored.success, stored.score, stored.time_cost, stored.judge) == (None, None, None, None)
+        assert stored.evaluation_status == "pending"
+        assert memory.record.counters.successes == memory.record.counters.failures == 0
+
+    @driven
+    async def test_seqs_grow_in_the_order_of_arrival(self, store: MemoryStore) -> None:
+        for batch in ([3, 1], [2], [9, 8, 7]):
+            await append(store, *batch)
+        stored = await kept_calls(store)
+        assert numbers_of(stored) == [3, 1, 2, 9, 8, 7]
+        assert [each.seq for each in stored] == [1, 2, 3, 4, 5, 6]
+
+    @driven
+    async def test_the_newest_calls_stay(self, store: MemoryStore) -> None:
+        await append(store, 1, 2, 3, keep=3)
+        appended = await store.append_calls(W, TOOL, calls([4, 5]), 3)
+        assert (appended.stored, appended.trimmed) == (2, 2)
+        assert appended.record is not None
+        assert (appended.record.first_seq, appended.record.last_seq) == (3, 5)
+        assert numbers_of(await kept_calls(store)) == [3, 4, 5]
+
+    @driven
+    async def test_more_calls_than_are_kept_are_all_counted(self, store: MemoryStore) -> None:
+        appended = await store.append_calls(W, TOOL, calls(range(10), success=False), 4)
+        assert (appended.stored, appended.trimmed) == (10, 6)
+        assert appended.record is not None
+        assert appended.record.counters.calls == appended.record.counters.failures == 10
+        assert [each.seq for each in await kept_calls(store)] == [7, 8, 9, 10]
+
+    @driven
+    async def test_a_smaller_window_trims_and_a_larger_one_brings_nothing_back(self, store: MemoryStore) -> None:
+        await append(store, 1, 2, 3, 4, 5)
+        appended = await store.append_calls(W, TOOL, [call(6)], 2)
+        assert appended.trimmed == 4
+        await append(store, 7, keep=100)
+        assert numbers_of(await kept_calls(store)) == [5, 6, 7]
+
+    @driven
+    async def test_recent_and_seqs_pick_calls_and_figures(self, store: MemoryStore) -> None:
+        await append(store, *range(1, 8), keep=5)  # seqs 3 to 7 stay
+        (recent,) = await store.memories(W, [TOOL], calls=True, recent=2)
+        assert [each.seq for each in recent.calls] == [each.seq for each in recent.figures] == [6, 7]
+        (picked,) = await store.memories(W, [TOOL], calls=True, seqs={TOOL: [7, 4, 1, 99]})
+        assert [each.seq for each in picked.calls] == [each.seq for each in picked.figures] == [4, 7]
+        (bare,) = await store.memories(W, [TOOL])
+        assert bare.calls == ()
+        assert [each.seq for each in bare.figures] == [3, 4, 5, 6, 7]
+
+    @driven
+    async def test_figures_are_those_of_the_calls(self, store: MemoryStore) -> None:
+        await store.append_calls(W, TOOL, [call(1, success=False), call(2, success=None, judged=False)], 9)
+        (memory,) = await store.memories(W, [TOOL], calls=True)
+        for figures, stored in zip(memory.figures, memory.calls, strict=True):
+            assert figures.model_dump() == {
+                "seq": stored.seq,
+                "success": stored.success,
+                "execution_failed": stored.execution_failed,
+                "score": stored.score,
+                "time_cost": stored.time_cost,
+                "token_cost": stored.token_cost,
+                "judge": "" if stored.judge is None else str(stored.judge),
+            }
+        assert memory.figures[0].judge == str(JUDGE)
+
+    # -- ids
+
+    @driven
+    async def test_a_call_sent_twice_is_kept_once(self, store: MemoryStore) -> None:
+        batch = [call(1, id="a"), call(2, id="b"), call(3, id="a"), call(4)]
+        first = await store.append_calls(W, TOOL, batch, 10)
+        assert (first.stored, first.duplicates) == (3, (2,))
+        before = await store.records(W, None)
+        again = await store.append_calls(W, TOOL, batch[:3], 10)
+        assert (again.stored, again.duplicates) == (0, (0, 1, 2))
+        assert again.record == before[0]
+        assert numbers_of(await kept_calls(store)) == [1, 2, 4]
+
+    @driven
+    async def test_a_call_sent_twice_is_recognized_after_it_was_trimmed(self, store: MemoryStore) -> None:
+        await store.append_calls(W, TOOL, [call(n, id=f"id-{n}") for n in range(10)], 2)
+        await store.append_calls(W, TOOL, [call(n, id=f"id-{n}") for n in range(10, 15)], 2)
+        ids = [f"id-{n}" for n in range(15)]
+        assert await store.known_ids(W, TOOL, [*ids, "id-15", "x"]) == set(ids)
+        again = await store.append_calls(W, TOOL, [call(n, id=f"id-{n}") for n in range(16)], 2)
+        assert (again.stored, len(again.duplicates)) == (1, 15)
+
+    @driven
+    async def test_a_call_without_an_id_gets_one_by_which_it_is_known(self, store: MemoryStore) -> None:
+        await append(store, 1, 2)
+        ids = [each.id for each in await kept_calls(store)]
+        assert len(set(ids)) == 2
+        assert await store.known_ids(W, TOOL, [id_ for id_ in ids if id_]) == set(ids)
+        assert (await store.append_calls(W, TOOL, [call(9, id=ids[0])], 10)).duplicates == (0,)
+
+    @driven
+    async def test_ids_belong_to_one_tool_of_one_workspace(self, store: MemoryStore) -> None:
+        await store.append_calls(W, TOOL, [call(1, id="same")], 10)
+        assert await store.known_ids(W, "other", ["same"]) == set()
+        assert (await store.append_calls(W, "other", [call(1, "other", id="same")], 10)).stored == 1
+        assert (await store.append_calls("elsewhere", TOOL, [call(1, id="same")], 10)).stored == 1
+
+    # -- counters
+
+    @driven
+    async def test_counters_never_shrink(self, store: MemoryStore) -> None:
+        batch = [
+            call(5, success=True, time_cost=1.5, token_cost=None),
+            call(3, success=False, time_cost=None, token_cost=4),
+            call(4, success=None, judged=False, time_cost=0.5, token_cost=6),
+        ]
+        for _ in range(3):
+            await store.append_calls(W, TOOL, batch, 1)
+        (record,) = await store.records(W, [TOOL])
+        assert record.counters == LifetimeCounters(
+            calls=9,
+            successes=3,
+            failures=3,
+            judged=6,
+            score_sum=6.0,
+            time_calls=6,
+            time_sum=6.0,
+            token_calls=6,
+            token_sum=30,
+            since=START + timedelta(seconds=3),
+        )
+
+    @driven
+    async def test_the_recorded_flag_decides_what_failed_before_the_judge_does(self, store: MemoryStore) -> None:
+        failed = verdict(0.0, execution_failed=True)
+        await store.append_calls(
+            W, TOOL, [call(1, success=True).judged(failed), call(2, success=None).judged(failed)], 10
+        )
+        (record,) = await store.records(W, [TOOL])
+        assert (record.counters.successes, record.counters.failures) == (1, 1)
+
+    @driven
+    async def test_calls_without_a_verdict_are_listed_while_they_are_kept(self, store: MemoryStore) -> None:
+        failed = call(2, judged=False).unjudged("no answer")
+        await store.append_calls(W, TOOL, [call(1, judged=False), failed, call(3)], 10)
+        (record,) = await store.records(W, [TOOL])
+        assert record.unjudged == [1, 2]
+        appended = await store.append_calls(W, TOOL, [call(4, judged=False)], 3)
+        assert appended.record is not None
+        assert appended.record.unjudged == [2, 4]
+
+    # -- what is refused
+
+    @driven
+    async def test_one_bad_call_never_takes_the_others_with_it(self, store: MemoryStore) -> None:
+        loop: list[Any] = []
+        loop.append(loop)
+        bad = [
+            call(1, output="lone \ud800 surrogate"),
+            call(2, time_cost=math.nan),
+            call(3, time_cost=math.inf),
+            call(4, time_cost=-1.0),
+            call(5, token_cost=2**70),
+            call(6, metadata={"x": math.nan}),
+            call(7, metadata={"x": object()}),
+            call(8, metadata={"x": loop}),
+            call(9, "another tool"),
+            call(10, create_time=datetime(2026, 1, 1)),
+            call(11, id="\udfff"),
+            call(12, input={"k": "\ud800"}),
+            ToolCallResult.model_construct(**{**dict(call(13)), "output": 5}),
+        ]
+        batch = [call(0), *bad, call(99)]
+        appended = await store.append_calls(W, TOOL, batch, 100)
+        assert appended.stored == 2
+        assert [failure.index for failure in appended.failures] == list(range(1, len(bad) + 1))
+        assert all(failure.error and failure.tool_name == TOOL for failure in appended.failures)
+        assert numbers_of(await kept_calls(store)) == [0, 99]
+        assert appended.record is not None
+        assert appended.record.counters.calls == 2
+
+    @driven
+    async def test_a_tool_of_which_nothing_could_be_kept_does_not_exist(self, store: MemoryStore) -> None:
+        appended = await store.append_calls(W, TOOL, [call(1, time_cost=math.nan)], 10)
+        assert (appended.record, appended.stored, len(appended.failures)) == (None, 0, 1)
+        assert await store.tool_names(W) == []
+        assert (await store.append_calls(W, TOOL, [], 10)).record is None
+
+    @driven
+    async def test_a_name_that_no_text_can_hold_fails_call_by_call(self, store: MemoryStore) -> None:
+        appended = await store.append_calls(W, "\ud800", [call(1, "\ud800")], 10)
+        assert len(appended.failures) == 1
+        assert await store.records(W, ["\ud800"]) == []
+        assert await store.known_ids(W, "\ud800", ["x"]) == set()
+        assert await store.tool_names("\ud800") == []
+
+    @driven
+    async def test_an_output_of_a_megabyte_is_kept_whole(self, store: MemoryStore) -> None:
+        output = "".join(chr(32 + i % 90) for i in range(1_000_000)) + "终"
+        await store.append_calls(W, TOOL, [call(1, output=output), call(2)], 10)
+        assert [len(each.output) for each in await kept_calls(store)] == [1_000_001, len("answer 2")]
+        assert (await kept_calls(store))[0].output == output
+
+    # -- names, workspaces, handles
+
+    @driven
+    async def test_names_are_exact(self, store: MemoryStore) -> None:
+        for name in NAMES:
+            await store.append_calls(W, name, [call(1, name, output=f"of {name}")], 10)
+        assert await store.tool_names(W) == sorted(NAMES)
+        asked = [*reversed(NAMES), "missing", "searc"]
+        memories = await store.memories(W, asked, calls=True)
+        assert [memory.record.tool_name for memory in memories] == list(reversed(NAMES))
+        assert [memory.calls[0].output for memory in memories] == [f"of {name}" for name in reversed(NAMES)]
+        assert [record.tool_name for record in await store.records(W, None)] == sorted(NAMES)
+
+    @driven
+    async def test_workspaces_never_see_each_other(self, store: MemoryStore) -> None:
+        await append(store, 1, workspace="one")
+        await append(store, 2, 3, workspace="One")
+        assert numbers_of(await kept_calls(store, workspace="one")) == [1]
+        assert numbers_of(await kept_calls(store, workspace="One")) == [2, 3]
+        assert await store.workspaces() == ["One", "one"]
+        assert await store.delete_workspace("One") == 1
+        assert await store.workspaces() == ["one"]
+        assert await store.memories("One", None) == []
+        assert numbers_of(await kept_calls(store, workspace="one")) == [1]
+
+    @driven
+    async def test_what_does_not_exist_is_absent_not_an_error(self, store: MemoryStore) -> None:
+        assert await store.tool_names("nowhere") == []
+        assert await store.records("nowhere", None) == []
+        assert await store.memories("nowhere", ["x"]) == []
+        assert await store.delete_memories("nowhere", ["x"]) == []
+        assert await store.delete_workspace("nowhere") == 0
+        assert await store.workspaces() == []
+
+    @driven
+    async def test_a_deleted_tool_starts_anew(self, store: MemoryStore) -> None:
+        await store.append_calls(W, TOOL, [call(1, id="a")], 10)
+        await append(store, 5, tool="other")
+        (record,) = await store.records(W, [TOOL])
+        assert await store.delete_memories(W, [record.memory_id, "unknown", record.memory_id]) == [record.memory_id]
+        assert await store.tool_names(W) == ["other"]
+        assert await store.known_ids(W, TOOL, ["a"]) == set()
+        appended = await store.append_calls(W, TOOL, [call(2, id="a")], 10)
+        assert appended.record is not None
+        assert appended.record.memory_id != record.memory_id
+        assert (appended.record.last_seq, appended.record.counters.calls) == (1, 1)
+        assert numbers_of(await kept_calls(store)) == [2]
+
+    @driven
+    async def test_another_handle_sees_what_was_acknowledged(
+        self, store: MemoryStore, store_factory: StoreFactory
+    ) -> None:
+        other = store_factory()
+        await other.open()
+        try:
+            for number in range(5):
+                await append(store, number)
+                assert numbers_of(await kept_calls(other)) == list(range(number + 1))
+        finally:
+            await other.close()
+
+    def test_a_store_opened_again_holds_what_was_stored(self, store_factory: StoreFactory) -> None:
+        async def scenario() -> None:
+            for number in range(3):
+                store = store_factory()
+                await store.open()
+                await append(store, number)
+                await store.close()
+                with pytest.raises(StoreClosed):
+                    await store.tool_names(W)
+                await store.close()
+                await store.open()
+                assert numbers_of(await kept_calls(store)) == list(range(number + 1))
+                await store.close()
+
+        asyncio.run(scenario())
+
+    @driven
+    async def test_adders_at_the_same_time_lose_nothing(self, store: MemoryStore) -> None:
+        async def adder(first: int) -> None:
+            for number in range(first, first + 20):
+                await append(store, number, keep=200)
+
+        await asyncio.gather(*(adder(100 * n) for n in range(8)))
+        stored = await kept_calls(store)
+        assert [each.seq for each in stored] == list(range(1, 161))
+        assert sorted(numbers_of(stored)) == sorted(100 * n + i for n in range(8) for i in range(20))
+
+    @driven
+    async def test_a_write_whose_caller_was_cancelled_is_finished(self, store: MemoryStore) -> None:
+        done = 0
+        for number in range(20):
+            task = asyncio.create_task(store.append_calls(W, TOOL, [call(number)], 100))
+            for _ in range(number % 4 + 1):
+                await asyncio.sleep(0)
+            task.cancel()
+            try:
+                await task
+                done += 1
+            except asyncio.CancelledError:
+                pass
+        await append(store, 99)
+        assert numbers_of(await kept_calls(store)) == [*range(20), 99]
+
+    @driven
+    async def test_info_counts_what_there_is(self, store: MemoryStore) -> None:
+        await append(store, *range(5), keep=3)
+        await append(store, 1, tool="other")
+        await store.put(W, "n", "k", {})
+        await store.put_verdicts("else", {"k": verdict()})
+        info = await store.info()
+        assert info["workspaces"] == {
+            "else": {"tools": 0, "calls": 0, "records": 0, "verdicts": 1},
+            W: {"tools": 2, "calls": 4, "records": 1, "verdicts": 0},
+        }
+        assert {"backend", "location", "schema_version", "embedder"} <= info.keys()
+
+    @driven
+    async def test_damaging_what_was_handed_out_changes_nothing_inside(self, store: MemoryStore) -> None:
+        await append(store, 1)
+        await store.put_guidance(W, TOOL, guidance(covered=[1]), document=document(), guidance_version=0)
+        (record,) = await store.records(W, [TOOL])
+        assert record.guidance is not None
+        record.guidance.covered.append(7)
+        record.guidance.statistics.calls = 99
+        record.covered.clear()
+        record.counters.calls = 99
+        (fresh,) = await store.records(W, [TOOL])
+        assert fresh.guidance is not None
+        assert (fresh.guidance.covered, fresh.covered, fresh.counters.calls) == ([1], [(1, 1)], 1)
+        assert fresh.guidance.statistics.calls == 0
