@@ -1,0 +1,43 @@
+"""What the benchmarks share: a figure with its goal, printed as a table and written as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Figure:
+    question: str
+    value: float
+    unit: str
+    goal: float | None = None  # at most this much, in the same unit
+    peer: str = ""  # what the peer needs for the same (source: the project's notes on ReMe 0.2.0.6)
+    basis: str = ""  # how many runs, which data
+
+    @property
+    def met(self) -> str:
+        return "" if self.goal is None else "yes" if self.value <= self.goal else "NO"
+
+
+def arguments(description: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a look")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    return parser.parse_args()
+
+
+def show(figures: Sequence[Figure], target: Path | None) -> None:
+    rows = [("question", "value", "goal", "met", "peer", "basis")]
+    for f in figures:
+        goal = "" if f.goal is None else f"<= {f.goal:g} {f.unit}"
+        rows.append((f.question, f"{f.value:.4g} {f.unit}", goal, f.met, f.peer, f.basis))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    if target is not None:
+        body = [{**asdict(f), "met": f.met} for f in figures]
+        target.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,39 @@
+"""What every test stands on: no network model, no configuration of the person who runs the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolmem import ToolMemApp
+
+AppFactory = Callable[..., ToolMemApp]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test works in a folder of its own, without the keys and files of this machine."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("DASHSCOPE_API_KEY", "FLOW_LLM_API_KEY", "FLOW_DASHSCOPE_API_KEY", "FLOW_LLM_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def make_app(tmp_path: Path) -> AppFactory:
+    """An app on a store in the test's folder, unpaced; keyword arguments as for ToolMemApp."""
+
+    def make(*overrides: str, store: str = "memory.db", **given: Any) -> ToolMemApp:
+        return ToolMemApp(
+            overrides=[
+                f"vector_store.default.params.path='{tmp_path / store}'",
+                "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
+                "op.summary_tool_memory_op.params.summary_sleep_interval=0",
+                *overrides,
+            ],
+            **given,
+        )
+
+    return make

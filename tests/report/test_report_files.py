@@ -1,0 +1,104 @@
+"""The CSV files and summary.json: exact, readable by any CSV reader, true to what was recorded."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmem.report import write_tables
+from toolmem.report.tables import write_csv
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+
+
+def read(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_calls_csv_has_one_row_per_recorded_call_in_input_order(build, tmp_path):
+    evaluation = build(per_tool=50)
+    rows = read(write_tables(evaluation, tmp_path)["calls.csv"])
+    expected = ["row", "tool_name", "success", "execution_failed", "score", "evaluation_status", "judge", "evaluation"]
+    assert list(rows[0])[: len(expected)] == expected
+    assert [int(row["row"]) for row in rows] == list(range(150))
+    words = {True: "true", False: "false", None: ""}
+    for row, call in zip(rows, evaluation.calls, strict=True):
+        assert row["tool_name"] == call.tool_name
+        assert row["success"] == words[call.success]
+        assert row["execution_failed"] == words[call.execution_failed]
+        assert row["score"] == ("" if call.score is None else str(call.score))
+        assert row["evaluation_status"] == call.evaluation_status
+
+
+def test_tools_csv_begins_with_the_promised_columns(build, tmp_path):
+    rows = read(write_tables(build(), tmp_path)["tools.csv"])
+    assert list(rows[0])[:7] == ["tool_name", "calls", "failures", "success_rate", "low", "high", "avg_score"]
+    assert sorted(row["tool_name"] for row in rows) == ["search", "shell", "sql"]
+    for row in rows:
+        assert float(row["low"]) <= float(row["success_rate"]) <= float(row["high"])
+
+
+def test_skips_csv_says_what_each_run_did_with_each_tool(build, tmp_path):
+    rows = read(write_tables(build(), tmp_path)["skips.csv"])
+    assert [row["action"] for row in rows] == ["summarized"] * 3 + ["skipped"] * 3 + ["summarized"] * 3
+    assert {row["estimated"] for row in rows} == {"true"}
+    assert sum(int(row["saved_prompt_tokens"]) for row in rows) == 3 * 655
+
+
+def test_summary_json_is_strict_json_with_the_documented_keys(build, tmp_path):
+    text = write_tables(build(), tmp_path)["summary.json"].read_text(encoding="utf-8")
+    found = json.loads(text, parse_constant=lambda name: math.nan)
+    assert "NaN" not in text
+    assert set(found) >= {
+        "source",
+        "judge",
+        "calls",
+        "errors",
+        "summaries",
+        "phases",
+        "failures",
+        "settings",
+        "backend",
+    }
+    assert found["calls"]["calls"] == 60
+    assert [run["run"] for run in found["summaries"]] == ["all new", "nothing new", "newest 5 %"]
+    assert found["summaries"][1]["saved_prompt_tokens"] == 1965
+
+
+def test_an_evaluation_without_calls_still_writes_every_file(build, tmp_path):
+    paths = write_tables(build(calls=[], memories=[], summaries=[]), tmp_path)
+    assert read(paths["calls.csv"]) == read(paths["tools.csv"]) == read(paths["claims.csv"]) == []
+    assert json.loads(paths["summary.json"].read_text())["calls"]["success_rate"] is None
+
+
+@given(texts=st.lists(ANY_TEXT, min_size=1, max_size=6))
+def test_any_text_comes_back_from_a_csv_file_as_it_was(texts, tmp_path_factory):
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    write_csv(pd.DataFrame({"number": range(len(texts)), "text": pd.array(texts, dtype=object)}), path)
+    rows = read(path)
+    assert [row["text"] for row in rows] == texts
+    assert [row["number"] for row in rows] == [str(n) for n in range(len(texts))]
+
+
+def test_pandas_reads_a_lone_carriage_return_as_one_row(tmp_path):
+    path = tmp_path / "x.csv"
+    write_csv(pd.DataFrame({"text": ["a\rb", "=1+1", 'say "hi", twice']}), path)
+    assert list(pd.read_csv(path)["text"]) == ["a\rb", "=1+1", 'say "hi", twice']
+
+
+@pytest.mark.parametrize("dataset", ["tau_bench", "tau2_airline", "toolbench", "intercode", "openhands"])
+def test_recorded_calls_are_all_in_the_files_and_add_up(recorded, tmp_path, dataset):
+    evaluation = recorded(dataset)
+    paths = write_tables(evaluation, tmp_path)
+    rows, tools = read(paths["calls.csv"]), read(paths["tools.csv"])
+    assert [row["tool_name"] for row in rows] == [call.tool_name for call in evaluation.calls]
+    assert sum(int(tool["calls"]) for tool in tools) == len(rows)
+    assert sum(int(tool["failures"]) for tool in tools) == sum(row["success"] == "false" for row in rows) > 0
+    assert sum(int(row["calls"]) for row in read(paths["errors.csv"])) == sum(row["success"] == "false" for row in rows)

@@ -1,0 +1,148 @@
+"""The one place where configuration and adapters become runnable flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import toolmem.ops  # registers the ops
+from toolmem.app.portal import Portal
+from toolmem.app.services import AppServices
+from toolmem.errors import NotProvided, RequestError
+from toolmem.flow.clock import SystemClock
+from toolmem.flow.configure import Configured, configure
+from toolmem.flow.events import Event
+from toolmem.flow.op import Node, Op
+from toolmem.flow.registry import nearest
+from toolmem.flow.runner import FlowRun, run_node
+from toolmem.ports import LLM, Clock
+from toolmem.schema import FlowResponse
+
+if TYPE_CHECKING:
+    from toolmem.config import Settings
+    from toolmem.flow.report import RunReport
+
+__all__ = ["FlowRun", "ToolMemApp"]
+
+T = TypeVar("T")
+assert toolmem.ops
+
+
+class ToolMemApp:
+    """Flows as the configuration describes them, over the store, models and embedder that it names.
+
+        async with ToolMemApp("my.yaml", overrides=["llm.default.model_name=qwen-plus"]) as app:
+            response = await app.run_flow("retrieve_tool_memory", workspace_id="team", tool_names="search")
+
+    In a script, `with ToolMemApp() as app: app.run(...)` does the same; `app.run` works inside a running event loop
+    as well (notebooks), on a loop of its own. Use one of the two ways on one app.
+
+    `llms`: models by the names that the configuration uses, in place of the configured ones (a ScriptedLLM, or an
+    adapter of your own). `count_prompts`: where no model is asked, count all the same (with Qwen's tokenizer) what
+    one would have been sent for each summary. Nothing is opened before the first flow runs.
+
+    Raises ConfigError with all problems of the configuration at once.
+    """
+
+    def __init__(
+        self,
+        config: str | Path | Sequence[str | Path] | None = None,
+        overrides: Sequence[str] = (),
+        *,
+        clock: Clock | None = None,
+        llms: Mapping[str, LLM] | None = None,
+        count_prompts: bool = False,
+    ) -> None:
+        files = [] if config is None else [config] if isinstance(config, str | Path) else list(config)
+        self.configured: Configured = configure(files, overrides)
+        self.clock: Clock = clock or SystemClock()
+        self.services = AppServices(self.configured.settings, self.clock, dict(llms or {}), count_prompts)
+        self.listeners: list[Callable[[Event], None]] = []
+        self.last_report: RunReport | None = None
+        self._portal: Portal | None = None
+
+    @property
+    def settings(self) -> Settings:
+        return self.configured.settings
+
+    @property
+    def flows(self) -> Mapping[str, Node]:
+        return self.configured.flows
+
+    def op_of(self, flow: str, op_class: type[Op]) -> Op:
+        """The op of this class in a flow of the configuration, with its effective params."""
+        for op in self._flow(flow).ops():
+            if isinstance(op, op_class):
+                return op
+        raise RequestError(f"flow {flow!r} has no {op_class.__name__}", field="flow")
+
+    # -- running
+
+    async def run_flow(self, flow: str, /, **request: Any) -> FlowResponse:
+        """Run a flow of the configuration. Raises Refused (bad request, unknown flow) before anything is done."""
+        return (await self.run_detailed(flow, **request)).response
+
+    async def run_detailed(self, flow: str | Node, /, **request: Any) -> FlowRun:
+        """As `run_flow`, with what the ops left and the run's report. Takes a flow composed in Python as well."""
+        if isinstance(flow, str):
+            return await self._run(self._flow(flow), flow, request)
+        return await self._run(self.configured.bind(flow), "", request)
+
+    async def execute(self, node: Node, request: Mapping[str, Any]) -> FlowResponse:
+        """Run a flow that was composed in Python; `node.run(app, ...)` ends here."""
+        return (await self.run_detailed(node, **request)).response
+
+    async def _run(self, node: Node, name: str, request: Mapping[str, Any]) -> FlowRun:
+        run = await run_node(
+            node,
+            name=name,
+            request=request,
+            services=self.services,
+            input_schema=self.settings.flow[name].input_schema if name else None,
+            listeners=self.listeners,
+        )
+        run.response.metadata["usage"] = run.report.usage.model_dump(mode="json", exclude_none=True)
+        self.last_report = run.report
+        return run
+
+    def _flow(self, name: str) -> Node:
+        if name in self.flows:
+            return self.flows[name]
+        if name in self.configured.left_out:
+            raise NotProvided(self.configured.left_out[name])
+        hint = nearest(name, self.flows)
+        meant = f"; did you mean {hint!r}?" if hint else f"; there are {', '.join(sorted(self.flows))}"
+        raise RequestError(f"no flow is called {name!r}{meant}", field="flow")
+
+    # -- synchronous callers
+
+    def run(self, flow: str | Node, /, **request: Any) -> FlowResponse:
+        """Run a flow from synchronous code; also works where an event loop is running already."""
+        return self.call(self.run_detailed(flow, **request)).response
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of this app from synchronous code."""
+        if self._portal is None:
+            self._portal = Portal()
+        return self._portal.call(work)
+
+    # -- life
+
+    async def close(self) -> None:
+        await self.services.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.call(self.close())
+        assert self._portal is not None
+        self._portal.stop()
+        self._portal = None

@@ -1,0 +1,205 @@
+"""Which adapters an op gets: the configuration's names turned into stores, judges, writers and embedders.
+
+Each is made when an op first asks for it, and shared by those who name the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolmem.errors import ConfigError
+from toolmem.ports import LLM, Clock, ConfiguredOp, Embedder, GuidanceWriter, Judge, MemoryStore, Purpose
+from toolmem.schema import Guidance, ToolCallResult
+
+if TYPE_CHECKING:
+    from toolmem.config import Settings
+    from toolmem.config.settings import LLMSettings
+    from toolmem.guidance.llm_writer import LLMWriter
+
+OFFLINE = "offline"
+
+
+class AppServices:
+    """Implements `ports.Services`."""
+
+    def __init__(self, settings: Settings, clock: Clock, llms: dict[str, LLM], count_prompts: bool) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._given_llms = llms
+        self._count_prompts = count_prompts
+        self._stores: dict[str, MemoryStore] = {}
+        self._embedders: dict[str, Embedder] = {}
+        self._llms: dict[str, LLM] = {}
+        self._judges: dict[tuple[Any, ...], Judge] = {}
+        self._writers: dict[tuple[Any, ...], GuidanceWriter] = {}
+        self._opening = asyncio.Lock()
+
+    # -- store and embedder
+
+    async def store(self, op: ConfiguredOp) -> MemoryStore:
+        return await self.store_named(op.settings.vector_store)
+
+    async def store_named(self, name: str = "default") -> MemoryStore:
+        """The store of that name, opened."""
+        if name not in self._stores:
+            async with self._opening:
+                if name not in self._stores:
+                    store = self._make_store(name)
+                    await store.open()
+                    self._stores[name] = store
+        return self._stores[name]
+
+    def _make_store(self, name: str) -> MemoryStore:
+        section = self.settings.vector_store[name]
+        if section.backend != "sqlite":
+            raise ConfigError(f"vector_store.{name}.backend: {section.backend!r} is not available in this version")
+        from toolmem.store.sqlite import SqliteStore
+
+        return SqliteStore(
+            section.params.path,
+            clock=self.clock,
+            embedder=self._embedder_named(section.embedding_model).identity,
+            synchronous=section.params.synchronous,
+            busy_timeout=section.params.busy_timeout,
+        )
+
+    async def embedder(self, op: ConfiguredOp) -> Embedder:
+        """The embedder of the op's store: vectors of two embedders are never mixed."""
+        return self._embedder_named(self.settings.vector_store[op.settings.vector_store].embedding_model)
+
+    def _embedder_named(self, name: str) -> Embedder:
+        if name not in self._embedders:
+            section = self.settings.embedding_model[name]
+            if section.backend != "hashing":
+                raise ConfigError(
+                    f"embedding_model.{name}.backend: {section.backend!r} is not available in this version"
+                )
+            from toolmem.embedding.hashing import HashingEmbedder
+
+            self._embedders[name] = HashingEmbedder(section.params.dimensions or 384)
+        return self._embedders[name]
+
+    # -- judge and writer
+
+    def fan_out(self, op: ConfiguredOp) -> int:
+        return self._section(op).params.max_concurrency
+
+    async def judge(self, op: ConfiguredOp) -> Judge:
+        key = (op.settings.llm, self._language(op), op.settings.prompt_path)
+        if key not in self._judges:
+            self._judges[key] = self._make_judge(op)
+        return self._judges[key]
+
+    def _make_judge(self, op: ConfiguredOp) -> Judge:
+        from toolmem.judge.rule_based import RuleBasedCheck
+
+        check = RuleBasedCheck()
+        if self._is_offline(op):
+            return check
+        from toolmem.judge.llm_judge import LLMJudge, judge_prompts
+        from toolmem.llm.tokenizer import QwenTokenizer
+
+        return LLMJudge(
+            self._llm(op),
+            judge_prompts(op.settings.prompt_path),
+            QwenTokenizer(),
+            language=self._language(op),
+            fallback=check if self._section(op).backend == "dry_run" else None,
+            execution_check=check,
+        )
+
+    async def writer(self, op: ConfiguredOp) -> GuidanceWriter:
+        key = (op.settings.llm, self._language(op), op.settings.prompt_path)
+        if key not in self._writers:
+            self._writers[key] = self._make_writer(op)
+        return self._writers[key]
+
+    def _make_writer(self, op: ConfiguredOp) -> GuidanceWriter:
+        from toolmem.guidance.data_driven import DataDrivenWriter
+
+        counted = DataDrivenWriter(language=self._language(op))
+        if not self._is_offline(op):
+            return self._llm_writer(op, self._llm(op), counted)
+        if self._count_prompts:
+            return _CountedWriter(counted, self._llm_writer(op, self._dry_run(self._section(op)), counted))
+        return counted
+
+    def _llm_writer(self, op: ConfiguredOp, llm: LLM, evidence: GuidanceWriter) -> LLMWriter:
+        from toolmem.guidance.llm_writer import LLMWriter, writer_prompts
+        from toolmem.llm.tokenizer import QwenTokenizer
+
+        return LLMWriter(
+            llm,
+            writer_prompts(op.settings.prompt_path),
+            QwenTokenizer(),
+            language=self._language(op),
+            evidence=evidence,
+            clock=self.clock,
+        )
+
+    # -- models
+
+    def _section(self, op: ConfiguredOp) -> LLMSettings:
+        return self.settings.llm[op.settings.llm]
+
+    def _is_offline(self, op: ConfiguredOp) -> bool:
+        return op.settings.llm not in self._given_llms and self._section(op).backend == OFFLINE
+
+    def _language(self, op: ConfiguredOp) -> Any:
+        return self.settings.language if op.settings.language is None else op.settings.language
+
+    def _llm(self, op: ConfiguredOp) -> LLM:
+        name = op.settings.llm
+        if name in self._given_llms:
+            return self._given_llms[name]
+        if name not in self._llms:
+            section = self._section(op)
+            if section.backend != "dry_run":
+                raise ConfigError(f"llm.{name}.backend: {section.backend!r} is not available in this version")
+            self._llms[name] = self._dry_run(section)
+        return self._llms[name]
+
+    def _dry_run(self, section: LLMSettings) -> LLM:
+        from toolmem.llm.dry_run import DryRunLLM
+        from toolmem.llm.tokenizer import QwenTokenizer
+
+        return DryRunLLM(section.model_name or "qwen-plus", QwenTokenizer(), clock=self.clock, price=self._price)
+
+    def _price(self, model: str, prompt: int, completion: int, cached: int) -> tuple[float | None, str]:
+        """By the configuration's price table, per 1000 tokens; None where the model has no price."""
+        price = self.settings.prices.get(model)
+        if price is None:
+            return None, ""
+        cached_price = price.input if price.cached_input is None else price.cached_input
+        cost = (prompt - cached) * price.input + cached * cached_price + completion * price.output
+        return cost / 1000, price.currency
+
+    async def close(self) -> None:
+        stores, self._stores = self._stores, {}
+        for store in stores.values():
+            await store.close()
+
+
+class _CountedWriter:
+    """The data-driven writer, with a count of the prompt that a model would have been sent for the same window."""
+
+    def __init__(self, writer: GuidanceWriter, model_writer: LLMWriter) -> None:
+        self._writer = writer
+        self._model_writer = model_writer
+
+    @property
+    def author(self) -> str:
+        return self._writer.author
+
+    @property
+    def prompt_version(self) -> str:
+        return self._writer.prompt_version
+
+    async def write(
+        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
+    ) -> Guidance:
+        guidance = await self._writer.write(tool_name, calls, old, purpose)
+        tokens = self._model_writer.prompt_tokens(tool_name, calls)
+        return guidance.model_copy(update={"prompt_tokens": tokens})

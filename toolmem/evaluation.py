@@ -1,0 +1,281 @@
+"""The main job: a recording in, judged calls, guidance, and a report out.
+
+read -> add_tool_call_result (95 %) -> summary (all new) -> summary (nothing new)
+     -> add_tool_call_result (the newest 5 % of each tool) -> summary -> retrieve_tool_memory -> report
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolmem.app import ToolMemApp
+from toolmem.errors import RequestError
+from toolmem.importers.imported import Format, Imported
+from toolmem.importers.recognize import read_file
+from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
+from toolmem.ports import LedgerEntry
+from toolmem.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
+from toolmem.schema import ToolCallResult, ToolMemory, ToolSchema, Usage
+
+if TYPE_CHECKING:
+    from toolmem.app import FlowRun
+
+WORKSPACE = "evaluate"
+HELD_BACK = 0.05  # of each tool's calls, the newest: they arrive before the third summary
+SAMPLE_SEED = 7  # of --limit
+
+_MEANINGS = {
+    "offline": (
+        "A score of 1.0 means that the call ran and answered; usefulness was not judged. 0.0 means that it failed, "
+        "or answered nothing to a question."
+    ),
+    "dry_run": (
+        "Nothing was sent to a model: prompts were built, counted and priced. The scores are those of the rule-based "
+        "check: 1.0 means that the call ran and answered; usefulness was not judged."
+    ),
+}
+_MODEL_MEANING = (
+    "A score of 1.0 means that the model found the call successful and useful for what was asked; 0.0 means that it "
+    "did not."
+)
+
+
+@dataclass
+class Recording:
+    """What was read from all input files, rows counted through."""
+
+    calls: list[tuple[int, ToolCallResult]] = field(default_factory=list)  # (row, call)
+    tools: dict[str, ToolSchema] = field(default_factory=dict)
+    failures: list[BadRecord] = field(default_factory=list)
+    formats: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, name: str, imported: Imported) -> None:
+        self.names.append(name)
+        if imported.format not in self.formats:
+            self.formats.append(imported.format)
+        self.calls += [(self.rows + row, call) for row, call in imported.calls]
+        for schema in imported.tools:
+            self.tools.setdefault(schema.name, schema)
+        self.failures += [
+            BadRecord(where=f"{name}, record {f.index}", tool_name=f.tool_name, error=f.error)
+            for f in imported.failures
+        ]
+        self.notes += [f"{name}: {note}" for note in imported.notes]
+        self.rows += imported.rows
+
+    def sample(self, limit: int) -> None:
+        """Keep a seeded random sample of the calls, in their order."""
+        if limit < len(self.calls):
+            picked = sorted(random.Random(SAMPLE_SEED).sample(range(len(self.calls)), limit))
+            self.notes.append(f"a random sample of {limit:,} of {len(self.calls):,} calls (seed {SAMPLE_SEED})")
+            self.calls = [self.calls[position] for position in picked]
+
+
+def read_recording(app: ToolMemApp, inputs: Sequence[str | Path], format: Format | None = None) -> Recording:
+    """Read recordings; without inputs the project's own sample. Raises RequestError."""
+    recording = Recording()
+    if not inputs:
+        from toolmem.sample import load_tools, sample_path
+
+        recording.add("the project's own sample", read_file(sample_path(), clock=app.clock))
+        for index, tool in enumerate(load_tools()):
+            schema = ToolSchema.read(tool, f"tools[{index}]")
+            recording.tools.setdefault(schema.name, schema)
+        return recording
+    for path in inputs:
+        recording.add(Path(path).name, read_file(path, format, clock=app.clock, time_zone=app.settings.time_zone))
+    return recording
+
+
+def hold_back(calls: Sequence[tuple[int, ToolCallResult]]) -> set[int]:
+    """Rows of the newest 5 % of each tool's calls, at least one of each."""
+    by_tool: dict[str, list[tuple[Any, int]]] = defaultdict(list)
+    for row, call in calls:
+        by_tool[call.tool_name].append((call.create_time, row))
+    held: set[int] = set()
+    for items in by_tool.values():
+        items.sort()
+        held.update(row for _, row in items[-max(1, round(HELD_BACK * len(items))) :])
+    return held
+
+
+def _sent_by_tool(entries: Sequence[LedgerEntry]) -> dict[str, Usage]:
+    """What the requests booked for each tool add up to; prompts that were only counted are not among them."""
+    sent: dict[str, Usage] = defaultdict(Usage)
+    for entry in entries:
+        usage = sent[entry.tool]
+        usage.requests += entry.outcome != "not_sent"
+        usage.prompt_tokens += entry.prompt_tokens
+        usage.completion_tokens += entry.completion_tokens
+        usage.estimated = usage.estimated or entry.estimated
+    return sent
+
+
+class Evaluator:
+    """One evaluation on one app. `say` is told what is going on, a line at a time."""
+
+    def __init__(
+        self,
+        app: ToolMemApp,
+        recording: Recording,
+        *,
+        workspace: str = WORKSPACE,
+        ignore_success: bool = False,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.app = app
+        self.recording = recording
+        self.workspace = workspace
+        self.ignore_success = ignore_success
+        self.say = say
+        self.phases: dict[str, float] = {}
+        self._judged: dict[int, ToolCallResult] = {}
+        self._failures: list[BadRecord] = list(recording.failures)
+        self._tools = sorted({call.tool_name for _, call in recording.calls})
+
+    async def run(self) -> Evaluation:
+        started = self.app.clock.now()
+        calls = [(row, self._handed_over(row, call)) for row, call in self.recording.calls]
+        held = hold_back(calls)
+        summaries: list[SummaryRun] = []
+        await self._add("judge and store", [item for item in calls if item[0] not in held])
+        summaries.append(await self._summarize("all new"))
+        summaries.append(await self._summarize("nothing new"))
+        await self._add("judge and store the newest 5 %", [item for item in calls if item[0] in held])
+        summaries.append(await self._summarize("newest 5 %"))
+        with self._phase("retrieve"):
+            retrieved = await self.app.run_flow(
+                "retrieve_tool_memory", workspace_id=self.workspace, tool_names=self._tools, include_calls=True
+            )
+        return await self._evaluation(
+            started, summaries, [ToolMemory.model_validate(m) for m in retrieved.metadata["memory_list"]]
+        )
+
+    def _handed_over(self, row: int, call: ToolCallResult) -> ToolCallResult:
+        """A call as the flows get it: with an id that leads back to its row, without the flag where it is withheld."""
+        update: dict[str, Any] = {}
+        if call.id is None:
+            update["id"] = f"row-{row}"
+        if self.ignore_success:
+            update["success"] = None
+        return call.model_copy(update=update) if update else call
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        self.say(name)
+        begun = time.perf_counter()
+        yield
+        self.phases[name] = time.perf_counter() - begun
+
+    async def _add(self, phase: str, calls: Sequence[tuple[int, ToolCallResult]]) -> None:
+        if not calls:
+            return
+        with self._phase(phase):
+            tools = list(self.recording.tools.values())
+            request: dict[str, Any] = {"workspace_id": self.workspace, "tools": tools}
+            run = await self.app.run_detailed(
+                "add_tool_call_result", **request, tool_call_results=[call for _, call in calls]
+            )
+            self._take(run, calls)
+            again = [(row, call) for row, call in calls if row not in self._judged]
+            if again:  # known ids: stored before, so not judged now; their verdicts are in the cache
+                without_ids = [call.model_copy(update={"id": None}) for _, call in again]
+                verdicts = await self.app.run_detailed(
+                    ParseToolCallResultOp(), **request, tool_call_results=without_ids
+                )
+                self._take(verdicts, again, report=False)
+
+    def _take(self, run: FlowRun, calls: Sequence[tuple[int, ToolCallResult]], report: bool = True) -> None:
+        for position, judged in run.context["judged_calls"]:
+            row, call = calls[position]
+            self._judged[row] = judged.model_copy(update={"id": call.id})
+        if report:
+            for failure in run.response.metadata["evaluation"]["failures"]:
+                row, call = calls[failure["index"]]
+                self._failures.append(BadRecord(where=f"row {row}", tool_name=call.tool_name, error=failure["error"]))
+
+    async def _summarize(self, label: str) -> SummaryRun:
+        with self._phase(f"summarize ({label})"):
+            known = await self._known_tools()
+            begun = time.perf_counter()
+            if not known:
+                raise RequestError("no tool has a call that could be stored")
+            run = await self.app.run_detailed("summary_tool_memory", workspace_id=self.workspace, tool_names=known)
+            seconds = time.perf_counter() - begun
+        sent = _sent_by_tool(run.report.entries)
+        tools = []
+        for row in run.response.metadata["tools"]:
+            usage = sent.get(row["tool_name"])
+            skipped = row["action"] == "skipped"
+            tools.append(
+                ToolUsage(
+                    tool=row["tool_name"],
+                    action=row["action"],
+                    reason=row["reason"],
+                    requests=usage.requests if usage else 0,
+                    prompt_tokens=usage.prompt_tokens if usage else 0,
+                    completion_tokens=usage.completion_tokens if usage else 0,
+                    saved_requests=int(skipped and row["window_prompt_tokens"] > 0),
+                    saved_prompt_tokens=row["window_prompt_tokens"] if skipped else 0,
+                    estimated=bool(usage and usage.estimated) or self._offline(),
+                )
+            )
+        return SummaryRun(label=label, response=run.response, seconds=seconds, tools=tools)
+
+    def _offline(self) -> bool:
+        return self.app.settings.llm["default"].backend in ("offline", "dry_run")
+
+    async def _known_tools(self) -> list[str]:
+        store = await self.app.services.store_named("default")
+        known = {record.tool_name for record in await store.records(self.workspace, self._tools)}
+        return [tool for tool in self._tools if tool in known]
+
+    async def _evaluation(self, started: Any, summaries: list[SummaryRun], memories: list[ToolMemory]) -> Evaluation:
+        from toolmem import __version__
+
+        app = self.app
+        add = app.op_of("add_tool_call_result", ParseToolCallResultOp)
+        summary = app.op_of("summary_tool_memory", SummaryToolMemoryOp)
+        judge = await app.services.judge(add)
+        writer = await app.services.writer(summary)
+        embedder = await app.services.embedder(summary)
+        store = app.settings.vector_store[add.settings.vector_store]
+        backend = judge.identity.backend
+        return Evaluation(
+            toolmem_version=__version__,
+            inputs=self.recording.names,
+            input_format=", ".join(self.recording.formats),
+            ignore_success=self.ignore_success,
+            workspace=self.workspace,
+            store=store.backend,
+            backend=backend,
+            judge=str(judge.identity),
+            judge_meaning=_MEANINGS.get(backend, _MODEL_MEANING),
+            writer=writer.author,
+            embedder=f"{embedder.identity.name} ({embedder.identity.model}, {embedder.identity.dimension} dimensions)",
+            settings={**add.params.model_dump(mode="json"), **summary.params.model_dump(mode="json")},
+            time_zone=app.settings.time_zone,
+            started=started,
+            phases=self.phases,
+            calls=[self._shown(row, call) for row, call in self.recording.calls],
+            memories=memories,
+            summaries=summaries,
+            failures=self._failures,
+        )
+
+    def _shown(self, row: int, call: ToolCallResult) -> ToolCallResult:
+        """The judged call with the flag as it was recorded."""
+        judged = self._judged.get(row)
+        if judged is None:
+            return call.unjudged("not evaluated")
+        return judged.model_copy(update={"success": call.success}) if self.ignore_success else judged

@@ -1,0 +1,42 @@
+"""The ops, in the order in which a tool call meets them.
+
+    ParseToolCallResultOp    reads the records, judges each call, leaves judged calls
+    UpdateVectorStoreOp      keeps them: one commit per tool, a sliding window, counters that never shrink
+    SummaryToolMemoryOp      distils a tool's recent calls into guidance; skips a tool where nothing is new
+    RetrieveToolMemoryOp     hands the guidance out, by name or by query
+    RetryEvaluationsOp       judges the calls again whose evaluation failed
+    RejudgeOp                judges stored calls again with another model or prompt
+    VectorStoreActionOp      copy, delete, delete_ids, dump, load, list of a workspace
+
+Each op is one thin file: what it reads, what it leaves, and one `execute`.
+"""
+
+from toolmem.flow.registry import register
+from toolmem.ops.parse_tool_call_result import ParseToolCallResultOp
+from toolmem.ops.rejudge import RejudgeOp
+from toolmem.ops.retrieve_tool_memory import RetrieveToolMemoryOp
+from toolmem.ops.retry_evaluations import RetryEvaluationsOp
+from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
+from toolmem.ops.update_vector_store import UpdateVectorStoreOp
+from toolmem.ops.vector_store_action import VectorStoreActionOp
+
+for _op in (
+    ParseToolCallResultOp,
+    UpdateVectorStoreOp,
+    SummaryToolMemoryOp,
+    RetrieveToolMemoryOp,
+    RetryEvaluationsOp,
+    RejudgeOp,
+    VectorStoreActionOp,
+):
+    register(_op)
+
+__all__ = [
+    "ParseToolCallResultOp",
+    "RejudgeOp",
+    "RetrieveToolMemoryOp",
+    "RetryEvaluationsOp",
+    "SummaryToolMemoryOp",
+    "UpdateVectorStoreOp",
+    "VectorStoreActionOp",
+]

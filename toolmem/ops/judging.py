@@ -1,0 +1,158 @@
+"""Judging a batch of calls: identical calls once, verdicts already known not at all, failures named.
+
+What the ops that judge have in common. Nothing here keeps a call: that is the store's commit, afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolmem.errors import ModelError, RequestError
+from toolmem.ports import CallFailure, Judge
+from toolmem.schema import ToolCallResult, ToolSchema, Verdict
+
+if TYPE_CHECKING:
+    from toolmem.flow.context import Context
+
+_BATCH = 256  # unpaid verdicts between two looks at the event loop
+
+
+@dataclass
+class Judged:
+    """The calls in the order given, each with a verdict or the reason why it has none."""
+
+    calls: list[ToolCallResult] = field(default_factory=list)
+    evaluated: int = 0  # calls whose verdict was made now
+    reused: int = 0  # calls whose verdict was known already (identical call)
+    failures: list[CallFailure] = field(default_factory=list)  # index: position in `calls`
+    stopped: str = ""  # why no further request was made; "" where all were
+
+
+def read_schemas(tools: Any) -> dict[str, ToolSchema]:
+    """Tool declarations of a request, by name. Raises RequestError."""
+    if tools is None:
+        return {}
+    if not isinstance(tools, Sequence) or isinstance(tools, str):
+        raise RequestError(f"tools: expected a list of tool schemas, got {type(tools).__name__}", field="tools")
+    read = [
+        tool if isinstance(tool, ToolSchema) else ToolSchema.read(tool, f"tools[{index}]")
+        for index, tool in enumerate(tools)
+    ]
+    return {schema.name: schema for schema in read}
+
+
+def verdict_key(call: ToolCallResult, schema: ToolSchema | None, judge: Judge) -> str:
+    """Equal for calls that must get the same verdict from this judge, and for no others."""
+    parts = [
+        call.tool_name,
+        call.input,
+        call.output,
+        call.success,
+        call.context,
+        None if schema is None else [schema.description, schema.parameters],
+        judge.identity.backend,
+        judge.identity.model,
+        judge.identity.prompt_version,
+    ]
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+async def judge_calls(
+    context: Context, calls: Sequence[ToolCallResult], schemas: Mapping[str, ToolSchema], *, force: bool = False
+) -> Judged:
+    """Judge `calls`; `force` makes every verdict anew instead of reusing one from the cache."""
+    judge = await context.services.judge(context.op)
+    store = await context.services.store(context.op)
+    workspace = context.workspace
+    keys = [verdict_key(call, schemas.get(call.tool_name), judge) for call in calls]
+    known = {} if force else await store.verdicts(workspace, list(dict.fromkeys(keys)))
+    first_of: dict[str, ToolCallResult] = {}
+    for key, call in zip(keys, calls, strict=True):
+        if key not in known:
+            first_of.setdefault(key, call)
+
+    batch = _Batch(context, judge, schemas)
+    try:
+        await batch.run(first_of)
+    finally:
+        if not judge.paid and batch.verdicts:
+            await store.put_verdicts(workspace, batch.verdicts)
+
+    judged = Judged(stopped=batch.stopped)
+    made_now = set(batch.verdicts)
+    for index, (key, call) in enumerate(zip(keys, calls, strict=True)):
+        verdict = known.get(key) or batch.verdicts.get(key)
+        if verdict is not None:
+            judged.calls.append(call.judged(verdict))
+            if key in made_now:
+                made_now.discard(key)
+                judged.evaluated += 1
+            else:
+                judged.reused += 1
+        else:
+            reason = batch.errors.get(key, f"not evaluated: {batch.stopped}")
+            judged.calls.append(call.unjudged(reason))
+            judged.failures.append(CallFailure(index, call.tool_name, reason))
+    return judged
+
+
+class _Batch:
+    """The distinct calls of one batch on their way through the judge."""
+
+    def __init__(self, context: Context, judge: Judge, schemas: Mapping[str, ToolSchema]) -> None:
+        self.context = context
+        self.judge = judge
+        self.schemas = schemas
+        self.verdicts: dict[str, Verdict] = {}
+        self.errors: dict[str, str] = {}
+        self.stopped = ""
+        self._total = 0
+
+    async def run(self, calls: Mapping[str, ToolCallResult]) -> None:
+        self._total = len(calls)
+        waiting = iter(calls.items())
+
+        async def worker() -> None:
+            for key, call in waiting:
+                if self.stopped:
+                    return
+                await self._judge_one(key, call)
+
+        width = min(self.context.services.fan_out(self.context.op), self._total) if self.judge.paid else 1
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(max(width, 1)):
+                    group.create_task(worker())
+        except BaseExceptionGroup as group_error:  # a store that fails, not a model: the caller wants the cause
+            raise group_error.exceptions[0] from group_error
+
+    async def _judge_one(self, key: str, call: ToolCallResult) -> None:
+        try:
+            verdict = await self.judge.judge(
+                call, self.schemas.get(call.tool_name), self.context.purpose(call.tool_name)
+            )
+        except ModelError as error:
+            self.errors[key] = str(error)
+            self._stop_where_hopeless(error)
+        else:
+            self.verdicts[key] = verdict
+            if self.judge.paid:  # a crash between judging and storing must pay nothing again
+                store = await self.context.services.store(self.context.op)
+                await store.put_verdicts(self.context.workspace, {key: verdict})
+        done = len(self.verdicts) + len(self.errors)
+        if self.judge.paid or done % _BATCH == 0 or done == self._total:
+            self.context.progress(done, self._total, "judged")
+            await asyncio.sleep(0)
+
+    def _stop_where_hopeless(self, error: ModelError) -> None:
+        limit = self.context.services.settings.max_errors
+        if error.fatal:
+            self.stopped = str(error)
+        elif limit is not None and len(self.errors) > limit:
+            self.stopped = f"{len(self.errors)} evaluations failed, more than max_errors={limit}; the last: {error}"

@@ -1,0 +1,117 @@
+"""ParseToolCallResultOp: records in, judged calls out."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from toolmem.errors import RequestError
+from toolmem.flow.context import Context
+from toolmem.flow.op import Op, OpParams
+from toolmem.importers.records import RecordsRead, read_records
+from toolmem.ops.judging import judge_calls, read_schemas
+from toolmem.ops.retry_evaluations import retry_unjudged
+from toolmem.ports import CallFailure
+from toolmem.schema import ToolCallResult
+
+log = logging.getLogger("toolmem.ops")
+
+
+class ParseToolCallResultOp(Op):
+    """Judge each tool call: summary, evaluation, score 0.0 or 1.0.
+
+    A bad record is named and the others go on; a call whose id is known is counted as a duplicate and not judged;
+    a call whose evaluation failed is kept without a score and named. Calls of the same tools whose evaluation had
+    failed earlier are judged again first.
+    """
+
+    class Params(OpParams):
+        max_history_tool_call_cnt: Annotated[int, Field(ge=1)] = 100  # calls kept per tool, FIFO
+        evaluation_sleep_interval: Annotated[float, Field(ge=0)] = 1.0  # seconds between two requests to a model
+        force: bool = False  # judge again what the verdict cache already knows
+
+    reads = ("workspace_id", "tool_call_results")
+    optional = ("tools", "force")
+    leaves = ("judged_calls", "keep_calls")
+    params: Params
+
+    async def execute(self, context: Context) -> None:
+        records = context["tool_call_results"]
+        if isinstance(records, str) or not isinstance(records, Sequence):
+            raise RequestError(
+                f"tool_call_results: expected a list of objects, got {type(records).__name__}",
+                field="tool_call_results",
+            )
+        schemas = read_schemas(context.get("tools"))
+        settings = context.services.settings
+        read = read_records(records, clock=context.services.clock, time_zone=settings.time_zone)
+        self._tell_repairs(read)
+        fresh, duplicates = await self._without_duplicates(context, read.calls)
+        force = bool(context.get("force", False)) or self.params.force
+
+        retried = await retry_unjudged(context, list({call.tool_name for _, call in fresh}), schemas)
+        fresh.sort(key=lambda item: (item[1].create_time, item[0]))
+        judged = await judge_calls(context, [call for _, call in fresh], schemas, force=force)
+
+        positions = [index for index, _ in fresh]
+        failures = list(read.failures)
+        failures += [CallFailure(positions[f.index], f.tool_name, f.error) for f in judged.failures]
+        failures.sort(key=lambda failure: failure.index)
+        context["judged_calls"] = list(zip(positions, judged.calls, strict=True))
+        context["keep_calls"] = self.params.max_history_tool_call_cnt
+        self._answer(context, len(records), judged.evaluated, judged.reused, duplicates, failures)
+        if retried.calls:
+            context.response.metadata["retried"] = retried.summary()
+        if judged.stopped:
+            context.response.metadata["stopped"] = judged.stopped
+
+    @staticmethod
+    def _tell_repairs(read: RecordsRead) -> None:
+        if read.repaired_surrogates:
+            log.warning("%d lone surrogates in the records became U+FFFD", read.repaired_surrogates)
+
+    @staticmethod
+    async def _without_duplicates(
+        context: Context, calls: Sequence[tuple[int, ToolCallResult]]
+    ) -> tuple[list[tuple[int, ToolCallResult]], int]:
+        """Leave out the calls whose id this tool has seen, in the store or earlier in this request."""
+        store = await context.services.store(context.op)
+        ids: dict[str, list[str]] = defaultdict(list)
+        for _, call in calls:
+            if call.id is not None:
+                ids[call.tool_name].append(call.id)
+        seen = {tool: await store.known_ids(context.workspace, tool, given) for tool, given in ids.items()}
+        fresh = []
+        for index, call in calls:
+            if call.id is not None:
+                if call.id in seen[call.tool_name]:
+                    continue
+                seen[call.tool_name].add(call.id)
+            fresh.append((index, call))
+        return fresh, len(calls) - len(fresh)
+
+    @staticmethod
+    def _answer(
+        context: Context, requested: int, evaluated: int, reused: int, duplicates: int, failures: list[CallFailure]
+    ) -> None:
+        done = requested - len(failures)
+        metadata: dict[str, Any] = context.response.metadata
+        metadata["evaluation"] = {
+            "requested": requested,
+            "evaluated": evaluated,
+            "reused": reused,
+            "duplicates": duplicates,
+            "failed": len(failures),
+            "failures": [{"index": f.index, "tool_name": f.tool_name, "error": f.error} for f in failures],
+        }
+        metadata["partial"] = bool(failures) and done > 0
+        context.response.success = not failures
+        context.response.answer = (
+            f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
+            if failures
+            else f"Successfully evaluated {requested} tool calls"
+        )

@@ -1,0 +1,83 @@
+"""RetrieveToolMemoryOp: hands guidance out, by exact name or by query."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from toolmem.errors import RequestError
+from toolmem.flow.context import Context
+from toolmem.flow.op import Op, OpParams
+from toolmem.guidance.memory import tool_memory
+from toolmem.ops.tool_names import read_tool_names
+from toolmem.ports import Where
+
+
+class RetrieveToolMemoryOp(Op):
+    """Answer the memories of the tools named, in the order asked; with `query`, those that fit it best.
+
+    Names are exact keys. With both, the query ranks among the tools named.
+    """
+
+    class Params(OpParams):
+        top_k: Annotated[int, Field(ge=1)] = 5  # hits of a query
+        include_calls: bool = False  # send the kept calls as well
+
+    reads = ("workspace_id",)
+    optional = ("tool_names", "query", "top_k", "include_calls")
+    params: Params
+
+    async def execute(self, context: Context) -> None:
+        names = read_tool_names(context.get("tool_names"))
+        query = context.get("query")
+        if query is not None and not isinstance(query, str):
+            raise RequestError(f"query: expected text, got {type(query).__name__}", field="query")
+        if names is None and not (query and query.strip()):
+            raise RequestError("tool_names or query is required", field="tool_names")
+        store = await context.services.store(self)
+        similarities: dict[str, float | None] = {}
+        wanted = names
+        if query and query.strip():
+            hits = await self._search(context, query, names)
+            similarities = dict(hits)
+            wanted = list(similarities)
+        include_calls = bool(context.get("include_calls", self.params.include_calls))
+        stored = await store.memories(context.workspace, wanted or [], calls=include_calls)
+        found = {memory.record.tool_name for memory in stored}
+        missing = await self._missing(context, names, found)
+
+        memory_list: list[dict[str, Any]] = []
+        for memory in stored:
+            shown = tool_memory(memory, include_calls=include_calls).model_dump(mode="json")
+            if similarities:
+                shown["metadata"]["similarity"] = similarities[memory.record.tool_name]
+            memory_list.append(shown)
+        response = context.response
+        response.metadata["memory_list"] = memory_list
+        response.metadata["not_found"] = missing
+        response.metadata["partial"] = bool(missing) and bool(memory_list)
+        response.success = not missing
+        response.answer = "\n\n".join(
+            f"## {shown['when_to_use']}\n{shown['content'] or '(no guidance yet)'}" for shown in memory_list
+        ) or ("No tool memory found: " + ", ".join(missing) if missing else "No tool memory fits the query")
+
+    async def _search(self, context: Context, query: str, names: list[str] | None) -> list[tuple[str, float | None]]:
+        store = await context.services.store(self)
+        embedder = await context.services.embedder(self)
+        top_k = context.get("top_k", self.params.top_k)
+        if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+            raise RequestError(f"top_k: expected a whole number from 1, got {top_k!r}", field="top_k")
+        vector = (await embedder.embed([query]))[0]
+        where = Where(keys=tuple(names)) if names is not None else None
+        hits = await store.search(context.workspace, query, vector, top_k, where)
+        return [(hit.key, hit.similarity) for hit in hits]
+
+    async def _missing(self, context: Context, names: list[str] | None, found: set[str]) -> list[str]:
+        """Names asked for that the workspace does not hold; one that a query merely ranked out is not missing."""
+        absent = [name for name in names or [] if name not in found]
+        if not absent:
+            return []
+        store = await context.services.store(self)
+        known = {record.tool_name for record in await store.records(context.workspace, absent)}
+        return [name for name in absent if name not in known]

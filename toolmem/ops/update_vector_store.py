@@ -1,0 +1,68 @@
+"""UpdateVectorStoreOp: keeps judged calls, one commit per tool."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from toolmem.flow.context import Context
+from toolmem.flow.op import Op
+from toolmem.guidance.memory import tool_memory
+from toolmem.schema import ToolCallResult
+
+_KEEP_CALLS = 100  # where no op before this one says how many
+
+
+class UpdateVectorStoreOp(Op):
+    """Commit the calls that an op before it judged: the newest stay in the tool's window, all of them are counted.
+
+    Without judged calls it does nothing, so that flows which end in it after a summary stay valid.
+    """
+
+    reads = ("workspace_id",)
+    optional = ("judged_calls", "keep_calls")
+
+    async def execute(self, context: Context) -> None:
+        judged: list[tuple[int, ToolCallResult]] = context.get("judged_calls") or []
+        if not judged:
+            context.response.metadata.setdefault("memory_list", [])
+            return
+        keep: int = context.get("keep_calls", _KEEP_CALLS)
+        store = await context.services.store(self)
+        by_tool: dict[str, list[tuple[int, ToolCallResult]]] = defaultdict(list)
+        for index, call in judged:
+            by_tool[call.tool_name].append((index, call))
+
+        trimmed: dict[str, int] = {}
+        failures: list[dict[str, Any]] = []
+        duplicates = 0
+        for done, (tool, items) in enumerate(by_tool.items(), start=1):
+            appended = await store.append_calls(context.workspace, tool, [call for _, call in items], keep)
+            duplicates += len(appended.duplicates)
+            if appended.trimmed:
+                trimmed[tool] = appended.trimmed
+            failures += [{"index": items[f.index][0], "tool_name": tool, "error": f.error} for f in appended.failures]
+            context.progress(done, len(by_tool), "stored")
+        memories = await store.memories(context.workspace, list(by_tool))
+        metadata = context.response.metadata
+        metadata["memory_list"] = [
+            tool_memory(memory, include_calls=False).model_dump(mode="json") for memory in memories
+        ]
+        metadata["trimmed"] = trimmed
+        if failures or duplicates:
+            self._correct(context, failures, duplicates)
+
+    @staticmethod
+    def _correct(context: Context, failures: list[dict[str, Any]], duplicates: int) -> None:
+        """Name what could not be kept, and what another writer had stored meanwhile."""
+        metadata = context.response.metadata
+        evaluation = metadata.get("evaluation")
+        if evaluation is not None:
+            evaluation["duplicates"] += duplicates
+            evaluation["evaluated"] -= duplicates + len(failures)
+            evaluation["failed"] += len(failures)
+            evaluation["failures"] = sorted([*evaluation["failures"], *failures], key=lambda f: f["index"])
+        if failures:
+            context.response.success = False
+            metadata["partial"] = True
+            context.response.answer += f"; {len(failures)} could not be stored"

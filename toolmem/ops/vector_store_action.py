@@ -1,0 +1,159 @@
+"""VectorStoreActionOp: copy, delete, delete_ids, dump, load and list of a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePath
+from typing import Any
+
+from toolmem.errors import RequestError
+from toolmem.flow.context import Context
+from toolmem.flow.op import Op
+from toolmem.flow.registry import nearest
+from toolmem.guidance.memory import tool_memory
+from toolmem.importers.memory_dump import read_dump, write_dump
+from toolmem.ports import CallFailure, Document, MemoryStore
+from toolmem.schema import ToolMemory
+
+_KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
+
+
+class VectorStoreActionOp(Op):
+    """Act on a whole workspace.
+
+    `dump` and `load` take a `path` inside `dump_dir` (a folder, or a file that ends in .jsonl; default: the folder
+    itself) and use the file `<workspace_id>.jsonl` in a folder. `load` validates the whole file first, merges by tool
+    and replaces nothing. `copy` takes over `src_workspace_id`. `list` answers whole memories, calls included.
+    """
+
+    reads = ("workspace_id", "action")
+    optional = ("path", "src_workspace_id", "memory_ids")
+
+    async def execute(self, context: Context) -> None:
+        actions = {
+            "copy": self._copy,
+            "delete": self._delete,
+            "delete_ids": self._delete_ids,
+            "dump": self._dump,
+            "load": self._load,
+            "list": self._list,
+        }
+        action = context["action"]
+        if action not in actions:
+            hint = nearest(str(action), actions)
+            meant = f"; did you mean {hint!r}?" if hint else ""
+            raise RequestError(f"action: expected one of {', '.join(actions)}, got {action!r}{meant}", field="action")
+        await actions[action](context, await context.services.store(self))
+
+    async def _copy(self, context: Context, store: MemoryStore) -> None:
+        source = _text(context, "src_workspace_id")
+        if source == context.workspace:
+            raise RequestError("src_workspace_id: is the workspace itself", field="src_workspace_id")
+        names = await store.tool_names(source)
+        if not names:
+            self._not_found(context, f"workspace {source!r} holds no tool memories", [source])
+            return
+        await self._merge(context, store, await _whole(store, source), "copied", from_=source)
+
+    async def _delete(self, context: Context, store: MemoryStore) -> None:
+        count = await store.delete_workspace(context.workspace)
+        context.response.metadata["deleted"] = count
+        context.response.answer = f"Deleted workspace {context.workspace}: {count} tool memories"
+
+    async def _delete_ids(self, context: Context, store: MemoryStore) -> None:
+        given = context.get("memory_ids")
+        ids = [given] if isinstance(given, str) else given
+        if not isinstance(ids, list) or not ids or not all(isinstance(i, str) for i in ids):
+            raise RequestError("memory_ids: expected a list of memory ids", field="memory_ids")
+        deleted = await store.delete_memories(context.workspace, ids)
+        missing = [i for i in dict.fromkeys(ids) if i not in deleted]
+        context.response.metadata.update(deleted=len(deleted), not_found=missing, partial=bool(missing and deleted))
+        context.response.success = not missing
+        gone = f", {len(missing)} not found" if missing else ""
+        context.response.answer = f"Deleted {len(deleted)} tool memories{gone}"
+
+    async def _dump(self, context: Context, store: MemoryStore) -> None:
+        path = self._path(context)
+        names = await store.tool_names(context.workspace)
+        if not names:
+            self._not_found(context, f"workspace {context.workspace!r} holds no tool memories", [context.workspace])
+            return
+        count = write_dump(path, await _whole(store, context.workspace))
+        context.response.metadata.update(path=str(path), dumped=count)
+        context.response.answer = f"Dumped {count} tool memories to {path}"
+
+    async def _load(self, context: Context, store: MemoryStore) -> None:
+        path = self._path(context)
+        read = read_dump(
+            path,
+            workspace=context.workspace,
+            clock=context.services.clock,
+            time_zone=context.services.settings.time_zone,
+        )
+        context.response.metadata["passed_over"] = read.passed_over
+        await self._merge(context, store, read.memories, "loaded", from_=path.name)
+
+    async def _list(self, context: Context, store: MemoryStore) -> None:
+        memories = await _whole(store, context.workspace)
+        context.response.metadata["memory_list"] = [memory.model_dump(mode="json") for memory in memories]
+        context.response.answer = f"{len(memories)} tool memories in workspace {context.workspace}"
+
+    async def _merge(
+        self, context: Context, store: MemoryStore, memories: list[ToolMemory], done: str, *, from_: str
+    ) -> None:
+        added = duplicates = 0
+        failures: list[CallFailure] = []
+        embedder = await context.services.embedder(self)
+        for position, memory in enumerate(memories, start=1):
+            text = f"{memory.when_to_use}\n{memory.content}"
+            document = Document(text, (await embedder.embed([text]))[0]) if memory.content else None
+            appended = await store.merge(context.workspace, memory, _KEEP_ALL, document=document)
+            added += appended.stored
+            duplicates += len(appended.duplicates)
+            failures += appended.failures
+            context.progress(position, len(memories), done)
+        context.response.metadata.update(
+            {
+                done: len(memories),
+                "calls_added": added,
+                "duplicates": duplicates,
+                "failures": [{"index": f.index, "tool_name": f.tool_name, "error": f.error} for f in failures],
+                "partial": bool(failures),
+            }
+        )
+        context.response.success = not failures
+        failed = f", {len(failures)} failed" if failures else ""
+        context.response.answer = (
+            f"{done.capitalize()} {len(memories)} tool memories from {from_}: {added} calls added, "
+            f"{duplicates} there already{failed}"
+        )
+
+    @staticmethod
+    def _not_found(context: Context, answer: str, names: list[str]) -> None:
+        context.response.success = False
+        context.response.answer = answer
+        context.response.metadata["not_found"] = names
+
+    @staticmethod
+    def _path(context: Context) -> Path:
+        """The file that `path` names; never outside `dump_dir`."""
+        folder = Path(context.services.settings.dump_dir).resolve()
+        given = context.get("path") or ""
+        if not isinstance(given, str):
+            raise RequestError(f"path: expected text, got {type(given).__name__}", field="path")
+        asked = PurePath(given)
+        path = (folder / asked).resolve()
+        if not path.is_relative_to(folder):
+            raise RequestError(f"path: {given!r} lies outside the dump folder (`dump_dir`)", field="path")
+        return path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
+
+
+async def _whole(store: MemoryStore, workspace: str) -> list[ToolMemory]:
+    stored = await store.memories(workspace, None, calls=True)
+    return [tool_memory(memory, include_calls=True) for memory in stored]
+
+
+def _text(context: Context, key: str) -> str:
+    value: Any = context.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise RequestError(f"{key} is required for this action", field=key)
+    return value

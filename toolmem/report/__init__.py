@@ -1,0 +1,101 @@
+"""The report: what an evaluation found, as DataFrames, figures, CSV files and one HTML page.
+
+The road of an evaluation through this room:
+
+    evaluation.py   the plain data that `toolmem evaluate` hands over, saved to and loaded from a directory
+    frames.py       calls, tools and errors as DataFrames; savings.py: the summary runs and what the skip saved
+    tables.py       calls.csv, tools.csv, skips.csv, errors.csv, summary.json
+    plots.py, timeline.py, costs.py     the figures, in the one look of style.py
+    blocks.py, sections.py, evidence.py the tables and sentences of the page
+    summary.py      the tables that the command prints
+    page.py         executes the notebook in a kernel (kernel.py) and writes the page
+
+The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in a notebook of your own.
+"""
+
+from toolmem.report.blocks import Html, scope
+from toolmem.report.costs import cost_chart
+from toolmem.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
+from toolmem.report.evidence import claims_frame, claims_of, guidance_block
+from toolmem.report.frames import (
+    calls_frame,
+    errors_frame,
+    flag_and_judge_frame,
+    tools_frame,
+    totals,
+    wilson_interval,
+)
+from toolmem.report.page import notebook_path, render_page
+from toolmem.report.plots import error_chart, score_chart, success_chart
+from toolmem.report.savings import resummarized, runs_frame, skips_frame
+from toolmem.report.sections import (
+    agreement_table,
+    cost_note,
+    errors_note,
+    errors_table,
+    headline,
+    judge_note,
+    problems_block,
+    rates_note,
+    recorded_text,
+    runs_table,
+    skips_table,
+    source_facts,
+    timeline_note,
+    tools_table,
+    window_text,
+)
+from toolmem.report.style import Chart
+from toolmem.report.summary import Table, skip_table, summary_table
+from toolmem.report.tables import summary, write_tables
+from toolmem.report.timeline import timeline, timeline_chart
+
+__all__ = [
+    "BadRecord",
+    "Chart",
+    "Evaluation",
+    "Html",
+    "SummaryRun",
+    "Table",
+    "ToolUsage",
+    "agreement_table",
+    "calls_frame",
+    "claims_frame",
+    "claims_of",
+    "cost_chart",
+    "cost_note",
+    "error_chart",
+    "errors_frame",
+    "errors_note",
+    "errors_table",
+    "flag_and_judge_frame",
+    "guidance_block",
+    "headline",
+    "judge_note",
+    "notebook_path",
+    "problems_block",
+    "rates_note",
+    "recorded_text",
+    "render_page",
+    "resummarized",
+    "runs_frame",
+    "runs_table",
+    "scope",
+    "score_chart",
+    "skip_table",
+    "skips_frame",
+    "skips_table",
+    "source_facts",
+    "success_chart",
+    "summary",
+    "summary_table",
+    "timeline",
+    "timeline_chart",
+    "timeline_note",
+    "tools_frame",
+    "tools_table",
+    "totals",
+    "wilson_interval",
+    "window_text",
+    "write_tables",
+]

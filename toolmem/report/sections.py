@@ -1,0 +1,306 @@
+"""The report's prose that depends on data, and its tables, one function per section of the notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolmem.report.blocks import Column, Html, cards, clip, facts, folded, note, table
+from toolmem.report.evaluation import Evaluation
+from toolmem.report.frames import UNCLASSIFIED, errors_frame, flag_and_judge_frame, totals
+from toolmem.report.numbers import count, counted, interval, percent, score, seconds
+from toolmem.report.plots import MOST_ROWS
+from toolmem.report.savings import NOTHING_SENT, runs_frame, skips_frame, spending_note
+from toolmem.report.style import drawable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from toolmem.report.timeline import Timeline
+
+REASONS = {
+    "up_to_date": "nothing new",
+    "new_calls": "new calls",
+    "no_guidance": "no guidance yet",
+    "nothing_judged": "no judged call",
+    "forced": "forced",
+}
+
+
+def headline(evaluation: Evaluation) -> Html:
+    """The figures that a reader looks for first."""
+    total, runs = totals(evaluation), runs_frame(evaluation)
+    avoided, tokens = int(runs["saved_requests"].sum()), int(runs["saved_prompt_tokens"].sum())
+    skipped, processed = int(runs["skipped"].sum()), int(runs[["summarized", "skipped", "failed"]].to_numpy().sum())
+    saved = (
+        f"{counted(avoided, 'request')}, {counted(tokens, 'token')} avoided" if avoided or tokens else "nothing sent"
+    )
+    if (avoided or tokens) and evaluation.backend in NOTHING_SENT:
+        saved = f"would spare a model {counted(avoided, 'request')}, {counted(tokens, 'token')}"
+    return cards(
+        [
+            (count(total["calls"]), "recorded calls", f"of {count(total['tools'])} tools"),
+            (
+                percent(total["success_rate"]),
+                "success rate",
+                f"95 % interval {interval(total['low'], total['high'])}; all calls",
+            ),
+            (score(total["avg_score"]), "average score", f"{count(total['scored'])} calls judged"),
+            (f"{skipped} of {processed}", "summaries skipped", saved),
+        ]
+    )
+
+
+def source_facts(evaluation: Evaluation) -> Html:
+    """What was evaluated, by whom and with which settings."""
+    flag = "withheld from the judge" if evaluation.ignore_success else "shown to the judge"
+    given = {name: value for name, value in evaluation.settings.items() if value not in ("", None)}
+    settings = ", ".join(f"{name} = {str(value).lower()}" for name, value in given.items())
+    phases = ", ".join(f"{name} {seconds(spent)}" for name, spent in evaluation.phases.items())
+    inputs = evaluation.inputs
+    names = ", ".join(inputs[:10]) + (f" and {len(inputs) - 10} more" if len(inputs) > 10 else "")
+    return facts(
+        [
+            ("Input", f"{names} (format: {evaluation.input_format})"),
+            ("Recorded success flag", flag),
+            ("Judge", evaluation.judge),
+            ("What its score means", evaluation.judge_meaning),
+            ("Guidance written by", evaluation.writer),
+            ("Embedder", evaluation.embedder),
+            ("Window", window_text(evaluation)),
+            ("Settings", settings),
+            ("Store", evaluation.store),
+            ("Workspace", evaluation.workspace),
+            ("Started", f"{evaluation.started:%Y-%m-%d %H:%M:%S %Z}"),
+            ("Time spent", phases),
+            ("toolmem", evaluation.toolmem_version),
+            ("Notes", "; ".join(evaluation.notes)),
+        ]
+    )
+
+
+def window_text(evaluation: Evaluation) -> str:
+    """Which calls the window holds, and which of them guidance was written from."""
+    kept = sum(len(memory.tool_call_results) for memory in evaluation.memories)
+    keep = f"at most the newest {evaluation.keep} calls of each tool" if evaluation.keep else "the kept calls"
+    recent = f"; guidance is written from the newest {evaluation.recent} judged ones" if evaluation.recent else ""
+    return f"{keep} ({kept:,} of {len(evaluation.calls):,} recorded calls){recent}"
+
+
+def recorded_text(evaluation: Evaluation) -> str:
+    """How many calls "all recorded calls" are."""
+    tools = len({call.tool_name for call in evaluation.calls})
+    return f"{counted(len(evaluation.calls), 'call')} of {counted(tools, 'tool')}."
+
+
+def rates_note(evaluation: Evaluation, tools: pd.DataFrame) -> Html:
+    """How the success rate was made, and which tools the figure leaves out."""
+    flagged = sum(call.success is not None for call in evaluation.calls)
+    text = "A call counts as failed where the recorded flag says so"
+    text += (
+        "; where there is no flag, the judge decides. "
+        if flagged
+        else "; no call of this recording has a flag, so the judge decides all of them. "
+    )
+    if evaluation.ignore_success and flagged:
+        text += "The flag was withheld from the judge and the memory: figures of the window are as the judge saw it. "
+    unknown = int(tools["unknown"].sum())
+    if unknown:
+        text += f"Left out of the rates, because neither of them knows the outcome: {counted(unknown, 'call')}. "
+    hidden = int(tools["success_rate"].notna().sum()) - MOST_ROWS
+    if hidden > 0:
+        text += f"The figures show the {MOST_ROWS} tools with most calls; {hidden} more are in `tools.csv`. "
+    without = int(tools["success_rate"].isna().sum())
+    if without:
+        text += f"Not in the figure, because no call has a known outcome: {counted(without, 'tool')}. "
+    if any(drawable(name) != name for name in tools["tool_name"]):
+        text += (
+            "Characters of names that no installed font can draw stand in the figures as escapes like `\\u67e5`; the "
+            "tables have the names as they are. A font with Chinese, Japanese and Korean is `Noto Sans CJK`."
+        )
+    return note(text.strip())
+
+
+def tools_table(tools: pd.DataFrame) -> Html:
+    """Every tool's figures, recorded calls beside window."""
+    columns = {
+        "tool_name": Column("Tool", style="name"),
+        "calls": Column("calls", count, True, group="All recorded calls"),
+        "failures": Column("failed", count, True, group="All recorded calls"),
+        "success_rate": Column("success rate", percent, True, group="All recorded calls"),
+        "interval": Column("95 % interval", numeric=True, group="All recorded calls"),
+        "avg_score": Column("score", score, True, group="All recorded calls"),
+        "window_calls": Column("calls", count, True, group="Window"),
+        "window_success_rate": Column("success rate", percent, True, group="Window"),
+        "window_score": Column("score", score, True, group="Window"),
+    }
+    rows = [row | {"interval": interval(row["low"], row["high"])} for row in records(tools.head(200))]
+    shown = f"all {len(tools)} tools" if len(tools) == len(rows) else f"{len(rows)} of {len(tools)} tools"
+    return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window")
+
+
+def judge_note(evaluation: Evaluation) -> Html:
+    """Who judged, what the score means, and a warning where scores of several judges are mixed."""
+    seen = sorted({str(call.judge) for call in evaluation.calls if call.judge is not None})
+    text = note(f"Judge: `{evaluation.judge}`. {evaluation.judge_meaning}")
+    if len(seen) > 1:
+        names = ", ".join(f"`{name}`" for name in seen)
+        text += note(f"The scores come from {len(seen)} judges: {names}. Averages mix them.", "attention")
+    return text
+
+
+def agreement_table(evaluation: Evaluation) -> Html:
+    """The recorded flag against the judge: calls."""
+    counts = flag_and_judge_frame(evaluation)
+    counts = counts[counts.sum(axis=1) > 0]
+    columns = {"flag": Column("Recorded flag", lambda flag: flag.removeprefix("recorded "), style="name")} | {
+        name: Column(name, count, True, group="What the judge said") for name in counts.columns
+    }
+    hidden = sum(call.success is True and call.execution_failed is True for call in evaluation.calls)
+    text = table(records(counts.reset_index()), columns)
+    if hidden:
+        text += note(f"Flagged as a success, and failed as the judge sees it: {counted(hidden, 'call')}.", "attention")
+    return text
+
+
+def timeline_note(evaluation: Evaluation, line: Timeline | None) -> Html:
+    """Bins, and what was left out; or why there is nothing to draw."""
+    if line is None:
+        times = sorted(call.create_time for call in evaluation.calls)
+        if not times:
+            return note("There is no call.")
+        return note(
+            f"All {len(times):,} calls carry the same time, {times[0]:%Y-%m-%d %H:%M:%S} UTC, so there is nothing to "
+            "draw. A recording without times of its own gets the time at which it was read."
+        )
+    text = f"One bar is {line.width_text}."
+    if line.gaps:
+        text += (
+            f" Stretches without calls are left out ({line.empty:,} empty bins): a wider gap between bars marks them."
+        )
+    return note(text)
+
+
+def cost_note(evaluation: Evaluation, column: str) -> Html:
+    """How many calls have a known cost, and what they add up to."""
+    values = [value for call in evaluation.calls if (value := getattr(call, column)) is not None]
+    what = "time" if column == "time_cost" else "token cost"
+    total = len(evaluation.calls)
+    if not values:
+        return note(f"The {what} of none of the {total:,} recorded calls is known, so there is nothing to draw.")
+    amount = seconds(sum(values)) if column == "time_cost" else f"{sum(values):,} tokens"
+    text = f"The {what} is known for {len(values):,} of {total:,} calls: {amount} altogether."
+    if len(values) < total:
+        text += " The others are left out."
+    return note(text + " One point is a call; boxes span the quartiles, whiskers the 5th to the 95th percentile.")
+
+
+def errors_note(evaluation: Evaluation, errors: pd.DataFrame) -> Html:
+    """What counts as an error here, and what does not."""
+    failed = sum(call.failed is True for call in evaluation.calls)
+    if errors.empty:
+        return note("No recorded call failed and the judge named no error class.")
+    text = f"{failed:,} of {len(evaluation.calls):,} calls failed."
+    more = int(errors["calls"].sum()) - failed if len(errors) else 0
+    if more > 0:
+        text += f" Flagged as a success although the judge names an error class: {counted(more, 'call')}."
+    low = sum(1 for call in evaluation.calls if call.score == 0 and not call.failed and not call.error_class)
+    if low:
+        text += f" Ran without an error and still scored 0 (an empty answer, for instance): {counted(low, 'call')}."
+    if (errors["error_class"] == UNCLASSIFIED).any():
+        text += f" `{UNCLASSIFIED}`: recorded as failed, and the judge named no class."
+    return note(text)
+
+
+def errors_table(evaluation: Evaluation, per_class: int = 3) -> Html:
+    """Examples of each error class, from the tools that have most of it."""
+    errors = errors_frame(evaluation).groupby("error_class", sort=False).head(per_class).head(60)
+    columns = {
+        "error_class": Column("Class", style="name"),
+        "tool_name": Column("Tool", style="name"),
+        "calls": Column("Calls", count, True),
+        "row": Column("Row", str, True),
+        "input": Column("Input", lambda text: clip(text, 160), style="code"),
+        "output": Column("Output", lambda text: clip(text, 220) or "(empty)", style="code"),
+    }
+    return folded("An example of each class", table(records(errors), columns), "row: the line of calls.csv, from 0")
+
+
+def runs_table(evaluation: Evaluation) -> Html:
+    """The skip table: what each summary run did, spent and avoided."""
+    columns = {
+        "run": Column("Summary run", style="run"),
+        "summarized": Column("summarized", count, True, group="Tools"),
+        "skipped": Column("skipped", count, True, group="Tools"),
+        "failed": Column("failed", count, True, group="Tools"),
+        "requests": Column("requests", count, True, group="Spent"),
+        "prompt_tokens": Column("prompt tokens", count, True, group="Spent"),
+        "completion_tokens": Column("reply tokens", count, True, group="Spent"),
+        "saved_requests": Column("requests", count, True, group="Avoided by the skip"),
+        "saved_prompt_tokens": Column("prompt tokens", count, True, group="Avoided by the skip"),
+        "seconds": Column("Time", seconds, True),
+    }
+    runs = runs_frame(evaluation)
+    text = table(records(runs), columns) + note(spending_note(evaluation))
+    left_out = int(runs["not_analyzed"].iloc[-1]) if len(runs) else 0
+    if left_out:
+        text += note(
+            f"After the last run, {counted(left_out, 'kept call')} older than the newest that a summary analyzes had "
+            "never been analyzed (`not_analyzed` in the responses)."
+        )
+    return text
+
+
+def skips_table(evaluation: Evaluation) -> Html:
+    """What each run did with each tool."""
+    skips = skips_frame(evaluation)
+    columns = {
+        "run": Column("Run", style="run"),
+        "tool_name": Column("Tool", style="name"),
+        "action": Column("Done"),
+        "reason": Column("Because", lambda reason: REASONS.get(reason, reason)),
+        "requests": Column("Requests", count, True),
+        "prompt_tokens": Column("Prompt tokens", count, True),
+        "saved_prompt_tokens": Column("Prompt tokens avoided", count, True),
+    }
+    shown = skips.head(300)
+    what = f"{len(skips)} rows" if len(shown) == len(skips) else f"{len(shown)} of {len(skips)} rows; skips.csv has all"
+    return folded("Tool by tool", table(records(shown), columns), what)
+
+
+def problems_block(evaluation: Evaluation, most: int = 200) -> Html:
+    """Records that could not be used, and calls without a verdict, by name."""
+    text = Html("", "")
+    if evaluation.failures:
+        columns = {"where": Column("Where", style="code"), "tool_name": Column("Tool"), "error": Column("Problem")}
+        shown = [failure.model_dump() for failure in evaluation.failures[:most]]
+        text += note(f"Records that could not be used: {len(evaluation.failures):,}.", "attention") + table(
+            shown, columns
+        )
+    unjudged = [
+        (row, call) for row, call in zip(evaluation.row_numbers, evaluation.calls, strict=True) if call.score is None
+    ]
+    if unjudged:
+        rows = [
+            {"row": row, "tool_name": call.tool_name, "status": call.evaluation_status, "reason": call.evaluation}
+            for row, call in unjudged[:most]
+        ]
+        columns = {
+            "row": Column("Row", str, True),
+            "tool_name": Column("Tool", style="name"),
+            "status": Column("Evaluation"),
+            "reason": Column("Reason", lambda reason: clip(reason, 200)),
+        }
+        text += note(f"Calls without a verdict: {len(unjudged):,}.", "attention") + table(rows, columns)
+    failed = [(run.label, use) for run in evaluation.summaries for use in run.tools if use.action == "failed"]
+    if failed:
+        named = [
+            {"run": label, "tool": use.tool, "reason": REASONS.get(use.reason, use.reason)} for label, use in failed
+        ]
+        columns = {"run": Column("Run"), "tool": Column("Tool", style="name"), "reason": Column("Reason")}
+        text += note(f"Summaries that failed: {len(failed):,}.", "attention") + table(named[:most], columns)
+    return text if text.text else note("Every record could be read, every call was judged, every summary was written.")
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as dictionaries."""
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]

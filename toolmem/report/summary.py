@@ -1,0 +1,90 @@
+"""The tables that the command prints after an evaluation, as plain rows of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolmem.report.evaluation import Evaluation
+from toolmem.report.frames import tools_frame
+from toolmem.report.numbers import count, counted, interval, percent, score, seconds
+from toolmem.report.savings import runs_frame, spending_note
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a terminal prints: texts only. `numeric` columns are aligned right."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = field(default=())
+
+
+def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
+    """One row per tool (the `limit` with most calls), all recorded calls; notes name the judge and what is left out."""
+    tools = tools_frame(evaluation)
+    shown = tools.head(limit)
+    columns = ("tool", "calls", "failed", "success rate", "95 % interval", "score", "time", "tokens")
+    rows = tuple(
+        (
+            str(tool["tool_name"]),
+            count(tool["calls"]),
+            count(tool["failures"]),
+            percent(tool["success_rate"]),
+            interval(tool["low"], tool["high"]),
+            score(tool["avg_score"]),
+            seconds(tool["avg_time_cost"]),
+            count(tool["avg_token_cost"]),
+        )
+        for tool in _records(shown)
+    )
+    notes = [f"Judge: {evaluation.judge}. {evaluation.judge_meaning}"]
+    if len(tools) > len(shown):
+        notes.append(f"{counted(len(tools) - len(shown), 'more tool')} with fewer calls: tools.csv has all.")
+    unknown, unscored = int(tools["unknown"].sum()), int(tools["unscored"].sum())
+    if unknown:
+        notes.append(f"Left out of the success rates, because the outcome is not known: {counted(unknown, 'call')}.")
+    if unscored:
+        notes.append(f"Without a score: {counted(unscored, 'call')}.")
+    if evaluation.failures:
+        notes.append(
+            f"{counted(len(evaluation.failures), 'record')} could not be used (summary.json names what and why)."
+        )
+    return Table("Tools, all recorded calls", columns, rows, frozenset(columns[1:]), tuple(notes))
+
+
+def skip_table(evaluation: Evaluation) -> Table:
+    """One row per summary run: tools summarized and skipped, requests and tokens spent and avoided."""
+    columns = (
+        "summary run",
+        "summarized",
+        "skipped",
+        "failed",
+        "requests",
+        "tokens",
+        "requests avoided",
+        "tokens avoided",
+        "seconds",
+    )
+    rows = tuple(
+        (
+            str(run["run"]),
+            count(run["summarized"]),
+            count(run["skipped"]),
+            count(run["failed"]),
+            count(run["requests"]),
+            count(run["prompt_tokens"] + run["completion_tokens"]),
+            count(run["saved_requests"]),
+            count(run["saved_prompt_tokens"]),
+            f"{run['seconds']:.2f}",
+        )
+        for run in _records(runs_frame(evaluation))
+    )
+    note = spending_note(evaluation).replace("`", "")
+    return Table("What the skip saved", columns, rows, frozenset(columns[1:]), (note,))
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    return list(frame.to_dict("records"))

@@ -1,0 +1,124 @@
+"""The report's files beside the page: calls.csv, tools.csv, skips.csv, errors.csv, claims.csv and summary.json.
+
+CSV: UTF-8, comma, one header line, lines end in "\\n", a text with a comma, a quote or a line break is quoted.
+Booleans are `true` and `false`, an unknown value is an empty field. Texts are written as they were
+recorded: nothing is cut or mangled, so a spreadsheet should import them as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolmem.report.evaluation import Evaluation
+from toolmem.report.evidence import claims_frame
+from toolmem.report.frames import calls_frame, errors_frame, tools_frame, totals
+from toolmem.report.savings import runs_frame, skips_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CALL_COLUMNS = (
+    "row",
+    "tool_name",
+    "success",
+    "execution_failed",
+    "score",
+    "evaluation_status",
+    "judge",
+    "evaluation",
+    "error_class",
+)
+
+
+def write_tables(evaluation: Evaluation, out_dir: Path | str) -> dict[str, Path]:
+    """Write the files into `out_dir` (made if absent) and answer their paths by name.
+
+    calls.csv has one row per recorded call in input order, tools.csv one per tool, skips.csv one per summary run and
+    tool, errors.csv one per error class and tool, claims.csv one per claim; summary.json is described at `summary`.
+    """
+    folder = Path(out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    frames = {
+        "calls.csv": calls_frame(evaluation)[list(CALL_COLUMNS)],
+        "tools.csv": tools_frame(evaluation),
+        "skips.csv": skips_frame(evaluation),
+        "errors.csv": errors_frame(evaluation),
+        "claims.csv": claims_frame(evaluation),
+    }
+    for name, frame in frames.items():
+        write_csv(frame, folder / name)
+    text = json.dumps(summary(evaluation), ensure_ascii=False, indent=2)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    return {name: folder / name for name in [*frames, "summary.json"]}
+
+
+def summary(evaluation: Evaluation) -> dict[str, Any]:
+    """summary.json: keys stay, keys may be added. Unknown figures are null.
+
+    source      inputs, format, ignore_success, notes, workspace, store
+    judge       identity, meaning, seen (the identities that judged the calls)
+    writer, embedder, backend, settings, time_zone, started, toolmem
+    calls       calls, tools, failures, unknown, success_rate, low, high, avg_score, scored, unscored, known_times,
+                known_tokens: all recorded calls
+    errors      calls per error class, all recorded calls
+    summaries   per run: run, summarized, skipped, failed (tools), not_analyzed (calls), requests, prompt_tokens,
+                completion_tokens, saved_requests, saved_prompt_tokens, estimated, seconds, answer
+    phases      seconds per phase, in the order in which they ran
+    failures    records that could not be used: where, tool_name, error
+    """
+    errors = errors_frame(evaluation)
+    return {
+        "toolmem": evaluation.toolmem_version,
+        "started": evaluation.started.isoformat(),
+        "time_zone": evaluation.time_zone,
+        "source": {
+            "inputs": evaluation.inputs,
+            "format": evaluation.input_format,
+            "ignore_success": evaluation.ignore_success,
+            "notes": evaluation.notes,
+            "workspace": evaluation.workspace,
+            "store": evaluation.store,
+        },
+        "judge": {
+            "identity": evaluation.judge,
+            "meaning": evaluation.judge_meaning,
+            "seen": sorted({str(call.judge) for call in evaluation.calls if call.judge is not None}),
+        },
+        "backend": evaluation.backend,
+        "writer": evaluation.writer,
+        "embedder": evaluation.embedder,
+        "settings": evaluation.settings,
+        "calls": totals(evaluation),
+        "errors": {
+            str(name): int(size) for name, size in zip(errors["error_class"], errors["class_calls"], strict=True)
+        },
+        "summaries": json.loads(runs_frame(evaluation).to_json(orient="records")),
+        "phases": evaluation.phases,
+        "failures": [failure.model_dump() for failure in evaluation.failures],
+    }
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write a frame as this module's docstring says."""
+    columns = [_fields(frame[name]) for name in frame.columns]
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        file.write(",".join(map(str, frame.columns)) + "\n")
+        file.writelines(",".join(fields) + "\n" for fields in zip(*columns, strict=True))
+
+
+def _fields(column: pd.Series[Any]) -> Iterable[str]:
+    unknown = column.isna().to_numpy()
+    return ["" if missing else _field(value) for value, missing in zip(column.tolist(), unknown, strict=True)]
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    # csv.writer before Python 3.13 leaves a lone carriage return unquoted, and readers then see one more row
+    if any(mark in text for mark in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
