@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolmem.app import ToolMemApp
+from toolmem.config.loading import DEFAULT
 from toolmem.errors import RequestError
+from toolmem.flow.events import Event
 from toolmem.importers.imported import Format, Imported
 from toolmem.importers.recognize import read_file
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
@@ -254,10 +256,12 @@ class Evaluator:
         return Evaluation(
             toolmem_version=__version__,
             inputs=self.recording.names,
+            notes=self.recording.notes,
+            rows=[row for row, _ in self.recording.calls],
             input_format=", ".join(self.recording.formats),
             ignore_success=self.ignore_success,
             workspace=self.workspace,
-            store=store.backend,
+            store=f"{store.backend} ({store.params.path})" if store.backend == "sqlite" else store.backend,
             backend=backend,
             judge=str(judge.identity),
             judge_meaning=_MEANINGS.get(backend, _MODEL_MEANING),
@@ -279,3 +283,74 @@ class Evaluator:
         if judged is None:
             return call.unjudged("not evaluated")
         return judged.model_copy(update={"success": call.success}) if self.ignore_success else judged
+
+
+def evaluate(
+    inputs: str | Path | Sequence[str | Path] = (),
+    out: str | Path = "report",
+    *,
+    format: Format | None = None,
+    ignore_success: bool = False,
+    limit: int | None = None,
+    workspace: str | None = None,
+    config: str | Path | Sequence[str | Path] | None = None,
+    overrides: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
+    listener: Callable[[Event], None] | None = None,
+) -> Evaluation:
+    """Judge recordings, distil guidance, and write the report into the folder `out`. Also for notebooks.
+
+    `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db`,
+    workspace "evaluate", unless the configuration names a store or `workspace` is given. `limit` judges a seeded
+    random sample. `ignore_success` withholds the recorded flag from the judge. `say` is told each phase, `listener`
+    gets the flows' events.
+
+    Raises Refused before anything is done where the input or the configuration is wrong.
+    """
+    paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"out: {folder} is not a folder", field="out")
+    app = ToolMemApp(config, overrides, count_prompts=True)
+    fresh = workspace is None and app.configured.loaded.origins.all_of(("vector_store", "default")) <= {DEFAULT}
+    if fresh:
+        app = ToolMemApp(config, [*overrides, _store_in(folder)], count_prompts=True)
+    if listener is not None:
+        app.listeners.append(listener)
+    say("read")
+    recording = read_recording(app, paths, format)
+    if limit is not None:
+        recording.sample(limit)
+    if fresh:
+        _make_room(folder)
+    with app:
+        evaluator = Evaluator(app, recording, workspace=workspace or WORKSPACE, ignore_success=ignore_success, say=say)
+        evaluation = app.call(evaluator.run())
+    say("write the report")
+    write_report(evaluation, folder)
+    return evaluation
+
+
+def write_report(evaluation: Evaluation, out: Path) -> Path:
+    """`report.html` and the tables into the folder; answers the page."""
+    import tempfile
+
+    from toolmem.report import render_page, write_tables
+
+    write_tables(evaluation, out)
+    with tempfile.TemporaryDirectory(prefix="toolmem-") as data:
+        evaluation.save(data)
+        return render_page(data, out / "report.html")
+
+
+def _store_in(folder: Path) -> str:
+    """The override that puts the store into the folder; quoted, so that it is text whatever it looks like."""
+    path = str(folder / "memory.db").replace("'", "''")
+    return f"vector_store.default.params.path='{path}'"
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the store that an earlier evaluation left in this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix in ("", "-wal", "-shm"):
+        (folder / f"memory.db{suffix}").unlink(missing_ok=True)

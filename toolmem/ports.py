@@ -352,6 +352,16 @@ class MemoryStore(Protocol):
         """By key. A damaged row never hides the others; it is logged and left out."""
         ...
 
+    async def list_many(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> builtins.list[Record]:
+        """The records of several namespaces at one moment, by namespace and key; damaged rows as in `list`.
+
+        `namespaces` None: all whose name begins with `prefix`. Only keys that begin with `key_prefix`. Its cost grows
+        with what it answers, not with the number of namespaces.
+        """
+        ...
+
     async def delete(self, workspace: str, namespace: str, key: str) -> bool: ...
     async def namespaces(self, workspace: str) -> builtins.list[str]: ...
 

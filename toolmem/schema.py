@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from toolmem.errors import RequestError
 
@@ -37,10 +37,17 @@ class Verdict(BaseModel):
 
     summary: str
     evaluation: str
-    score: Literal[0.0, 1.0]
+    score: float  # 0.0 or 1.0
     execution_failed: bool | None  # the call itself went wrong; None = the judge did not say
     error_class: str = ""  # e.g. "not_found", "timeout", "bad_parameter"; "" where it did not fail
     judge: JudgeIdentity
+
+    @field_validator("score")
+    @classmethod
+    def _is_a_verdict(cls, score: float) -> float:
+        if score not in (0.0, 1.0):
+            raise ValueError(f"a score is 0.0 or 1.0, got {score}")
+        return score
 
 
 class ToolSchema(BaseModel):
@@ -54,7 +61,10 @@ class ToolSchema(BaseModel):
 
     @classmethod
     def read(cls, declaration: Any, field: str = "tools") -> ToolSchema:
-        """Read `{"type": "function", "function": {...}}`, `{"name", "parameters"}` or MCP's `{"name", "inputSchema"}`."""
+        """Read `{"type": "function", "function": {...}}`, `{"name", "parameters"}` or MCP's `{"name", "inputSchema"}`.
+
+        Raises RequestError that names `field`.
+        """
         body = declaration
         if isinstance(body, Mapping) and isinstance(body.get("function"), Mapping):
             body = body["function"]

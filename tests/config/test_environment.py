@@ -94,6 +94,19 @@ def test_dotenv_never_overrides_the_real_environment(tmp_path):
     assert settings.vector_store["default"].params.hosts == "http://real:9200"
 
 
+def test_rule_capture_has_a_switch_in_the_environment(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text("rules: {capture: true}\n")
+    off = {"TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED": "Off"}
+    assert load([], env={}, dotenv=None).settings.rules.capture
+    assert not load([path], env=off, dotenv=None).settings.rules.capture
+    assert load([path], ["rules.capture=true"], env=off, dotenv=None).settings.rules.capture
+    theirs = load([], env={"OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED": "0"}, dotenv=None)
+    assert theirs.origins.of(("rules", "capture")) == "environment OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED"
+    with pytest.raises(ConfigError, match="expected one of 1, true, yes, on, 0, false, no, off; got 'maybe'"):
+        load([], env={"TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED": "maybe"}, dotenv=None)
+
+
 def test_dotenv_lines(tmp_path):
     dotenv = tmp_path / ".env"
     dotenv.write_text('A=1\nB="two words" # more\nC=\nD=a#b\n# E=5\n  F = x  \n')

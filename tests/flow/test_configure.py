@@ -216,6 +216,14 @@ def test_an_op_that_nobody_knows_is_an_error_in_the_file_as_well(stand):
     assert "op.count_word_op: no op is called 'count_word_op' (did you mean 'count_words_op'?)" in problem
 
 
+def test_names_that_could_not_be_used_are_refused(stand):
+    text = "flow:\n  a/b: {flow_content: upper_case_op, input_schema: {text: {}}}\n"
+    text += "op:\n  my-op: {backend: count_words_op}\n"
+    found = problems(stand, text)
+    assert found[0].startswith("op.my-op: not a name that flow_content can use")
+    assert found[1].startswith("flow.a/b: expected letters, digits")
+
+
 def test_flows_can_be_switched_off(stand):
     configured = stand(FLOWS, overrides=['disabled_flows=["rejudge"]'])
     assert "rejudge" not in configured.flows

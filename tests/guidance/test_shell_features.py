@@ -10,7 +10,7 @@ from toolmem.guidance.shell import looks_like_command, read_command
 @pytest.mark.parametrize(
     ("text", "program", "programs"),
     [
-        ("ls -la /tmp", "ls", ("ls",)),
+        ("ls -la /srv", "ls", ("ls",)),
         ("cd a && grep -rn 'x | y' . | wc -l", "cd", ("cd", "grep", "wc")),
         ("FOO=1 sudo /usr/bin/apt-get install x", "apt-get", ("apt-get",)),
         ("if test -f x; then cat x; fi", "test", ("test", "cat", "fi")),

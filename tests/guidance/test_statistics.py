@@ -95,11 +95,11 @@ def test_empty_counters_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("k", "n", "low", "high"),
     [
-        # R 4.3, binom::binom.confint(k, n, methods = "wilson")
-        (0, 10, 0.0, 0.2775328),
-        (5, 10, 0.2365931, 0.7634069),
-        (81, 263, 0.2552989, 0.3662068),
-        (10, 10, 0.7224672, 1.0),
+        # R. G. Newcombe, Statistics in Medicine 17 (1998) 857-872, table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
     ],
 )
 def test_wilson_interval_agrees_with_published_figures(k: int, n: int, low: float, high: float) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, ProgressLine, logs_to_stderr, print_json, print_table, say
+from toolmem.cli.console import Config, Overrides, ProgressLine, logs_to_stderr, print_table, say
 from toolmem.errors import RequestError
-
-if TYPE_CHECKING:
-    from toolmem.report.evaluation import Evaluation
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,85 +47,31 @@ def evaluate(
     """
     if format not in (None, "calls", "openai"):
         raise RequestError(f"--format: expected calls or openai, got {format!r}", field="format")
-    if out.exists() and not out.is_dir():
-        raise RequestError(f"--out: {out} is not a folder", field="out")
-    with logs_to_stderr(), ProgressLine() as progress:
-        evaluation = asyncio.run(
-            _evaluate(inputs or [], format, out, ignore_success, limit, workspace, config, overrides or [], progress)
-        )
-        progress.phase("write the report")
-        page = _write(evaluation, out)
-    if as_json:
-        import json
+    from toolmem.evaluation import evaluate as run
 
-        print_json(json.loads((out / "summary.json").read_text(encoding="utf-8")))
+    with logs_to_stderr(), ProgressLine() as progress:
+        evaluation = run(
+            inputs or [],
+            out,
+            format=cast("Any", format),
+            ignore_success=ignore_success,
+            limit=limit,
+            workspace=workspace,
+            config=config,
+            overrides=overrides or [],
+            say=progress.phase,
+            listener=progress,
+        )
+    for note in evaluation.notes:
+        say(note)
+    if as_json:
+        print((out / "summary.json").read_text(encoding="utf-8"), end="")
     else:
         from toolmem.report import skip_table, summary_table
 
         for table in (summary_table(evaluation), skip_table(evaluation)):
             print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
-        print(f"\nReport: {page}")
+        print(f"\nReport: {out / 'report.html'}")
     if evaluation.failures:
-        say(f"{len(evaluation.failures)} records failed; summary.json in {out} names them")
+        say(f"{len(evaluation.failures)} records failed; {out / 'summary.json'} names them")
         raise typer.Exit(1)
-
-
-async def _evaluate(
-    inputs: list[Path],
-    format: Any,
-    out: Path,
-    ignore_success: bool,
-    limit: int | None,
-    workspace: str | None,
-    config: list[Path] | None,
-    overrides: list[str],
-    progress: ProgressLine,
-) -> Evaluation:
-    from toolmem.app import ToolMemApp
-    from toolmem.config.loading import DEFAULT
-    from toolmem.evaluation import WORKSPACE, Evaluator, read_recording
-
-    app = ToolMemApp(config, overrides, count_prompts=True)
-    fresh = workspace is None and app.configured.loaded.origins.all_of(("vector_store", "default")) <= {DEFAULT}
-    if fresh:
-        overrides = [*overrides, f"vector_store.default.params.path={_quoted(out / 'memory.db')}"]
-        app = ToolMemApp(config, overrides, count_prompts=True)
-    app.listeners.append(progress)
-    progress.phase("read")
-    recording = read_recording(app, inputs, format)
-    if limit is not None:
-        recording.sample(limit)
-    for note in recording.notes:
-        say(note)
-    if fresh:
-        _make_room(out)
-    async with app:
-        evaluator = Evaluator(
-            app, recording, workspace=workspace or WORKSPACE, ignore_success=ignore_success, say=progress.phase
-        )
-        return await evaluator.run()
-
-
-def _quoted(path: Path) -> str:
-    """A path as an override's value: always a string, whatever it looks like."""
-    return "'" + str(path).replace("'", "''") + "'"
-
-
-def _make_room(out: Path) -> None:
-    """Remove the store that an earlier evaluation left in this folder."""
-    out.mkdir(parents=True, exist_ok=True)
-    for suffix in ("", "-wal", "-shm"):
-        (out / f"memory.db{suffix}").unlink(missing_ok=True)
-
-
-def _write(evaluation: Evaluation, out: Path) -> Path:
-    import tempfile
-
-    from toolmem.report import render_page, write_tables
-
-    write_tables(evaluation, out)
-    with tempfile.TemporaryDirectory(prefix="toolmem-") as data:
-        evaluation.save(data)
-        page = out / "report.html"
-        render_page(data, page)
-    return page

@@ -32,6 +32,10 @@ FALLBACKS: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("vector_store", "elasticsearch", "hosts"): ("FLOW_ES_HOSTS",),
 }
 
+# The switch of rule capture: an operator's word, over what a file says; an override still wins.
+CAPTURE = ("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED")
+_SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _OPEN = "${oc.env:"
 
@@ -76,6 +80,17 @@ def fall_back(tree: Mapping[str, Any], env: Mapping[str, str]) -> list[tuple[Key
             if variable is not None:
                 added.append(((section, name, "params", param), env[variable], variable))
     return added
+
+
+def capture_switch(env: Mapping[str, str]) -> tuple[bool, str] | None:
+    """(on or off, variable) where the environment says. Raises ValueError where it says something else."""
+    variable = next((variable for variable in CAPTURE if env.get(variable, "").strip()), None)
+    if variable is None:
+        return None
+    word = env[variable].strip().lower()
+    if word not in _SWITCH:
+        raise ValueError(f"environment {variable}: expected one of {', '.join(_SWITCH)}; got {env[variable]!r}")
+    return _SWITCH[word], variable
 
 
 def fill_in(value: Any, env: Mapping[str, str]) -> Any:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from toolmem.config import elsewhere
 from toolmem.config.document import Document, read_file
-from toolmem.config.environment import fall_back, fill_in, read_dotenv
+from toolmem.config.environment import capture_switch, fall_back, fill_in, read_dotenv
 from toolmem.config.layers import OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
 from toolmem.config.overrides import Override, read_overrides
@@ -229,6 +229,7 @@ class _Checking:
         loaded.problems += self._foreign_params()
         for path, value, variable in fall_back(self._tree, self._env):
             self._put(path, value, f"environment {variable}")
+        self._switch_capture()
         loaded.settings = self._validated()
         loaded.problems += _dangling(loaded.settings)
         return loaded
@@ -258,6 +259,16 @@ class _Checking:
                 f"{', '.join(open_to_all)}: no token is configured, so services bind 127.0.0.1; "
                 f"set {variable} or auth.token_file to open them"
             )
+
+    def _switch_capture(self) -> None:
+        try:
+            switch = capture_switch(self._env)
+        except ValueError as error:
+            self._loaded.problems.append(str(error))
+            return
+        rules = self._tree.setdefault("rules", {})
+        if switch is not None and isinstance(rules, dict) and self._loaded.origins.of(("rules", "capture")) != OVERRIDE:
+            self._put(("rules", "capture"), switch[0], f"environment {switch[1]}")
 
     def _foreign_params(self) -> list[str]:
         """Params of a store that its backend does not have."""

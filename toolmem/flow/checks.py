@@ -69,9 +69,13 @@ class _Walk:
         return after
 
     def _missing(self, op: Op, key: str) -> str:
-        could = [name for name in self._ops if key in self._ops[name].leaves]
-        remedy = f"put {' or '.join(could)} before it, or declare" if could else "declare"
+        could = _who_leaves(key, self._ops)
+        remedy = f"put {could} before it, or declare" if could else "declare"
         return f"{op.key} reads {key!r}, but no op before it leaves it: {remedy} it in input_schema"
+
+
+def _who_leaves(key: str, ops: Mapping[str, type[Op]]) -> str:
+    return " or ".join(name for name in ops if key in ops[name].leaves)
 
 
 def wanted(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -134,8 +138,10 @@ def check_request(request: Mapping[str, Any], schema: Mapping[str, Argument] | N
             _check_argument(key, accepted[key], argument)
     for key in needed:
         if accepted.get(key) is None:
-            readers = [op.key for op in node.ops() if key in op.reads]
-            raise RequestError(f"{key}: missing ({readers[0]} reads it)", field=key)
+            reader = next(op.key for op in node.ops() if key in op.reads)
+            could = _who_leaves(key, known_ops())
+            remedy = f"; {could}, put before it, would leave it" if could else ""
+            raise RequestError(f"{key}: missing ({reader} reads it{remedy})", field=key)
     return accepted
 
 

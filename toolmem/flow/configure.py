@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ from toolmem.flow.op import Node, Op, Parallel, Sequential, snake_case
 from toolmem.flow.registry import known_ops
 
 __all__ = ["Configured", "configure", "effective"]
+
+FLOW_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 log = logging.getLogger("toolmem.flow")
 
@@ -91,6 +94,7 @@ class _Configuring:
 
     def whole(self) -> Configured:
         self._find_classes()
+        self._check_flow_names()
         plans = {name: plan for name in self._settings.flow if (plan := self._plan(name)) is not None}
         self._used = {call.key for plan in plans.values() for call in calls(plan)}
         flows: dict[str, Node] = {}
@@ -108,6 +112,10 @@ class _Configuring:
         """The registered ops under their names, and the configuration's entries under their keys."""
         self._ops.update({name: self._classes[name] for name in self._classes})
         for key, entry in self._settings.op.items():
+            if not key.isidentifier():
+                place = self._placed(("op", key))
+                self.problems.append(f"op.{key}: not a name that flow_content can use: letters, digits and _{place}")
+                continue
             backend = entry.backend or key
             op_class = self._classes.get(backend)
             if op_class is not None:
@@ -118,6 +126,14 @@ class _Configuring:
             where = f"op.{key}.backend" if entry.backend else f"op.{key}"
             place = self._placed(("op", key, "backend") if entry.backend else ("op", key))
             self.problems.append(f"{where}: no op is called {backend!r} ({self._hint(backend)}){place}")
+
+    def _check_flow_names(self) -> None:
+        """A flow's name is a part of an address, and the name of a tool that an agent is offered."""
+        self.problems += [
+            f"flow.{name}: expected letters, digits, _ or - (64 at most, a letter first){self._placed(('flow', name))}"
+            for name in self._settings.flow
+            if not FLOW_NAME.fullmatch(name)
+        ]
 
     def _hint(self, name: str) -> str:
         return hint(name, self._classes) + _broken(self._classes)

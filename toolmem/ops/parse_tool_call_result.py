@@ -13,6 +13,7 @@ from toolmem.errors import RequestError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.importers.records import RecordsRead, read_records
+from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import judge_calls, read_schemas
 from toolmem.ops.retry_evaluations import retry_unjudged
 from toolmem.ports import CallFailure
@@ -33,6 +34,7 @@ class ParseToolCallResultOp(Op):
         max_history_tool_call_cnt: Annotated[int, Field(ge=1)] = 100  # calls kept per tool, FIFO
         evaluation_sleep_interval: Annotated[float, Field(ge=0)] = 1.0  # seconds between two requests to a model
         force: bool = False  # judge again what the verdict cache already knows
+        data_from: DataFrom = ""  # only calls created since then (ISO 8601); empty: all
 
     reads = ("workspace_id", "tool_call_results")
     optional = ("tools", "force")
@@ -50,7 +52,11 @@ class ParseToolCallResultOp(Op):
         settings = context.services.settings
         read = read_records(records, clock=context.services.clock, time_zone=settings.time_zone)
         self._tell_repairs(read)
-        fresh, duplicates = await self._without_duplicates(context, read.calls)
+        since = read_data_from(self.params.data_from, settings.time_zone)
+        recent = [item for item in read.calls if since is None or item[1].create_time >= since]
+        if len(recent) < len(read.calls):
+            context.response.metadata["older_than_data_from"] = len(read.calls) - len(recent)
+        fresh, duplicates = await self._without_duplicates(context, recent)
         force = bool(context.get("force", False)) or self.params.force
 
         retried = await retry_unjudged(context, list({call.tool_name for _, call in fresh}), schemas)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from toolmem.errors import Conflict, ModelError, RequestError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.skip import Decision, Window, decide, window_of
+from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.ports import Document, Embedder, GuidanceWriter, MemoryStore
 from toolmem.schema import ToolRecord, Usage
@@ -61,14 +61,7 @@ class SummaryToolMemoryOp(Op):
         recent_call_count: Annotated[int, Field(ge=1)] = 30  # newest calls analyzed; window of the skip check
         summary_sleep_interval: Annotated[float, Field(ge=0)] = 1.0  # seconds between two requests to a model
         force: bool = False  # summarize where nothing is new, too
-        data_from: str = ""  # only calls created since then (ISO 8601); empty: all
-
-        @field_validator("data_from")
-        @classmethod
-        def _is_a_time(cls, value: str) -> str:
-            if value:
-                datetime.fromisoformat(value)
-            return value
+        data_from: DataFrom = ""  # only calls created since then (ISO 8601); empty: all
 
     reads = ("workspace_id", "tool_names")
     optional = ("force", "data_from")
@@ -84,7 +77,7 @@ class SummaryToolMemoryOp(Op):
             writer=await services.writer(self),
             embedder=await services.embedder(self),
             force=bool(context.get("force", False)) or self.params.force,
-            since=self._since(context),
+            since=read_data_from(context.get("data_from") or self.params.data_from, services.settings.time_zone),
         )
         records = {record.tool_name: record for record in await run.store.records(context.workspace, names)}
         work: list[ToolRecord] = []
@@ -97,18 +90,6 @@ class SummaryToolMemoryOp(Op):
                 work.append(records[name])
         await self._summarize_all(context, run, work)
         await self._answer(context, run, names)
-
-    def _since(self, context: Context) -> datetime | None:
-        given = context.get("data_from") or self.params.data_from
-        if not given:
-            return None
-        try:
-            since = datetime.fromisoformat(given)
-        except (TypeError, ValueError):
-            raise RequestError(f"data_from: expected an ISO 8601 time, got {given!r}", field="data_from") from None
-        if since.tzinfo is None:
-            since = since.replace(tzinfo=ZoneInfo(context.services.settings.time_zone))
-        return since.astimezone(UTC)
 
     def _idle(self, run: _Run, record: ToolRecord) -> _Outcome | None:
         """The outcome of a tool that the record alone shows to be up to date; None where there is work."""

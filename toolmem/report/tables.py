@@ -29,7 +29,6 @@ CALL_COLUMNS = (
     "evaluation_status",
     "judge",
     "evaluation",
-    "error_class",
 )
 
 
