@@ -12,7 +12,9 @@
       literals.py       a reader of JSON and Python literals that also reads the beginning of a cut one
       parameters.py     the input against the tool's JSON schema
       error_classes.py  the vocabulary of error classes, and messages with their particulars masked
-    llm_judge.py      the judge that asks a model; its prompts are in `prompts/`
+    llm_judge.py      the judge that asks a model; its prompts are in prompts.yaml
+      reply.py          what the model replied -> verdict
+      loose_json.py     a reader of the almost-JSON that models send
 
 Both judges implement `toolmem.ports.Judge`; `toolmem.app` chooses one.
 """

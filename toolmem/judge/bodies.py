@@ -17,7 +17,7 @@ _DEPTH = 4
 
 ERROR_KEYS = words(
     "error errors err errs exception errormessage errormsg errmsg errormessages errordescription errordetail "
-    "errordetails fault failurereason traceback stacktrace failure lasterror faultstring 错误 错误信息"
+    "errordetails fault failurereason traceback stacktrace failure faultstring 错误 错误信息"
 )
 SUCCESS_FLAGS = words("success successful succeeded ok issuccess issuccessful successflag isok")
 FAILURE_FLAGS = words("iserror haserror haserrors isfailure failed isfailed errorflag")
@@ -26,7 +26,7 @@ DONE_FLAGS = words(
     "inserted registered cancelled canceled applied processed authenticated submitted accepted replaced moved"
 )
 HTTP_KEYS = words("statuscode httpstatus httpcode httpstatuscode responsecode responsestatus")
-STATUS_KEYS = words("status code cod state result response responsestatus kind type outcome msgcode")
+STATUS_KEYS = words("status code cod state result response responsestatus kind type outcome msgcode ret")
 ERROR_CODE_KEYS = words("errcode errorcode errno retcode errorno errornumber resultcode")
 EXIT_KEYS = words("exitcode exitstatus returncode exit rc returnvalue")
 TOLD_KEYS = words(

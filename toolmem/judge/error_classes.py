@@ -61,8 +61,8 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "unknown_tool",
         one_of(
-            r"(?:unknown|no such|invalid|unsupported|undefined|unrecognized) (?:tool|function|action|method|"
-            r"endpoint|operation|skill)\b",
+            r"(?:unknown|no such|invalid|unsupported|undefined|unrecognized) (?:tool|function|action|method|endpoint|"
+            r"operation|skill)\b",
             r"\b(?:tool|function|action|method)\b.{0,60}\b(?:not found|does not exist|doesn't exist|not exist|"
             r"is not (?:registered|defined|available))",
             r"is not a valid tool|endpoint .{0,80}(?:does not|doesn't) exist|api (?:does not|doesn't) exist",
@@ -87,8 +87,8 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "missing_parameter",
         one_of(
-            r"missing (?:\d+ |a |an |the )?(?:required|mandatory|parameter|argument|field|positional|value|"
-            r"operand|key)",
+            r"missing (?:\d+ |a |an |the )?(?:required|mandatory|parameter|argument|field|positional|value|operand|"
+            r"key)",
             r"(?:is|are) (?:a )?required|field required",
             r"required (?:parameter|argument|field|property|positional)|(?:option|argument) requires",
             r"requires an argument|type=missing|must (?:provide|specify|supply)|missing .{0,40}argument",
@@ -242,7 +242,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w.@%+~-]{1,200}(?:/[\w.@%+~-]{0,200}){0,40}"), "<path>"),
     (re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{4,27}\b|\b0x[0-9a-fA-F]{1,40}\b"), "<id>"),
-    (re.compile(r"#?\b(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{3,80}\b"), "<id>"),
+    (re.compile(r"#?\b(?=[A-Za-z_-]{0,60}\d)(?=[\d_-]{0,60}[A-Za-z])[A-Za-z0-9_-]{3,80}\b"), "<id>"),
     (re.compile(r"[-+]?\d[\d.,:]{0,60}"), "<n>"),
 )
 _SPACES = re.compile(r"\s+")

@@ -14,6 +14,7 @@ MESSAGE_LENGTH = 600  # characters of a message that are kept for its class and 
 _SPACE = re.compile(r"\s+")
 
 Path = tuple[str | int, ...]
+QUOTED = -1  # a step of a path: into the text that a JSON string stands for
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,14 @@ class Evidence:
     @property
     def place(self) -> str:
         where = []
-        if self.path:
-            where.append(f'output key "{path_name(self.path)}"')
+        name = path_name(self.path)
+        if name:
+            where.append(f'output key "{name}"')
+        elif self.path:
+            where.append("the quoted text")
         if self.line is not None and self.line > 1:
             where.append(f"line {self.line}")
-        elif not self.path:
+        elif not name:
             where.append(f"characters {self.start}-{self.start + len(self.excerpt)}")
         return ", ".join(where)
 
@@ -79,7 +83,7 @@ def value_text(value: Any) -> str:
 
 
 def path_name(path: Path) -> str:
-    return ".".join(str(step) for step in path)
+    return ".".join(str(step) for step in path if step != QUOTED)
 
 
 def text_at(output: str, evidence: Evidence) -> str:
@@ -88,7 +92,8 @@ def text_at(output: str, evidence: Evidence) -> str:
     for step in evidence.path:
         if isinstance(value, str):
             value = literals.read(value).value
-        value = value[step]
+        if step != QUOTED:
+            value = value[step]
     return value_text(value)[evidence.start : evidence.end]
 
 

@@ -19,21 +19,28 @@ _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 
 _SHELL = words("bash shell terminal cmd powershell console zsh sh ssh cli")
 _COMMAND_KEYS = ("command", "cmd", "commands", "shell_command", "script", "bash_command", "command_line")
-_PROGRAM = words(
-    "python node javascript js repl jupyter ipython notebook code java rust go ruby php perl lua run execute exec "
-    "eval interpreter sandbox compile build test tests pytest lint r csharp"
+# what runs code: a language or an interpreter anywhere in the name, or a verb at its beginning
+_INTERPRETS = words(
+    "python ipython jupyter javascript js node nodejs repl interpreter notebook sandbox csharp php ruby perl lua rust "
+    "java matlab pytest"
 )
+_RUNS = words("run execute exec eval test build compile lint interpret dbt")
+_LANGUAGES = words("go r c")  # too short to mean anything in a longer name
 # answers that consist of text somebody else wrote
 _CONTENT = words(
     "read view cat search grep news wikipedia wiki email emails mail mails inbox translate translation summarize "
     "summary convert format think thought document documents doc docs page article log logs transcript chat ask "
     "complete generate scrape crawl extract recall memory message messages history tickets issues define "
-    "definition dictionary lyrics joke jokes quote poem story faq explain explanation llm gpt answer tree directory"
+    "definition dictionary lyrics joke jokes quote poem story faq explain explanation llm gpt answer tree directory "
+    "fetch webfetch browse browser web snapshot classify sentiment label transcribe ocr rewrite "
+    "paraphrase glob ls"
 )
+# of these, the ones that turn a text into another: two words that sound like a complaint may be the text
+_RENDERS = words("translate translation transcribe ocr convert format classify sentiment label rewrite paraphrase")
 _CHANGES = words(
     "write create insert update delete remove add set put save send edit replace move copy rename mkdir touch "
     "upload book cancel transfer pay post modify append apply patch install commit push log think sleep wait "
-    "click type press close open start stop submit register schedule assign drop alter truncate clear reset "
+    "click type press close start stop submit register schedule assign drop alter truncate clear reset "
     "exchange return finish str"
 )
 _ASKS = words(
@@ -41,6 +48,7 @@ _ASKS = words(
     "read view cat grep recall browse scan explore inspect translate summarize convert weather news"
 )
 _VIEWING = words("view read open cat show print list")
+_SQL_TOOLS = words("sql mysql postgres postgresql pg sqlite database db bigquery")
 _SQL_KEYS = ("query", "sql", "statement", "q", "sql_query")
 _SQL_ASKS = re.compile(r"[(\s]{0,200}(?:select|show|desc|describe|explain|pragma|with|table|values)\b", re.IGNORECASE)
 _SQL_CHANGES = re.compile(
@@ -57,6 +65,7 @@ class Expectation:
     changes: bool  # it was to change something, so that silence is a good answer
     command: str = ""  # the command line of a shell tool
     echoes: bool = False  # that command line prints text which others wrote (files, logs, histories)
+    renders: bool = False  # a tool that turns one text into another
 
 
 _CHINESE = {"翻译": "translate", "搜索": "search", "阅读": "read", "读取": "read", "总结": "summarize", "查询": "query"}
@@ -85,13 +94,16 @@ def expectation(tool_name: str, given: Any) -> Expectation:
     first = parts[0] if parts else ""
     changes = first in _CHANGES or (bool(named & _CHANGES) and not named & _ASKS)
     asks = not changes and bool(named & _ASKS)
-    if named & _CONTENT and not (first in _CHANGES and first not in _CONTENT):
-        return Expectation("content", asks=asks, changes=changes)
+    if named & _CONTENT and not named & (_CHANGES - _CONTENT):
+        return Expectation("content", asks=asks, changes=changes, renders=bool(named & _RENDERS))
     statement = next((v for k in _SQL_KEYS if isinstance(v := arguments.get(k), str)), "")
     if _SQL_ASKS.match(statement) or _SQL_CHANGES.match(statement):
         asks = _SQL_ASKS.match(statement) is not None
         return Expectation("query", asks=asks, changes=not asks)
-    if named & _PROGRAM:
+    if named & _SQL_TOOLS:
+        return Expectation("query", asks=True, changes=False)
+    runs_code = "code" in named and bool(named & _RUNS)
+    if named & _INTERPRETS or first in _RUNS or runs_code or (first in _LANGUAGES and len(parts) < 3):
         return Expectation("program", asks=False, changes=False)
     return Expectation("action" if changes else "query" if asks else "unknown", asks=asks, changes=changes)
 

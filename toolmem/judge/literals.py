@@ -45,7 +45,7 @@ _NOTHING = Reading(False)
 def read(text: str) -> Reading:
     """The object, list or string that `text` is, or the beginning of it. Never raises."""
     stripped = text.strip() if len(text) <= JSON_LIMIT else text[:PREFIX_LIMIT].lstrip()
-    if not stripped or stripped[0] not in '{["':
+    if not stripped or stripped[0] not in '{["' or stripped[:2] in ("[(", "['"):  # Python rows are data: not read
         return _NOTHING
     if len(text) <= JSON_LIMIT:
         try:

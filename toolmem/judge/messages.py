@@ -25,9 +25,16 @@ _HEADER = re.compile(r"(?:From|To|Subject|Date|Title|Author|Summary|Source|URL|D
 _RULED_TABLE = re.compile(r"^[\s|+:=-]{0,200}[-=+|]{3}", re.MULTILINE)
 _COMMA_ROW = re.compile(r"^[^\n,]{0,200},[^\n,]{0,200},", re.MULTILINE)
 _LISTED = re.compile(r"^[\w.-]{1,40}: \S", re.MULTILINE)
+_REPR_LIST = re.compile(
+    r"\s{0,20}(?:\[[A-Z]\w{1,60}\(|#{1,6}\s[^\n]{1,200}\n)"
+)  # a printed list of objects, a Markdown page
 _FILE_LINE = re.compile(r"\s{0,20}[^\s:]{1,200}\.\w{1,6}:\d{1,7}:")
 _NUMBERED = re.compile(r"^\s{0,8}(?:\d{1,4}[.)、]|[-*•])\s", re.MULTILINE)
 _FILE_NAME = re.compile(r"\b[\w-]{1,60}\.[a-z]{1,5}\d?\b(?![.\w])")
+_ADVICE = re.compile(
+    r"(?:please|check|make sure|try|did you mean|see|available|valid|expected|ensure)\b",
+    re.IGNORECASE,
+)
 _APOLOGY = re.compile(r"\s*(?:(?:i'?m |i am )?(?:very )?sorry|oops|apologies|抱歉|对不起)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?]\s+[A-Z]|[。！？]\s*\S")
 _LONG_MESSAGES = ("Traceback (most recent", "For further information visit")  # of Python and of pydantic
@@ -67,6 +74,9 @@ def _in_markup(text: str) -> Evidence | None:
         if told is not None:
             return in_text("XML error message", text, told.start(1), told.end(1))
         return in_text("XML error", text, begin, min(opened.end() + 200, len(text)))
+    told = wording.XML_MESSAGE.search(window) if ":Fault" in window else None
+    if told is not None:
+        return in_text("SOAP fault", text, told.start(1), told.end(1))
     title = wording.HTML_TITLE.search(window)
     if title is None:
         return None
@@ -88,7 +98,7 @@ def _opening(text: str, first: str, start: int, expected: Expectation) -> Eviden
     strict = expected.kind in ("content", "shell", "program")
     pattern = wording.STRICT_OPENING if strict else wording.OPENING
     match = pattern.match(first) or wording.FORM_REFUSED.match(first)
-    if match is None or wording.MEASURED.match(first) or wording.HARMLESS.match(first):
+    if match is None or _REPR_LIST.match(text) or wording.MEASURED.match(first) or wording.HARMLESS.match(first):
         return None
     rest = text[start + match.end() : start + match.end() + 40]
     if rest.strip() and _NUMBER_LIKE.fullmatch(rest) and "error" in match[0].lower() and match[0][0].islower():
@@ -114,8 +124,8 @@ def _may_open_content(text: str) -> bool:
 def _complaint(text: str, expected: Expectation) -> Evidence | None:
     if expected.kind in ("shell", "program") or not _is_short(text):
         return None  # what programs print is read line by line in programs.py
-    if _looks_like_data(text):
-        return None
+    if _looks_like_data(text) or (expected.asks and len(_SENTENCE_END.findall(text)) > 1):
+        return None  # three sentences are an answer
     bare = wording.HARMLESS.sub(_blank, _FILE_NAME.sub(_blank, _QUOTED.sub(_blank, text)))
     told = _first_sentence(bare)
     match = wording.COMPLAINT.search(told)
@@ -124,7 +134,7 @@ def _complaint(text: str, expected: Expectation) -> Evidence | None:
     done = wording.DONE.match(bare) or wording.DID.match(bare)
     if done is not None and done.end() <= match.start() + 1:
         return None
-    if expected.kind == "content" and not _opens_with(bare, match):
+    if expected.kind == "content" and not _opens_with(bare, match, 4 if expected.renders else 1):
         return None
     status = wording.HTTP_IN_MESSAGE.search(bare)
     name = class_of_status(int(status[1])) if status else ""
@@ -146,19 +156,27 @@ def _first_sentence(text: str) -> str:
 
 def _looks_like_data(text: str) -> bool:
     """A mail, a table, rows of values, a numbered list, a listing of "name: value" or "file:line:" lines."""
-    if _HEADER.match(text.lstrip()[:40]) or _FILE_LINE.match(text) or len(_LISTED.findall(text)) > 1:
+    if (
+        _HEADER.match(text.lstrip()[:40])
+        or _REPR_LIST.match(text)
+        or _FILE_LINE.match(text)
+        or len(_LISTED.findall(text)) > 1
+    ):
         return True
     if "\n" not in text.strip():
         return False
     return _RULED_TABLE.search(text) is not None or max(len(_COMMA_ROW.findall(text)), len(_NUMBERED.findall(text))) > 1
 
 
-def _opens_with(text: str, match: re.Match[str]) -> bool:
+def _opens_with(text: str, match: re.Match[str], fewest: int) -> bool:
     """One line, and the complaint stands where a message about the call has it: in the first words."""
     line = text.strip()
-    if "\n" in line or len(line) > 200 or _SENTENCE_END.search(line):
+    if "\n" in line or len(line) > 200:
         return False
-    if line.startswith(("I ", "I'", "We ")) or match[0].lower() in _VAGUE:
+    sentence = _SENTENCE_END.search(line)
+    if sentence is not None and not _ADVICE.match(line, sentence.end() - 1):
+        return False
+    if line.startswith(("I ", "I'", "We ")) or match[0].lower() in _VAGUE or len(line.split()) < fewest:
         return False
     return len(text[: match.start()].split()) <= 4
 

@@ -13,21 +13,19 @@ from toolmem.judge import shell
 from toolmem.judge.error_classes import error_class_of
 from toolmem.judge.evidence import Evidence, in_text, line_end, windows
 from toolmem.judge.expectation import Expectation
-from toolmem.judge.wording import one_of, words
+from toolmem.judge.wording import MEASURED, one_of, words
 
 _EXIT = re.compile(
-    r"^[\[({<*\s]{0,6}(?:(?:command|process|script|program|task|tool|it) )?(?:\w{1,30} ){0,3}?"
-    r"(?:exit(?:ed)?|return(?:ed)?|exit_code|returncode|terminated|"
-    r"failed)(?: with)?(?: (?:a )?(?:non-?zero)?)?[\s_-]{0,3}"
-    r"(?:exit code|exit status|return code|error code|status|code)?\s{0,3}(?:of )?[:=]?\s{0,3}(-?\d{1,6})\b",
+    r"^[\[({<*\s]{0,6}(?:(?:command|process|script|program|task|tool|it) )?(?:\w{1,30} ){0,3}?(?:exit(?:ed)?|"
+    r"return(?:ed)?|exit_code|returncode|terminated|failed)(?: with)?(?: (?:a )?(?:non-?zero)?)?[\s_-]{0,3}(?:exit "
+    r"code|exit status|return code|error code|status|code)?\s{0,3}(?:of )?[:=]?\s{0,3}(-?\d{1,6})\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _SAYS_EXIT = re.compile(r"code|status|exited|returned", re.IGNORECASE)
 _REPORTS_EXIT = re.compile(r"command|process|script|exit(?:ed)?[ _](?:with|code|status)", re.IGNORECASE)
 _TIMED_OUT = re.compile(
     r"^[\[({<*\s]{0,6}(?:error:\s?)?(?:the )?(?:command|process|execution|request|operation|script|tool|connection|"
-    r"session|"
-    r"query|task|job)(?: '[^'\n]{0,200}')? (?:has |was )?(?:timed?[ -]?out|killed|terminated after|"
+    r"session|query|task|job)(?: '[^'\n]{0,200}')? (?:has |was )?(?:timed?[ -]?out|killed|terminated after|"
     r"exceeded)[^\n]{0,300}",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -36,8 +34,7 @@ _EDGE = 400  # characters at the beginning and at the end where a harness report
 _TRACEBACK = re.compile(r"^[^\n]{0,200}Traceback \(most recent call last\)", re.MULTILINE)
 _RAISED = re.compile(
     r"^(?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Exit|Interrupt|Timeout|Warning|"
-    r"Iteration)\b(?::[^\n]*)?|"
-    r"^(?:[a-z_]\w{0,60}\.){1,6}[A-Z]\w{1,60}: [^\n]+",
+    r"Iteration)\b(?::[^\n]*)?|^(?:[a-z_]\w{0,60}\.){1,6}[A-Z]\w{1,60}: [^\n]+",
     re.MULTILINE,
 )
 _SYNTAX_ERROR = re.compile(r"^(?:SyntaxError|IndentationError|TabError): [^\n]*", re.MULTILINE)
@@ -62,11 +59,11 @@ _CLOSING = one_of(
     r"npm (?:ERR!|error)",
     r"error(?:\[E\d{1,6}\])?: ",
     r"-- Configuring incomplete|CMake Error",
-    r"error (?:during|while|in) [^\n:]{1,60}:",
-    r"(?:=* |Found |✖ )?[1-9]\d{0,6} (?:failed|errors?|problems? \([1-9]\d{0,6} errors?)"
-    r"(?=\s{0,3}(?:[,;=(]|\.?$|in\b|and\b|found|generated|occurred))",
-    r"FAILED(?:\s|$)|Tests?:\s{1,10}[1-9]\d{0,6} failed|test result: FAILED|FAIL(?:URE)?(?:[:\s]|$)|"
-    r"BUILD (?:FAILED|FAILURE)",
+    r"error (?:during|while|in) [^\n:]{1,60}:|error [A-Z][^\n]{0,200}(?:not found|failed|exit code)",
+    r"(?:=* |Found |✖ )?[1-9]\d{0,6} (?:failed|errors?|problems? \([1-9]\d{0,6} errors?)(?=\s{0,3}(?:[,;=(]|\.?$|"
+    r"in\b|and\b|found|generated|occurred))",
+    r"FAILED(?:\s|$)|Tests?:\s{1,10}[1-9]\d{0,6} failed|test result: FAILED|FAIL(?:URE)?(?:[:\s]|$)|BUILD (?:FAILED|"
+    r"FAILURE)",
     r"(?:collect2|ld|cc1|clang|gcc|g\+\+|rustc|javac|go|fatal|E|ERROR|Error|Fatal|FATAL): |\[ERROR\] ",
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): ",
     r"[^\n]{0,200}(?:error TS\d{1,6}|:\d{1,7}:\d{0,7}:? (?:fatal )?error:)",
@@ -181,9 +178,11 @@ def _closing(text: str, expected: Expectation) -> Evidence | None:
         lines.append((position, line))
         position += len(line) + 1
     for start, line in lines[-_CLOSING_LINES:]:
-        if len(line) < 500 and _CLOSING.match(line):
+        if len(line) < 500 and _CLOSING.match(line) and not MEASURED.match(line):
             name = error_class_of(line)
-            return in_text("closing message", text, start, start + len(line), "failed_check" if name == "error" else name)
+            return in_text(
+                "closing message", text, start, start + len(line), "failed_check" if name == "error" else name
+            )
     return None
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from toolmem.judge import bodies, literals, messages, parameters, programs, structured
 from toolmem.judge.error_classes import error_class_of, masked
-from toolmem.judge.evidence import Evidence
+from toolmem.judge.evidence import QUOTED, Evidence
 from toolmem.judge.expectation import Expectation, expectation
 from toolmem.judge.parameters import ParameterProblem
 from toolmem.ports import Purpose
@@ -44,6 +44,7 @@ _RULE_FILES = [
     "error_classes.py",
 ]
 _ROWS = re.compile(r"\s*\[\s*[(\['\"\d-]")  # a list of tuples, lists, strings or numbers
+_ASKS_A_SERVICE = re.compile(r"\b(?:curl|wget|https?|gh|aws|az|gcloud|kubectl|docker|echo|printf)\b")
 _MESSAGE = Expectation("unknown", asks=False, changes=False)
 _SPACE = re.compile(r"\s+")
 _NOT_JUDGED = "usefulness not judged"
@@ -108,6 +109,8 @@ def find_evidence(output: str, expected: Expectation) -> Evidence | None:
     def check_text(text: str, is_message: bool) -> Evidence | None:
         reading = literals.read(text)
         if reading.found and not isinstance(reading.value, str):
+            if expected.echoes and not _ASKS_A_SERVICE.search(expected.command):
+                return None  # the content of a file
             return structured.find(reading.value, check_text, expected.changes)
         if _ROWS.match(text):
             return None
@@ -117,7 +120,8 @@ def find_evidence(output: str, expected: Expectation) -> Evidence | None:
 
     reading = literals.read(output)
     if reading.found and isinstance(reading.value, str):  # a JSON string: one level of quotes around the answer
-        return structured.find(reading.value, check_text, expected.changes)
+        found = check_text(reading.value, False)
+        return found.inside(QUOTED) if found is not None else None
     return check_text(output, False)
 
 

@@ -27,8 +27,8 @@ _SHELL_LINE = re.compile(
 # a shell that runs "sh -c ..." under another name: "files: -c: line 1: syntax error: unexpected end of file"
 _DASH_C = re.compile(r"^[^\n]{0,300}: -c: line \d{1,6}: (?:syntax error|unexpected|`)", re.MULTILINE)
 _UNKNOWN_PROGRAM = re.compile(
-    r"^(?:[^\n:]{1,200}: (?:command )?not found|[^\n]{0,200}is not recognized as (?:an internal|the name)[^\n]{0,200}|"
-    r"[^\n:]{1,80}：未找到命令)\s*$",
+    r"^(?:[\w./+-]{1,80}: (?:command )?not found|[^\n]{0,200}is not recognized as (?:an internal|"
+    r"the name)[^\n]{0,200}|[^\n:]{1,80}：未找到命令)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _SIGNED = re.compile(
@@ -36,13 +36,11 @@ _SIGNED = re.compile(
 )
 _COMPLAINING = re.compile(
     rf"{STRERROR}|\b(?:cannot|can't|could not|couldn't|unable to|failed|failure|invalid|unrecognized|unknown|missing|"
-    r"illegal|fatal|error|refusing|omitting directory|extra operand|requires an argument|must (?:be|precede|"
-    r"specify)|may not|"
-    r"bad\b|unexpected|syntax|too many|too few|not (?:found|a |an |permitted|allowed|supported|in|set)|does not|"
-    r"doesn't|"
-    r"did not|no (?:such|matching|input|job|rule|process)|unterminated|unmatched|runaway|malformed|ambiguous|conflict|"
-    r"denied|usage|possible unquoted|only one|warning: skipping|are the same file|out of|abort|timed out|not specified|"
-    r"expected|nothing to)|\*\*\*",
+    r"illegal|fatal|error|refusing|omitting directory|extra operand|requires an argument|must (?:be|precede|specify)|"
+    r"may not|bad\b|unexpected|syntax|too many|too few|not (?:found|a |an |permitted|allowed|supported|in|set)|"
+    r"does not|doesn't|did not|no (?:such|matching|input|job|rule|process)|unterminated|unmatched|runaway|malformed|"
+    r"ambiguous|conflict|denied|usage|possible unquoted|only one|warning: skipping|are the same file|out of|abort|"
+    r"timed out|not specified|expected|nothing to|only root|are you root|permission)|\*\*\*",
     re.IGNORECASE,
 )
 _USAGE = re.compile(r"(?:usage|syntax):\s", re.IGNORECASE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from toolmem.judge.bodies import (
@@ -48,6 +49,7 @@ _BAD_CODE = re.compile(
     r"nonexist|incorrect|unknown|refused|reject|malformed|insufficient|duplicate|already_?exist",
     re.IGNORECASE,
 )
+_CODE_KEYS = frozenset({"code", "ret"})
 _REASONS = ("message", "msg", "errormessage", "errormsg", "errmsg", "errordescription", "detail", "reason", "cause")
 _INNER_REASONS = ("message", "msg", "detail", "description", "reason", "errormessage", "text", "code", "type", "error")
 
@@ -122,8 +124,8 @@ def _error_key(body: Body, depth: int) -> Evidence | None:
     """A key that is named for errors and holds one."""
     if depth > 0 and not body.is_envelope:
         return None
-    if "valid" in body.keys or (body.is_record and body.http_failure is None):
-        return None  # a validator's findings, or a field of a record
+    if body.keys.keys() & {"valid", "warnings"} or (body.is_record and body.http_failure is None):
+        return None  # the findings of a checker, or a field of a record
     for key, value in body.having(ERROR_KEYS):
         if isinstance(value, str):
             if not names_no_error(value):
@@ -136,7 +138,7 @@ def _error_key(body: Body, depth: int) -> Evidence | None:
             if value != 0 and explained and body.is_envelope and not body.says_fine:
                 return _reason(body) or of_value("error code", value, key)
         elif isinstance(value, (dict, list)) and value and not (body.says_fine and body.has_answer):
-            return _nested_error(key, value)
+            return _nested_error(key, value, body)
     return None
 
 
@@ -146,19 +148,19 @@ def _precise(body: Body, key: str, value: str) -> Evidence:
     return told or of_value("error key", value, key)
 
 
-def _nested_error(key: str, value: Any) -> Evidence | None:
+def _nested_error(key: str, value: Any, body: Body) -> Evidence | None:
     """The error object or the list of errors at `key`. Counts per kind of error are no error."""
     if isinstance(value, list):
         first = value[0]
         if isinstance(first, dict):
-            found = _nested_error(key, first)
-            return of_value(found.kind, found.message, key, 0, *found.path[1:]) if found else None
+            found = _nested_error(key, first, body)
+            return replace(found, path=(key, 0, *found.path[1:])) if found else None
         return of_value("error key", first, key, 0) if isinstance(first, str) and first.strip() else None
     inner = Body(value)
     for name in _INNER_REASONS:
         told = inner.get(name)
         if isinstance(told, str) and told.strip():
-            return of_value("error key", told, key, inner.keys[name], error_class=_status_class(inner, told))
+            return of_value("error key", told, key, inner.keys[name], error_class=_class_beside(told, inner, body))
     if all(isinstance(item, (int, float)) or item in (None, "", [], {}) for item in value.values()):
         return None
     return of_value("error key", value, key)
@@ -196,12 +198,19 @@ def _error_code(body: Body) -> Evidence | None:
         bad = number not in (0, 200) if number is not None else isinstance(value, str) and not names_no_error(value)
         if bad and told:
             return _reason(body) or of_value("error code", value, key)
-    code = body.get("code")
-    number = integer(code)
-    telling = number < 0 if number is not None else isinstance(code, str) and _BAD_CODE.search(code[:80]) is not None
-    if telling and body.is_envelope and body.has_message and not body.has_answer:
-        return _reason(body) or of_value("error code", code, body.keys["code"])
+    if not body.is_envelope or not body.has_message or body.has_answer:
+        return None
+    for key, value in body.having(_CODE_KEYS):
+        number = integer(value)
+        spelled = isinstance(value, str) and number is None and _is_bad_name(value)
+        if spelled or (number is not None and number < 0):
+            return _reason(body) or of_value("error code", value, key)
     return None
+
+
+def _is_bad_name(text: str) -> bool:
+    """`INVALID_USER_KEY`, `NotFound`, `ECONNREFUSED`: one word that names an error."""
+    return len(text) <= 80 and " " not in text.strip() and _BAD_CODE.search(text) is not None
 
 
 def _status_word(body: Body, changes: bool) -> Evidence | None:
@@ -236,7 +245,7 @@ def _message(body: Body, check_text: TextCheck) -> Evidence | None:
         return None
     for key, value in body.having(TOLD_KEYS):
         if isinstance(value, str) and value.strip():
-            found = check_text(value, True)
+            found = of_value("message", value) if _is_bad_name(value) else check_text(value, True)
             if found is not None:
                 return found.inside(key)
         if (told := _validation_error(key, value)) is not None:
@@ -258,9 +267,9 @@ def _reason(body: Body) -> Evidence | None:
     for name in [*_REASONS, *others, "title", "description", "info"]:
         value, key = body.get(name), body.keys.get(name, "")
         if isinstance(value, str) and value.strip():
-            return of_value("error message", value, key, error_class=_status_class(body, value))
+            return of_value("error message", value, key, error_class=_class_beside(value, body))
         if isinstance(value, dict) and value and (name in ERROR_KEYS or name == "detail"):
-            return _nested_error(key, value)
+            return _nested_error(key, value, body)
         if (told := _validation_error(key, value)) is not None:
             return told
     content = body.get("content")
@@ -270,8 +279,17 @@ def _reason(body: Body) -> Evidence | None:
     return None
 
 
-def _status_class(body: Body, message: str) -> str:
-    """An HTTP status decides the class where the words do not."""
-    if body.http_failure is None or error_class_of(message) != "error":
+def _class_beside(message: str, *bodies: Body) -> str:
+    """The class where the message does not tell it: from a code beside it ("NOT_FOUND"), or from an HTTP status."""
+    if error_class_of(message) != "error":
         return ""
-    return class_of_status(body.http_failure[1])
+    for body in bodies:
+        for name in ("code", "type", "status", "error", "errorcode"):
+            code = body.get(name)
+            if isinstance(code, str) and len(code) <= 60 and code != message:
+                spelled = error_class_of(re.sub(r"[_-]|(?<=[a-z])(?=[A-Z])", " ", code))
+                if spelled not in ("error", "exception"):
+                    return spelled
+        if body.http_failure is not None:
+            return class_of_status(body.http_failure[1])
+    return ""

@@ -72,9 +72,11 @@ STRICT_OPENING = one_of(
     rf"database|query) (?:error|exception|failure){_TAIL}",
     r"(?:fatal|failed|failure|refused|denied|rejected|forbidden|unauthorized|aborted)(?: error)?\s{0,3}:",
     r"(?:[a-z]{1,30} ){1,3}failed\s?[\]:]",
+    r"(?:undefined|unrecognized|unknown) (?:function|variable|identifier|symbol|name|command)\b",
+    r"(?:net::)?(?-i:ERR_[A-Z_]{3,40})",
+    r"(?-i:[A-Z][a-z]{1,30} (?:Error|Exception))(?: in | at |: )",
     r"an error (?:occurred|occured|happened|was encountered)",
     rf"{_CAMEL}(?:Error|Exception)(?::\s|\s*$|\()",
-    r"traceback \(most recent",
     r"malformed (?:command|request|input|query|json|arguments?)\b",
     r"\d{1,4} validation errors? for\b",
     r"(?:错误|异常|失败|报错|出错)\s{0,3}[:：!！]",
@@ -83,11 +85,11 @@ STRICT_OPENING = one_of(
 
 # a harness that takes the call for badly formed tells what form it wants
 FORM_REFUSED = one_of(
-    r"no (?:\w{1,30} ){1,3}(?:was|were|is|has been) (?:found|given|provided|detected|supplied|"
-    r"recognized) in (?:your|the)\b",
+    r"no (?:\w{1,30} ){1,3}(?:was|were|is|has been) (?:found|given|provided|detected|supplied|recognized) in (?:your|"
+    r"the)\b",
     r"(?:please )?format your ",
-    r"your (?:last |previous )?(?:response|answer|input|query|command|request|call|action|output|message) "
-    r"(?:should|must|did not|does not|didn't|doesn't|could not|cannot|is not|was not|contains? no|has no)\b",
+    r"your (?:last |previous )?(?:response|answer|input|query|command|request|call|action|output|message) (?:should|"
+    r"must|did not|does not|didn't|doesn't|could not|cannot|is not|was not|contains? no|has no)\b",
     r"(?:invalid|wrong|bad|incorrect|unexpected) (?:format|syntax|structure)\b",
     r"(?:the )?(?:expected|correct|required) (?:format|syntax|form)(?: is|\s?:)",
 )
@@ -95,8 +97,8 @@ FORM_REFUSED = one_of(
 # an opening whose word for failure names a measured quantity: "Mean absolute error: 0.031", "Failed: 3 %"
 MEASURED = one_of(
     r"[^\n:=]{0,80}(?:errors?|failures?|failed|exceptions?|timeouts?)\s{0,3}(?:rate|ratio|count|"
-    r"margin)?\s{0,3}[:=]\s{0,3}"
-    r"[-+]?(?:\d{0,12}\.\d{1,20}|\d{1,12}(?=\s?%))(?:e[-+]?\d{1,4})?\s{0,3}(?:%|$|\n|[,;(±]|\+/-)",
+    r"margin)?\s{0,3}[:=]\s{0,3}[-+]?(?:\d{0,12}\.\d{1,20}|\d{1,12}(?=\s?%))(?:e[-+]?\d{1,4})?\s{0,3}(?:%|$|\n|"
+    r"[,;(±]|\+/-)",
     r"[^\n:=]{1,80} errors?\s{0,3}[:=]\s{0,3}\d{1,12}\s{0,3}(?:$|\n)",
 )
 
@@ -126,8 +128,8 @@ XML_MESSAGE = re.compile(r"<(?:Message|faultstring|Reason|Detail)>([^<]{1,600})<
 # in a short message about the call, each of these says that it did not work
 COMPLAINT = one_of(
     r"\b(?:not|never|nothing|none) (?:be |been |currently |yet )?found\b",
-    r"\b(?:does|do|did|is|was|has)(?: not|n'?t) (?:exist|match|support|appear|have|contain|allow|recogni[sz]e|"
-    r"belong|accept)\w*",
+    r"\b(?:does|do|did|is|was|has)(?: not|n'?t) (?:exist|match|support|appear|have|contain|allow|recogni[sz]e|belong|"
+    r"accept)\w*",
     r"\bdoesn'?t exists?\b|\bnot exist\b|\bno longer exists\b",
     r"\bno such\b|\bno entry named\b|\bno match found for\b",
     r"\bno (?:\w{1,30} ){1,3}(?:with|named|called|for) (?:(?:the )?(?:id|name|key|email|number)\b|['\"`#\d]|"
@@ -138,40 +140,40 @@ COMPLAINT = one_of(
     r"\bfield required\b|\brequires (?:a|an|at least|one|the)\b|\bis ambiguous\b",
     r"\b(?:must|should) (?:not )?(?:be|have|match|contain|start|end|provide|specify|include|equal|use)\b",
     r"\bmissing (?:(?:\d+|a|an|the|your) )?(?:required|mandatory|parameters?|arguments?|fields?|positional|values?|"
-    r"operand|"
-    r"keys?|input|api|data|property|or)\b",
+    r"operand|keys?|input|api|data|property|or)\b",
     r"\b(?:invalid|illegal|malformed|unsupported|unrecogni[sz]ed|unexpected|unterminated|incorrect)\b(?! ?\()",
     r"\bwrong (?:number|type|kind|format|value|password|length|size|order|\w{1,30} type)\b|\bWRONGTYPE\b",
     r"\bnot (?:be |been )?(?:updated|created|deleted|saved|sent|added|changed|modified|completed|executed|applied)\b",
-    r"\boutside (?:of )?(?:the|its|your) (?:\w{1,30} )?(?:range|limits?|bounds|window|area|hours|folder|"
-    r"workspace|sandbox|root|project|director\w{1,5})\b",
+    r"\boutside (?:of )?(?:the|its|your) (?:\w{1,30} )?(?:range|limits?|bounds|window|area|hours|folder|workspace|"
+    r"sandbox|root|project|director\w{1,5})\b",
     r"\bhas no (?:attribute|member|method|property|column|field|permission|access)\b",
     r"\bhas (?:already )?(?:closed|ended|passed)\b|\b(?:fully|already) booked\b|\bsold out\b",
     r"\bnot (?:allowed|permitted|authori[sz]ed|supported|available|enough|(?:a )?valid|accessible|recogni[sz]ed|"
-    r"implemented|"
-    r"enabled|subscribed|logged in|authenticated|installed|defined|connected|registered|possible|unique|configured|"
-    r"sufficient|active|ready)\b",
+    r"implemented|enabled|subscribed|logged in|authenticated|installed|defined|connected|registered|possible|unique|"
+    r"configured|sufficient|active|ready)\b",
     r"\b(?:unauthori[sz]ed|forbidden|denied|unauthenticated)\b|\bauthentication (?:required|needed)\b",
     r"\btimed?[ -]?out\b|\btimeout\b|\bdeadline exceeded\b|\btook too long\b",
     r"\brate[ -]?limit(?:ed|s)?\b|\btoo (?:many|long|large|small|short|few|big)\b|\bquota\b",
     r"\bunknown (?:\w{1,30} )?(?:tool|action|function|command|method|parameter|argument|option|key|field|service|"
-    r"column|"
-    r"table|type|user|id|name|error|endpoint|operator|host|city|location|symbol|currency|unit|format|language|value|"
-    r"state|"
-    r"status|database|identifier|property|attribute|entity|resource|device|product)s?\b",
+    r"column|table|type|user|id|name|error|endpoint|operator|host|city|location|symbol|currency|unit|format|language|"
+    r"value|state|status|database|identifier|property|attribute|entity|resource|device|product)s?\b",
     r"\bexceed(?:s|ed|ing)?\b|\binsufficient\b|\bout of (?:range|bounds|memory|stock|disk|space)\b|"
     r"\bless than the minimum\b",
     r"\balready (?:exists?|taken|in use|been|registered|has|have|shipped|cancelled|closed|running)\b",
     r"\bconflicts?\b|\bduplicate\b|\boverlap(?:s|ped|ping)? with\b|\bmore than one\b|\bmultiple (?:matches|"
     r"occurrences)\b",
     r"\b(?:has|have|is|was|been|token|session|key|link) expired\b|\bis (?:disabled|locked)\b|\bread-?only\b",
-    r"\b(?:declined|rejected|refused|aborted|crashed|unavailable|unreachable|interrupted)\b(?! ?[:(] ?\w)",
+    r"(?<!\()\b(?:declined|rejected|refused|aborted|crashed|unavailable|unreachable|interrupted)\b|\buser unknown\b",
     r"\bfailed(?=\s{0,3}(?:$|[.:!;,-]\s|(?:to|with|because|due|after|at|for|in|on|while)\b))",
     r"\b(?:errors?|exception|failure)(?=\s{0,3}(?:$|[.!]\s{0,3}$|[:(#]|\d|(?:occurred|while|during|in|at|when)\b))",
     r"\ban? (?:\w{1,30} )?(?:error|exception|failure)\b",
     r"\bunrecognized name\b|\bundefined (?:variable|function|name|reference|symbol|column)\b",
     r"\A\s{0,20}(?:please|you (?:must|need|should|have to)) (?:provide|specify|enter|supply|set|use|log|sign|"
     r"authenticate|give)\b",
+    r"\A\s{0,20}unknown \w|\bhas(?:n't| not) been\b|\bno \w{1,30} (?:left|remaining|available)\b|"
+    r"\bis (?:already )?taken\b",
+    r"\bmax(?:imum)? (?:\w{1,30} ){1,4}(?:reached|exceeded)\b|\blimit (?:was |has been )?reached\b",
+    r"\bdivision by zero\b|\b(?:is|device|host|server|service) (?:currently )?offline\b",
     r"\bdoes not add up\b|\bnot in the (?:list|allowed)\b",
 )
 COMPLAINT_ZH = one_of(
@@ -183,27 +185,25 @@ COMPLAINT_ZH = one_of(
 # what takes the sting out of a complaint: none of it happened, or it is measured, or it is over
 HARMLESS = one_of(
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,30} )?(?:errors?|failures?|failed|conflicts?|warnings?|exceptions?|"
-    r"problems?|"
-    r"issues|timeouts?|duplicates?)\b",
+    r"problems?|issues|timeouts?|duplicates?)\b",
     r"\berror[- ](?:free|proof|handling|correction|correcting|rate|margin|bars?|logs?|reports?|messages?|codes?|"
     r"pages?)\b",
-    r"\b(?:errors?|failures?|conflicts?)[ \t]?[:=][ \t]?(?:0|none)\b|\bfail(?:ed|ure)?\s?[:=]\s?0\b|\bfail-?(?:safe|"
-    r"over|fast)\b",
+    r"\b(?:errors|failures|warnings|conflicts)[ \t]?[:=][ \t]?\d{1,9}\b|\berror[ \t]?[:=][ \t]?(?:0|none)\b|"
+    r"\bfail(?:ed|ure)?\s?[:=]\s?0\b|\bfail-?(?:safe|over|fast)\b",
     r"\b(?:standard|mean|absolute|squared?|relative|type|rounding|margin of|trial and|percentage|estimated|training|"
-    r"test|"
-    r"validation|std|rms) errors?\b(?!\s?:?\s?[a-z])",
+    r"test|validation|std|rms) errors?\b(?!\s?:?\s?[a-z])",
     r"\berrors? (?:were |was |have been |has been )?(?:fixed|corrected|resolved|cleared|removed|found and fixed)\b",
 )
 DONE = re.compile(
     r"\s{0,20}(?:[\w'/.-]{1,60}\s{1,3}){0,4}?(?:success(?:ful|fully)?|succeeded|ok|done|completed|"
-    r"has been (?:\w{1,30}ly )?"
-    r"(?:\w{1,30}ed|sent|written)|created|updated|saved|sent|passed|confirmed|added|deleted|removed|written|logged|"
-    r"scheduled|booked)\b",
+    r"has been (?:\w{1,30}ly )?(?:\w{1,30}ed|sent|written)|created|updated|saved|sent|passed|confirmed|added|deleted|"
+    r"removed|written|logged|scheduled|booked)\b",
     re.IGNORECASE,
 )
 # "Renamed failed.txt to error.txt": a past tense at the beginning reports what was done, but for these
 DID = re.compile(
-    r"\s{0,20}(?!(?i:fail|reject|den|declin|refus|tim|abort|crash|un|malform|exceed|expir|disallow|invalid|duplicat|block|"
+    r"\s{0,20}(?!(?i:fail|reject|den|declin|refus|tim|abort|crash|un|malform|exceed|expir|disallow|invalid|duplicat|"
+    r"block|"
     r"forbid|interrupt|limit|terminat|need|requir|miss|mal|restrict|conflict|kill|ban|prohibit|disconnect|return))"
     r"[A-Za-z][a-z]{1,19}ed\b(?!:| (?:but|because))"
 )
