@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from toolmem.errors import ConfigError, RequestError
+from toolmem.errors import ConfigError, ModelError, RequestError
+from toolmem.ports import EmbedderIdentity
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 
@@ -268,3 +269,26 @@ async def test_names_separated_by_commas_are_trimmed_and_taken_once(make_app):
         await add(app, 0, 3, "b")
         response = await app.run_flow("summary_tool_memory", workspace_id="team", tool_names=" b, a ,b,")
         assert response.metadata["summarized"] == ["b", "a"]
+
+
+class BrokenEmbedder:
+    """An embedding model that is down."""
+
+    identity = EmbedderIdentity("hashing", "char-ngrams-2-4-v1", 384)
+
+    async def embed(self, texts):
+        raise ModelError("503: embedding model is down", temporary=True)
+
+
+async def test_an_embedding_model_that_is_down_costs_the_vector_and_neither_calls_nor_guidance(make_app):
+    llm = ScriptedLLM.plausible()
+    async with make_app(llms={"default": llm}, embedders={"default": BrokenEmbedder()}) as app:
+        await add(app, 0, 5)
+        response = await summarize(app)
+        assert response.metadata["summarized"] == ["search"]
+        assert response.metadata["without_vector"] == ["search"]
+        got = await memory(app, include_calls=True)
+        assert got["content"]
+        assert len(got["tool_call_results"]) == 5
+        again = await summarize(app)
+        assert again.metadata["skipped"] == ["search"]

@@ -16,7 +16,7 @@ from toolmem.flow.events import Event
 from toolmem.flow.op import Node, Op
 from toolmem.flow.registry import nearest
 from toolmem.flow.runner import FlowRun, run_node
-from toolmem.ports import LLM, Clock
+from toolmem.ports import LLM, Clock, Embedder
 from toolmem.schema import FlowResponse
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class ToolMemApp:
     In a script, `with ToolMemApp() as app: app.run(...)` does the same; `app.run` works inside a running event loop
     as well (notebooks), on a loop of its own. Use one of the two ways on one app.
 
-    `llms`: models by the names that the configuration uses, in place of the configured ones (a ScriptedLLM, or an
-    adapter of your own). `count_prompts`: where no model is asked, count all the same (with Qwen's tokenizer) what
+    `llms`, `embedders`: adapters by the names that the configuration uses, in place of the configured ones (a
+    ScriptedLLM, or one of your own). `count_prompts`: where no model is asked, count all the same (with Qwen's tokenizer) what
     one would have been sent for each summary. Nothing is opened before the first flow runs.
 
     Raises ConfigError with all problems of the configuration at once.
@@ -52,12 +52,15 @@ class ToolMemApp:
         *,
         clock: Clock | None = None,
         llms: Mapping[str, LLM] | None = None,
+        embedders: Mapping[str, Embedder] | None = None,
         count_prompts: bool = False,
     ) -> None:
         files = [] if config is None else [config] if isinstance(config, str | Path) else list(config)
         self.configured: Configured = configure(files, overrides)
         self.clock: Clock = clock or SystemClock()
-        self.services = AppServices(self.configured.settings, self.clock, dict(llms or {}), count_prompts)
+        self.services = AppServices(
+            self.configured.settings, self.clock, dict(llms or {}), dict(embedders or {}), count_prompts
+        )
         self.listeners: list[Callable[[Event], None]] = []
         self.last_report: RunReport | None = None
         self._portal: Portal | None = None

@@ -24,13 +24,20 @@ OFFLINE = "offline"
 class AppServices:
     """Implements `ports.Services`."""
 
-    def __init__(self, settings: Settings, clock: Clock, llms: dict[str, LLM], count_prompts: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        llms: dict[str, LLM],
+        embedders: dict[str, Embedder],
+        count_prompts: bool,
+    ) -> None:
         self.settings = settings
         self.clock = clock
         self._given_llms = llms
         self._count_prompts = count_prompts
         self._stores: dict[str, MemoryStore] = {}
-        self._embedders: dict[str, Embedder] = {}
+        self._embedders: dict[str, Embedder] = embedders
         self._llms: dict[str, LLM] = {}
         self._judges: dict[tuple[Any, ...], Judge] = {}
         self._writers: dict[tuple[Any, ...], GuidanceWriter] = {}

@@ -57,18 +57,12 @@ def window_of(record: ToolRecord, recent: int, *, eligible: Collection[int] | No
         raise ValueError(f"a window holds at least 1 call, got {recent}")
     if eligible is not None:
         return _window_among(record, recent, eligible)
-    unjudged = set(record.unjudged)
-    newest: list[int] = []
-    seq = record.last_seq
-    while seq >= record.first_seq and len(newest) < recent:
-        if seq not in unjudged:
-            newest.append(seq)
-        seq -= 1
-    newest.reverse()
+    newest = _newest_judged(record, recent)
+    oldest = newest[0] if newest else record.first_seq
     return Window(
         seqs=tuple(newest),
-        new=tuple(_uncovered(newest, record.covered)),
-        not_analyzed=_count_new(record, record.first_seq, seq),
+        new=() if _within_one(newest, record.covered) else tuple(_uncovered(newest, record.covered)),
+        not_analyzed=_count_new(record, record.first_seq, oldest - 1),
     )
 
 
@@ -98,6 +92,26 @@ def count_covered(record: ToolRecord) -> int:
 def count_new(record: ToolRecord) -> int:
     """How many of the kept calls are judged and not covered."""
     return _count_new(record, record.first_seq, record.last_seq)
+
+
+def _newest_judged(record: ToolRecord, recent: int) -> Sequence[int]:
+    """The newest `recent` kept seqs that have a verdict, ascending."""
+    if not record.unjudged:
+        return range(max(record.first_seq, record.last_seq - recent + 1), record.last_seq + 1)
+    unjudged = set(record.unjudged)
+    newest: list[int] = []
+    seq = record.last_seq
+    while seq >= record.first_seq and len(newest) < recent:
+        if seq not in unjudged:
+            newest.append(seq)
+        seq -= 1
+    newest.reverse()
+    return newest
+
+
+def _within_one(seqs: Sequence[int], ranges: Sequence[tuple[int, int]]) -> bool:
+    """The newest range holds all of them: the usual case where nothing is new, seen without a walk."""
+    return bool(seqs) and bool(ranges) and ranges[-1][0] <= seqs[0] and seqs[-1] <= ranges[-1][1]
 
 
 def _window_among(record: ToolRecord, recent: int, eligible: Collection[int]) -> Window:
@@ -130,5 +144,7 @@ def _count_new(record: ToolRecord, low: int, high: int) -> int:
     if high < low:
         return 0
     inside = sum(max(0, min(high, b) - max(low, a) + 1) for a, b in record.covered)
+    if not record.unjudged:
+        return (high - low + 1) - inside
     waiting = sorted(seq for seq in set(record.unjudged) if low <= seq <= high)
     return (high - low + 1) - inside - len(_uncovered(waiting, record.covered))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +20,8 @@ from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.ports import Document, Embedder, GuidanceWriter, MemoryStore
 from toolmem.schema import ToolRecord, Usage
+
+log = logging.getLogger("toolmem.ops")
 
 _ATTEMPTS = 3  # how often a tool whose guidance somebody else writes meanwhile is decided anew
 
@@ -47,6 +50,7 @@ class _Run:
     force: bool
     since: datetime | None
     outcomes: dict[str, _Outcome] = field(default_factory=dict)
+    without_vector: list[str] = field(default_factory=list)  # tools whose new guidance only the text leg finds
     stopped: str = ""
 
 
@@ -163,15 +167,10 @@ class SummaryToolMemoryOp(Op):
                     "created_at": context.services.clock.now(),
                 }
             )
-            text = f"{tool}\n{guidance.text}"
-            vector = (await run.embedder.embed([text]))[0]
+            document = await self._document(run, tool, guidance.text)
             try:
                 await run.store.put_guidance(
-                    context.workspace,
-                    tool,
-                    guidance,
-                    document=Document(text, vector),
-                    guidance_version=record.guidance_version,
+                    context.workspace, tool, guidance, document=document, guidance_version=record.guidance_version
                 )
             except Conflict:
                 again = await run.store.records(context.workspace, [tool])
@@ -189,6 +188,17 @@ class SummaryToolMemoryOp(Op):
                 guidance.prompt_tokens,
             )
         return _Outcome(tool, "failed", error=f"others changed this tool {_ATTEMPTS} times meanwhile; run it again")
+
+    @staticmethod
+    async def _document(run: _Run, tool: str, guidance: str) -> Document:
+        """The guidance's searchable side. Guidance that was paid for is kept even where it cannot be embedded."""
+        text = f"{tool}\n{guidance}"
+        try:
+            return Document(text, (await run.embedder.embed([text]))[0])
+        except ModelError as error:
+            log.warning("the guidance of a tool is stored without its vector: %s", error)
+            run.without_vector.append(tool)
+            return Document(text)
 
     async def _window(self, context: Context, run: _Run, record: ToolRecord) -> Window:
         recent = self.params.recent_call_count
@@ -222,6 +232,8 @@ class SummaryToolMemoryOp(Op):
             }
             for o in outcomes
         ]
+        if run.without_vector:
+            metadata["without_vector"] = run.without_vector
         if run.stopped:
             metadata["stopped"] = run.stopped
         done = len(by_action["summarized"]) + len(by_action["skipped"])
