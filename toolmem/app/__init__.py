@@ -22,6 +22,7 @@ from toolmem.schema import FlowResponse
 if TYPE_CHECKING:
     from toolmem.config import Settings
     from toolmem.flow.report import RunReport
+    from toolmem.rules.rule_store import ToolMemoryStore
 
 __all__ = ["FlowRun", "ToolMemApp"]
 
@@ -39,8 +40,8 @@ class ToolMemApp:
     as well (notebooks), on a loop of its own. Use one of the two ways on one app.
 
     `llms`, `embedders`: adapters by the names that the configuration uses, in place of the configured ones (a
-    ScriptedLLM, or one of your own). `count_prompts`: where no model is asked, count all the same (with Qwen's tokenizer) what
-    one would have been sent for each summary. Nothing is opened before the first flow runs.
+    ScriptedLLM, or one of your own). `count_prompts`: where no model is asked, count all the same (with Qwen's
+    tokenizer) what one would have been sent for each summary. Nothing is opened before the first flow runs.
 
     Raises ConfigError with all problems of the configuration at once.
     """
@@ -79,6 +80,28 @@ class ToolMemApp:
             if isinstance(op, op_class):
                 return op
         raise RequestError(f"flow {flow!r} has no {op_class.__name__}", field="flow")
+
+    @property
+    def keep_calls(self) -> int:
+        """Calls kept per tool, as the flow `add_tool_call_result` is configured."""
+        keep: int = self.op_of(
+            "add_tool_call_result", toolmem.ops.ParseToolCallResultOp
+        ).params.max_history_tool_call_cnt
+        return keep
+
+    async def rule_store(self, workspace_id: str = "default") -> ToolMemoryStore:
+        """The rules of a workspace, in the default store, with the configured caps."""
+        from toolmem.rules.rule_store import ToolMemoryStore
+
+        rules = self.settings.rules
+        return ToolMemoryStore(
+            await self.services.store_named(),
+            workspace_id,
+            clock=self.clock,
+            embedder=self.services.embedder_of_store(),
+            max_in_prompt=rules.max_in_prompt,
+            max_characters=rules.max_characters,
+        )
 
     # -- running
 

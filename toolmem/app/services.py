@@ -74,7 +74,10 @@ class AppServices:
 
     async def embedder(self, op: ConfiguredOp) -> Embedder:
         """The embedder of the op's store: vectors of two embedders are never mixed."""
-        return self._embedder_named(self.settings.vector_store[op.settings.vector_store].embedding_model)
+        return self.embedder_of_store(op.settings.vector_store)
+
+    def embedder_of_store(self, name: str = "default") -> Embedder:
+        return self._embedder_named(self.settings.vector_store[name].embedding_model)
 
     def _embedder_named(self, name: str) -> Embedder:
         if name not in self._embedders:

@@ -1,0 +1,273 @@
+"""AgentSession: what an agent is sent at each turn, and what its turns teach."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from toolmem.errors import RequestError, ToolMemError
+from toolmem.importers.records import read_records
+from toolmem.ops import UpdateVectorStoreOp
+from toolmem.rules.capture import Captured, SessionRule, ToolMemoryCaptureHook, hear
+from toolmem.rules.effectiveness import ToolEffectivenessTracker
+from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
+from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.section import ToolMemoryRulesSection
+from toolmem.rules.turns import Turn
+from toolmem.schema import Language, ToolMemoryRule, ToolSchema
+from toolmem.session.buffer import Compressor, Message, keep_newest, message_tokens
+from toolmem.session.prompt import guidance_block, since_block, system_prompt
+from toolmem.session.turns import records_of_messages, user_message_of, uses_of, without_host_keys
+
+if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
+
+log = logging.getLogger("toolmem.session")
+
+
+class AgentSession:
+    """One session of an agent.
+
+        session = await AgentSession.start(app, workspace_id="team", tools=schemas)
+        reply = call_model(session.messages(user_message))
+        await session.after_turn([reply, *tool_messages])
+        await session.close()
+
+    The system prompt (base text, pinned rules, guidance) is frozen at the start and stays byte-identical. What the
+    user demands later binds from the next turn on: it follows the buffer in a message of its own that no compressor
+    sees. Make one by `start`.
+    """
+
+    def __init__(
+        self,
+        app: ToolMemApp,
+        rules: ToolMemoryStore,
+        pinned: ToolMemoryRulesSection,
+        prompt: str,
+        *,
+        workspace_id: str,
+        tools: Sequence[str | ToolSchema],
+        language: Language,
+        max_buffer_tokens: int | None,
+        compressor: Compressor,
+        count_tokens: Callable[[str], int],
+        keep_calls: int,
+    ) -> None:
+        self.app = app
+        self.rules = rules
+        self.workspace_id = workspace_id
+        self.session_id = uuid.uuid4().hex
+        self.system_prompt = prompt
+        self.buffer: list[Message] = []
+        self.session_rules: list[SessionRule] = []  # demands on this session alone
+        self.errors: list[str] = []  # of judging in the background
+        self._pinned = pinned
+        self._tools = tuple(tools)
+        self._language = language
+        self._max_buffer_tokens = max_buffer_tokens
+        self._compressor = compressor
+        self._count = count_tokens
+        self._keep_calls = keep_calls
+        self._since: list[ToolMemoryRule] = []
+        self._withdrawn: list[ToolMemoryRule] = []
+        self._pending_user: str | None = None
+        self._turns = 0
+        self._to_judge: set[str] = set()
+        self._judging: asyncio.Task[None] | None = None
+        settings = app.settings
+        self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=settings.rules.capture)
+        self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
+
+    @classmethod
+    async def start(
+        cls,
+        app: ToolMemApp,
+        *,
+        workspace_id: str = "default",
+        rules_workspace_id: str | None = None,
+        tools: Sequence[str | ToolSchema | Mapping[str, Any]] = (),
+        base_prompt: str = "",
+        language: Language | None = None,
+        max_buffer_tokens: int | None = None,
+        compressor: Compressor = keep_newest,
+        count_tokens: Callable[[str], int] | None = None,
+        timeout: float = 5.0,
+        on_error: OnError = "raise",
+    ) -> Self:
+        """Fetch rules and guidance, and freeze the system prompt.
+
+        `tools`: the agent's catalogue, names or schemas (none: rules of all tools are pinned). `rules_workspace_id`:
+        rules may be private where guidance is shared. `max_buffer_tokens`: the conversation is compressed beyond it,
+        by `compressor`; None: never. `count_tokens`: default Qwen's tokenizer.
+
+        A store that does not answer within `timeout` seconds raises StoreError: a session without its critical rules
+        is unsafe. `on_error="empty"` is the caller's explicit choice to go without.
+        """
+        catalogue = [tool if isinstance(tool, str | ToolSchema) else ToolSchema.read(tool) for tool in tools]
+        spoken = _language(app.settings.language) if language is None else language
+        rules = await app.rule_store(rules_workspace_id or workspace_id)
+        pinned = await prefetch_tool_memory_rules(rules, catalogue, language=spoken, timeout=timeout, on_error=on_error)
+        count = count_tokens or _qwen_count
+        budget = app.settings.session.guidance_tokens
+        names = [tool if isinstance(tool, str) else tool.name for tool in catalogue]
+        store = await app.services.store_named()
+        records = await store.records(workspace_id, names) if names and budget else []
+        guidance = guidance_block(records, budget, count, spoken) if any(r.guidance for r in records) else ""
+        return cls(
+            app,
+            rules,
+            pinned,
+            system_prompt(base_prompt, pinned.text, guidance),
+            workspace_id=workspace_id,
+            tools=catalogue,
+            language=spoken,
+            max_buffer_tokens=max_buffer_tokens,
+            compressor=compressor,
+            count_tokens=count,
+            keep_calls=app.keep_calls,
+        )
+
+    # -- what the model is sent
+
+    def messages(self, user_message: str | None = None) -> list[Message]:
+        """What to send: the frozen system prompt, the conversation, and the demands made since the start.
+
+        `user_message` opens a turn; `after_turn` closes it. None: the conversation as it stands.
+        """
+        if user_message is not None:
+            self._pending_user = user_message
+        messages: list[Message] = []
+        if self.system_prompt:
+            messages.append({"role": "system", "content": self.system_prompt})
+        messages += [without_host_keys(message) for message in self.buffer]
+        if self._pending_user is not None:
+            messages.append({"role": "user", "content": self._pending_user})
+        since = since_block(self._since, self.session_rules, self._withdrawn, self._language)
+        if since:
+            messages.append({"role": "system", "content": since})
+        return messages
+
+    def compress(self, max_tokens: int) -> None:
+        """Hand the conversation, and nothing else, to the compressor."""
+        self.buffer = list(self._compressor(self.buffer, max_tokens, self._count))
+
+    @property
+    def buffer_tokens(self) -> int:
+        return sum(message_tokens(message, self._count) for message in self.buffer)
+
+    # -- what a turn teaches
+
+    async def after_turn(
+        self,
+        turn: Sequence[Message] = (),
+        *,
+        calls: Sequence[Mapping[str, Any]] | None = None,
+        user_message: str | None = None,
+    ) -> Captured:
+        """Learn from a turn: `turn` in OpenAI chat messages, or `calls` (as of `add_tool_call_result`).
+
+        The user's message is taken from `turn`, `user_message`, or the last call of `messages`. Every call is stored
+        before this returns; its judgement follows in the background, or at `close` where `session.judging` is
+        deferred. Answers what the capture hook made of it. Raises RequestError where a turn cannot be read.
+        """
+        messages = [dict(message) for message in turn]
+        said = user_message_of(messages) or user_message or self._pending_user or ""
+        records = records_of_messages(messages) if calls is None else [dict(call) for call in calls]
+        self._turns += 1
+        for number, record in enumerate(records):
+            record.setdefault("context", said)
+            record.setdefault("id", f"{self.session_id}-{self._turns}-{number}")
+        read = read_records(records, clock=self.app.clock, time_zone=self.app.settings.time_zone)
+        if read.failures:
+            raise RequestError(f"turn: call {read.failures[0].index}: {read.failures[0].error}", field="turn")
+        if not any(message.get("role") == "user" for message in messages) and said:
+            messages.insert(0, {"role": "user", "content": said})
+        self._pending_user = None
+        self.buffer += messages
+        uses = uses_of(records)
+        heard = Turn(said, uses, self.session_id, self._tools)
+        captured = await self._hook.after_turn(heard)
+        demands = list(captured.session)
+        if captured.failures:  # the store could not keep them; in this session they bind all the same
+            demands += [SessionRule(d.tool_name, d.rule) for d in hear(heard).drafts if d.priority == "critical"]
+        self.session_rules += [rule for rule in demands if rule not in self.session_rules]
+        if read.calls:
+            await self._store(read.calls)
+        await self._count_uses(uses)
+        await self._refresh_rules()
+        if self._max_buffer_tokens is not None and self.buffer_tokens > self._max_buffer_tokens:
+            self.compress(self._max_buffer_tokens)
+        return captured
+
+    async def _store(self, calls: Sequence[tuple[int, Any]]) -> None:
+        """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""
+        await self.app.run_detailed(
+            UpdateVectorStoreOp(), workspace_id=self.workspace_id, judged_calls=list(calls), keep_calls=self._keep_calls
+        )
+        self._to_judge |= {call.tool_name for _, call in calls}
+        if self.app.settings.session.judging == "background" and (self._judging is None or self._judging.done()):
+            self._judging = asyncio.create_task(self._judge(), name=f"toolmem judging {self.session_id}")
+
+    async def _judge(self) -> None:
+        """Judge what waits, until nothing does. What fails stays unjudged and is taken up by the next run."""
+        while self._to_judge:
+            tools, self._to_judge = sorted(self._to_judge), set()
+            schemas = [tool for tool in self._tools if isinstance(tool, ToolSchema)]
+            try:
+                response = await self.app.run_flow(
+                    "retry_evaluations", workspace_id=self.workspace_id, tool_names=tools, tools=schemas
+                )
+            except ToolMemError as error:
+                self.errors.append(str(error))
+                log.error("calls of %d tools stay unjudged: %s", len(tools), error)
+                return
+            self.errors += [failure["error"] for failure in response.metadata["evaluation"]["failures"]]
+
+    async def _count_uses(self, uses: Sequence[Any]) -> None:
+        try:
+            await self._tracker.record(uses)
+        except ToolMemError as error:
+            log.error("tool_effectiveness was not counted: %s", error)
+
+    async def _refresh_rules(self) -> None:
+        """Which rules changed since the prompt was frozen, whoever changed them."""
+        try:
+            now = await self.rules.rules_for_prompt(self._tools)
+        except ToolMemError as error:  # what is known goes on to bind
+            log.error("the rules could not be read again: %s", error)
+            return
+        frozen = {(rule.id, rule.rule, rule.priority) for rule in self._pinned.pinned.rules}
+        current = {rule.id for rule in now.rules}
+        self._since = [rule for rule in now.rules if (rule.id, rule.rule, rule.priority) not in frozen]
+        changed = {rule.id for rule in self._since}
+        left_out = {each.id for each in now.left_out}
+        self._withdrawn = [
+            rule
+            for rule in self._pinned.pinned.rules
+            if (rule.id not in current and rule.id not in left_out) or rule.id in changed
+        ]
+
+    async def close(self) -> None:
+        """Wait until every call of the session is judged (or failed to be: see `errors`)."""
+        if self._judging is not None:
+            await asyncio.wait([self._judging])
+        await self._judge()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _language(configured: str) -> Language:
+    return "zh" if configured == "zh" else ""
+
+
+def _qwen_count(text: str) -> int:
+    from toolmem.llm.tokenizer import QwenTokenizer
+
+    return QwenTokenizer().count(text)

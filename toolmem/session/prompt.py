@@ -1,0 +1,78 @@
+"""The frozen system prompt, and the message of what was demanded since it was frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from toolmem.guidance.fitting import fit
+from toolmem.rules.capture import SessionRule
+from toolmem.rules.identity import UNSCOPED, one_line
+from toolmem.schema import Language, ToolMemoryRule, ToolRecord
+
+_GUIDANCE_TITLE = {"": "## What is known of your tools", "zh": "## 关于你的工具的已知情况"}
+_SINCE = {
+    "": "## Rules since this session began\n\nThe user's demands below bind you as the pinned rules do, from now on.",
+    "zh": "## 本次会话开始以来的规则\n\n以下是用户的要求，从现在起与置顶规则同样具有约束力。",
+}
+_WITHDRAWN = {
+    "": "The user withdrew these pinned rules; they bind you no longer:",
+    "zh": "用户已撤回以下置顶规则，它们不再有约束力：",
+}
+_THIS_SESSION = {"": "this session", "zh": "本次会话"}
+_ANY_TOOL = {"": "any tool", "zh": "任何工具"}
+
+
+def system_prompt(base: str, rules_block: str, guidance_block: str) -> str:
+    """Base text, then the pinned rules, then guidance; parts that are empty leave nothing behind."""
+    return "\n\n".join(part for part in (base.strip(), rules_block, guidance_block) if part)
+
+
+def guidance_block(
+    records: Sequence[ToolRecord], budget_tokens: int, count: Callable[[str], int], language: Language = ""
+) -> str:
+    """The guidance of these tools in at most `budget_tokens`; "" where there is none or no room.
+
+    The tools share the budget evenly; what one does not need goes to the next.
+    """
+    left = budget_tokens - count(_GUIDANCE_TITLE[language])
+    known = [record for record in records if record.guidance is not None and record.guidance.text.strip()]
+    parts: list[str] = []
+    for position, record in enumerate(known):
+        assert record.guidance is not None
+        heading = f"### `{one_line(record.tool_name).replace('`', chr(39))}`"
+        share = left // (len(known) - position) - count(heading) - 2
+        text = fit(record.guidance, share, count) if share > 0 else ""
+        if text:
+            part = f"{heading}\n{_deeper(text)}"
+            parts.append(part)
+            left -= count(part) + 2
+    return "\n\n".join([_GUIDANCE_TITLE[language], *parts]) if parts else ""
+
+
+def since_block(
+    rules: Sequence[ToolMemoryRule],
+    session_rules: Sequence[SessionRule],
+    withdrawn: Sequence[ToolMemoryRule],
+    language: Language = "",
+) -> str:
+    """What binds in this session beside the frozen prompt; "" where nothing does."""
+    lines: dict[str, str] = {}  # bullet -> itself: the same demand twice is one line
+    for rule in rules:
+        lines.setdefault(f"- **[{rule.priority}]** {_tool(rule.tool_name, language)}: {one_line(rule.rule)}", "")
+    for demand in session_rules:
+        bullet = f"- **[{_THIS_SESSION[language]}]** {_tool(demand.tool_name, language)}: {one_line(demand.rule)}"
+        lines.setdefault(bullet, "")
+    gone = [f"- {_tool(rule.tool_name, language)}: {one_line(rule.rule)}" for rule in withdrawn]
+    parts = ["\n".join([_SINCE[language], "", *lines])] if lines else []
+    if gone:
+        parts.append("\n".join([_WITHDRAWN[language], "", *gone]))
+    return "\n\n".join(parts)
+
+
+def _tool(name: str, language: Language) -> str:
+    return _ANY_TOOL[language] if name == UNSCOPED else f"`{one_line(name).replace('`', chr(39))}`"
+
+
+def _deeper(text: str) -> str:
+    """The guidance's own headings, moved below the tool's."""
+    return "\n".join(f"##{line}" if line.startswith("#") else line for line in text.splitlines())

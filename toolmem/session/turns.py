@@ -1,0 +1,76 @@
+"""One shape of a turn for everything that learns from it: capture, statistics, judging."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolmem.errors import RequestError
+from toolmem.rules.turns import ToolUse, message_text
+from toolmem.session.buffer import Message
+
+_OF_RESULT = ("success", "time_cost", "token_cost", "create_time")  # what a host may add to a `tool` message
+
+
+def records_of_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The tool calls of a turn as records of `add_tool_call_result`; calls without an answer are left out.
+
+    A `tool` message may carry `success`, `time_cost` (seconds), `token_cost` and `create_time` beside its content.
+    """
+    asked: dict[str, Mapping[str, Any]] = {}
+    records: list[dict[str, Any]] = []
+    for message in messages:
+        if message.get("role") == "assistant":
+            for call in message.get("tool_calls") or []:
+                asked[str(call.get("id"))] = call.get("function") or call
+        elif message.get("role") == "tool":
+            body = asked.pop(str(message.get("tool_call_id")), None)
+            if body is None:
+                raise RequestError(
+                    f"turn: a tool message answers {message.get('tool_call_id')!r}, which no assistant message called",
+                    field="turn",
+                )
+            record = {
+                "tool_name": body.get("name"),
+                "input": _arguments(body.get("arguments")),
+                "output": message_text(message.get("content")),
+            }
+            record.update({key: message[key] for key in _OF_RESULT if message.get(key) is not None})
+            records.append(record)
+    return records
+
+
+def user_message_of(messages: Sequence[Message]) -> str:
+    """All that the user said in these messages."""
+    said = [message_text(message.get("content")) for message in messages if message.get("role") == "user"]
+    return "\n".join(text for text in said if text)
+
+
+def without_host_keys(message: Message) -> Message:
+    """A message as a model's API takes it."""
+    return {key: value for key, value in message.items() if key not in _OF_RESULT}
+
+
+def uses_of(records: Sequence[Mapping[str, Any]]) -> tuple[ToolUse, ...]:
+    """The same calls as capture and statistics see them."""
+    return tuple(
+        ToolUse(
+            name=str(record["tool_name"]),
+            arguments=record.get("input"),
+            success=record.get("success"),
+            output_summary=str(record.get("output") or "")[:2000],
+            duration_ms=None if record.get("time_cost") is None else float(record["time_cost"]) * 1000,
+        )
+        for record in records
+    )
+
+
+def _arguments(given: Any) -> Any:
+    if isinstance(given, str):
+        try:
+            read = json.loads(given)
+        except ValueError:
+            return given
+        return read if isinstance(read, dict | list) else given
+    return {} if given is None else given
