@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,6 +206,16 @@ class Record:
     time_modified: datetime
 
 
+class RawRecord(NamedTuple):
+    """A keyed record as it is stored, for readers of many."""
+
+    namespace: str
+    key: str
+    text: str  # the value's JSON, unless it is damaged
+    version: int
+    born: int  # `time_created` in microseconds since 1970, UTC
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """The searchable side of a keyed record or of a tool's guidance."""
@@ -352,10 +362,10 @@ class MemoryStore(Protocol):
         """By key. A damaged row never hides the others; it is logged and left out."""
         ...
 
-    async def list_many(
+    async def list_raw(
         self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
-    ) -> builtins.list[Record]:
-        """The records of several namespaces at one moment, by namespace and key; damaged rows as in `list`.
+    ) -> builtins.list[RawRecord]:
+        """The records of several namespaces at one moment, by namespace and key, not parsed, damaged ones included.
 
         `namespaces` None: all whose name begins with `prefix`. Only keys that begin with `key_prefix`. Its cost grows
         with what it answers, not with the number of namespaces.

@@ -1,5 +1,6 @@
 """Which paths can hold a store, and what is said of those that cannot."""
 
+import asyncio
 import json
 import multiprocessing
 import os
@@ -117,6 +118,16 @@ async def test_a_store_that_could_not_be_opened_says_that_it_is_not_open(tmp_pat
     with pytest.raises(StoreClosed):
         await store.tool_names(W)
     await store.close()
+
+
+async def test_opening_an_open_store_changes_nothing(tmp_path: Path):
+    store = make(tmp_path / "memory.db")
+    await asyncio.gather(store.open(), store.open(), store.open())
+    await append(store, 1)
+    await store.open()
+    assert numbers_of(await kept_calls(store)) == [1]
+    await store.close()
+    assert not (tmp_path / "memory.db-wal").exists()
 
 
 async def test_an_unknown_synchronous_mode_is_refused(tmp_path: Path):

@@ -42,7 +42,7 @@ def remove(db: apsw.Connection, key: str) -> None:
 
 def found(db: apsw.Connection, cache: VectorCache, scope: int = 1, depth: int = 99) -> list[str]:
     with read_transaction(db):
-        return cache.current(db, scope, 3, EMBEDDER).nearest(QUERY, depth, None)
+        return [key for key, _ in cache.current(db, scope, 3, EMBEDDER).nearest(QUERY, depth, None)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -54,7 +54,7 @@ def test_an_index_kept_current_ranks_as_one_loaded_anew(steps):
     for step, key, numbers in [*steps, ("search", None, None)]:
         if step == "search":
             cosines = {
-                key: round(float(np.dot(vector, QUERY) / np.linalg.norm(vector)), 6)
+                key: round(float(np.dot(vector, QUERY.astype(np.float64)) / np.linalg.norm(vector)), 6)
                 for key, vector in held.items()
                 if any(vector)
             }
@@ -106,7 +106,7 @@ def test_filters_choose_rows_of_the_matrix():
         put(db, f"{n:02}", (n, 1, 0))
     with read_transaction(db):
         index = VectorCache().current(db, 1, 3, EMBEDDER)
-        assert index.nearest(QUERY, 2, {3, 5, 999}) == ["04", "02"] or index.nearest(QUERY, 2, {3, 5}) == ["02", "04"]
+        assert [key for key, _ in index.nearest(QUERY, 2, {3, 5, 999})] == ["02", "04"]
         assert index.nearest(QUERY, 5, set()) == []
     db.close()
 

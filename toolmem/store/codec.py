@@ -28,7 +28,7 @@ def micros(moment: datetime) -> int:
 
 
 def moment(microseconds: int) -> datetime:
-    return EPOCH + timedelta(microseconds=microseconds)
+    return EPOCH + microseconds * MICROSECOND
 
 
 def dump_json(value: Any) -> str:

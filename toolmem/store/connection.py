@@ -32,8 +32,8 @@ def open_writer(path: str, synchronous: Synchronous, busy_timeout: float) -> aps
         _check_path(Path(path))
     try:
         db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-    except apsw.Error as error:
-        raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
+    except (apsw.Error, ValueError) as error:  # ValueError: a null character in the path
+        raise StoreUnavailable(f"cannot open the store {path!r}: {error}") from error
     try:
         _prepare(db, path, synchronous, busy_timeout)
     except BaseException:
@@ -111,7 +111,7 @@ def _check_path(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_file() and path.stat().st_size and not _starts_like_sqlite(path):
             raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file{_import_hint(path)}")
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+    except OSError as error:
         raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
 
 

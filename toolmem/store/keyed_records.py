@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import apsw
 
 from toolmem.errors import Conflict, RequestError, StoreError
-from toolmem.ports import Document, EmbedderIdentity, Record
+from toolmem.ports import Document, EmbedderIdentity, RawRecord, Record
 from toolmem.store import documents
 from toolmem.store.codec import dump_json, micros, moment, require_storable, storable
 from toolmem.store.lookup import one, require_workspace_id, workspace_id
@@ -110,6 +110,42 @@ def list_records(db: apsw.Connection, workspace: str, namespace: str) -> list[Re
         else:
             found.append(record)
     return found
+
+
+def list_raw(
+    db: apsw.Connection, workspace: str, namespaces: Sequence[str] | None, prefix: str, key_prefix: str
+) -> list[RawRecord]:
+    """`namespaces` None: all whose name begins with `prefix`. Walks the index of keys, one range per namespace."""
+    number = workspace_id(db, workspace)
+    if number is None or not storable(prefix) or not storable(key_prefix):
+        return []
+    conditions = ["workspace = ?"]
+    values: list[Any] = [number]
+    if namespaces is None:
+        _begins_with("namespace", prefix, conditions, values)
+    else:
+        conditions.append("namespace IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps([name for name in namespaces if storable(name)]))
+    _begins_with("key", key_prefix, conditions, values)
+    # A damaged value may be of any type.
+    sql = (
+        "SELECT namespace, key, CAST(value AS TEXT), version, time_created FROM records "
+        f"WHERE {' AND '.join(conditions)} ORDER BY namespace, key"
+    )
+    return list(map(RawRecord._make, db.execute(sql, values)))
+
+
+def _begins_with(column: str, prefix: str, conditions: list[str], values: list[Any]) -> None:
+    """As a range, which an index can serve. Texts are compared by code point."""
+    if not prefix:
+        return
+    conditions.append(f"{column} >= ?")
+    values.append(prefix)
+    stem = prefix.rstrip("\U0010ffff")
+    if stem:
+        following = ord(stem[-1]) + 1
+        conditions.append(f"{column} < ?")
+        values.append(stem[:-1] + chr(0xE000 if following == 0xD800 else following))
 
 
 def delete(db: apsw.Connection, workspace: str, namespace: str, key: str) -> bool:

@@ -121,7 +121,7 @@ class Lanes:
     def require_own_process(self) -> None:
         if os.getpid() != self._pid:
             raise StoreClosed(
-                f"the store {self._path} was opened in process {self._pid}; after a fork, open it again in the child"
+                f"the store {self._path} belongs to process {self._pid}, which forked; open a store of your own"
             )
 
     async def read(self, job: Callable[[apsw.Connection], T]) -> T:

@@ -46,9 +46,9 @@ def search(
     similarity: dict[str, float] = {}
     if query is not None and embedder is not None:
         index = cache.current(db, scope, embedder.dimension, embedder)
-        by_vector = index.nearest(query, depth, allowed)
-        numbers = [*by_text.values(), *_numbers(db, scope, by_vector)]
-        similarity = index.similarities(query, numbers)
+        nearest = index.nearest(query, depth, allowed)
+        by_vector = [key for key, _ in nearest]
+        similarity = {**index.similarities(query, by_text.values()), **dict(nearest)}
     return fuse(list(by_text), by_vector, similarity, top_k)
 
 
@@ -68,11 +68,6 @@ def _scope(db: apsw.Connection, workspace: str, where: Where) -> int | None:
     sql = "SELECT id FROM scopes WHERE workspace = ? AND kind = ? AND namespace = ?"
     row = one(db, sql, number, kind, namespace)
     return None if row is None else int(row[0])
-
-
-def _numbers(db: apsw.Connection, scope: int, keys: list[str]) -> list[int]:
-    sql = "SELECT id FROM documents WHERE scope = ? AND key = ?"
-    return [number for key in keys for (number,) in db.execute(sql, (scope, key))]
 
 
 # -- filters

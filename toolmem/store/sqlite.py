@@ -22,6 +22,7 @@ from toolmem.ports import (
     Embedder,
     EmbedderIdentity,
     Hit,
+    RawRecord,
     Record,
     StoredMemory,
     Where,
@@ -90,12 +91,11 @@ class SqliteStore:
             self._lanes.require_own_process()
             return
         lanes = Lanes(self._path, self._synchronous, self._busy_timeout)
-        self._lanes = lanes
-        try:
-            await lanes.open()
-        except BaseException:
-            self._lanes = None
-            raise
+        await lanes.open()
+        if self._lanes is not None:  # somebody else was quicker
+            await lanes.close()
+        else:
+            self._lanes = lanes
 
     async def close(self) -> None:
         """What was handed over is done first. A closed store may be closed, or opened, again."""
@@ -225,6 +225,12 @@ class SqliteStore:
 
     async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
         return await self._read(keyed_records.list_records, workspace, namespace)
+
+    async def list_raw(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> builtins.list[RawRecord]:
+        chosen = None if namespaces is None else builtins.list(namespaces)
+        return await self._read(keyed_records.list_raw, workspace, chosen, prefix, key_prefix)
 
     async def delete(self, workspace: str, namespace: str, key: str) -> bool:
         return await self._write(lambda db: keyed_records.delete(db, workspace, namespace, key))

@@ -119,8 +119,6 @@ def read_tools(db: apsw.Connection, workspace: str, names: list[str] | None) -> 
         return []
     if names is None:
         return [_tool_row(row) for row in db.execute(_ALL, (number,))]
-    if any("\0" in name for name in names):  # which SQLite's JSON cannot carry
-        return [row for name in names if (row := read_tool(db, number, name)) is not None]
     asked = json.dumps([name for name in names if storable(name)])
     return [_tool_row(row) for row in db.execute(_BY_NAMES, (asked, number))]
 
@@ -216,7 +214,7 @@ def read_guidance(tool: ToolRow) -> Guidance | None:
     return parsed.model_copy(update=own)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _parsed_guidance(text: str) -> Guidance:
     """Parsing is nine tenths of reading a record. Shared between threads: hand out copies only."""
     return Guidance.model_validate_json(text)

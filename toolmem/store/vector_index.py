@@ -105,42 +105,39 @@ class VectorIndex:
             self._keys[place] = last_key
             self._row_of[int(self._numbers[place])] = place
 
-    def nearest(self, query: NDArray[np.float32], depth: int, allowed: Collection[int] | None) -> list[str]:
-        """Keys of the `depth` nearest documents, best first; equal ones by key. `allowed`: only these document ids."""
+    def nearest(
+        self, query: NDArray[np.float32], depth: int, allowed: Collection[int] | None
+    ) -> list[tuple[str, float]]:
+        """Key and cosine of the `depth` nearest documents, best first; equal ones by key. `allowed`: only these ids."""
+        if not query.any():
+            return []
+        rows = None  # all
         if allowed is not None:
             rows = np.array([row for n in allowed if (row := self._row_of.get(n)) is not None], dtype=np.int64)
             rows = rows[self._directed[rows]]
-            similarities = self._matrix[rows] @ query
-        else:
-            rows = None
-            similarities = self._matrix[: self._count] @ query
-            directed = self._directed[: self._count]
-            if not directed.all():
-                rows = np.flatnonzero(directed)
-                similarities = similarities[rows]
-        if not query.any():
-            return []
-        best = _largest(similarities, depth)
+        elif not self._directed[: self._count].all():
+            rows = np.flatnonzero(self._directed[: self._count])
+        products = self._matrix[: self._count] @ query if rows is None else self._matrix[rows] @ query
+        best = _largest(products, depth)
         return self._ordered(best if rows is None else rows[best], query)[:depth]
 
-    def _ordered(self, rows: NDArray[np.int64], query: NDArray[np.float32]) -> list[str]:
+    def _ordered(self, rows: NDArray[np.int64], query: NDArray[np.float32]) -> list[tuple[str, float]]:
         """Products in float64, row by row: equal vectors get equal figures, wherever they stand in the matrix."""
-        exact = _products(self._matrix[rows], query)
-        ranked = sorted((-round(float(s), 6), self._keys[row]) for s, row in zip(exact, rows.tolist(), strict=True))
-        return [key for _, key in ranked]
+        cosines = _cosines(self._matrix[rows], query)
+        found = zip((self._keys[row] for row in rows.tolist()), cosines, strict=True)
+        return sorted(found, key=lambda each: (-round(each[1], 9), each[0]))
 
     def similarities(self, query: NDArray[np.float32], numbers: Iterable[int]) -> dict[str, float]:
         """Cosine by key, of those documents that have a vector; 0.0 where one of the two has no direction."""
         rows = [row for number in numbers if (row := self._row_of.get(number)) is not None]
-        exact = np.clip(_products(self._matrix[rows], query), -1.0, 1.0)
-        return {self._keys[row]: float(cosine) for row, cosine in zip(rows, exact, strict=True)}
+        return {self._keys[row]: cosine for row, cosine in zip(rows, _cosines(self._matrix[rows], query), strict=True)}
 
 
 _IDS = "SELECT id FROM documents WHERE scope = ?"
 
 
-def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
-    products: NDArray[np.float64] = (rows.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+def _cosines(rows: NDArray[np.float32], query: NDArray[np.float32]) -> list[float]:
+    products: list[float] = np.clip((rows.astype(np.float64) * query).sum(axis=1), -1.0, 1.0).tolist()
     return products
 
 

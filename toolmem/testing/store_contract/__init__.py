@@ -14,7 +14,7 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("calls", "guidance", "merging", "keyed_records", "searching", "processes", "model")
+        for part in ("calls", "guidance", "merging", "keyed_records", "searching", "tenancy", "processes", "model")
     )
 )
 
@@ -26,6 +26,7 @@ from toolmem.testing.store_contract.model import ModelContract  # noqa: E402
 from toolmem.testing.store_contract.processes import ProcessesContract  # noqa: E402
 from toolmem.testing.store_contract.scenario import EMBEDDER, StoreFactory  # noqa: E402
 from toolmem.testing.store_contract.searching import SearchContract  # noqa: E402
+from toolmem.testing.store_contract.tenancy import TenancyContract  # noqa: E402
 
 __all__ = ["EMBEDDER", "StoreContract", "StoreFactory"]
 
@@ -36,6 +37,7 @@ class StoreContract(
     MergingContract,
     KeyedRecordsContract,
     SearchContract,
+    TenancyContract,
     ProcessesContract,
     ModelContract,
 ):

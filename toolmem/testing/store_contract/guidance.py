@@ -83,6 +83,8 @@ class GuidanceContract(Scenario):
         )
         assert record.covered == [(3, 3), (6, 6)]
         await append(store, 7, 8, keep=4)
+        (record,) = await store.records(W, [TOOL])
+        assert record.covered == [(6, 6)]
         assert [each.is_summarized for each in await kept_calls(store)] == [False, True, False, False]
 
     @driven

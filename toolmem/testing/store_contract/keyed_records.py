@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -106,6 +107,33 @@ class KeyedRecordsContract(Scenario):
         assert await store.get("elsewhere", "tool-a", "a") is None
 
     @driven
+    async def test_many_namespaces_are_listed_by_name_or_by_prefix(self, store: MemoryStore) -> None:
+        for namespace in ("tool-b", "tool-a", "tool", "tool-\U0010ffff", "tool.x", "Tool-a"):
+            for key in ("rule/2", "rule/1", "memory/1"):
+                await store.put(W, namespace, key, {"at": [namespace, key]})
+        await store.put("other", "tool-a", "rule/1", {"mine": False})
+
+        async def listed(namespaces: list[str] | None, **chosen: str) -> list[list[str]]:
+            records = await store.list_raw(W, namespaces, **chosen)
+            for raw in records:
+                record = await store.get(W, raw.namespace, raw.key)
+                assert record is not None
+                assert json.loads(raw.text) == record.value == {"at": [raw.namespace, raw.key]}
+                born = (record.time_created - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+                assert (raw.version, raw.born) == (record.version, born)
+            return [[raw.namespace, raw.key] for raw in records]
+
+        rules = [["tool-a", "rule/1"], ["tool-a", "rule/2"], ["tool-b", "rule/1"], ["tool-b", "rule/2"]]
+        last = [["tool-\U0010ffff", "rule/1"], ["tool-\U0010ffff", "rule/2"]]
+        assert await listed(None, prefix="tool-", key_prefix="rule/") == rules + last
+        assert await listed(["tool-b", "tool-a", "tool-b", "none"], key_prefix="rule/") == rules
+        assert await listed(["tool-a"]) == [["tool-a", "memory/1"], *rules[:2]]
+        assert len(await listed(None)) == 18
+        assert await listed([]) == []
+        assert await listed(None, prefix="tool-\U0010ffff", key_prefix="memory/1") == [["tool-\U0010ffff", "memory/1"]]
+        assert await listed(None, prefix="\ud800") == []
+
+    @driven
     async def test_a_deleted_record_is_gone_and_starts_anew(self, store: MemoryStore) -> None:
         await store.put(W, NS, "k", {"n": 1}, document=document("umbrella"))
         await store.put(W, NS, "k", {"n": 2}, document=document("umbrella"))
@@ -153,6 +181,10 @@ class KeyedRecordsContract(Scenario):
                 await store.put(W, NS, key, {"k": key})
             await damage_record(store, W, NS, "b")
             assert [record.key for record in await store.list(W, NS)] == ["a", "c"]
+            raw = await store.list_raw(W, None, prefix=NS[:4])
+            assert [record.key for record in raw] == ["a", "b", "c"]
+            with pytest.raises(ValueError):
+                json.loads(raw[1].text)
             assert "'b'" in caplog.text
             with pytest.raises(StoreError, match="damaged"):
                 await store.get(W, NS, "b")
