@@ -14,6 +14,14 @@
     │   ├── Conflict             compare-and-swap lost: somebody else wrote first
     │   └── EmbedderMismatch     the store's vectors come from another embedder
     ├── ModelError               a model did not give a usable answer (temporary or not)
+    │   ├── ModelUnreachable     no answer: no connection, a cut one, a time-out
+    │   ├── ModelOverloaded      it cannot serve now: 429, 5xx
+    │   ├── ModelRefused         it will not serve this request: a bad one, too long
+    │   │   ├── ModelDenied      nor any other: wrong key, no credit, unknown model or address
+    │   │   └── ContentFiltered  the provider's content filter stopped it
+    │   ├── ReplyBroken          it answered 200, and there is no reply in it: not JSON, an error
+    │   │   ├── ReplyEmpty       a reply without text
+    │   │   └── ReplyTruncated   a reply that was cut off at the token limit
     │   ├── ReplyUnreadable      it answered, but not in the form that was asked for
     │   └── BudgetReached        the next request would exceed the budget (exit code 3)
     └── RunStopped               a run that went wrong throughout was stopped (`max_errors`)
@@ -105,6 +113,50 @@ class ModelError(ToolMemError):
         self.fatal = fatal
         self.retry_after = retry_after  # seconds that the server asked everybody to wait
         super().__init__(message)
+
+
+class ModelUnreachable(ModelError):
+    """No answer came: no connection, one that was cut, or a time-out. Temporary where nothing else is said."""
+
+    def __init__(self, message: str, *, temporary: bool = True, fatal: bool = False) -> None:
+        super().__init__(message, temporary=temporary, fatal=fatal)
+
+
+class ModelOverloaded(ModelError):
+    """The service cannot serve now (429, 5xx). Temporary; `retry_after` where the server said when to come back."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message, temporary=True, retry_after=retry_after)
+
+
+class ModelRefused(ModelError):
+    """The service will not serve this request, however often it is asked."""
+
+
+class ModelDenied(ModelRefused):
+    """The service will serve no request like this: wrong key, no credit, unknown model or address. Fatal."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, fatal=True)
+
+
+class ContentFiltered(ModelRefused):
+    """The provider's content filter stopped the prompt or the reply."""
+
+
+class ReplyBroken(ModelError):
+    """The service answered "200 OK", and there is no reply in it. Temporary where nothing else is said."""
+
+    def __init__(self, message: str, *, temporary: bool = True, fatal: bool = False) -> None:
+        super().__init__(message, temporary=temporary, fatal=fatal)
+
+
+class ReplyEmpty(ReplyBroken):
+    """The reply holds no text."""
+
+
+class ReplyTruncated(ReplyBroken):
+    """The reply was cut off at the token limit."""
 
 
 class ReplyUnreadable(ModelError):

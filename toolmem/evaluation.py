@@ -141,11 +141,17 @@ class Evaluator:
         self.ignore_success = ignore_success
         self.say = say
         self.phases: dict[str, float] = {}
+        self.stopped_by = ""  # "budget", "errors"
         self._judged: dict[int, ToolCallResult] = {}
         self._failures: list[BadRecord] = list(recording.failures)
         self._tools = sorted({call.tool_name for _, call in recording.calls})
 
     async def run(self) -> Evaluation:
+        """All phases, within one budget. What a budget or `max_errors` stopped is kept and named."""
+        with self.app.services.one_budget():
+            return await self._run()
+
+    async def _run(self) -> Evaluation:
         started = self.app.clock.now()
         calls = [(row, self._handed_over(row, call)) for row, call in self.recording.calls]
         held = hold_back(calls)
@@ -189,6 +195,7 @@ class Evaluator:
                 "add_tool_call_result", **request, tool_call_results=[call for _, call in calls]
             )
             self._take(run, calls)
+            self._note_stop(run)
             again = [(row, call) for row, call in calls if row not in self._judged]
             if again:  # known ids: stored before, so not judged now; their verdicts are in the cache
                 without_ids = [call.model_copy(update={"id": None}) for _, call in again]
@@ -196,6 +203,12 @@ class Evaluator:
                     ParseToolCallResultOp(), **request, tool_call_results=without_ids
                 )
                 self._take(verdicts, again, report=False)
+
+    def _note_stop(self, run: FlowRun) -> None:
+        metadata = run.response.metadata
+        if "stopped" in metadata and not self.stopped_by:
+            self.stopped_by = metadata["stopped_by"]
+            self.recording.notes.append(f"stopped: {metadata['stopped']}")
 
     def _take(self, run: FlowRun, calls: Sequence[tuple[int, ToolCallResult]], report: bool = True) -> None:
         for position, judged in run.context["judged_calls"]:
@@ -214,6 +227,7 @@ class Evaluator:
                 raise RequestError("no tool has a call that could be stored")
             run = await self.app.run_detailed("summary_tool_memory", workspace_id=self.workspace, tool_names=known)
             seconds = time.perf_counter() - begun
+            self._note_stop(run)
         sent = _sent_by_tool(run.report.entries)
         tools = []
         for row in run.response.metadata["tools"]:
@@ -275,6 +289,7 @@ class Evaluator:
             memories=memories,
             summaries=summaries,
             failures=self._failures,
+            stopped_by=self.stopped_by,
         )
 
     def _shown(self, row: int, call: ToolCallResult) -> ToolCallResult:
@@ -317,6 +332,7 @@ def evaluate(
         app = ToolMemApp(config, [*overrides, _store_in(folder)], count_prompts=True)
     if listener is not None:
         app.listeners.append(listener)
+    app.check_models("add_tool_call_result", "summary_tool_memory")
     say("read")
     recording = read_recording(app, paths, format)
     if limit is not None:

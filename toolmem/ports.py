@@ -130,7 +130,7 @@ class GuidanceWriter(Protocol):
 
     @property
     def author(self) -> str:
-        """"backend/model"."""
+        """ "backend/model"."""
         ...
 
     @property
@@ -264,9 +264,7 @@ class MemoryStore(Protocol):
         """Which of these call ids this tool has ever stored (those trimmed since among them)."""
         ...
 
-    async def append_calls(
-        self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int
-    ) -> Appended:
+    async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
         """One commit: each new call gets the next seq and, if it has none, an id; the newest `keep` stay.
 
         Calls whose id is known are skipped and counted. One bad call never takes the others with it. Reads and
@@ -437,4 +435,14 @@ class Services(Protocol):
     async def embedder(self, op: ConfiguredOp) -> Embedder: ...
     def fan_out(self, op: ConfiguredOp) -> int:
         """How many requests of this op may be under way at once."""
+        ...
+
+    def interval(self, op: ConfiguredOp) -> float:
+        """Seconds between two requests of this op to a model; 0: not paced."""
+        ...
+
+    def price(
+        self, model: str, prompt_tokens: int, completion_tokens: int, cached_tokens: int
+    ) -> tuple[float | None, str]:
+        """(cost, currency); None where the model has no price."""
         ...

@@ -120,17 +120,30 @@ class ToolMemApp:
         return (await self.run_detailed(node, **request)).response
 
     async def _run(self, node: Node, name: str, request: Mapping[str, Any]) -> FlowRun:
-        run = await run_node(
-            node,
-            name=name,
-            request=request,
-            services=self.services,
-            input_schema=self.settings.flow[name].input_schema if name else None,
-            listeners=self.listeners,
-        )
+        self._check_models(node)
+        with self.services.one_budget():
+            run = await run_node(
+                node,
+                name=name,
+                request=request,
+                services=self.services,
+                input_schema=self.settings.flow[name].input_schema if name else None,
+                listeners=self.listeners,
+                meter=self.services,
+            )
         run.response.metadata["usage"] = run.report.usage.model_dump(mode="json", exclude_none=True)
         self.last_report = run.report
         return run
+
+    def check_models(self, *flows: str) -> None:
+        """Raises ConfigError where a model of these flows could not be asked (no key, ...)."""
+        for name in flows:
+            self._check_models(self._flow(name))
+
+    def _check_models(self, node: Node) -> None:
+        for op in node.ops():
+            if op.asks_model:
+                self.services.check_model(op)
 
     def _flow(self, name: str) -> Node:
         if name in self.flows:

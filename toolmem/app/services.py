@@ -6,19 +6,40 @@ Each is made when an op first asks for it, and shared by those who name the same
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import ConfigError
-from toolmem.ports import LLM, Clock, ConfiguredOp, Embedder, GuidanceWriter, Judge, MemoryStore, Purpose
+from toolmem.flow.pacing import shared_gate
+from toolmem.llm.ledger import Ledger
+from toolmem.llm.prices import PriceTable
+from toolmem.ports import (
+    LLM,
+    Clock,
+    ConfiguredOp,
+    Embedder,
+    GuidanceWriter,
+    Judge,
+    LedgerEntry,
+    MemoryStore,
+    Purpose,
+)
 from toolmem.schema import Guidance, ToolCallResult
+from toolmem.transport.budget import Budget
 
 if TYPE_CHECKING:
     from toolmem.config import Settings
-    from toolmem.config.settings import LLMSettings
+    from toolmem.config.settings import EmbeddingSettings, LLMSettings
+    from toolmem.embedding.dashscope import DashScopeEmbedder
+    from toolmem.embedding.openai_compatible import OpenAICompatibleEmbedder
     from toolmem.guidance.llm_writer import LLMWriter
+    from toolmem.llm.dashscope import DashScopeLLM
+    from toolmem.llm.openai_compatible import OpenAICompatibleLLM
+    from toolmem.llm.remote_llm import RemoteLLM
 
 OFFLINE = "offline"
+DRY_RUN = "dry_run"
 
 
 class AppServices:
@@ -38,7 +59,11 @@ class AppServices:
         self._count_prompts = count_prompts
         self._stores: dict[str, MemoryStore] = {}
         self._embedders: dict[str, Embedder] = embedders
-        self._llms: dict[str, LLM] = {}
+        self._llms: dict[str, RemoteLLM] = {}
+        self.price = PriceTable(settings.prices)
+        self.budget = Budget(settings.budget.max_tokens, settings.budget.max_cost, price=self.price)
+        self._runs = 0  # under way, within one budget
+        self.ledger: Ledger | None = None  # from when the default store is open
         self._judges: dict[tuple[Any, ...], Judge] = {}
         self._writers: dict[tuple[Any, ...], GuidanceWriter] = {}
         self._opening = asyncio.Lock()
@@ -56,6 +81,8 @@ class AppServices:
                     store = self._make_store(name)
                     await store.open()
                     self._stores[name] = store
+                    if name == "default":
+                        self.ledger = Ledger(store)
         return self._stores[name]
 
     def _make_store(self, name: str) -> MemoryStore:
@@ -82,14 +109,34 @@ class AppServices:
     def _embedder_named(self, name: str) -> Embedder:
         if name not in self._embedders:
             section = self.settings.embedding_model[name]
-            if section.backend != "hashing":
-                raise ConfigError(
-                    f"embedding_model.{name}.backend: {section.backend!r} is not available in this version"
-                )
+            self._embedders[name] = self._make_embedder(name, section)
+        return self._embedders[name]
+
+    def _make_embedder(self, name: str, section: EmbeddingSettings) -> Embedder:
+        if section.backend == "hashing":
             from toolmem.embedding.hashing import HashingEmbedder
 
-            self._embedders[name] = HashingEmbedder(section.params.dimensions or 384)
-        return self._embedders[name]
+            return HashingEmbedder(section.params.dimensions or 384)
+        from toolmem.llm.tokenizer import QwenTokenizer
+
+        remote: type[DashScopeEmbedder] | type[OpenAICompatibleEmbedder]
+        if section.backend == "dashscope":
+            from toolmem.embedding.dashscope import DashScopeEmbedder
+
+            remote = DashScopeEmbedder
+        else:
+            from toolmem.embedding.openai_compatible import OpenAICompatibleEmbedder
+
+            remote = OpenAICompatibleEmbedder
+        return remote(
+            section,
+            tokenizer=QwenTokenizer(),
+            clock=self.clock,
+            setting=f"embedding_model.{name}",
+            meter=self,
+            price=self.price,
+            budget=self.budget,
+        )
 
     # -- judge and writer
 
@@ -97,7 +144,7 @@ class AppServices:
         return self._section(op).params.max_concurrency
 
     async def judge(self, op: ConfiguredOp) -> Judge:
-        key = (op.settings.llm, self._language(op), op.settings.prompt_path)
+        key = self._variant(op)
         if key not in self._judges:
             self._judges[key] = self._make_judge(op)
         return self._judges[key]
@@ -116,12 +163,12 @@ class AppServices:
             judge_prompts(op.settings.prompt_path),
             QwenTokenizer(),
             language=self._language(op),
-            fallback=check if self._section(op).backend == "dry_run" else None,
+            fallback=check if self._section(op).backend == DRY_RUN else None,
             execution_check=check,
         )
 
     async def writer(self, op: ConfiguredOp) -> GuidanceWriter:
-        key = (op.settings.llm, self._language(op), op.settings.prompt_path)
+        key = self._variant(op)
         if key not in self._writers:
             self._writers[key] = self._make_writer(op)
         return self._writers[key]
@@ -160,36 +207,93 @@ class AppServices:
     def _language(self, op: ConfiguredOp) -> Any:
         return self.settings.language if op.settings.language is None else op.settings.language
 
+    def _variant(self, op: ConfiguredOp) -> tuple[Any, ...]:
+        """What two ops must have in common to share a judge or a writer."""
+        return (op.key, op.settings.llm, self._language(op), op.settings.prompt_path, op.settings.max_retries)
+
     def _llm(self, op: ConfiguredOp) -> LLM:
+        """The op's model, paced as the op says. Raises ConfigError where it cannot be asked (no key, ...)."""
         name = op.settings.llm
         if name in self._given_llms:
             return self._given_llms[name]
+        section = self._section(op)
+        if section.backend == DRY_RUN:
+            return self._dry_run(section)
         if name not in self._llms:
-            section = self._section(op)
-            if section.backend != "dry_run":
-                raise ConfigError(f"llm.{name}.backend: {section.backend!r} is not available in this version")
-            self._llms[name] = self._dry_run(section)
-        return self._llms[name]
+            self._llms[name] = self._remote_llm(name, section)
+        gate = shared_gate(op.key, self.interval(op), self.clock)
+        return self._llms[name].for_op(gate, max_retries=op.settings.max_retries)
+
+    def _remote_llm(self, name: str, section: LLMSettings) -> RemoteLLM:
+        from toolmem.llm.tokenizer import QwenTokenizer
+
+        remote: type[DashScopeLLM] | type[OpenAICompatibleLLM]
+        if section.backend == "dashscope":
+            from toolmem.llm.dashscope import DashScopeLLM
+
+            remote = DashScopeLLM
+        else:
+            from toolmem.llm.openai_compatible import OpenAICompatibleLLM
+
+            remote = OpenAICompatibleLLM
+        return remote(
+            section,
+            tokenizer=QwenTokenizer(),
+            clock=self.clock,
+            setting=f"llm.{name}",
+            price=self.price,
+            budget=self.budget if self.budget.limited else None,
+        )
 
     def _dry_run(self, section: LLMSettings) -> LLM:
         from toolmem.llm.dry_run import DryRunLLM
         from toolmem.llm.tokenizer import QwenTokenizer
 
-        return DryRunLLM(section.model_name or "qwen-plus", QwenTokenizer(), clock=self.clock, price=self._price)
+        return DryRunLLM(section.model_name or "qwen-plus", QwenTokenizer(), clock=self.clock, price=self.price)
 
-    def _price(self, model: str, prompt: int, completion: int, cached: int) -> tuple[float | None, str]:
-        """By the configuration's price table, per 1000 tokens; None where the model has no price."""
-        price = self.settings.prices.get(model)
-        if price is None:
-            return None, ""
-        cached_price = price.input if price.cached_input is None else price.cached_input
-        cost = (prompt - cached) * price.input + cached * cached_price + completion * price.output
-        return cost / 1000, price.currency
+    def interval(self, op: ConfiguredOp) -> float:
+        """Seconds between two requests of this op to a model: its param that ends in `_sleep_interval`."""
+        intervals = [v for name, v in op.params.model_dump().items() if name.endswith("_sleep_interval")]
+        return float(intervals[0]) if intervals else 0.0
+
+    def check_model(self, op: ConfiguredOp) -> None:
+        """Raises ConfigError where the op's model could not be asked: before anything is read, judged or paid."""
+        if not self._is_offline(op):
+            self._llm(op)
+
+    # -- what is spent
+
+    def book(self, entry: LedgerEntry) -> None:
+        """Implements `ports.Meter`: into the ledger of the default store."""
+        if self.ledger is not None:
+            self.ledger.book(entry)
+
+    @contextmanager
+    def one_budget(self) -> Iterator[None]:
+        """Runs inside share one budget; it begins anew where none is under way."""
+        if self._runs == 0:
+            self.budget.tokens, self.budget.cost = 0, 0.0
+        self._runs += 1
+        try:
+            yield
+        finally:
+            self._runs -= 1
 
     async def close(self) -> None:
-        stores, self._stores = self._stores, {}
-        for store in stores.values():
-            await store.close()
+        """Write the ledger, close connections, then the stores."""
+        try:
+            if self.ledger is not None:
+                await self.ledger.close()
+        finally:
+            self.ledger = None
+            for llm in self._llms.values():
+                await llm.close()
+            for embedder in self._embedders.values():
+                if hasattr(embedder, "close"):
+                    await embedder.close()
+            stores, self._stores = self._stores, {}
+            for store in stores.values():
+                await store.close()
 
 
 class _CountedWriter:

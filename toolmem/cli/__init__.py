@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from toolmem.cli import config, evaluate, flows
+from toolmem.cli import config, evaluate, flows, rules
 from toolmem.cli.arguments import arrange
 from toolmem.errors import BudgetReached, Refused, ToolMemError
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 evaluate.add_to(app)
 flows.add_to(app)
+rules.add_to(app)
 config.add_to(app)
 
 

@@ -87,7 +87,12 @@ class ProgressLine:
 
     def __call__(self, event: Event) -> None:
         """A listener of the app's events."""
-        if event.kind == "progress" and self._terminal and self._task is not None:
+        if event.kind == "notice":
+            if self._terminal:
+                self._progress.console.print(event.message, highlight=False)
+            else:
+                say(event.message)
+        elif event.kind == "progress" and self._terminal and self._task is not None:
             self._progress.update(self._task, completed=event.done, total=event.total)
 
     def __enter__(self) -> ProgressLine:

@@ -72,6 +72,8 @@ def evaluate(
         for table in (summary_table(evaluation), skip_table(evaluation)):
             print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
         print(f"\nReport: {out / 'report.html'}")
+    if evaluation.stopped_by == "budget":
+        raise typer.Exit(3)
     if evaluation.failures:
         say(f"{len(evaluation.failures)} records failed; {out / 'summary.json'} names them")
         raise typer.Exit(1)

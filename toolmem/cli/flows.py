@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, exit_code, logs_to_stderr
+from toolmem.cli.console import Config, Overrides, ProgressLine, exit_code, logs_to_stderr
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -37,21 +37,27 @@ def run(
 
     toolmem run summary_tool_memory --request - op.summary_tool_memory_op.params.recent_call_count=50 < request.json
     """
-    with logs_to_stderr():
+    with logs_to_stderr(), ProgressLine() as progress:
         body = read_request(request)
         if workspace is not None:
             body.setdefault("workspace_id", workspace)
-        response = asyncio.run(_run(flow, body, config, overrides, reports))
+        response = asyncio.run(_run(flow, body, config, overrides, reports, progress))
     print(response.model_dump_json(indent=2))
     raise typer.Exit(exit_code(response))
 
 
 async def _run(
-    flow: str, body: dict[str, Any], config: list[Path] | None, overrides: list[str] | None, reports: Path | None
+    flow: str,
+    body: dict[str, Any],
+    config: list[Path] | None,
+    overrides: list[str] | None,
+    reports: Path | None,
+    progress: ProgressLine,
 ) -> FlowResponse:
     from toolmem.app import ToolMemApp
 
     async with ToolMemApp(config, overrides or ()) as app:
+        app.listeners.append(progress)
         response = await app.run_flow(flow, **body)
         if reports is not None and app.last_report is not None:
             app.last_report.save(reports)

@@ -80,6 +80,11 @@ class Context:
         seconds = self.services.clock.monotonic() - self._started
         self._emit(Event("progress", self.flow, self.op.key, done=done, total=total, message=message, seconds=seconds))
 
+    def notice(self, text: str) -> None:
+        """Tell whoever watches the run something before it goes on (what the next step will cost)."""
+        seconds = self.services.clock.monotonic() - self._started
+        self._emit(Event("notice", self.flow, self.op.key, message=text, seconds=seconds))
+
     def note(self, text: str) -> None:
         """A line for the run report (a skip and its reason, a policy's decision)."""
         self._report.notes.append(text)

@@ -9,7 +9,7 @@ from typing import Literal
 
 log = logging.getLogger("toolmem.flow")
 
-EventKind = Literal["flow_started", "op_started", "progress", "request", "op_finished", "flow_finished"]
+EventKind = Literal["flow_started", "op_started", "progress", "notice", "request", "op_finished", "flow_finished"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Event:
     op: str = ""  # the op's key; "" for the flow itself
     done: int = 0  # progress: of `total`; request: how many the op has made
     total: int = 0
-    message: str = ""  # op_finished and flow_finished: the outcome; request: the tool
+    message: str = ""  # op_finished and flow_finished: the outcome; request: the tool; notice: what to tell the user
     seconds: float = 0.0  # since the op (or the flow) started
 
 

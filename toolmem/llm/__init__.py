@@ -1,7 +1,9 @@
-"""The room of the chat models: adapters behind the `LLM` port, and the tokenizer that counts what they would read.
+"""The room of the chat models: adapters behind the `LLM` port, what they cost, and the tokenizer that counts for them.
 
-    dry_run      asks nobody: counts and prices the prompts that it is given, and books them as not sent
-    tokenizer    counts tokens as Qwen models do, offline
+    dashscope, openai_compatible    remote models; what they share is `remote_llm`, the way there `toolmem.transport`
+    dry_run                         asks nobody: counts and prices the prompts that it is given, books them as not sent
+    prices, ledger                  the price table; every request to a model, kept in the store
+    tokenizer                       counts tokens as Qwen models do, offline
 
 Nothing here knows what a prompt is about.
 """

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolmem.errors import ModelError, RequestError
+from toolmem.errors import BudgetReached, ModelError, RequestError
+from toolmem.ops.announcing import announce, tokens_of
 from toolmem.ports import CallFailure, Judge
 from toolmem.schema import ToolCallResult, ToolSchema, Verdict
 
@@ -30,7 +31,14 @@ class Judged:
     evaluated: int = 0  # calls whose verdict was made now
     reused: int = 0  # calls whose verdict was known already (identical call)
     failures: list[CallFailure] = field(default_factory=list)  # index: position in `calls`
-    stopped: str = ""  # why no further request was made; "" where all were
+    stopped: ModelError | None = None  # why no further request was made; None where all were
+
+
+def tell_stop(metadata: dict[str, Any], stopped: ModelError | None) -> None:
+    """Say in a response that a run was stopped, and by what."""
+    if stopped is not None:
+        metadata["stopped"] = str(stopped)
+        metadata["stopped_by"] = "budget" if isinstance(stopped, BudgetReached) else "errors"
 
 
 def read_schemas(tools: Any) -> dict[str, ToolSchema]:
@@ -77,6 +85,16 @@ async def judge_calls(
         if key not in known:
             first_of.setdefault(key, call)
 
+    count = tokens_of(judge)
+    if judge.paid and count is not None:
+        announce(
+            context,
+            len(first_of),
+            "evaluations",
+            f"{judge.identity.backend}/{judge.identity.model}",
+            lambda: [count(call, schemas.get(call.tool_name)) for call in first_of.values()],
+            "evaluation_sleep_interval",
+        )
     batch = _Batch(context, judge, schemas)
     try:
         await batch.run(first_of)
@@ -111,7 +129,7 @@ class _Batch:
         self.schemas = schemas
         self.verdicts: dict[str, Verdict] = {}
         self.errors: dict[str, str] = {}
-        self.stopped = ""
+        self.stopped: ModelError | None = None
         self._total = 0
 
     async def run(self, calls: Mapping[str, ToolCallResult]) -> None:
@@ -120,7 +138,7 @@ class _Batch:
 
         async def worker() -> None:
             for key, call in waiting:
-                if self.stopped:
+                if self.stopped is not None:
                     return
                 await self._judge_one(key, call)
 
@@ -153,6 +171,8 @@ class _Batch:
     def _stop_where_hopeless(self, error: ModelError) -> None:
         limit = self.context.services.settings.max_errors
         if error.fatal:
-            self.stopped = str(error)
+            self.stopped = error
         elif limit is not None and len(self.errors) > limit:
-            self.stopped = f"{len(self.errors)} evaluations failed, more than max_errors={limit}; the last: {error}"
+            self.stopped = ModelError(
+                f"{len(self.errors)} evaluations failed, more than max_errors={limit}; the last: {error}", fatal=True
+            )

@@ -14,7 +14,7 @@ from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.importers.records import RecordsRead, read_records
 from toolmem.ops.data_from import DataFrom, read_data_from
-from toolmem.ops.judging import judge_calls, read_schemas
+from toolmem.ops.judging import judge_calls, read_schemas, tell_stop
 from toolmem.ops.retry_evaluations import retry_unjudged
 from toolmem.ports import CallFailure
 from toolmem.schema import ToolCallResult
@@ -39,6 +39,7 @@ class ParseToolCallResultOp(Op):
     reads = ("workspace_id", "tool_call_results")
     optional = ("tools", "force")
     leaves = ("judged_calls", "keep_calls")
+    asks_model = True
     params: Params
 
     async def execute(self, context: Context) -> None:
@@ -72,8 +73,7 @@ class ParseToolCallResultOp(Op):
         self._answer(context, len(records), judged.evaluated, judged.reused, duplicates, failures)
         if retried.calls:
             context.response.metadata["retried"] = retried.summary()
-        if judged.stopped:
-            context.response.metadata["stopped"] = judged.stopped
+        tell_stop(context.response.metadata, judged.stopped or retried.stopped)
 
     @staticmethod
     def _tell_repairs(read: RecordsRead) -> None:

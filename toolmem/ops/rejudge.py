@@ -25,6 +25,7 @@ class RejudgeOp(Op):
 
     reads = ("workspace_id",)
     optional = ("tool_names", "tools", "force")
+    asks_model = True
     params: Params
 
     async def execute(self, context: Context) -> None:

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from toolmem.errors import ModelError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
-from toolmem.ops.judging import judge_calls, read_schemas
+from toolmem.ops.judging import judge_calls, read_schemas, tell_stop
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.schema import ToolCallResult, ToolSchema
 
@@ -22,7 +23,7 @@ class JudgedAgain:
     calls: int = 0
     evaluated: int = 0
     failures: list[dict[str, Any]] = field(default_factory=list)
-    stopped: str = ""
+    stopped: ModelError | None = None
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -62,7 +63,7 @@ async def judge_kept_calls(
         again.failures += [
             {"id": memory.calls[f.index].id, "tool_name": tool, "error": f.error} for f in judged.failures
         ]
-        if judged.stopped:
+        if judged.stopped is not None:
             again.stopped = judged.stopped
             break
     return again
@@ -83,12 +84,11 @@ def answer_again(context: Context, again: JudgedAgain, not_found: Sequence[str])
     """Fill the response of a flow that judges kept calls again."""
     response = context.response
     failed = len(again.failures) + len(not_found)
-    response.success = not failed and not again.stopped
+    response.success = not failed and again.stopped is None
     response.metadata["evaluation"] = again.summary()
     response.metadata["not_found"] = list(not_found)
     response.metadata["partial"] = not response.success and again.evaluated > 0
-    if again.stopped:
-        response.metadata["stopped"] = again.stopped
+    tell_stop(response.metadata, again.stopped)
     parts = [f"{again.evaluated} judged"]
     if again.failures:
         parts.append(f"{len(again.failures)} failed")
@@ -106,6 +106,7 @@ class RetryEvaluationsOp(Op):
 
     reads = ("workspace_id",)
     optional = ("tool_names", "tools")
+    asks_model = True
     params: Params
 
     async def execute(self, context: Context) -> None:

@@ -16,7 +16,9 @@ from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.skip import Decision, Window, decide, window_of
+from toolmem.ops.announcing import announce
 from toolmem.ops.data_from import DataFrom, read_data_from
+from toolmem.ops.judging import tell_stop
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.ports import Document, Embedder, GuidanceWriter, MemoryStore
 from toolmem.schema import ToolRecord, Usage
@@ -51,7 +53,7 @@ class _Run:
     since: datetime | None
     outcomes: dict[str, _Outcome] = field(default_factory=dict)
     without_vector: list[str] = field(default_factory=list)  # tools whose new guidance only the text leg finds
-    stopped: str = ""
+    stopped: ModelError | None = None
 
 
 class SummaryToolMemoryOp(Op):
@@ -69,6 +71,7 @@ class SummaryToolMemoryOp(Op):
 
     reads = ("workspace_id", "tool_names")
     optional = ("force", "data_from")
+    asks_model = True
     params: Params
 
     async def execute(self, context: Context) -> None:
@@ -123,14 +126,21 @@ class SummaryToolMemoryOp(Op):
             prompt_tokens=record.guidance.prompt_tokens if record.guidance else 0,
         )
 
+    @staticmethod
+    def _requests(run: _Run, work: Sequence[ToolRecord]) -> int:
+        """How many requests to a model the work is, if each summary is one."""
+        backend = run.writer.author.partition("/")[0]
+        return 0 if backend in ("offline", "dry_run") else len(work)
+
     async def _summarize_all(self, context: Context, run: _Run, work: Sequence[ToolRecord]) -> None:
+        announce(context, self._requests(run, work), "summaries", run.writer.author, None, "summary_sleep_interval")
         waiting = iter(work)
         done = 0
 
         async def worker() -> None:
             nonlocal done
             for record in waiting:
-                if run.stopped:
+                if run.stopped is not None:
                     outcome = _Outcome(record.tool_name, "failed", error=f"not summarized: {run.stopped}")
                 else:
                     outcome = await self._summarize(context, run, record)
@@ -159,7 +169,7 @@ class SummaryToolMemoryOp(Op):
                 guidance = await run.writer.write(tool, read[0].calls, record.guidance, context.purpose(tool))
             except ModelError as error:
                 if error.fatal:
-                    run.stopped = str(error)
+                    run.stopped = error
                 return _Outcome(tool, "failed", decision.reason, len(window.new), window.not_analyzed, error=str(error))
             guidance = guidance.model_copy(
                 update={
@@ -234,8 +244,7 @@ class SummaryToolMemoryOp(Op):
         ]
         if run.without_vector:
             metadata["without_vector"] = run.without_vector
-        if run.stopped:
-            metadata["stopped"] = run.stopped
+        tell_stop(metadata, run.stopped)
         done = len(by_action["summarized"]) + len(by_action["skipped"])
         context.response.success = done == len(names)
         metadata["partial"] = 0 < done < len(names)

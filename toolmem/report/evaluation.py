@@ -97,6 +97,7 @@ class Evaluation(BaseModel):
     memories: list[ToolMemory] = Field(default_factory=list)  # with tool_call_results
     summaries: list[SummaryRun] = Field(default_factory=list)  # in the order in which they ran
     failures: list[BadRecord] = Field(default_factory=list)
+    stopped_by: str = ""  # "budget" or "errors" where requests were stopped before all was done
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:

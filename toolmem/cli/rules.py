@@ -1,0 +1,269 @@
+"""`toolmem rules`: look at rules, put and delete them, see the prompt's block, run capture over recorded turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from toolmem.cli import rules_capture
+from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, say
+from toolmem.cli.rules_table import print_rules
+from toolmem.errors import RequestError
+
+if TYPE_CHECKING:
+    from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.schema import ToolMemoryRule
+
+T = TypeVar("T")
+Workspace = Annotated[str, typer.Option("--workspace", help="Whose rules.")]
+ToolOption = Annotated[str | None, typer.Option("--tool", help="Only this tool; case does not matter.")]
+Ids = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="Ids, or their beginnings; dotted overrides may follow.")
+]
+_SHORTEST_ID = 4  # characters of a beginning
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(no_args_is_help=True, help="Rules for tools: list, show, add, delete, prompt, capture.")
+    group.command("list")(list_)
+    group.command("show")(show)
+    group.command("add")(add)
+    group.command("delete")(delete)
+    group.command("prompt")(prompt)
+    group.command("capture")(rules_capture.capture)
+    app.add_typer(group, name="rules")
+
+
+def list_(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOOL]... [OVERRIDE]...", help="Only these tools; dotted overrides.")
+    ] = None,
+    tool: ToolOption = None,
+    workspace: Workspace = "default",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the rules, by tool, the most urgent first. Critical and high ones are in every prompt.
+
+    toolmem rules list send_email
+    """
+
+    tools = [tool] if tool is not None else [word for word in overrides or () if "=" not in word]
+
+    async def work(rules: ToolMemoryStore) -> tuple[list[ToolMemoryRule], int]:
+        if tools:
+            return [rule for name in tools for rule in await rules.list_rules(name)], 0
+        found, damaged = await rules.all_rules()
+        return found, len(damaged)
+
+    found, damaged = with_rules(work, workspace, config, [word for word in overrides or () if "=" in word])
+    if as_json:
+        print_json([rule.model_dump(mode="json") for rule in found])
+    elif found:
+        print_rules(found)
+    else:
+        say(f"workspace {workspace!r} has no rules" + (f" for {', '.join(tools)}" if tools else ""))
+    if damaged:
+        say(f"{damaged} damaged records were left out; `toolmem rules delete` takes their ids")
+
+
+def show(
+    ids: Ids,
+    tool: ToolOption = None,
+    workspace: Workspace = "default",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show rules whole, by their ids, or all those of a tool. Exit code 1 where one is not found.
+
+    toolmem rules show 4e2cc2ca
+
+    toolmem rules show send_email
+    """
+    words, overrides = _split(ids)
+
+    async def work(rules: ToolMemoryStore) -> tuple[list[str], list[ToolMemoryRule | None]]:
+        known, wanted = _narrowed(await _known(rules, tool), words)
+        return wanted, [_with_id(known, each) for each in wanted]
+
+    wanted, found = with_rules(work, workspace, config, overrides)
+    shown = [rule for rule in found if rule is not None]
+    if as_json:
+        print_json([rule.model_dump(mode="json") for rule in shown])
+    else:
+        for rule in shown:
+            print("\n".join(f"{name:<11}{_shown(value)}" for name, value in rule.model_dump().items()) + "\n")
+    _exit_where_missing(wanted, found)
+
+
+def add(
+    tool: Annotated[str, typer.Argument(help="The tool's name, as your agent knows it.")],
+    rule: Annotated[str, typer.Argument(help="The rule, one sentence.")],
+    overrides: Overrides = None,
+    priority: Annotated[str | None, typer.Option("--priority", help="critical, high or normal.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="user_explicit, post_turn or programmatic.", show_default=False)
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
+    id: Annotated[str, typer.Option("--id", help="The id of a rule to change; what is left out stays.")] = "",
+    workspace: Workspace = "default",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a rule: a new one, or a change of the one with this id or text. A new one is normal, from `user_explicit`.
+
+    toolmem rules add send_email "never email Sarah at sarah@example.com" --priority critical
+    """
+
+    async def work(rules: ToolMemoryStore) -> ToolMemoryRule:
+        chosen: Any = source
+        if chosen is None and not id:
+            chosen = "user_explicit"
+        return await rules.put_rule(tool, rule, id=id, priority=priority, source=chosen, tags=tag)  # type: ignore[arg-type]
+
+    put = with_rules(work, workspace, config, overrides)
+    if as_json:
+        print_json(put.model_dump(mode="json"))
+    else:
+        print_rules([put])
+        if not put.eager:
+            say("a normal rule is not in the prompt, it is recalled; --priority critical pins it")
+
+
+def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", config: Config = None) -> None:
+    """Delete rules. Capture will not bring them back from the same sentence. Exit code 1 where one is not found.
+
+    toolmem rules delete 4e2cc2ca
+    """
+    words, overrides = _split(ids)
+
+    async def work(rules: ToolMemoryStore) -> tuple[list[str], list[ToolMemoryRule | bool | None]]:
+        every, damaged = await rules.all_rules()
+        known, wanted = _narrowed(every if tool is None else await rules.list_rules(tool), words)
+        if len(words) == 1 and words != wanted:
+            raise RequestError(f"id: {words[0]!r} is a tool; give the id of a rule", field="id")
+        outcomes: list[ToolMemoryRule | bool | None] = []
+        for each in wanted:
+            rule = _with_id(known, each)
+            if rule is not None:
+                gone = await rules.delete_rule(rule.tool_name, rule.id)
+                outcomes.append(rule if gone else None)
+                continue
+            torn = [record for record in damaged if record.key == f"rule/{each}"]
+            for record in torn:
+                await rules.delete_rule(record.namespace.removeprefix("tool-"), each)
+            outcomes.append(bool(torn) or None)
+        return wanted, outcomes
+
+    wanted, found = with_rules(work, workspace, config, overrides)
+    for rule in found:
+        if rule is True:
+            say("deleted a damaged record")
+        elif rule:
+            say(f"deleted {rule.id} of {rule.tool_name}: {rule.rule}")
+    _exit_where_missing(wanted, found)
+
+
+def prompt(
+    overrides: Overrides = None,
+    tools: Annotated[
+        str | None, typer.Option("--tools", help="Names, separated by commas; all tools that have rules by default.")
+    ] = None,
+    workspace: Workspace = "default",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the block of critical and high rules, as it stands in the system prompt; nothing where there is none.
+
+    toolmem rules prompt --tools send_email,shell language=zh
+    """
+    with logs_to_stderr():
+        response = asyncio.run(_prompt(workspace, tools, config, overrides))
+    if as_json:
+        metadata = response.metadata
+        parts = {name: metadata[name] for name in ("rules", "left_out", "damaged")}
+        print_json({"rendered": response.answer, **parts})
+    elif response.answer:
+        print(response.answer)
+    else:
+        say(f"workspace {workspace!r} has no critical or high rules")
+
+
+async def _prompt(workspace: str, tools: str | None, config: list[Path] | None, overrides: list[str] | None) -> Any:
+    from toolmem.app import ToolMemApp
+    from toolmem.ops import ToolRulesPromptOp
+
+    async with ToolMemApp(config, overrides or ()) as app:
+        request = {} if tools is None else {"tools": tools}
+        return (await app.run_detailed(ToolRulesPromptOp(), workspace_id=workspace, **request)).response
+
+
+# ---------------------------------------------------------------- what they share
+
+
+def with_rules(
+    work: Callable[[ToolMemoryStore], Awaitable[T]],
+    workspace: str,
+    config: list[Path] | None,
+    overrides: Sequence[str] | None,
+) -> T:
+    """Run `work` on the rule store that the configuration names."""
+
+    async def whole() -> T:
+        from toolmem.app import ToolMemApp
+        from toolmem.flow.checks import check_workspace
+        from toolmem.ops import ToolRulesPromptOp
+        from toolmem.ops.rule_store import rule_store
+
+        async with ToolMemApp(config, overrides or ()) as app:
+            return await work(await rule_store(app.services, ToolRulesPromptOp(), check_workspace(workspace)))
+
+    with logs_to_stderr():
+        return asyncio.run(whole())
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(ids, overrides)"""
+    ids = [word for word in words if "=" not in word]
+    if not ids:
+        raise RequestError("id: expected the id of a rule; `toolmem rules list` shows them", field="id")
+    return ids, [word for word in words if "=" in word]
+
+
+async def _known(rules: ToolMemoryStore, tool: str | None) -> list[ToolMemoryRule]:
+    return (await rules.all_rules())[0] if tool is None else await rules.list_rules(tool)
+
+
+def _narrowed(rules: Sequence[ToolMemoryRule], words: Sequence[str]) -> tuple[Sequence[ToolMemoryRule], list[str]]:
+    """(rules to choose from, ids): a tool's name may stand before ids, or alone for all its rules."""
+    own = [rule for rule in rules if rule.tool_name.lower() == words[0].lower()]
+    if not own:
+        return rules, list(words)
+    return own, list(words[1:]) or [rule.id for rule in own]
+
+
+def _with_id(rules: Sequence[ToolMemoryRule], given: str) -> ToolMemoryRule | None:
+    """By its id, or by the beginning of it. Raises RequestError where several begin so."""
+    exact = [rule for rule in rules if rule.id == given]
+    begin = [rule for rule in rules if len(given) >= _SHORTEST_ID and rule.id.startswith(given)]
+    if not exact and len(begin) > 1:
+        raise RequestError(f"id: {len(begin)} rules have an id that begins with {given!r}; give more of it", field="id")
+    return next(iter(exact or begin), None)
+
+
+def _exit_where_missing(wanted: Sequence[str], found: Sequence[Any]) -> None:
+    missing = [each for each, rule in zip(wanted, found, strict=True) if rule is None]
+    for each in missing:
+        say(f"no rule has the id {each!r}; `toolmem rules list` shows the ids")
+    if missing:
+        raise typer.Exit(1)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    return value if isinstance(value, str) else value.isoformat(timespec="seconds")

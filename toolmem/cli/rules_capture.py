@@ -1,0 +1,208 @@
+"""`toolmem rules capture`: the capture hook over recorded turns or conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, say
+from toolmem.cli.rules_table import print_table
+from toolmem.errors import ConfigError, RequestError
+
+if TYPE_CHECKING:
+    from toolmem.rules.capture import Heard
+    from toolmem.rules.turns import Turn
+
+
+def capture(
+    overrides: Overrides = None,
+    turns: Annotated[
+        Path | None,
+        typer.Option("--turns", help="JSON Lines: user_message, tool_calls, optionally tools (names or schemas)."),
+    ] = None,
+    conversations: Annotated[
+        Path | None, typer.Option("--conversations", help="OpenAI conversations, one per line: objects with messages.")
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Keep the rules; without it nothing is written.")] = False,
+    workspace: Annotated[str, typer.Option("--workspace", help="Whose rules; used with --apply.")] = "default",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which rules each recorded turn would give; keep them with --apply.
+
+    With --json one line per turn, counted from 0. Exit code 1 where a line could not be read; the others count.
+
+    toolmem rules capture --turns turns.jsonl --json
+    """
+    if (turns is None) == (conversations is None):
+        raise RequestError("give either --turns FILE or --conversations FILE", field="turns")
+    with logs_to_stderr():
+        source = _turns(turns) if turns is not None else _conversation_turns(conversations or Path())
+        results = asyncio.run(_run(list(source), apply, workspace, config, overrides))
+    if not any("error" not in result for result in results):
+        first = f" ({results[0]['error']})" if results else ""
+        raise RequestError(f"{turns or conversations}: holds not one turn{first}", field="turns")
+    if as_json:
+        for result in results:
+            print(json.dumps(result, ensure_ascii=False))
+    else:
+        _print(results, apply)
+    bad = [result["error"] for result in results if "error" in result]
+    for error in bad:
+        say(f"toolmem: {error}")
+    if bad:
+        raise typer.Exit(1)
+
+
+# ---------------------------------------------------------------- reading
+
+Read = tuple[dict[str, Any], "Turn | None", str]  # (what stands beside the result, the turn or None, what is wrong)
+
+
+def _turns(path: Path) -> Iterator[Read]:
+    from toolmem.importers.lines import read_lines
+    from toolmem.rules.turns import read_turn
+
+    for entry in read_lines(path):
+        if entry.problem:
+            yield {}, None, f"{entry.place}: {entry.problem}"
+            continue
+        try:
+            yield {}, read_turn(entry.value), ""
+        except RequestError as error:
+            yield {}, None, f"{entry.place}: {error}"
+
+
+def _conversation_turns(path: Path) -> Iterator[Read]:
+    from toolmem.importers.lines import read_lines
+    from toolmem.importers.openai_chat import is_conversation
+    from toolmem.rules.turns import read_tools, turns_of_messages
+
+    number = -1
+    for entry in read_lines(path):
+        values = entry.value if isinstance(entry.value, list) and not is_conversation(entry.value) else [entry.value]
+        for value in values:
+            number += 1
+            beside = {"conversation": number}
+            if entry.problem or not is_conversation(value):
+                problem = entry.problem or "not a conversation: expected an object with a list 'messages'"
+                yield beside, None, f"{entry.place}: {problem}"
+                continue
+            body = value if isinstance(value, dict) else {"messages": value}
+            try:
+                tools = read_tools(body.get("tools") or body.get("functions"))
+            except RequestError as error:
+                yield beside, None, f"{entry.place}: {error}"
+                continue
+            for turn in turns_of_messages(body["messages"], tools, str(body.get("id") or "")):
+                yield beside, _with_outcomes(turn), ""
+
+
+def _with_outcomes(turn: Turn) -> Turn:
+    """Conversations do not say whether a call failed; the rule-based check reads it from the output."""
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    from toolmem.judge.rule_based import RuleBasedCheck
+    from toolmem.schema import ToolCallResult
+
+    check = RuleBasedCheck()
+    uses = []
+    for use in turn.tool_calls:
+        call = ToolCallResult(tool_name=use.name, output=use.output_summary, create_time=datetime.now(UTC))
+        failed = bool(use.output_summary) and check.check(call).execution_failed
+        uses.append(replace(use, success=False if failed else None))
+    return replace(turn, tool_calls=tuple(uses))
+
+
+# ---------------------------------------------------------------- running
+
+
+async def _run(
+    read: list[Read], apply: bool, workspace: str, config: list[Path] | None, overrides: list[str] | None
+) -> list[dict[str, Any]]:
+    from toolmem.app import ToolMemApp
+    from toolmem.flow.checks import check_workspace
+    from toolmem.ops import CaptureToolRulesOp
+    from toolmem.ops.rule_store import rule_store
+    from toolmem.rules.capture import ToolMemoryCaptureHook, hear
+
+    async with ToolMemApp(config, overrides or ()) as app:
+        settings = app.settings.rules
+        check_workspace(workspace)
+        hook = None
+        if apply:
+            if not settings.capture:
+                raise ConfigError("rules.capture: capture is switched off, nothing can be applied")
+            rules = await rule_store(app.services, CaptureToolRulesOp(), workspace)
+            hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=True)
+        results = []
+        for number, (beside, turn, problem) in enumerate(read):
+            if turn is None:
+                empty: dict[str, Any] = {"rules": [], "session": [], "too_long": 0}
+                results.append({"turn": number, **empty, **beside, "error": problem})
+                continue
+            heard = hear(turn, workspace=workspace, nouns=settings.nouns)
+            result = {"turn": number, **_in_json(heard), **beside}
+            if hook is not None:
+                await _apply(hook, turn, result)
+            results.append(result)
+        return results
+
+
+async def _apply(hook: Any, turn: Turn, result: dict[str, Any]) -> None:
+    captured = await hook.after_turn(turn)
+    deleted = [(draft.tool_name, draft.rule) for draft in captured.deleted]
+    result["rules"] = [each for each in result["rules"] if (each["tool_name"], each["rule"]) not in deleted]
+    if deleted:
+        result["deleted"] = [{"tool_name": tool, "rule": rule} for tool, rule in deleted]
+    if captured.failures:
+        result["error"] = f"turn {result['turn']}: {'; '.join(captured.failures)}"
+
+
+def _in_json(heard: Heard) -> dict[str, Any]:
+    return {
+        "rules": [
+            {
+                "tool_name": draft.tool_name,
+                "rule": draft.rule,
+                "priority": draft.priority,
+                "source": draft.source,
+                "tags": list(draft.tags or ()),
+            }
+            for draft in heard.drafts
+        ],
+        "session": [{"tool_name": each.tool_name, "rule": each.rule} for each in heard.session],
+        "too_long": heard.too_long,
+    }
+
+
+# ---------------------------------------------------------------- showing
+
+
+def _print(results: list[dict[str, Any]], applied: bool) -> None:
+    kept = [
+        (str(result["turn"]), rule["tool_name"], rule["priority"], rule["rule"], ", ".join(rule["tags"]))
+        for result in results
+        for rule in result["rules"]
+    ]
+    session = [
+        (str(result["turn"]), rule["tool_name"], rule["rule"]) for result in results for rule in result["session"]
+    ]
+    if kept:
+        print_table("Kept" if applied else "Would be kept", ("turn", "tool", "priority", "rule", "tags"), kept)
+    if session:
+        print_table("For the session only, not stored", ("turn", "tool", "demand"), session)
+    too_long = sum(result["too_long"] for result in results)
+    deleted = sum(len(result.get("deleted", ())) for result in results)
+    say(
+        f"{len(results)} turns: {len(kept)} rules{'' if applied else ' would be kept (--apply keeps them)'}, "
+        f"{len(session)} demands for the session"
+        + (f", {too_long} sentences too long for a rule" if too_long else "")
+        + (f", {deleted} not kept because the user had deleted them" if deleted else "")
+    )

@@ -1,0 +1,120 @@
+"""What happened on the wire during one attempt, as the HTTP client saw it, whatever an SDK makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One attempt. Token counts are None where the reply did not say."""
+
+    starts: int = 0  # requests begun on the wire
+    sent: bool = False  # the request's headers left this machine
+    status: int | None = None  # None: no answer
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    error: BaseException | None = None  # why there was no answer
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int = 0
+    estimated: bool = False  # some count is the tokenizer's
+
+    @property
+    def may_be_billed(self) -> bool:
+        """The provider may have done the work: it said so, or nobody knows."""
+        return self.sent and self.status in (None, 200)
+
+    def take_usage(self, prompt: Any, completion: Any, cached: Any = None) -> None:
+        """Token counts as a reply gives them; what is no count is not believed."""
+        self.prompt_tokens = _count(prompt)
+        self.completion_tokens = _count(completion)
+        self.cached_tokens = min(_count(cached) or 0, self.prompt_tokens or 0)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+class SentTwiceError(Exception):
+    """An SDK was about to send a request a second time without telling; refused, since each attempt takes its turn."""
+
+
+class RedirectedError(Exception):
+    """The server points elsewhere."""
+
+
+_current: ContextVar[Exchange | None] = ContextVar("toolmem_exchange", default=None)
+
+
+def current() -> Exchange | None:
+    """The exchange that the running task is in the middle of."""
+    return _current.get()
+
+
+@contextmanager
+def watched(exchange: Exchange) -> Iterator[None]:
+    """HTTP requests that are made inside are noted in `exchange`."""
+    token = _current.set(exchange)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def trace() -> aiohttp.TraceConfig:
+    """Hooks of a session that note every request in the exchange of its task."""
+    import aiohttp
+
+    config = aiohttp.TraceConfig()
+    config.on_request_start.append(_started)
+    config.on_request_headers_sent.append(_sent)
+    config.on_request_redirect.append(_redirected)
+    config.on_request_end.append(_answered)
+    config.on_request_exception.append(_failed)
+    config.on_response_chunk_received.append(_received)
+    return config
+
+
+async def _started(session: Any, context: Any, params: Any) -> None:
+    exchange = _current.get()
+    if exchange is not None:
+        exchange.starts += 1
+        if exchange.starts > 1:
+            raise SentTwiceError
+
+
+async def _sent(session: Any, context: Any, params: Any) -> None:
+    exchange = _current.get()
+    if exchange is not None:
+        exchange.sent = True
+
+
+async def _redirected(session: Any, context: Any, params: Any) -> None:
+    raise RedirectedError(str(params.response.headers.get("Location", ""))[:200])
+
+
+async def _answered(session: Any, context: Any, params: Any) -> None:
+    exchange = _current.get()
+    if exchange is not None:
+        exchange.status = params.response.status
+        exchange.headers = params.response.headers
+
+
+async def _failed(session: Any, context: Any, params: Any) -> None:
+    exchange = _current.get()
+    if exchange is not None and exchange.error is None:
+        exchange.error = params.exception
+
+
+async def _received(session: Any, context: Any, params: Any) -> None:
+    exchange = _current.get()
+    if exchange is not None:
+        exchange.body = params.chunk
