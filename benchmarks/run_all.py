@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-NAMES = ["store", "flows", "recordings", "start_up", "judge_agreement"]
+NAMES = ["store", "flows", "recordings", "start_up", "judge_agreement", "decrees", "model_overhead"]
 
 
 def main() -> int:

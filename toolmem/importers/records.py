@@ -145,7 +145,8 @@ def _tool_name(raw: Mapping[str, Any], repairs: Repairs) -> str:
     value = raw.get("tool_name")
     if value is None:
         near = [key for key in ("name", "tool", "function") if isinstance(raw.get(key), str)]
-        near = near or difflib.get_close_matches("tool_name", [key for key in raw if isinstance(key, str) and key != "tool_name"], 1, 0.7)
+        others = [key for key in raw if isinstance(key, str) and key != "tool_name"]
+        near = near or difflib.get_close_matches("tool_name", others, 1, 0.7)
         hint = f" (the record has {near[0][:40]!r}: call it 'tool_name')" if near else ""
         raise _FieldError(f"tool_name: required, the name of the tool that was called{hint}")
     if not isinstance(value, str):

@@ -1,0 +1,303 @@
+"""After a turn: decrees become critical rules, repeated failures normal ones."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from toolmem.errors import ConfigError, RequestError, StoreUnavailable
+from toolmem.rules.capture import ToolMemoryCaptureHook, hear
+from toolmem.rules.failures import failure_class
+from toolmem.rules.identity import UNSCOPED
+from toolmem.rules.turns import ToolUse, Turn, read_turn, turns_of_messages
+from toolmem.schema import ToolSchema
+
+SARAH = "never email Sarah at sarah@example.com"
+SWITCH = "TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED"
+
+
+def turn(message: str, *ran: str, tools=()) -> Turn:
+    return Turn(message, tuple(ToolUse(name) for name in ran), tools=tuple(tools))
+
+
+def failing(*outputs: str, tool: str = "fetch") -> Turn:
+    return Turn("go on", tuple(ToolUse(tool, success=False, output_summary=output) for output in outputs))
+
+
+@pytest.fixture
+def hook(rules):
+    return ToolMemoryCaptureHook(rules, enabled=True)
+
+
+async def told(rules) -> list[tuple[str, str]]:
+    return [(rule.tool_name, rule.rule) for rule in (await rules.all_rules())[0]]
+
+
+# ---------------------------------------------------------------- decrees
+
+
+@pytest.mark.parametrize("message", [SARAH, "永远不要给 sarah@example.com 的 Sarah 发邮件"])
+async def test_the_safety_case_is_captured_whole_under_its_tool(hook, rules, store, message):
+    (rule,) = (await hook.after_turn(turn(message, "send_email"))).rules
+    assert (rule.tool_name, rule.rule) == ("send_email", message)
+    assert (rule.priority, rule.source, rule.tags) == ("critical", "user_explicit", ["user-edict"])
+    assert (await store.get("team", "tool-send_email", f"rule/{rule.id}")) is not None
+
+
+async def test_two_decrees_on_two_tools_are_exactly_two_rules(hook, rules):
+    message = "Don't run shell commands with sudo. Never use browser for that."
+    await hook.after_turn(turn(message, "shell", "browser"))
+    assert [tool for tool, _ in await told(rules)] == ["browser", "shell"]
+
+
+async def test_a_request_is_no_rule(hook, rules):
+    captured = await hook.after_turn(turn("Send Sarah an update when you can.", "send_email"))
+    assert captured.rules == []
+    assert await told(rules) == []
+
+
+async def test_a_decree_that_names_no_tool_goes_to_the_first_one_of_the_turn(hook, rules):
+    await hook.after_turn(turn("Never do that automatically.", "calendar"))
+    assert await told(rules) == [("calendar", "Never do that automatically")]
+
+
+async def test_a_decree_without_any_tool_is_unscoped_and_pinned(hook, rules):
+    await hook.after_turn(turn("Never send anything without asking me first."))
+    ((tool, _),) = await told(rules)
+    assert tool == UNSCOPED
+    assert len((await rules.rules_for_prompt(["send_email"])).rules) == 1
+
+
+async def test_the_tool_that_the_decree_names_wins_over_the_first_one_called(hook, rules):
+    await hook.after_turn(turn(SARAH, "calendar", "send_email"))
+    assert await told(rules) == [("send_email", SARAH)]
+
+
+async def test_two_named_tools_get_one_rule_each(hook, rules):
+    await hook.after_turn(
+        turn("Never use web_search or browser_open for medical questions.", "web_search", "browser_open")
+    )
+    assert [tool for tool, _ in await told(rules)] == ["browser_open", "web_search"]
+
+
+async def test_a_tool_of_the_catalogue_that_did_not_run_is_found(hook, rules):
+    schema = ToolSchema(name="send_email", description="Send an e-mail")
+    await hook.after_turn(turn(SARAH, tools=["calendar", schema]))
+    assert await told(rules) == [("send_email", SARAH)]
+
+
+async def test_a_decree_said_again_is_one_rule(hook, rules, clock):
+    first = (await hook.after_turn(turn(SARAH, "send_email"))).rules[0]
+    clock.advance(60)
+    again = (await hook.after_turn(turn(SARAH.upper() + "!", "SEND_EMAIL"))).rules[0]
+    assert (again.id, again.created_at, again.updated_at) == (first.id, first.created_at, clock.now())
+    assert len(await told(rules)) == 1
+
+
+async def test_30_sentences_of_noise_do_not_evict_an_older_critical_rule(hook, rules):
+    await hook.after_turn(turn(SARAH, "send_email"))
+    for n in range(30):
+        await hook.after_turn(turn(f"Please send report {n} to team {n}, thanks a lot!", "send_email"))
+    assert [rule.rule for rule in (await rules.rules_for_prompt()).rules] == [SARAH]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I don't know what the weather is",
+        "Why don't you email Bob?",
+        "Do you never sleep?",
+        "You never emailed Bob, please do",
+        "Never mind",
+        "Don't worry about it",
+        "I never received the item",
+    ],
+)
+async def test_it_is_no_decree(hook, rules, message):
+    captured = await hook.after_turn(turn(message, "send_email"))
+    assert (captured.rules, captured.session) == ([], [])
+
+
+async def test_demands_on_this_task_alone_are_answered_and_not_stored(hook, rules):
+    captured = await hook.after_turn(turn("don't send it yet", "send_email"))
+    assert [(each.tool_name, each.rule) for each in captured.session] == [("send_email", "don't send it yet")]
+    assert await told(rules) == []
+
+
+async def test_a_sentence_too_long_for_a_rule_is_reported_and_not_cut(hook, rules, caplog):
+    captured = await hook.after_turn(turn("Never email " + "anybody or " * 60 + "Sarah.", "send_email"))
+    assert captured.too_long == 1
+    assert await told(rules) == []
+    assert "too long" in caplog.text
+    assert "Sarah" not in caplog.text
+
+
+async def test_a_rule_that_the_user_deleted_is_not_captured_again(hook, rules):
+    (rule,) = (await hook.after_turn(turn(SARAH, "send_email"))).rules
+    await rules.delete_rule("send_email", rule.id)
+    captured = await hook.after_turn(turn(SARAH, "send_email"))
+    assert captured.rules == []
+    assert [draft.rule for draft in captured.deleted] == [SARAH]
+
+
+# ---------------------------------------------------------------- repeated failures
+
+
+async def test_repeated_failures_of_a_class_are_one_rule_that_is_refreshed(hook, rules, clock):
+    (first,) = (await hook.after_turn(failing("timed out", "Timeout after 30 s"))).rules
+    assert first.rule.startswith("Tool failed 2 times in one turn (timeout). ")
+    assert (first.priority, first.source, first.tags) == ("normal", "post_turn", ["repeated-failure"])
+    clock.advance(60)
+    (again,) = (await hook.after_turn(failing("timeout", "timeout", "timeout"))).rules
+    assert again.rule.startswith("Tool failed 3 times in one turn (timeout). ")
+    assert (again.id, again.created_at) == (first.id, first.created_at)
+    await hook.after_turn(failing("no such file", "file not found", tool="FETCH"))
+    assert len(await rules.list_rules("fetch")) == 2
+
+
+async def test_one_failure_or_unknown_outcomes_are_no_rule(hook, rules):
+    calls = (ToolUse("a", success=False), ToolUse("b", success=False), ToolUse("c"), ToolUse("c"))
+    await hook.after_turn(Turn("go on", calls))
+    assert await told(rules) == []
+
+
+async def test_a_rule_on_failures_that_the_user_deleted_stays_away(hook, rules):
+    (rule,) = (await hook.after_turn(failing("timeout", "timeout"))).rules
+    await rules.delete_rule("fetch", rule.id)
+    assert (await hook.after_turn(failing("timeout", "timeout", "timeout"))).rules == []
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Request timed out after 30 s", "timeout"),
+        ("504 Gateway Time-out", "timeout"),
+        ("connection timed out", "timeout"),
+        ("cat: x: No such file or directory", "not_found"),
+        ("HTTP 404", "not_found"),
+        ("文件不存在", "not_found"),
+        ("Permission denied", "permission_denied"),
+        ("403 Forbidden", "permission_denied"),
+        ("Connection refused", "connection_error"),
+        ("getaddrinfo ENOTFOUND api.example.com", "connection_error"),
+        ("JSONDecodeError: Expecting value, cannot parse", "parse_error"),
+        ("Unexpected token < in JSON", "parse_error"),
+        ("Unknown tool: sendmail", "unknown_tool"),
+        ("tool 'x' not found", "unknown_tool"),
+        ("boom", "error"),
+        ("", "error"),
+    ],
+)
+def test_a_failure_has_one_class(output, expected):
+    assert failure_class(output) == expected
+
+
+# ---------------------------------------------------------------- never breaks a turn
+
+
+async def test_a_store_failure_is_logged_without_the_users_words(hook, store, monkeypatch, caplog):
+    async def fail(*args, **named):
+        raise StoreUnavailable("disk full")
+
+    monkeypatch.setattr(store, "put", fail)
+    with caplog.at_level(logging.DEBUG):
+        captured = await hook.after_turn(turn(SARAH, "send_email"))
+    assert captured.rules == []
+    assert captured.failures == ["a rule for 'send_email' was not kept: StoreUnavailable"]
+    assert f"{len(SARAH)} characters" in caplog.text
+    assert "Sarah" not in caplog.text
+
+
+async def test_a_tool_name_that_cannot_be_kept_does_not_break_the_turn(hook, rules):
+    captured = await hook.after_turn(turn(SARAH, "x" * 300 + "_email"))
+    assert captured.rules == []
+    assert len(captured.failures) == 1
+
+
+async def test_a_hook_that_is_off_does_nothing(rules):
+    hook = ToolMemoryCaptureHook(rules, enabled=False)
+    captured = await hook.after_turn(turn(SARAH, "send_email"))
+    assert (captured.rules, captured.session, captured.too_long) == ([], [], 0)
+    assert await told(rules) == []
+    await rules.put_rule("send_email", SARAH, priority="critical")
+    assert len((await rules.rules_for_prompt()).rules) == 1
+
+
+@pytest.mark.parametrize("name", [SWITCH, SWITCH.replace("TOOLMEM", "OPENHUMAN")])
+def test_the_environment_switches_the_hook(rules, monkeypatch, name):
+    for word, on in [
+        ("0", False),
+        ("No", False),
+        ("off", False),
+        ("1", True),
+        ("TRUE", True),
+        ("on", True),
+        ("", True),
+    ]:
+        monkeypatch.setenv(name, word)
+        assert ToolMemoryCaptureHook(rules).enabled is on
+    monkeypatch.setenv(name, "perhaps")
+    with pytest.raises(ConfigError, match=name):
+        ToolMemoryCaptureHook(rules)
+
+
+# ---------------------------------------------------------------- turns
+
+
+def test_a_turn_is_read_from_json():
+    read = read_turn(
+        {
+            "user_message": "hi",
+            "tool_calls": [
+                {"name": " a ", "arguments": {"x": 1}, "success": False, "output_summary": "o", "duration_ms": 5}
+            ],
+            "session_id": "s",
+            "tools": ["a", {"name": "b", "inputSchema": {}}],
+            "label": "passed over",
+        }
+    )
+    assert read.tool_calls == (ToolUse("a", {"x": 1}, False, "o", 5.0),)
+    assert [tool if isinstance(tool, str) else tool.name for tool in read.tools] == ["a", "b"]
+    assert hear(read).drafts == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ([], "turn"),
+        ({}, "user_message"),
+        ({"user_mesage": "x"}, "user_message"),
+        ({"user_message": 1}, "user_message"),
+        ({"user_message": "", "tool_calls": {}}, "tool_calls"),
+        ({"tool_calls": ["a"]}, "tool_calls[0]"),
+        ({"tool_calls": [{"name": " "}]}, "tool_calls[0].name"),
+        ({"tool_calls": [{"name": "a"}, {"name": "b", "success": "no"}]}, "tool_calls[1]"),
+        ({"tool_calls": [{"name": "a", "duration_ms": float("nan")}]}, "tool_calls[0]"),
+        ({"user_message": "x", "tools": "a,b"}, "tools"),
+        ({"user_message": "x", "tools": [{"no": 1}]}, "tools"),
+    ],
+)
+def test_what_is_no_turn_is_refused_by_field(value, field):
+    with pytest.raises(RequestError) as caught:
+        read_turn(value)
+    assert caught.value.field == field
+
+
+def test_a_conversation_is_cut_into_turns_at_each_message_of_the_user():
+    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    messages = [
+        {"role": "system", "content": "never mind the system"},
+        {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "image_url"}]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        "noise",
+        {"role": "user", "content": "two"},
+        {"role": "assistant", "function_call": {"name": "mail", "arguments": "{}"}},
+        {"role": "function", "name": "mail", "content": "sent"},
+    ]
+    first, second = turns_of_messages(messages)
+    assert (first.user_message, second.user_message) == ("one", "two")
+    assert first.tool_calls == (ToolUse("search", "{}", None, "found"),)
+    assert second.tool_calls == (ToolUse("mail", "{}", None, "sent"),)
+    assert first.tools == second.tools == ("search", "mail")

@@ -1,0 +1,148 @@
+"""What holds for every message."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolmem.rules.decrees import MAX_SENTENCE, find_decrees
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = ["send_email", "shell", "web_search", "delete_file"]
+words = st.sampled_from(
+    [
+        "never",
+        "don't",
+        "stop",
+        "sending",
+        "email",
+        "the",
+        "shell",
+        "only",
+        "always",
+        "ask",
+        "me",
+        "before",
+        "you",
+        "delete",
+        "files",
+        "please",
+        "I",
+        "it",
+        ".",
+        ",",
+        ":",
+        ";",
+        "?",
+        "!",
+        "\n",
+        ">",
+        "```",
+        '"',
+        "不要",
+        "永远",
+        "别",
+        "发邮件",
+        "只能",
+        "。",
+        "，",
+        "：",
+        "“",
+        "”",
+        "吗",
+    ]
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(words, max_size=40).map(" ".join) | st.text(max_size=200))
+def test_any_message_is_read_and_every_rule_is_a_part_of_it(message: str) -> None:
+    found = find_decrees(message, ran=["shell"], catalogue=CATALOGUE)
+    for decree in (*found.standing, *found.session):
+        assert decree.rule in message.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")
+        assert 0 < len(decree.rule) <= MAX_SENTENCE
+        assert decree.tool_names
+        assert set(decree.tool_names) <= set(CATALOGUE)
+
+
+@given(st.text(alphabet=st.characters(blacklist_characters='"“”'), max_size=100))
+def test_whatever_stands_in_quotes_makes_no_rule(inside: str) -> None:
+    one_line = " ".join(inside.split())
+    found = find_decrees(f'She wrote "{one_line} never email me".', catalogue=CATALOGUE)
+    assert not found.standing
+
+
+@pytest.mark.parametrize(
+    "unit", ["never don't stop ", "x\n", "I don't know. ", "不要，", '"', "' ", "From: x\n", "a.b@", "((", ": "]
+)
+def test_time_is_linear_in_the_length_of_the_message(unit: str) -> None:
+    def seconds(characters: int) -> float:
+        message = unit * (characters // len(unit))
+        begun = time.perf_counter()
+        find_decrees(message, catalogue=CATALOGUE)
+        return time.perf_counter() - begun
+
+    seconds(1000)
+    short, long = min(seconds(20_000) for _ in range(3)), seconds(160_000)
+    assert long < 40 * short + 0.05  # 8 times the length; a quadratic reader would take 64 times as long
+
+
+def bench() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("decree_bench", ROOT / "benchmarks" / "decrees.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["decree_bench"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("part", ["dev", "unseen"])
+def test_the_projects_own_sentences_are_read_as_labelled(lang: str, part: str) -> None:
+    """Floors a little under the measured figures (benchmarks/decrees.py): a change that costs more is seen."""
+    decrees = bench()
+    items = [item for item in decrees.labelled_sets(Path("nowhere"))[f"own {part}"] if item.lang == lang]
+    assert len(items) > 100
+    figures, _ = decrees.measure(items, decrees.ours)
+    assert figures["precision"] >= 0.95
+    assert figures["recall"] >= 0.93
+    assert figures["right_tools"] >= 0.9
+    assert figures["session_pinned"] <= 0.08
+    assert figures["session_caught"] >= 0.9
+
+
+def test_the_sentences_are_balanced_and_split_by_the_hash_of_their_id() -> None:
+    decrees = bench()
+    with (ROOT / "benchmarks" / "decree_sentences.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) >= 300
+    assert len({row["id"] for row in rows}) == len(rows)
+    for row in rows:
+        assert row["split"] == ("dev" if decrees.even_hash(row["id"]) else "unseen")
+        assert row["kind"] in ("standing", "session", "none")
+        assert bool(row["tools"]) == (row["kind"] != "none")
+        assert row["lang"] == ("zh" if any("一" <= c <= "鿿" for c in row["message"]) else "en")
+
+
+def test_traps_and_plain_cases_are_told_apart() -> None:
+    """Short sentences that were looked at while the detector was written; a change that breaks one is seen here."""
+    decrees = bench()
+    with Path(__file__).with_name("decree_kinds.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 300
+    wrong = [
+        f"{row['message']}: {kind}, not {row['kind']}"
+        for row in rows
+        if (kind := decrees.ours(row["message"], ["web_search"], decrees.CATALOGUE)[0]) != row["kind"]
+    ]
+    assert not wrong

@@ -1,0 +1,79 @@
+"""How long a Chinese demand holds: for good, or for this one task, object or moment."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+from toolmem.rules.reading import Kind
+
+
+class Strength(IntEnum):
+    """What the cue itself says about how long; the weaker it is, the more the object decides."""
+
+    NOW = 0  # 先别
+    SOFT = 1  # 不要, 别
+    BOUND = 2  # 只能
+    FIRM = 3  # 别再, 千万别
+    RULE = 4  # 禁止, 必须先
+    VERY = 5  # 永远不要, 以后不要
+
+
+_FOR_GOOD = re.compile(
+    r"永远|永久|绝不|绝对|以后|今后|往后|从今|从现在起|从现在开始|将来|任何|所有|一律|每次|每回|每个|每天|每周"
+    r"|凡是|随便|擅自|私自|总是|平时|一直|到处|乱(?=[发删改动花用])"
+)
+_NOW = re.compile(
+    r"今天|今晚|今早|今日|今夜|明天|后天|现在|目前|眼下|此刻|暂时|暂且|暂不|暂缓|这次|这回|这一次|这一回|本次"
+    r"|此次|这趟|这会儿|当前|这两天|这几天|这周|本周|这个月|本月|刚才|等一下|稍等|等等|先(?:别|不|缓|等)"
+    r"|直到|等.{1,20}(?:再|之后|以后|后)|期间|的时候先|还没|尚未|改主意"
+)
+_BEFORE = re.compile(
+    r"(?:之前|以前|前)(?:先|都|请|你)*(?:别|不要|不准|不许|不能|不得|勿|禁止)|(?:之前"
+    r"|以前)[，,]?.{0,4}(?:别|不要|不许|不准)"
+)
+_CLASSIFIERS = "封条个单张份趟笔件段篇台家页句场只首本行项位则通步层套辆间节周次批座架"
+_THIS_ONE = re.compile(
+    rf"[这那该](?:[一两几二三四]?[{_CLASSIFIERS}]|些)(?!频道|仓库|账号|群|项目|种|样|目录"
+    rf"|邮箱|人以后)|(?:该|此)(?:邮件|订单|文件|会议|分支|工单|请求|消息|表|单)"
+    r"|第[一二三四五六七八九十百\d]+[段条章页节个封句行]|(?:上面|刚刚?|刚才)(?:那|的)|^(?:把)?(?:它"
+    r"|他|她)(?!们)|[发给删改推取消付退订](?:它|他|她)(?!们)"
+)
+_KIND = re.compile(r"[这那](?:种|样|类|么|些事)")
+_ONE_BY_NUMBER = re.compile(
+    r"(?:订单|发票|工单|航班|单号|编号|预订|会议|版本|任务|请求|分支|PR|MR|issue|case|order"
+    r"|invoice)\s*(?:号|编号)?\s*[#＃]?\s*[A-Za-z]{0,4}[-_]?\d[\w./-]*"
+    r"|\d{3,}\s*号|[#＃]\d+|(?<![\w.])[A-Za-z]{1,5}-?\d{3,}(?![\w.])|(?<![\d/])\d{2,}-\d{3,}|(?<![\w/])v?\d+\.\d+\.\d+",
+    re.IGNORECASE,
+)
+_ONE_FILE = re.compile(
+    r"(?<![\w/.*])[\w-]+(?:[.-][\w-]+)*\.(?:[a-z]{2,4}|json|yaml|docx|xlsx|gz)\b(?!/)", re.IGNORECASE
+)
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|https?://\S+|[\w-]+(?:\.[\w-]+)*\.(?:com|cn|org|net|io|example)\b\S*")
+_STOP_NOW = re.compile(r"了[\s!！~～吧啊呀]*$")
+_BARE = re.compile(r"^\s*[A-Za-z一-鿿]{0,3}\s*$")
+
+
+def kind_of(strength: Strength, sentence: str, clause: str, rest: str) -> Kind:
+    """ "standing" or "session". `rest` is what follows the cue in its clause."""
+    sentence = _ADDRESS.sub(" ", sentence)
+    clause = _ADDRESS.sub(" ", clause)
+    if strength is Strength.NOW:
+        return "session"
+    if strength is Strength.VERY:
+        return "standing"
+    lasting = bool(_FOR_GOOD.search(sentence))
+    if _NOW.search(sentence) and not lasting:
+        return "session"
+    if lasting:
+        return "standing"
+    one = bool(_THIS_ONE.search(clause) or _ONE_BY_NUMBER.search(clause)) and not _KIND.search(clause)
+    if strength is Strength.RULE:
+        return "session" if one and not re.search("之前|以前|前", clause) else "standing"
+    if one or (strength <= Strength.FIRM and _BEFORE.search(sentence) and strength is not Strength.BOUND):
+        return "session"
+    if strength is not Strength.SOFT:
+        return "standing"
+    if _THIS_ONE.search(sentence) or _ONE_BY_NUMBER.search(sentence) or _ONE_FILE.search(clause):
+        return "session"
+    return "session" if _STOP_NOW.search(clause) or _BARE.match(rest) else "standing"

@@ -1,0 +1,142 @@
+"""Decrees: what a user forbids or bounds for good, and what for this session only.
+
+A decree is a user's standing demand on what the agent may do with its tools. Questions, statements about oneself,
+idioms, reports, conditions of one task, quoted text and wishes about the wording of answers are none. Where in doubt,
+it is none, or holds for the session: a decree wrongly pinned would bind the agent for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolmem.rules.chinese import opens_shown_chinese, read_chinese
+from toolmem.rules.english import read_english
+from toolmem.rules.english_places import announces_shown_text, opens_shown_text
+from toolmem.rules.pasted import MASK
+from toolmem.rules.reading import Reading
+from toolmem.rules.sentences import Sentence, sentences
+from toolmem.rules.which_tools import Table, load_table, speaks_of_tools, tools_named
+from toolmem.schema import ToolSchema
+
+UNSCOPED = "__unscoped__"
+MAX_SENTENCE = 500  # characters; a rule is never cut, so a longer sentence is not captured
+
+_CJK = re.compile(r"[\u3400-\u9fff]")
+_CUE = re.compile(
+    r"\b(?:never|don['’]?t|do not|must not|stop \w+ing|avoid \w+ing|no longer|only (?:use|run|send)|ask me before)\b"
+    r"|不要|绝不|禁止|不准|不许|别再|只能|必须先",
+    re.IGNORECASE,
+)
+_SUBORDINATE = re.compile(r"\b(?:before|until|till|when|whenever|while|after|unless|if|because)\b", re.IGNORECASE)
+_SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
+_COLON_AT_END = re.compile(r"[:：]\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Decree:
+    """One sentence that binds the agent, and on which tools."""
+
+    tool_names: tuple[str, ...]  # as the turn or the catalogue writes them; (UNSCOPED,) where there is no tool at all
+    rule: str  # the sentence as it was said, without its final stop
+
+    @property
+    def unscoped(self) -> bool:
+        return self.tool_names == (UNSCOPED,)
+
+
+@dataclass(slots=True)
+class DecreesFound:
+    """What one message demands."""
+
+    standing: list[Decree] = field(default_factory=list)  # for good
+    session: list[Decree] = field(default_factory=list)  # for this task, object or moment
+    too_long: int = 0  # sentences with a cue, over MAX_SENTENCE characters: not captured
+
+
+def find_decrees(
+    message: str,
+    *,
+    ran: Sequence[str] = (),
+    catalogue: Sequence[str | ToolSchema] = (),
+    nouns: Mapping[str, Sequence[str]] | None = None,
+) -> DecreesFound:
+    """The decrees of a user's message, English and Chinese.
+
+    `ran`: the tools of the turn, in order; `catalogue`: all tools there are. A decree is about the tools that it names
+    or means among both; about the first tool of the turn where it names none; about no tool in particular (UNSCOPED)
+    where there is none. `nouns` adds to the table of words: word of a tool's name -> words of a sentence that mean it.
+    Linear in the length of the message.
+    """
+    found = DecreesFound()
+    table = load_table(nouns)
+    tools = _known(ran, catalogue)
+    shown_in: int | None = None  # the line that a shown text was opened in
+    for sentence in sentences(message):
+        if shown_in is not None and (shown_in == _TO_THE_END or sentence.line == shown_in):
+            continue
+        shown_in = _opens_shown(sentence)
+        if len(sentence.text) > MAX_SENTENCE:
+            found.too_long += bool(_CUE.search(sentence.masked))
+            continue
+        reading = _read(sentence)
+        if reading is None:
+            continue
+        named = _tools_of(sentence, reading, tools, table)
+        if named or not reading.needs_tool or speaks_of_tools(sentence.masked[reading.start : reading.end], table):
+            decree = Decree(named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text))
+            listed = found.standing if reading.kind == "standing" else found.session
+            if decree not in listed:
+                listed.append(decree)
+    return found
+
+
+_TO_THE_END = -1
+
+
+def _opens_shown(sentence: Sentence) -> int | None:
+    """Where the sentence opens a text that is only shown ("post this: ..."), how far that goes."""
+    if announces_shown_text(sentence.masked[:MAX_SENTENCE].lower()):
+        return _TO_THE_END
+    for colon in re.finditer(r":(?=\s|$)|：", sentence.masked[:MAX_SENTENCE]):
+        lead = sentence.masked[: colon.start()]
+        if opens_shown_text(lead.lower()) or opens_shown_chinese(lead):
+            return _TO_THE_END if _COLON_AT_END.search(sentence.masked) else sentence.line
+    return None
+
+
+def _read(sentence: Sentence) -> Reading | None:
+    if _CJK.search(sentence.masked):
+        return read_chinese(sentence)
+    return read_english(sentence)
+
+
+def _known(ran: Sequence[str], catalogue: Sequence[str | ToolSchema]) -> list[ToolSchema]:
+    """The tools of the turn and of the catalogue, each once, whatever its casing."""
+    known: dict[str, ToolSchema] = {}
+    for entry in [*catalogue, *ran]:
+        schema = entry if isinstance(entry, ToolSchema) else ToolSchema(name=entry)
+        known.setdefault(schema.name.casefold(), schema)
+    return list(known.values())
+
+
+def _tools_of(sentence: Sentence, reading: Reading, tools: Sequence[ToolSchema], table: Table) -> tuple[str, ...]:
+    text = _with_short_quotes(sentence)
+    demand = text[reading.cue : reading.end]
+    parts = [_SUBORDINATE.split(demand, maxsplit=1)[0], demand, text[reading.start : reading.end]]
+    if not reading.by_itself:
+        parts += [text[reading.cue :], text]
+    parts = list(dict.fromkeys(parts))
+    return tools_named(sentence.text, parts, tools, table)
+
+
+def _with_short_quotes(sentence: Sentence) -> str:
+    """The sentence with its short quotes shown again: 'never use "force push"' names what it quotes."""
+    return _SHORT_QUOTE.sub(lambda quote: sentence.text[quote.start() : quote.end()], sentence.masked)
+
+
+def _rule_text(text: str) -> str:
+    """The sentence without the stop that ends it; an abbreviation or an ellipsis keeps its dots."""
+    text = text.strip()
+    return text if text.endswith("..") else text.rstrip(" \t\r\n.。!！;；,，")

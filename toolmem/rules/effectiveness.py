@@ -1,0 +1,103 @@
+"""tool_effectiveness: how the tools of a workspace have fared. What happened stands here, what to do in the rules."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+
+from pydantic import BaseModel, Field, ValidationError
+
+from toolmem.errors import Conflict
+from toolmem.ports import MemoryStore, Record
+from toolmem.rules.identity import one_line
+from toolmem.rules.turns import ToolUse
+
+NAMESPACE = "tool_effectiveness"
+KEY_PREFIX = "tool/"
+PATTERNS_KEPT = 5
+PATTERN_CHARACTERS = 80
+_ATTEMPTS = 100
+_LONGEST_PAUSE = 0.02  # seconds
+
+
+class ToolEffectiveness(BaseModel):
+    """Counters of one tool."""
+
+    tool_name: str
+    total_calls: int = 0
+    successes: int = 0
+    failures: int = 0  # calls whose outcome is unknown are in `total_calls` alone
+    timed_calls: int = 0
+    avg_duration_ms: float | None = None  # over the timed calls
+    common_error_patterns: list[str] = Field(default_factory=list)  # the last distinct ones, newest last
+
+    def counted(self, use: ToolUse) -> ToolEffectiveness:
+        timed, average, patterns = self.timed_calls, self.avg_duration_ms, self.common_error_patterns
+        if use.duration_ms is not None:
+            timed += 1
+            average = ((average or 0.0) * (timed - 1) + use.duration_ms) / timed
+        pattern = one_line(use.output_summary)[:PATTERN_CHARACTERS].rstrip()
+        if use.success is False and pattern:
+            patterns = [*(each for each in patterns if each != pattern), pattern][-PATTERNS_KEPT:]
+        return ToolEffectiveness(
+            tool_name=self.tool_name,
+            total_calls=self.total_calls + 1,
+            successes=self.successes + (use.success is True),
+            failures=self.failures + (use.success is False),
+            timed_calls=timed,
+            avg_duration_ms=average,
+            common_error_patterns=patterns,
+        )
+
+
+class ToolEffectivenessTracker:
+    """Counts the calls of turns in one workspace; several processes may count at once."""
+
+    def __init__(self, store: MemoryStore, workspace: str = "default") -> None:
+        self._store = store
+        self._workspace = workspace
+
+    async def record(self, uses: Iterable[ToolUse]) -> None:
+        """Count these calls: one write per tool. Raises StoreError."""
+        by_tool: dict[str, list[ToolUse]] = {}
+        for use in uses:
+            by_tool.setdefault(use.name.strip(), []).append(use)
+        for tool, own in by_tool.items():
+            await self._count(tool, own)
+
+    async def _count(self, tool: str, uses: list[ToolUse]) -> None:
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(random.uniform(0, _LONGEST_PAUSE))
+            record = await self._store.get(self._workspace, NAMESPACE, KEY_PREFIX + tool)
+            counters = _read(record) or ToolEffectiveness(tool_name=tool)
+            for use in uses:
+                counters = counters.counted(use)
+            value = counters.model_dump(mode="json")
+            version = 0 if record is None else record.version
+            try:
+                await self._store.put(self._workspace, NAMESPACE, KEY_PREFIX + tool, value, expected_version=version)
+                return
+            except Conflict:
+                continue
+        raise Conflict(f"the counters of {tool!r} changed {_ATTEMPTS} times while one write waited; try again")
+
+    async def of(self, tool: str) -> ToolEffectiveness | None:
+        """None where no call of this tool was counted."""
+        return _read(await self._store.get(self._workspace, NAMESPACE, KEY_PREFIX + tool.strip()))
+
+    async def all(self) -> list[ToolEffectiveness]:
+        """By name."""
+        records = await self._store.list(self._workspace, NAMESPACE)
+        return [counters for record in records if (counters := _read(record)) is not None]
+
+
+def _read(record: Record | None) -> ToolEffectiveness | None:
+    """None where there is none, or one that is none: counting begins anew."""
+    if record is None:
+        return None
+    try:
+        return ToolEffectiveness.model_validate(record.value)
+    except ValidationError:
+        return None

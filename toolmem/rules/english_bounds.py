@@ -1,0 +1,261 @@
+"""The forms in which an English sentence bounds something: only, always, ask me before, at most."""
+
+from __future__ import annotations
+
+from toolmem.rules.english_cue import LEAVE, PASSIVE, VERB, Cue, any_of, cue
+from toolmem.rules.english_duration import Strength
+from toolmem.rules.english_places import at_start, not_told, own_subject
+
+_ASK = any_of(
+    r"ask(?:ing)? (?:me|us|first|for (?:my|our|permission|approval|confirmation))",
+    r"consult(?:ing)? (?:me|us)",
+    r"(?:check|confirm|verify|double[- ]check|clear|discuss|agree|coordinate|talk)(?:ing)? (?:[\w-]+ ){0,5}?with "
+    r"(?:me|us)",
+    rf"(?:get|obtain|wait for|seek|have) (?:[\w-]+ ){{0,3}}{LEAVE}(?= .{{0,40}}before\b)",
+    r"(?:ask|check|confirm|double[- ]check)(?= (?:before|first|prior to)\b)",
+    r"(?:ask|consult|(?:check|confirm|clear it) with) (?:\w+ ){1,3}(?=before (?:you|\w+ing)\b)",
+    rf"(?:get|getting|obtain|wait for|waiting for|seek|request|have|need|require) (?:\w+ )?(?:my|our)(?: "
+    rf"\w+){{0,2}}? {LEAVE}",
+    r"(?:run|pass|clear) .{1,60}? (?:by|past|with) (?:me|us)",
+    r"(?:show|tell|notify|warn|alert|ping|inform|give|send|let) (?:me|us)",
+    r"wait for (?:me|us)",
+)
+_ALWAYS_ASK = any_of(
+    "ask",
+    "check",
+    "confirm",
+    "consult",
+    "get",
+    "wait",
+    "request",
+    "obtain",
+    "seek",
+    "show",
+    "run",
+    "clear",
+    "tell",
+    "notify",
+    "warn",
+    "let me",
+    "have me",
+    "double[- ]check",
+    "verify",
+    "make",
+    "take",
+    "create",
+    "test",
+)
+_DO = any_of(
+    "use",
+    "read",
+    "write",
+    "run",
+    "execute",
+    "book",
+    "send",
+    "pay",
+    "push",
+    "deploy",
+    "query",
+    "search",
+    "post",
+    "open",
+    "translate",
+    "e-?mail",
+    "work",
+    "touch",
+    "delete",
+    "create",
+    "connect",
+    "commit",
+    "browse",
+    "refund",
+    "schedule",
+    "issue",
+    "call",
+    "merge",
+)
+_MAY = (
+    r"(?:may|can|must|should|shall|could|have to|need to|are|will)(?: allowed| permitted)?(?: to)? (?:only|exclusively)"
+    r"|(?:are )?only (?:ever )?(?:may|can|should|get to|are allowed to|allowed to|permitted to|have permission to|to)"
+)
+_WHEN = r"(?:when|if|after|with|in|on|from|to|between|for|during|inside|once|as|by|at|where|against|within)"
+_EACH = (
+    r"\b(?:per|an|each|every|in one)\b|\ba (?:day|week|month|year|question|request|turn|session|task|person|customer"
+    r"|time)\b"
+)
+_FROM_NOW = (
+    r"(?:from (?:now|here|today) (?:on|onwards?|forward)|going forward|moving forward|in (?:the )?future|henceforth)"
+)
+
+BOUNDS: tuple[Cue, ...] = (
+    # "Only use staging", "use only staging", "you may only read", "only I delete files"
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?:only|exclusively) (?:ever )?(?:to )?",
+        VERB,
+        r"(?!(?: [\w-]+){0,2} (?:is|are|was|were|left|remains?|came|exists?)\b)",
+        base_verb=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?P<verb>",
+        _DO,
+        r") (?:[\w']+ ){0,3}?(?:only|exclusively|nothing but|solely) ",
+        _WHEN,
+        r"?\b",
+    ),
+    cue(Strength.MUST, not_told, r"\byou(?:'re| are)? (?:", _MAY, r") (?:ever )?(?:to )?", VERB, base_verb=True),
+    cue(
+        Strength.MUST,
+        not_told,
+        r"\byou (?:may|can|are allowed to) ",
+        VERB,
+        r" .{0,80}?\bonly (?=",
+        _WHEN,
+        r"\b)",
+        base_verb=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\bonly (?:i|we|my \w+|our \w+|humans?|a human)(?: and \w+)? [a-z]+\b",
+        needs_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?:stick to|(?:confine|restrict|limit) (?:yourself|all [\w-]+|any [\w-]+|[\w-]+s) to|stay (?:within"
+        r"|inside|in))\b",
+        needs_tool=True,
+    ),
+    # "At most three searches per question"
+    cue(
+        Strength.MUST, at_start, r"\b(?:no|never|not) more than (?:\w+ ){1,4}?.{0,40}?(?:", _EACH, r")", needs_tool=True
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?:at most|max(?:imum|\.)?|limit (?:yourself|it) to) \w+ .{0,40}?(?:",
+        _EACH,
+        r")",
+        needs_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?:keep|cap|limit) (?:all |any |my |the |our )?[\w ]{2,30}? (?:under|below|at|to|within) [$€£]?\d",
+        needs_tool=True,
+    ),
+    # "Always ask me before you delete", "ask before deleting", "every payment needs my okay"
+    cue(
+        Strength.VERY,
+        at_start,
+        r"\balways (?:please )?",
+        _ALWAYS_ASK,
+        r"\b.*?\b(?:before|first|prior to|until)\b",
+        asks=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?:always|please|and) ",
+        _ASK,
+        r" ?.*?\b(?:before|first|prior to|beforehand|each time|every time)\b",
+        needs_tool=True,
+        asks=True,
+    ),
+    cue(
+        Strength.MUST,
+        not_told,
+        r"\b(?:you (?:must|should|have to|need to|shall|are to|will)(?: always)?|you always (?:must|should|have to"
+        r"|need to)"
+        r"|i want you to(?: always)?) ",
+        _ASK,
+        r" ?.*?\b(?:before|first|prior to|beforehand|each time|every time)\b",
+        needs_tool=True,
+        asks=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b",
+        _ASK,
+        r" ?.{0,60}?\b(?:before|prior to|every time|each time|whenever)\b",
+        needs_tool=True,
+        asks=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"(?<=[,:] )(?:please |always |you must |you have to |you should )*",
+        _ASK,
+        r"(?= first\b|\W*$)",
+        needs_tool=True,
+        asks=True,
+    ),
+    cue(
+        Strength.MUST,
+        own_subject,
+        r"\b(?:needs?|requires?|must have|(?:is|are) subject to|only with|never without|not without) (?:my|our) "
+        r"(?:\w+ )?",
+        LEAVE,
+        r"\b",
+        needs_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        own_subject,
+        r"\b(?:must|should|has to|have to|need to|needs to|are to|is to) (?:all |always |first )?(?:go through|pass"
+        r"|be approved by"
+        r"|be confirmed by|be signed off by|be checked by|be cleared (?:by|with)|be run by|come through) (?:me|us|my"
+        r"|our)\b",
+        needs_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        not_told,
+        r"\bi(?:'d| would)? (?:want|need|have|like|insist|get|must|expect)(?: to| on)? (?:seeing|approving|see"
+        r"|approve|review|check"
+        r"|confirm|read|sign off on|okay|ok|know about|look at|be asked|be told|be consulted)\b.*\b(?:before|first"
+        r"|beforehand)\b",
+        needs_tool=True,
+    ),
+    cue(Strength.MUST, own_subject, r"\b(?:goes|go|run|runs) (?:through|by|past) (?:me|us|my \w+)\b", needs_tool=True),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\bleave (?:all |any |the |my |our )?[\w -]{2,40}? (?:to|up to) (?:me|us)\b",
+        needs_tool=True,
+    ),
+    # "Always use --dry-run", "from now on use the staging database"
+    cue(Strength.VERY, at_start, r"\balways (?:please )?", VERB, base_verb=True, needs_tool=True),
+    cue(
+        Strength.VERY,
+        not_told,
+        r"\byou (?:must|should|have to|need to|shall|are to) always ",
+        VERB,
+        base_verb=True,
+        needs_tool=True,
+    ),
+    cue(
+        Strength.VERY,
+        at_start,
+        r"\b",
+        _FROM_NOW,
+        r",? (?:please |you |only |always |just )*",
+        VERB,
+        base_verb=True,
+        needs_tool=True,
+    ),
+    cue(Strength.VERY, at_start, r"\b(?P<verb>", _DO, r")\b.{1,120}?\b", _FROM_NOW, r"\W*$", needs_tool=True),
+    cue(
+        Strength.VERY,
+        own_subject,
+        r"\b(?:must|should|shall|have to|are to) (?:all )?(?:always|only) ",
+        PASSIVE,
+        needs_tool=True,
+    ),
+)

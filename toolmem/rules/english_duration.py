@@ -1,0 +1,169 @@
+"""How long an English demand holds: for good, or for this one task, object or moment."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+from toolmem.rules.english_words import alternatives
+from toolmem.rules.reading import Kind
+
+
+class Strength(IntEnum):
+    """What the cue itself says about how long; the weaker it is, the more the object decides."""
+
+    NOW = 0  # "hold off": this moment
+    SOFT = 1  # "don't"
+    MUST = 2  # "you must not", "avoid", "only"
+    STOP = 3  # "stop ...ing": a habit
+    VERY = 4  # "never"
+
+
+_FOR_GOOD = re.compile(
+    r"\b(?:"
+    + alternatives(
+        r"""
+        never|ever|always|from (?:now|here|today|this (?:day|point|moment)) (?:on|onwards?|forward)|going forward
+        moving forward|in (?:the )?future|henceforth|for good|permanently|forever|under (?:no|any) circumstances
+        on no account|in no case|at no time|every (?!one\b|body\b|thing\b)\w+|each time
+        that (?:holds|goes|applies) for|any longer|as a rule|at all times|in general|generally|by default
+        no matter|once and for all|for the last time|i mean it|whatsoever
+        altogether
+        """
+    )
+    + r")\b"
+)
+_AGAIN = re.compile(r"\b(?:again|any ?more|no longer|no more)\b")
+_DAY = (
+    r"(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|tomorrow|tonight|noon|midnight|then|christmas"
+    r"|easter|next week)"
+)
+_PASSING = re.compile(
+    r"\b(?:yet|for now|right now|not now|at the moment|at this moment|for the moment|for the time being|for the "
+    r"present|today|tonight"
+    r"|this (?:time|once|morning|afternoon|evening|week|weekend|month|night|round|turn|session|chat|conversation"
+    r"|thread|instant)"
+    r"|just (?:this )?once|until|till|'til|meanwhile|in the meantime|currently|as long as|so long as|at present"
+    r"|temporarily"
+    r"|while (?:i'm|i am|i|the|we're|we are|we|she|he|they|it|this|that|my|our)|during (?:the|this|my|our)|(?:not"
+    r"|no) .{0,30}\bnow"
+    rf"|(?:before|by|after|until|till) {_DAY}|before (?:i've|i have|i'm|i am|i get|i had|we've|we have|he|she|they"
+    rf"|you've|you have)|a minute"
+    r"|a moment|a sec(?:ond)?|just now|still (?:need|want|use|work)|(?:for|on|in|to) this one|this one|that one)\b"
+)
+_AGAIN_UNTIL = re.compile(
+    r"\b(?:until|till|'til|today|tonight|for now|right now|for the moment|for the time being|this (?:week|morning))\b"
+)
+
+# The same place or thing tomorrow as today: a demand about it holds for good.
+_LASTING = alternatives(
+    r"""
+    prod|production|staging|main|master|live|release|databases?|db|servers?|browser|terminal|shell|console
+    internet|web|network|api|calendar|inbox|mailbox|account|accounts|credit card|card|phone number|phone|number
+    password|passwords|credentials|keys?|email|address|data|files?|folder|drive|repo|repository|root|tool|tools
+    system|machine|laptop|cluster|archive|backups?|way|kind|sort|type|stuff|workspace|channel|customers?
+    clients?|name|money|photos|contacts|signature|public|press|budget|team|colleagues|family|boss|manager|wife
+    husband|kids|parents|mother|father|friends|home|office|company|night
+    """
+)
+_THIS_TASK = re.compile(
+    rf"\b(?:for|in|on|with|during) this"
+    rf" (?:customer|client|(?!(?:{_LASTING}|company|reason|project|house|server)\b)[a-z])"
+)
+_NOT_A_THING = alternatives(
+    r"""
+    is|was|are|were|would|will|means?|has|had|have|again|automatically|when|without|for|if|unless|on|by|at|in
+    every|to|and|or|with|ever|anymore|any|happens?|way|i|you|we|he|she|they|it|my|our|your|the|kind|sort
+    """
+)
+# "that" is a relative word more often than a pointing one; behind a preposition it points.
+_THIS_THING = re.compile(
+    rf"(?:\b(?:this|these|those)|\b(?:in|on|to|of|at|for|with|from|into|about) that)"
+    rf"(?: (?:particular|specific|same|very|new|old|last|one|two))? (?!(?:{_LASTING}|{_NOT_A_THING})\b)[a-z]"
+)
+_FOR_THIS = re.compile(r"\b(?:for|on|with|about|in|to) (?:this|that)\b(?=\s*(?:[,.;!)]|$|now|yet|please))")
+_ONE_BY_NUMBER = re.compile(
+    r"\b(?:order|invoice|ticket|booking|reservation|pr|pull request|mr|issue|build|flight|payment|case|bug|item"
+    r"|refund|job|commit|task|query"
+    r"|transaction|shipment|parcel|request|version|release|meeting|doc|row|record|id|deployment|migration)s?"
+    r"\s*(?:no\.?|number|nr\.?|id)?\s*[#:]?\s*(?:[a-z]{0,4}[-_]?\d[\w./-]*|[a-z]+-\d[\w-]*)"
+    r"|#\d+|\b[a-z]{1,5}-?\d{3,}\b(?!\.)|\b\d{2,}-\d{3,}\b|\bv\d+\.\d+(?:\.\d+)*\b"
+)
+_THAT_THING = re.compile(rf"(?:this|that|these|those) (?!(?:{_NOT_A_THING})\b)[a-z]")
+_FILE_OBJECT = re.compile(r"^(?:the |my |our )?(?:file |folder )?(?!\.)[\w-]+(?:/[\w.-]+)*\.[a-z]\w{1,4}\b(?!/)")
+_POINTED_AT = re.compile(
+    r"^(?:it|them|him|her|this|that|these|those|mine|everything else|the (?:other|rest|first|second|third|last|next"
+    r"|current|new|old))\b"
+    r"(?! (?:again|automatically|ever|any ?more|on your own|by yourself|behind|without|when|whenever|if|for|way|kind"
+    r"|sort|type|in the future))"
+)
+_POINTED_LATER = re.compile(r"\b(?:it|them|this one|that one)\b\s*(?:[,.!;]|$|to\b|now\b)")
+_SUBORDINATE = re.compile(r"\b(?:unless|if|when|because|without|until)\b")
+_ONE_OF_MINE = re.compile(
+    rf"^(?:the|my|our|his|her|their|that|this) (?!(?:[a-z]+ )?(?:{_LASTING})\b)(?:[a-z0-9'.-]+ "
+    rf"){{0,2}}?[a-z0-9.-]*[a-z0-9]\b"
+)
+_PLURAL_OBJECT = re.compile(r"^(?:my|our|his|her|their) (?:[a-z-]+ ){0,2}?[a-z-]+[^s\W]s\b")
+_PERSON = re.compile(r"^(?:to |the )?(?:Mr\.? |Mrs\.? |Ms\.? |Dr\.? )?[A-Z][a-z]+(?:\s[A-Z][a-z]+)?\b")
+_CONTACT = frozenset(
+    {
+        "email",
+        "e-mail",
+        "mail",
+        "dm",
+        "message",
+        "call",
+        "text",
+        "contact",
+        "ping",
+        "cc",
+        "invite",
+        "notify",
+        "tell",
+        "phone",
+        "write",
+        "reply",
+    }
+)
+_ONE_LESS = re.compile(r"no\b")  # "no exchange, then"; "no emails" and "no posting" speak of a habit
+_SEVERAL = re.compile(r"no (?:[\w-]+ ){0,2}?[\w-]+(?:[^s]s|ing)\b|.*\b(?:without|per|after|before|on|more)\b")
+_EMPTY = re.compile(r"^[\W\d_]*(?:please|pls|ok|okay|thanks|thank you|thx|just|then)?\W*$")
+
+
+def kind_of(strength: Strength, sentence: str, written: str, verb: str, start: int, after: int, end: int) -> Kind:
+    """ "standing" or "session".
+
+    `sentence` is in small letters, `written` the same as it was typed; the demand is `start`:`end`, its verb ends at
+    `after`; `verb` is the verb.
+    """
+    demand = sentence[start:end]
+    rest = sentence[after:end].strip(" ,")
+    if strength is Strength.NOW:
+        return "session"
+    if strength is Strength.VERY or _FOR_GOOD.search(sentence):
+        return "standing"
+    if _AGAIN.search(demand):
+        return "session" if _AGAIN_UNTIL.search(sentence) else "standing"
+    if _PASSING.search(sentence) or _THIS_TASK.search(sentence):
+        return "session"
+    if strength is Strength.STOP:
+        return (
+            "session"
+            if (_THIS_THING.search(demand) or _THAT_THING.match(rest)) and "every" not in demand
+            else "standing"
+        )
+    if (
+        _ONE_BY_NUMBER.search(demand)
+        or _THIS_THING.search(demand)
+        or _FOR_THIS.search(demand)
+        or _POINTED_AT.match(rest)
+        or _FILE_OBJECT.match(rest)
+    ):
+        return "session"
+    if strength is Strength.MUST:
+        return "session" if _POINTED_LATER.search(_SUBORDINATE.split(rest, maxsplit=1)[0]) else "standing"
+    if _ONE_LESS.match(demand) and not _SEVERAL.match(demand):
+        return "session"
+    if _EMPTY.match(rest) or (_ONE_OF_MINE.match(rest) and not _PLURAL_OBJECT.match(rest)):
+        return "session"
+    return "session" if verb in _CONTACT and _PERSON.match(written[after:end].strip(" ,")) else "standing"

@@ -1,0 +1,80 @@
+"""Tools that fail again and again within one turn: what a rule says about it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from toolmem.rules.drafts import RuleDraft
+from toolmem.rules.identity import failure_id, namespace_of
+from toolmem.rules.tombstones import REPEATED_FAILURE
+from toolmem.rules.turns import ToolUse
+
+MIN_FAILURES = 2  # of one tool in one turn
+_SCANNED = 2000  # characters of an output
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+# In this order: "tool not found" is no missing file, and a time-out of a connection is a time-out.
+_CLASSES: dict[str, re.Pattern[str]] = {
+    "unknown_tool": _any(
+        r"(?:unknown|no such|invalid|unsupported|unrecognized) (?:tool|function)\b",
+        r"\b(?:tool|function)\b.{0,60}\b(?:not found|does(?: not|n't) exist|not (?:registered|available))",
+        r"-32601|未知工具",
+    ),
+    "timeout": _any(r"timed?[ -]?out|deadline exceeded|took too long|\b(?:408|504)\b|ETIMEDOUT|超时"),
+    "permission_denied": _any(
+        r"permission|denied|forbidden|unauthori[sz]ed|not (?:allowed|permitted|authori[sz]ed)",
+        r"\b40[13]\b|EACCES|EPERM|权限|拒绝访问",
+    ),
+    "connection_error": _any(
+        r"connection|unreachable|network|(?:could not|cannot|failed to) (?:connect|resolve)|name resolution|\bdns\b",
+        r"broken pipe|ECONN\w+|ENOTFOUND|\b50[23]\b|连接|网络",
+    ),
+    "parse_error": _any(
+        r"pars(?:e|ing)|syntax|decod|malformed|invalid (?:json|xml|yaml)",
+        r"unexpected (?:token|end|eof|character)|解析|语法",
+    ),
+    "not_found": _any(r"not found|no such|does(?: not|n't) exist|cannot find|\b404\b|ENOENT|未找到|不存在|找不到"),
+}
+
+_ADVICE = {
+    "timeout": "Ask for less at once, or allow more time, before trying it again.",
+    "not_found": "Check that what it is asked for exists, e.g. by listing or searching first.",
+    "permission_denied": "Do not repeat the call; ask the user for access or take another way.",
+    "connection_error": "The service may be down: wait before the next attempt, or take another way.",
+    "parse_error": "Check the format of the input against the tool's schema before calling it.",
+    "unknown_tool": "Call only tools that are in the list of tools, by their exact names.",
+    "error": "Read the error and change the input before calling it again.",
+}
+
+
+def failure_class(output: str) -> str:
+    """timeout, not_found, permission_denied, connection_error, parse_error, unknown_tool, or error."""
+    head = output[:_SCANNED]
+    return next((name for name, pattern in _CLASSES.items() if pattern.search(head)), "error")
+
+
+def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleDraft]:
+    """One rule per tool that failed twice or more. Its class is the one that came most often (of several, first)."""
+    failed: dict[str, list[ToolUse]] = {}
+    for use in uses:
+        if use.success is False:
+            failed.setdefault(namespace_of(use.name), []).append(use)
+    return [_draft(workspace, ns, each) for ns, each in failed.items() if len(each) >= MIN_FAILURES]
+
+
+def _draft(workspace: str, namespace: str, failed: Sequence[ToolUse]) -> RuleDraft:
+    kind = Counter(failure_class(use.output_summary) for use in failed).most_common(1)[0][0]
+    return RuleDraft(
+        tool_name=failed[0].name,
+        rule=f"Tool failed {len(failed)} times in one turn ({kind}). {_ADVICE[kind]}",
+        priority="normal",
+        source="post_turn",
+        tags=[REPEATED_FAILURE],
+        id=failure_id(workspace, namespace, kind),
+    )

@@ -1,0 +1,179 @@
+"""One turn of an agent: what the user said, and the tools that ran for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from toolmem.config.names import nearest
+from toolmem.errors import RequestError
+from toolmem.schema import ToolSchema
+
+Tools = Sequence[str | ToolSchema]  # names, or schemas
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """One tool call of a turn."""
+
+    name: str
+    arguments: Any = None
+    success: bool | None = None  # the tool reported no error; None = unknown
+    output_summary: str = ""
+    duration_ms: float | None = None  # wall clock; None = unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """`tools` is the catalogue: all tools that the agent has, where it is known."""
+
+    user_message: str = ""
+    tool_calls: tuple[ToolUse, ...] = ()
+    session_id: str = ""
+    tools: tuple[str | ToolSchema, ...] = ()
+
+    @property
+    def ran(self) -> list[str]:
+        """Names of the tools that ran, in order, each once whatever its casing."""
+        return list({use.name.strip().lower(): use.name.strip() for use in reversed(self.tool_calls)}.values())[::-1]
+
+
+_TURN_KEYS = ("user_message", "tool_calls", "session_id", "tools")
+
+
+def read_turn(value: Any) -> Turn:
+    """A turn from JSON: `user_message`, `tool_calls`, `session_id`, `tools`; other keys are passed over.
+
+    Raises RequestError that names the part that is wrong.
+    """
+    if not isinstance(value, Mapping):
+        raise RequestError(f"expected an object with {', '.join(_TURN_KEYS)}; got {type(value).__name__}", field="turn")
+    if not any(key in value for key in ("user_message", "tool_calls")):
+        near = next((f" (did you mean 'user_message' in place of {key!r}?)" for key in value if _like(key)), "")
+        raise RequestError(f"user_message: missing, and so is tool_calls{near}", field="user_message")
+    message = value.get("user_message")
+    calls = value.get("tool_calls") or []
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise RequestError(f"tool_calls: expected a list, got {type(calls).__name__}", field="tool_calls")
+    return Turn(
+        user_message=_text("" if message is None else message, "user_message"),
+        tool_calls=tuple(read_tool_use(call, f"tool_calls[{i}]") for i, call in enumerate(calls)),
+        session_id=str(value.get("session_id") or ""),
+        tools=read_tools(value.get("tools")),
+    )
+
+
+def read_tool_use(value: Any, field: str) -> ToolUse:
+    """`name` (or `tool_name`), `arguments`, `success`, `output_summary`, `duration_ms`. Raises RequestError."""
+    if not isinstance(value, Mapping):
+        raise RequestError(f"{field}: expected an object with a 'name', got {type(value).__name__}", field=field)
+    name = value.get("name", value.get("tool_name"))
+    if not isinstance(name, str) or not name.strip():
+        raise RequestError(f"{field}.name: expected the tool's name, got {name!r}"[:300], field=f"{field}.name")
+    success, duration = value.get("success"), value.get("duration_ms")
+    if success is not None and not isinstance(success, bool):
+        raise RequestError(f"{field}.success: expected true, false or null; got {success!r}"[:300], field=field)
+    if duration is not None and not _is_duration(duration):
+        raise RequestError(f"{field}.duration_ms: expected milliseconds >= 0; got {duration!r}"[:300], field=field)
+    summary = value.get("output_summary")
+    return ToolUse(
+        name=name.strip(),
+        arguments=value.get("arguments"),
+        success=success,
+        output_summary=_text("" if summary is None else summary, f"{field}.output_summary"),
+        duration_ms=None if duration is None else float(duration),
+    )
+
+
+def read_tools(value: Any, field: str = "tools") -> tuple[str | ToolSchema, ...]:
+    """Names or schemas, in OpenAI or MCP form. Raises RequestError."""
+    if value is None:
+        return ()
+    if not isinstance(value, Iterable) or isinstance(value, str | Mapping):
+        raise RequestError(f"{field}: expected a list of names or schemas, got {type(value).__name__}", field=field)
+    tools = [tool if isinstance(tool, str | ToolSchema) else ToolSchema.read(tool, field) for tool in value]
+    if any(isinstance(tool, str) and not tool.strip() for tool in tools):
+        raise RequestError(f"{field}: a blank name", field=field)
+    return tuple(tools)
+
+
+def _is_duration(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+def _like(key: Any) -> bool:
+    return isinstance(key, str) and nearest(key, ["user_message", "message", "user"]) is not None
+
+
+def _text(value: Any, field: str) -> str:
+    if not isinstance(value, str):
+        raise RequestError(f"{field}: expected text, got {type(value).__name__}", field=field)
+    return value
+
+
+# ---------------------------------------------------------------- from chat messages
+
+
+@dataclass(slots=True)
+class _Open:
+    """A turn that is being read."""
+
+    user_message: str
+    uses: list[ToolUse] = field(default_factory=list)
+    waiting: dict[str, int] = field(default_factory=dict)  # call id -> position in `uses`
+
+    def ask(self, call: Any) -> None:
+        body = call.get("function") if isinstance(call, Mapping) else None
+        body = body if isinstance(body, Mapping) else call
+        name = body.get("name") if isinstance(body, Mapping) else None
+        if not isinstance(name, str) or not name.strip():
+            return
+        self.waiting[str(call.get("id") or f"#{len(self.uses)}")] = len(self.uses)
+        self.uses.append(ToolUse(name.strip(), arguments=body.get("arguments")))
+
+    def answer(self, message: Mapping[str, Any]) -> None:
+        position = self.waiting.pop(str(message.get("tool_call_id")), None)
+        if position is None and self.waiting and not message.get("tool_call_id"):
+            position = self.waiting.pop(next(iter(self.waiting)))
+        if position is not None:
+            self.uses[position] = replace(self.uses[position], output_summary=message_text(message.get("content")))
+
+
+def turns_of_messages(messages: Sequence[Any], tools: Tools = (), session_id: str = "") -> list[Turn]:
+    """Turns of an OpenAI conversation: each begins with a message of the user. `success` stays unknown.
+
+    What is no message is passed over. Where `tools` is empty, the tools that the conversation calls are the catalogue.
+    """
+    turns: list[_Open] = []
+    for message in messages:
+        if not isinstance(message, Mapping):
+            continue
+        role = message.get("role")
+        if role == "user":
+            turns.append(_Open(message_text(message.get("content"))))
+            continue
+        if role in ("assistant", "tool", "function") and not turns:
+            turns.append(_Open(""))
+        if role == "assistant":
+            asked = message.get("tool_calls")
+            for call in asked if isinstance(asked, list) else ():
+                turns[-1].ask(call)
+            if isinstance(message.get("function_call"), Mapping):
+                turns[-1].ask(message["function_call"])
+        elif role in ("tool", "function"):
+            turns[-1].answer(message)
+    called = dict.fromkeys(use.name for turn in turns for use in turn.uses)
+    catalogue = tuple(tools) or tuple(called)
+    return [Turn(turn.user_message, tuple(turn.uses), session_id, catalogue) for turn in turns]
+
+
+def message_text(content: Any) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [part if isinstance(part, str) else part.get("text") for part in content if part]
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return ""
