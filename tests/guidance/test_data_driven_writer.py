@@ -93,8 +93,8 @@ def test_the_four_parts_and_statistics_are_there() -> None:
 
 def test_planted_causes_are_claimed_with_their_counts() -> None:
     guidance = WRITER.compose("translate", planted())
-    assert "- `language`='unknown': 0 of 8 succeeded; others 20 of 22." in guidance.text
-    assert "- Avoid `language`='unknown' (0 of 8 succeeded)." in guidance.text
+    assert "- `language`='unknown': 0 of 8 worked; others 20 of 22." in guidance.text
+    assert "- `language` worked with 'en' (20 of 22), never with 'unknown' (0 of 8; 8 errors name it)." in guidance.text
     (pattern,) = (claim for claim in claims_of(guidance, "parameter") if "unknown" in claim.text)
     assert pattern.call_ids == tuple(f"c{i}" for i in range(8))
     (repair,) = (claim for claim in claims_of(guidance, "repair") if "leave out" in claim.text)
@@ -112,8 +112,28 @@ def test_every_line_of_the_text_is_a_claim_and_the_other_way_round() -> None:
 
 def test_too_little_data_says_so() -> None:
     guidance = WRITER.compose("translate", [call(1, {"a": 1}), call(2, {"a": 2}, False, "Error: no")])
-    assert "Too little data to say which parameters matter: 1 successes, 1 failures." in guidance.text
+    assert "Too little data to say which parameters matter: 1 calls worked, 1 failed." in guidance.text
     assert not claims_of(guidance, "parameter")
+
+
+def test_what_works_and_answers_nothing_is_not_preferred() -> None:
+    calls = [call(i, {"q": i, "brief": True}, True, "[]", score=0.0) for i in range(10)]
+    calls += [call(i, {"q": i}, i % 2 == 0, "row" if i % 2 == 0 else "Error: no") for i in range(10, 40)]
+    guidance = WRITER.compose("translate", calls)
+    assert "With `brief`: 10 of 10 worked" in guidance.text
+    assert "With `brief`: 0 of 10 answers were useful" in guidance.text
+    assert not claims_of(guidance, "advice")
+
+
+def test_prevention_comes_before_repair_in_the_text() -> None:
+    calls = []
+    for i in range(9):
+        kept = {"metadata": {"conversation_id": i}}
+        calls.append(call(2 * i, {"q": i, "depth": 9}, False, f"Error: no route to h{i}", **kept))
+        calls.append(call(2 * i + 1, {"q": i}, **kept))
+    practices = WRITER.compose("translate", calls).text.split("## Best practices\n")[1].splitlines()
+    assert practices[0] == "- Leave out `depth` (with it 0 of 9 worked)."
+    assert practices[1] == "- After “no route to …”: leave out `depth` (9 of 9 recoveries)."
 
 
 def test_a_tool_that_never_worked_is_advised_against() -> None:
@@ -143,7 +163,7 @@ def test_repeats_of_a_failed_call_are_counted() -> None:
 
 def test_unknown_outcomes_are_said_to_be_unknown() -> None:
     guidance = WRITER.compose("translate", [call(i, {"a": i}, None) for i in range(12)])
-    assert "12 calls; whether they succeeded is not known" in guidance.text
+    assert "12 calls; whether they worked is not known" in guidance.text
     assert not claims_of(guidance, "parameter")
 
 
@@ -167,7 +187,7 @@ def test_chinese_guidance_has_the_same_claims_in_chinese() -> None:
     assert "`language`='unknown'：8 次中 0 次成功；其他 22 次中 20 次。" in chinese.text
     counts = [sorted((c.kind, c.k, c.n, c.call_ids) for c in g.claims) for g in (english, chinese)]
     assert counts[0] == counts[1]
-    assert not re.search(r"\b(calls|succeeded|failures|after)\b", chinese.text)
+    assert not re.search(r"\b(calls|worked|failures|after)\b", chinese.text)
 
 
 def test_metadata_groups_calls_and_is_never_evidence() -> None:
@@ -217,26 +237,34 @@ rows = st.lists(
         ),
         st.sampled_from([0.0, 1.0, None]),
         st.sampled_from([None, 1, 2, "x"]),
+        st.sampled_from([None, False, True]),
     ),
     max_size=30,
 )
+Rows = list[tuple[object, bool | None, str, float | None, object, bool | None]]
 
 
-def made(drawn: list[tuple[object, bool | None, str, float | None, object]]) -> list[ToolCallResult]:
+def made(drawn: Rows) -> list[ToolCallResult]:
     return [
-        call(i, given_, success, output, score=score, metadata={} if c is None else {"conversation_id": c})
-        for i, (given_, success, output, score, c) in enumerate(drawn)
+        call(
+            i,
+            given_,
+            success,
+            output,
+            score=score,
+            metadata={} if c is None else {"conversation_id": c},
+            execution_failed=failed,
+        )
+        for i, (given_, success, output, score, c, failed) in enumerate(drawn)
     ]
 
 
-_BY_K = {"error_class", "empty_answer", "usage", "example", "rule_out", "repair", "unrecovered", "repeat"}
+_BY_K = {"error_class", "empty_answer", "flag_wrong", "usage", "example", "rule_out", "repair", "unrecovered", "repeat"}
 
 
 @settings(max_examples=150, deadline=None)
 @given(rows)
-def test_claims_hold_for_whatever_the_calls_are(
-    drawn: list[tuple[object, bool | None, str, float | None, object]],
-) -> None:
+def test_claims_hold_for_whatever_the_calls_are(drawn: Rows) -> None:
     calls = made(drawn)
     guidance = WRITER.compose("translate", calls)
     assert guidance == WRITER.compose("translate", calls)
@@ -252,21 +280,27 @@ def test_claims_hold_for_whatever_the_calls_are(
 def recount(guidance: Guidance, calls: list[ToolCallResult]) -> None:
     """The counts of the main kinds of claims again, from the calls alone."""
     by_id = {c.id: c for c in calls}
-    outcomes = [c for c in calls if c.success is not None]
-    failures = sum(c.success is False for c in calls)
-    ran = [c for c in calls if c.success is not False and c.score is not None]
+    wrong = {c.id for c in calls if c.success is False or c.execution_failed is True}
+    known = {c.id for c in calls if c.success is not None or c.execution_failed is not None}
+    ran = [c for c in calls if c.id not in wrong and c.score is not None]
     for claim in guidance.claims:
         named = [by_id[i] for i in claim.call_ids]
         if claim.kind in {"parameter", "advice", "sequence"}:
-            assert claim.k == sum(c.success is True for c in named)
-        elif claim.kind == "error_class":
-            assert claim.n == failures
-            assert all(c.success is False for c in named)
+            assert claim.k == sum(c.id in known - wrong for c in named)
+        elif claim.kind in {"error_class", "refused", "repair", "unrecovered", "rule_out"}:
+            assert all(c.id in wrong for c in named)
+            assert claim.kind != "error_class" or claim.n == len(wrong)
         elif claim.kind == "empty_answer":
             assert claim.n == len(ran)
             assert claim.k == sum(c.score == 0.0 for c in ran)
         elif claim.kind == "overall" and "interval" in claim.text:
-            assert (claim.k, claim.n) == (len(outcomes) - failures, len(outcomes))
+            assert (claim.k, claim.n) == (len(known - wrong), len(known))
+        elif claim.kind == "recorded_flag":
+            assert guidance.statistics.success_rate == claim.k / claim.n
+            assert claim.n == len(known)
+        elif claim.kind == "flag_wrong":
+            assert all(c.success is True and c.execution_failed is True for c in named)
+            assert claim.n == sum(c.success is True for c in calls)
 
 
 @settings(max_examples=60, deadline=None)
@@ -284,16 +318,16 @@ def test_pattern_sentences_agree_with_a_recount_from_the_inputs(data: st.DataObj
     guidance = WRITER.compose("translate", calls)
     for claim in claims_of(guidance, "parameter"):
         base = calls
-        if found := re.fullmatch(r"`(\w+)`='(\w+)': (\d+) of (\d+) succeeded; others (\d+) of (\d+)\.", claim.text):
+        if found := re.fullmatch(r"`(\w+)`='(\w+)': (\d+) of (\d+) worked; others (\d+) of (\d+)\.", claim.text):
             name, value = found.group(1), found.group(2)
             held = [c for c in calls if isinstance(c.input, dict) and c.input.get(name) == value]
         elif found := re.fullmatch(
-            r"(With|Without) `(\w+)`: (\d+) of (\d+) succeeded; \w+(?: it)? (\d+) of (\d+)\.", claim.text
+            r"(With|Without) `(\w+)`: (\d+) of (\d+) worked; \w+(?: it)? (\d+) of (\d+)\.", claim.text
         ):
             held = [c for c in calls if (found.group(2) in c.input) == (found.group(1) == "With")]
         else:
             found = re.fullmatch(
-                r"`language`='(\w+)', (with|without) `token`: (\d+) of (\d+) succeeded; \w+(?: it)? (\d+) of (\d+)\.",
+                r"`language`='(\w+)', (with|without) `token`: (\d+) of (\d+) worked; \w+(?: it)? (\d+) of (\d+)\.",
                 claim.text,
             )
             assert found, claim.text

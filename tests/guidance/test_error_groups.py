@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.error_messages import error_groups, mask, telling_line
+from toolmem.guidance.error_messages import ErrorGroup, error_groups, mask, telling_line
 from toolmem.schema import ToolCallResult
+
+
+def groups_of(calls: list[ToolCallResult]) -> list[ErrorGroup]:
+    return error_groups(calls, {i: telling_line(one.output) for i, one in enumerate(calls)})
 
 
 def failed(output: str, error_class: str = "") -> ToolCallResult:
@@ -37,6 +41,18 @@ def failed(output: str, error_class: str = "") -> ToolCallResult:
             "Error: 1 validation error for P\ndob\n  Field required [type=missing]",
             "1 validation error for P: dob Field required [type=missing]",
         ),
+        (
+            '{"status": 404, "body": "<html><head><title>404 Not Found</title></head><body><h1>Not Found</h1></body>"}',
+            "404 Not Found",
+        ),
+        (
+            "<html><title>Forbidden</title><h1>Forbidden</h1><p>Access is denied.</p></html>",
+            "Forbidden Access is denied.",
+        ),
+        (
+            '{"status": "conflict", "conflicts_with": {"title": "Error review"}}',
+            '{"status": "conflict", "conflicts_with": {"title": "Error review"}}',
+        ),
         ("building\nmaking\nmake: *** [x] Error 2\ndone", "make: *** [x] Error 2"),
         ("   \n", ""),
     ],
@@ -59,7 +75,7 @@ def test_messages_that_differ_in_names_are_one_group_and_status_codes_are_kept_a
         failed("request failed. status_code=500"),
         failed(""),
     ]
-    groups = error_groups(calls, range(5))
+    groups = groups_of(calls)
     assert [group.positions for group in groups] == [(0, 1), (2,), (3,), (4,)]
     assert groups[0].label == "flight … not available on date …"
     assert groups[3].label == ""
@@ -67,16 +83,25 @@ def test_messages_that_differ_in_names_are_one_group_and_status_codes_are_kept_a
 
 def test_what_all_messages_share_is_shown_and_the_judges_class_with_it() -> None:
     calls = [failed(f"Unknown column '{name}' in 'field list'", "unknown_column") for name in "abc"]
-    (group,) = error_groups(calls, range(3))
+    (group,) = groups_of(calls)
     assert group.label == "Unknown column '…' in 'field list'"
     assert group.error_class == "unknown_column"
     assert group.example in {f"Unknown column '{name}' in 'field list'" for name in "abc"}
 
 
 def test_messages_that_differ_in_one_unquoted_word_are_one_group() -> None:
-    calls = [failed(json.dumps({"message": f"genre must be an integer: {word}"})) for word in ("Comedy", "Thriller")]
-    (group,) = error_groups(calls, range(2))
+    words = ("Comedy", "Thriller", "Thriller")
+    calls = [failed(json.dumps({"message": f"genre must be an integer: {word}"})) for word in words]
+    (group,) = groups_of(calls)
     assert group.label == "genre must be an integer: …"
+    assert group.varying == ("Thriller", "Comedy")
+
+
+def test_what_varies_is_told_where_it_is_a_single_thing() -> None:
+    (group,) = groups_of([failed(f"unsupported language '{name}'") for name in ("xx", "yy", "yy")])
+    assert (group.label, group.varying) == ("unsupported language '…'", ("'yy'", "'xx'"))
+    (group,) = groups_of([failed(f"unknown name '{name}' at position {i}") for i, name in enumerate("ab")])
+    assert group.varying == ()
 
 
 def test_huge_outputs_are_read_at_their_ends_only() -> None:
@@ -85,7 +110,7 @@ def test_huge_outputs_are_read_at_their_ends_only() -> None:
 
 @given(st.lists(st.text(max_size=200), max_size=12))
 def test_every_failure_is_in_exactly_one_group(outputs: list[str]) -> None:
-    groups = error_groups([failed(output) for output in outputs], range(len(outputs)))
+    groups = groups_of([failed(output) for output in outputs])
     assert sorted(i for group in groups for i in group.positions) == list(range(len(outputs)))
     sizes = [len(group.positions) for group in groups]
     assert sizes == sorted(sizes, reverse=True)

@@ -11,6 +11,7 @@ import pytest
 
 from toolmem.guidance.analysis import Analysis, analyze
 from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.outcomes import went_wrong
 from toolmem.guidance.repairs import tally
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.schema import Claim, Guidance, ToolCallResult
@@ -120,6 +121,6 @@ def test_every_claim_on_every_tool_can_be_checked(dataset: str, language: str) -
             named = [by_id[i] for i in claim.call_ids]
             assert len(named) in {claim.k, claim.n}
             if claim.kind in {"parameter", "advice", "sequence"}:
-                assert claim.k == sum(one.failed is False for one in named)
-            if claim.kind in {"error_class", "repair", "unrecovered", "rule_out"}:
-                assert all(one.failed for one in named)
+                assert claim.k == sum(went_wrong(one) is False for one in named)
+            if claim.kind in {"error_class", "refused", "repair", "unrecovered", "rule_out"}:
+                assert all(went_wrong(one) for one in named)

@@ -3,9 +3,12 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from toolmem.guidance.analysis import analyze
-from toolmem.guidance.conditions import Condition
-from toolmem.guidance.patterns import Pattern
+from toolmem.guidance.conditions import Condition, holds
+from toolmem.guidance.patterns import Pattern, positions_of
 from toolmem.schema import ToolCallResult
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -144,3 +147,59 @@ def test_chance_alone_leads_to_a_claim_in_at_most_one_window_of_twenty() -> None
         claimed += bool(patterns(calls))
     # 5 % of 300 windows are 15; three standard deviations more are 26.
     assert claimed <= 26
+
+
+def test_a_text_is_not_below_a_number() -> None:
+    calls = [call({"year": 2018 + i % 5, "n": i}, True) for i in range(20)]
+    calls += [call({"year": f"since {2018 + i}", "n": i}, False) for i in range(6)]
+    (pattern,) = [one for one in patterns(calls) if one.condition.path == "year"]
+    assert (pattern.condition.kind, pattern.condition.detail, pattern.n) == ("type", "string", 6)
+
+
+def test_a_bound_is_compared_among_numbers_only() -> None:
+    calls = [call({"wait": wait, "n": i}, wait > 5) for i, wait in enumerate([1, 2, 3, 4, 5, 10, 20, 30, 40, 50] * 2)]
+    calls += [call({"wait": f"{i} s", "n": i}, False) for i in range(4)]
+    bounds = [one for one in patterns(calls) if one.condition.kind in {"at_least", "below"}]
+    assert bounds
+    assert all(one.n + one.other_n == 20 for one in bounds if one.condition.path == "wait")
+
+
+def test_failures_of_the_service_itself_do_not_hide_what_an_input_does() -> None:
+    calls = [call({"query": {"page": i}}, False) for i in range(6)]
+    calls += [call({"query": {"page": i, "size": 5}}, True) for i in range(12)]
+    down = [call({"query": {"page": i, "size": 5}}, False) for i in range(12)]
+    down = [one.model_copy(update={"error_class": "server_error"}) for one in down]
+    (pattern,) = patterns([*calls, *down])
+    assert (pattern.condition.kind, pattern.condition.path) == ("absent", "query.size")
+    assert (pattern.k, pattern.n, pattern.other_k, pattern.other_n) == (0, 6, 12, 24)
+    assert patterns([*calls, *(one.model_copy(update={"error_class": ""}) for one in down)]) == []
+
+
+def test_a_field_is_missing_only_where_its_object_is_given() -> None:
+    calls = [call({"path": f"/{i}"}, True) for i in range(30)]
+    calls += [call({"path": f"/{i}", "query": {"page": i}}, False) for i in range(8)]
+    calls += [call({"path": f"/{i}", "query": {"page": i, "size": 5}}, True) for i in range(8)]
+    assert any(
+        one.condition.kind in {"absent", "present"} and one.condition.path == "query.size" and one.n + one.other_n == 16
+        for one in patterns(calls)
+    )
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_a_pattern_counts_exactly_the_calls_of_which_its_condition_holds(seed: int) -> None:
+    rng = random.Random(seed)
+    calls = []
+    for _ in range(60):
+        note = "x" * rng.choice([3, 70, 300])
+        given_: dict[str, object] = {"size": rng.choice([1, 5, 50, 500, "many"]), "note": note}
+        if rng.random() < 0.6:
+            given_["query"] = {"page": 1, **({"sort": "up"} if rng.random() < 0.5 else {})}
+        broken = given_["size"] in (500, "many") or given_.get("query") == {"page": 1} or len(note) > 200
+        calls.append(call(given_, rng.random() > (0.95 if broken else 0.05)))
+    found = analyze("t", calls)
+    for pattern in found.failures.patterns:
+        base = [i for i, one in enumerate(found.seen) if pattern.within is None or holds(one, pattern.within)]
+        held = [i for i in base if holds(found.seen[i], pattern.condition)]
+        assert positions_of(pattern.calls) == held
+        assert set(positions_of(pattern.base)) <= set(base)

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.analysis import analyze
+from toolmem.guidance.data_driven import DataDrivenWriter
 from toolmem.guidance.repairs import Recovery, Repair, tally
+from toolmem.guidance.wording import spelled
 from toolmem.schema import ToolCallResult
 
 
@@ -35,6 +37,9 @@ def recoveries(*calls: ToolCallResult) -> list[Recovery]:
         ({"genre": "Comedy"}, {"genre": "35"}, Repair("changed", "genre", "", "integer_text")),
         ({"day": "5/14/2024"}, {"day": "2024-05-14"}, Repair("changed", "day", "slash_date", "date")),
         ({"a": 1}, {"a": 1}, Repair("repeated", "")),
+        ({"location": "Oslo"}, {"city": "Oslo"}, Repair("renamed", "city", "location")),
+        ({"q": {"size": 500, "page": 1}}, {"q": {"size": 50, "page": 1}}, Repair("changed", "q.size")),
+        ({"q": {"page": 1}}, {"q": {"page": 1, "size": 5}}, Repair("added", "q.size")),
         ({"query": "SELECT a FROM t"}, {"query": "DESC t"}, Repair("statement", "query", "SELECT", "DESCRIBE")),
         ({"query": "SHOW COLUMNS FROM t"}, {"query": "SHOW TABLES"}, Repair("statement", "query", "SHOW", "SHOW")),
         ({"query": "SELECT a FROM t"}, {"query": "SELECT b FROM t"}, Repair("names", "query", "SELECT", "SELECT")),
@@ -72,6 +77,40 @@ def test_another_action_is_one_repair_whatever_parameters_come_and_go() -> None:
     calls += [call({"command": "edit", "path": f"/{i}", "text": "x"}, False, "e") for i in range(3)]
     calls.append(call({"command": "view", "path": "/0"}, True, "e"))
     assert {repair for r in recoveries(*calls) for repair in r.repairs} == {Repair("action", "command", "edit", "view")}
+
+
+def test_a_choice_that_takes_the_same_parameters_is_no_action() -> None:
+    calls = [call({"units": "metric", "city": f"{i}"}, True, i) for i in range(4)]
+    calls += [call({"units": "celsius", "city": f"{i}"}, False, "e") for i in range(3)]
+    calls.append(call({"units": "metric", "city": "2"}, True, "e"))
+    assert Repair("changed", "units") in {repair for r in recoveries(*calls) for repair in r.repairs}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("$", "USD", "'$' → 'USD'"),
+        (30, 3000, "30 → 3000"),
+        ("x" * 60 + " ^ 2", "x" * 60 + " ** 2", "'…xxxxxxx ^ 2' → '…xxxxxxx ** 2'"),
+        ("a" * 60, "b" * 60, ""),
+        (list(range(40)), [1], ""),
+    ],
+)
+def test_a_change_is_shown_where_it_is_short(before: object, after: object, text: str) -> None:
+    assert spelled(before, after) == text
+
+
+def test_a_second_change_is_told_only_where_the_first_does_not_explain_it() -> None:
+    calls = []
+    for i in range(6):
+        calls += [call({"currency": "$", "amount": i}, False, i)]
+        calls += [call({"currency": "USD", "amount": i} | ({"day": 1} if i < 3 else {}), True, i)]
+    for i in (6, 7):
+        calls += [call({"currency": "EUR", "amount": i}, success, i) for success in (False, True)]
+    text = DataDrivenWriter().compose("t", calls).text
+    assert "change `currency`, e.g. '$' → 'USD' (6 of 8 recoveries)." in text
+    assert "send the same call again (2 of 8 recoveries)." in text
+    assert "add `day`" not in text
 
 
 def test_statements_are_tallied_by_what_they_became() -> None:

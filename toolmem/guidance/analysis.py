@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from toolmem.guidance.conditions import Observation, TextKind, observe_all, text_kinds
 from toolmem.guidance.conversations import conversations
-from toolmem.guidance.error_messages import ErrorGroup, error_groups
+from toolmem.guidance.error_messages import ErrorGroup, error_groups, telling_line
+from toolmem.guidance.outcomes import passing, went_wrong
 from toolmem.guidance.patterns import Search, find_patterns
+from toolmem.guidance.refusals import Refusal, refusals
 from toolmem.guidance.repairs import Recovery, recoveries
 from toolmem.guidance.repeats import Repeats, repeats_of_failures
 from toolmem.guidance.statistics import statistics_of
@@ -25,17 +27,18 @@ class Analysis:
     statistics: ToolStatistics
     seen: Sequence[Observation]
     text_kinds: dict[str, TextKind]
-    outcomes: Sequence[bool | None]  # True = did not fail
-    useful: Sequence[bool | None]  # of the calls that did not fail: True = the judge found the answer useful
-    failures: Search  # what goes with failing and with not failing
-    empty: Search  # what goes with an answer that was worth nothing, among calls that did not fail
+    outcomes: Sequence[bool | None]  # True = worked: neither its flag nor the judge says that it failed
+    useful: Sequence[bool | None]  # of the calls that worked: True = the judge found the answer useful
+    failures: Search  # what goes with failing and with working
+    empty: Search  # what goes with an answer that was worth nothing, among calls that worked
     errors: tuple[ErrorGroup, ...]
+    refusals: tuple[Refusal, ...]
     recoveries: tuple[Recovery, ...]
     followed: frozenset[int]  # calls after which the tool was called again in the same conversation
     repeats: Repeats
 
     def where(self, outcome: bool) -> list[int]:
-        """Positions of the calls that went well (True) or failed (False)."""
+        """Positions of the calls that worked (True) or failed (False)."""
         return [i for i, one in enumerate(self.outcomes) if one is outcome]
 
     @property
@@ -49,10 +52,16 @@ def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
     kinds = text_kinds(tool_name, [parameters(call.input) for call in calls])
     grouped = conversations(calls)
     groups, conversation_of = grouped.groups, grouped.numbers
-    seen = observe_all(calls, groups, kinds)
+    wrong = [went_wrong(call) for call in calls]
+    outcomes = [None if failed is None else not failed for failed in wrong]
+    useful = [
+        None if failed or call.score is None else call.score > 0.0 for call, failed in zip(calls, wrong, strict=True)
+    ]
+    seen = observe_all(calls, outcomes, groups, kinds)
     identity = [canonical(call.input) for call in calls]
-    outcomes = [None if call.failed is None else not call.failed for call in calls]
-    useful = [None if call.failed or call.score is None else call.score > 0.0 for call in calls]
+    messages = {i: telling_line(calls[i].output) for i, outcome in enumerate(outcomes) if outcome is False}
+    actions = {one.action.path for one in seen if one.action is not None}
+    blameless = [i for i, call in enumerate(calls) if passing(call)]
     return Analysis(
         tool_name=tool_name,
         calls=calls,
@@ -61,9 +70,10 @@ def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
         text_kinds=kinds,
         outcomes=outcomes,
         useful=useful,
-        failures=find_patterns(seen, outcomes, conversation_of, identity),
+        failures=find_patterns(seen, outcomes, conversation_of, identity, blameless),
         empty=find_patterns(seen, useful, conversation_of, identity),
-        errors=tuple(error_groups(calls, [i for i, outcome in enumerate(outcomes) if outcome is False])),
+        errors=tuple(error_groups(calls, messages)),
+        refusals=tuple(refusals(seen, outcomes, messages, {*kinds, *actions})),
         recoveries=tuple(recoveries(outcomes, groups, seen)),
         followed=frozenset(position for group in groups for position in group[:-1]),
         repeats=repeats_of_failures(outcomes, groups, identity),

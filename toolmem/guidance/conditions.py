@@ -16,7 +16,9 @@ TextKind = Literal["sql", "shell"]
 
 MAX_VALUE = 60  # characters of a value that may stand for itself, as in cabin='economy'
 _SHELL_NAMES = frozenset({"command", "cmd", "commands", "shell", "bash", "script", "shell_command", "bash_command"})
-_ACTION = re.compile(r"[A-Za-z][\w-]{1,30}")
+_CHOOSERS = frozenset({"action", "command", "cmd", "operation", "op", "method", "verb", "mode", "task"})
+_ACTION = re.compile(r"[A-Za-z][A-Za-z_-]{1,30}")
+SIZES = frozenset({"number", "items"})  # measures that a value has or has not
 _SQL_SHARE = 0.5  # share of a parameter's values that must look like SQL (agents put prose there as well)
 _SHELL_SHARE = 0.5
 
@@ -24,9 +26,10 @@ _SHELL_SHARE = 0.5
 class Condition(NamedTuple):
     """One thing that holds of a call or does not.
 
-    `kind`: present, absent, value, type, shape, uppercase, prose; statement, clause, table (SQL); program, flag, part
-    (shell); earlier (a call of that kind succeeded before in the conversation); at_least and below for a measure
-    (`detail`: number, items, characters, tables) against `bound`.
+    `kind`: present, absent, value, type, shape, unlike (another shape), uppercase, prose; statement, clause, table
+    (SQL); program, flag, part (shell); earlier (a call of that kind worked before in the conversation); at_least and
+    below, above and under (beyond what ever worked) for a measure (`detail`: number, items, characters, tables)
+    against `bound`.
     """
 
     kind: str
@@ -75,6 +78,23 @@ def observe(call: ToolCallResult, kinds: Mapping[str, TextKind]) -> Observation:
         if isinstance(value, dict):
             seen.conditions.add(Condition("present", str(name)))
     return seen
+
+
+def holds(seen: Observation, condition: Condition) -> bool:
+    """Whether `condition` holds of a call, its kind being any that `Condition` names."""
+    kind, path = condition.kind, condition.path
+    if kind in {"at_least", "below", "above", "under"}:
+        value = seen.measures.get((condition.detail, path))
+        if value is None:  # a text too short to be measured has few characters, but what is no number has no size
+            return kind == "below" and condition.detail not in SIZES
+        if kind in {"at_least", "below"}:
+            return (value >= condition.bound) is (kind == "at_least")
+        return value > condition.bound if kind == "above" else value < condition.bound
+    if kind == "absent":
+        return Condition("present", path) not in seen.conditions
+    if kind == "unlike":
+        return any(c.kind == "shape" and c.path == path and c.detail != condition.detail for c in seen.conditions)
+    return condition in seen.conditions
 
 
 def _observe_value(seen: Observation, path: str, value: Any, kind: TextKind | None) -> None:
@@ -152,7 +172,8 @@ def reads_like_prose(text: str) -> bool:
 def action_parameter(seen: Sequence[Observation]) -> str | None:
     """The parameter that chooses what the tool does (`command='view'`), or None.
 
-    Given in nearly every call, always one short word, 2 to 8 different ones, each several times; where two
+    Given in nearly every call, always one short word, 2 to 8 different ones, each several times; and either its name
+    says so, or calls with different words take different parameters (`units='metric'` chooses nothing). Where two
     parameters fit, the one with more words, then the first by name.
     """
     choices: dict[str, Counter[str]] = {}
@@ -167,8 +188,19 @@ def action_parameter(seen: Sequence[Observation]) -> str | None:
         and words.total() >= 0.9 * len(seen)
         and words.total() >= 3 * len(words)
         and all(_ACTION.fullmatch(word) for word in words)
+        and (name.lower() in _CHOOSERS or _chooses(seen, name, words))
     ]
     return min(fitting)[1] if fitting else None
+
+
+def _chooses(seen: Sequence[Observation], name: str, words: Counter[str]) -> bool:
+    """Whether calls with different words at `name` usually give different parameters."""
+    usual: set[frozenset[str]] = set()
+    for word in words:
+        given = [one.params.keys() for one in seen if one.params.get(name) == word]
+        counts = Counter(str(parameter) for names in given for parameter in names)
+        usual.add(frozenset(parameter for parameter, count in counts.items() if 2 * count > len(given)))
+    return len(usual) > 1
 
 
 def action_of(seen: Observation, chooser: str | None) -> Condition | None:
@@ -183,9 +215,12 @@ def action_of(seen: Observation, chooser: str | None) -> Condition | None:
 
 
 def observe_all(
-    calls: Sequence[ToolCallResult], groups: Sequence[Sequence[int]], kinds: Mapping[str, TextKind]
+    calls: Sequence[ToolCallResult],
+    outcomes: Sequence[bool | None],
+    groups: Sequence[Sequence[int]],
+    kinds: Mapping[str, TextKind],
 ) -> list[Observation]:
-    """Observations of `calls`, with the actions that succeeded earlier in the same conversation."""
+    """Observations of `calls`, with the actions that worked (`outcomes`: True) earlier in the same conversation."""
     seen = [observe(call, kinds) for call in calls]
     chooser = action_parameter(seen)
     for group in groups:
@@ -194,7 +229,7 @@ def observe_all(
             one = seen[position]
             one.action = action_of(one, chooser)
             one.conditions |= done
-            if one.action is not None and calls[position].failed is False:
+            if one.action is not None and outcomes[position]:
                 done.add(Condition("earlier", one.action.path, one.action.detail))
     return seen
 

@@ -2,18 +2,20 @@
 
 Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds, by kind:
 
-* the n calls that are compared or counted: `overall` (k succeeded, or, where the text says so, failed), `parameter`,
-  `advice` and `sequence` (k of the n calls where the condition holds succeeded), `empty_pattern` (k of n answers were
-  useful), `inconclusive`;
+* the n calls that are compared or counted: `overall` (k worked, or, where the text says so, failed), `recorded_flag`
+  (k are a success by `ToolCallResult.failed`), `parameter`, `advice` and `sequence` (k of the n calls where the
+  condition holds worked), `refused` (none of the n calls with such a value worked, k errors name the parameter or its
+  value), `empty_pattern` (k of n answers were useful), `inconclusive`;
 * the k calls that the sentence counts among n: `error_class` (of the failures), `empty_answer` (of the calls that did
-  not fail), `usage` and `example` (of the calls shown), `rule_out` (of all calls whose outcome is known), `repair`
-  (failures recovered in this way, of those of their kind that were recovered), `unrecovered` (of those that were
-  followed by another call), `repeat` (of the repeats of failed calls);
+  not fail), `flag_wrong` (of the calls recorded as a success), `usage` and `example` (of the calls shown), `rule_out`
+  (of all calls whose outcome is known), `repair` (failures recovered in this way, of those of their kind that were
+  recovered), `unrecovered` (of those that were followed by another call), `repeat` (of the repeats of failed calls);
 * none: `schema` (k = n = 0), what the tool's declaration says.
 
-What is claimed about parameters passed Fisher's exact test under Tarone's correction (`patterns`): the chance of one
-or more false claims per tool is at most 5 %. Where no comparison could have passed, or none did, the text says so.
-Repairs, errors and repeats state what was counted and no cause.
+A call went wrong where its recorded flag or the judge says so (`outcomes.went_wrong`); otherwise it worked, whether or
+not its answer was useful. What is claimed about parameters passed Fisher's exact test under Tarone's correction
+(`patterns`): the chance of one or more false claims per tool is at most 5 %. Where no comparison could have passed, or
+none did, the text says so. Refused values, repairs, errors and repeats state what was counted and no cause.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from importlib import resources
 from toolmem.guidance import sentences
 from toolmem.guidance.analysis import Analysis, analyze
 from toolmem.guidance.fitting import lay_out
-from toolmem.guidance.repair_sentences import repairs, rule_out, unrecovered
+from toolmem.guidance.repair_sentences import after_any, repairs, rule_out, unrecovered
 from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.usage_sentences import usage, usual_form
 from toolmem.guidance.wording import Wording
@@ -36,8 +38,19 @@ from toolmem.schema import Claim, Guidance, Language, ToolCallResult, ToolSchema
 AUTHOR = "offline/data_driven"
 
 _RULES = (
-    *("analysis", "conditions", "conversations", "error_messages", "exact", "patterns", "phrases", "repair_sentences"),
-    *("repairs", "repeats", "sentences", "shell", "sql", "usage_sentences", "values", "wording"),
+    *(
+        "analysis",
+        "conditions",
+        "conversations",
+        "error_messages",
+        "exact",
+        "fitting",
+        "outcomes",
+        "patterns",
+        "phrases",
+    ),
+    *("refusals", "repair_sentences", "repairs", "repeats", "sentences", "shell", "sql", "statistics"),
+    *("usage_sentences", "values", "wording"),
 )
 
 
@@ -106,11 +119,13 @@ def _everything(found: Analysis, schema: ToolSchema | None, say: Wording) -> lis
         *usage(found, schema, say),
         *usual_form(found, say),
         *sentences.patterns(found, say),
+        *sentences.refused(found, say),
         *sentences.example(found, say),
         *sentences.errors(found, say),
         *sentences.empty_answers(found, say),
         *sentences.verdict_on_all(found, say),
         *repairs(found, say),
+        *after_any(found, say),
         *unrecovered(found, say),
         *rule_out(found, say),
         *sentences.repeats(found, say),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from toolmem.schema import ToolCallResult
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
 MAX_MESSAGE = 2000  # characters of a telling line
 MAX_LINE = 160  # characters of a message that are kept for showing
+MAX_COMPARED = 50  # different messages of a group that are compared word for word
 MAX_NAME = 40  # characters of a name in a message; longer ones are masked even where all messages share them
 MASK = "…"
 
@@ -27,13 +28,14 @@ _KEYED = re.compile(
 _TELLING = re.compile(
     r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied|missing|required|"
     r"unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not|doesn't|not allowed|must |exceed|illegal|"
-    r"malformed|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时",
+    r"malformed|unavailable|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时",
     re.IGNORECASE,
 )
 _RAISED = re.compile(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
 _PREFIX = re.compile(
     r"^(?:\s*(?:fatal\s+)?error(?:\s+(?:executing|running|calling)\s+\w+)?\s*[:\-]\s*)+", re.IGNORECASE
 )
+_NAMING = frozenset({"title", "name", "subject", "label", "text", "content", "query", "url", "path"})  # data, no news
 _TAG = re.compile(r"<[^<>]{1,200}>")
 _GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
 _BARE = re.compile(r"^\W*(?:error|errors|fatal|failed|exception|traceback.*)?\W*$", re.IGNORECASE)
@@ -56,6 +58,7 @@ class ErrorGroup:
     label: str  # the message, with what varies masked; "" where there was no output
     error_class: str  # the judge's, where most of them carry one and the same; else ""
     example: str  # the most frequent message as it came
+    varying: tuple[str, ...]  # where one thing varies: what stands there, most frequent first
     positions: tuple[int, ...]  # of the failed calls
 
 
@@ -68,19 +71,21 @@ def telling_line(output: str) -> str:
         return ""
     line = _from_json(output) if head.lstrip()[:1] in "{[" else ""
     line = line or _from_lines(head)
+    line = _without_tags(line) if head.lstrip()[:1] == "<" else line
     line = " ".join(_PREFIX.sub("", line).split())
     if len(line) > 2 and line[0] == line[-1] == '"' and line.count('"') == 2:
         line = line[1:-1].strip()
     return line[:MAX_MESSAGE]
 
 
-def error_groups(calls: Sequence[ToolCallResult], failed: Sequence[int]) -> list[ErrorGroup]:
-    """The failures at positions `failed`, grouped by message; largest group first, then in order of appearance."""
+def error_groups(calls: Sequence[ToolCallResult], lines: Mapping[int, str]) -> list[ErrorGroup]:
+    """Failures grouped by message; largest group first, then in order of appearance.
+
+    `lines`: the telling line of each failed call, by position.
+    """
     groups: dict[str, list[int]] = {}
-    lines: dict[int, str] = {}
-    for position in failed:
-        lines[position] = telling_line(calls[position].output)
-        groups.setdefault(mask(lines[position]), []).append(position)
+    for position, line in lines.items():
+        groups.setdefault(mask(line), []).append(position)
     merged = _merged(groups)
     made = [_group(calls, [lines[i] for i in positions], positions, label) for label, positions in merged.items()]
     return sorted(made, key=lambda group: -len(group.positions))
@@ -117,37 +122,49 @@ def _group(calls: Sequence[ToolCallResult], lines: Sequence[str], positions: Seq
     (common, count) = classes.most_common(1)[0]
     counted = Counter(lines)
     example = min(counted, key=lambda line: (-counted[line], len(line), line))
-    label = _shared(list(counted)[:50], merged)
+    label, varying = _shared(list(counted)[:MAX_COMPARED], merged)
+    often: Counter[str] = Counter()
+    for thing, line in zip(varying, counted, strict=False):
+        often[thing] += counted[line]
     return ErrorGroup(
         label=label[:MAX_LINE],
         error_class=common if count * 2 > len(positions) else "",
         example=example[:MAX_LINE],
+        varying=tuple(sorted(often, key=lambda thing: (-often[thing], thing))),
         positions=tuple(positions),
     )
 
 
-def _shared(lines: Sequence[str], merged: str) -> str:
-    """The mask of `lines`, with those names put back that all of them share; `merged` where their words differ."""
+def _shared(lines: Sequence[str], merged: str) -> tuple[str, list[str]]:
+    """The mask of `lines`, with those names put back that all of them share; `merged` where their words differ.
+
+    With it what varies, line by line, where that is a single thing.
+    """
     if any(mask(line) != merged for line in lines):
-        return _shared_words(lines) or merged
+        return _shared_words(lines) or (merged, [])
     hidden, kept = _hide_status(lines[0])
     pieces = _MASKED.split(hidden)
     names = [_MASKED.findall(_hide_status(line)[0]) for line in lines]
     if any(len(found) != len(pieces) - 1 for found in names):
-        return mask(lines[0])
-    out = [pieces[0]]
+        return mask(lines[0]), []
+    out, differing = [pieces[0]], []
     for i, piece in enumerate(pieces[1:]):
         same = len(names[0][i]) <= MAX_NAME and all(found[i] == names[0][i] for found in names)
         out += [names[0][i] if same else _quoted_mask(names[0][i]), piece]
-    return _restore("".join(out), kept)
+        differing += [] if same else [i]
+    varying = [found[differing[0]] for found in names] if len(differing) == 1 else []
+    return _restore("".join(out), kept), varying
 
 
-def _shared_words(lines: Sequence[str]) -> str:
-    """The words that all of `lines` have in the same place; "" where they differ in length."""
+def _shared_words(lines: Sequence[str]) -> tuple[str, list[str]] | None:
+    """The words that all of `lines` have in the same place, and what varies; None where they differ in length."""
     split = [line.split() for line in lines]
     if any(len(words) != len(split[0]) for words in split):
-        return ""
-    return " ".join(words[0] if len(set(words)) == 1 else MASK for words in zip(*split, strict=True))
+        return None
+    places = list(zip(*split, strict=True))
+    differing = [words for words in places if len(set(words)) > 1]
+    label = " ".join(words[0] if len(set(words)) == 1 else MASK for words in places)
+    return label, list(differing[0]) if len(differing) == 1 else []
 
 
 def _hide_status(line: str) -> tuple[str, list[str]]:
@@ -196,10 +213,10 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
                 yield inner.group(2) if inner else value
             elif isinstance(value, (dict, list)) and value:
                 yield from _messages(value, depth + 1)
-        others = [(key, value) for key, value in lowered.items() if key not in _ERROR_KEYS]
+        others = [(key, value) for key, value in lowered.items() if key not in _ERROR_KEYS and key not in _NAMING]
         for _, value in others:
             if isinstance(value, str) and len(value) <= MAX_MESSAGE and _TELLING.search(value) and "{" not in value:
-                yield _TAG.sub(" ", value)
+                yield _without_tags(value)
         for _, value in others:
             if isinstance(value, str) and (inner := _KEYED.search(value[:HEAD])):
                 yield inner.group(2)
@@ -211,6 +228,16 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
                 yield value
             else:
                 yield from _messages(value, depth + 1)
+
+
+def _without_tags(text: str) -> str:
+    """The text of a page without what its title and its headings repeat."""
+    said: list[str] = []
+    for part in _TAG.split(text):
+        words = " ".join(part.split())
+        if words and not (said and words in said[-1]):
+            said.append(words)
+    return " ".join(said)
 
 
 def _from_lines(head: str) -> str:

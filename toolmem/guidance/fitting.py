@@ -13,10 +13,11 @@ HEADING = "## "
 
 
 def lay_out(sentences: Sequence[Sentence], say: Wording) -> str:
-    """The text of guidance: its parts in order, each sentence on a line of its own, most valuable first."""
+    """The text of guidance: its parts in order, each sentence on a line of its own: prevention first, then by value."""
     lines: list[str] = []
     for part in PARTS:
-        lines += _part(part, [one.text for one in sentences if one.part == part], say)
+        of_part = sorted((one for one in sentences if one.part == part), key=lambda one: not one.prevents)
+        lines += _part(part, [one.text for one in of_part], say)
     return "\n".join(lines)
 
 

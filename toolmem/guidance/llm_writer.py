@@ -17,6 +17,7 @@ from toolmem.config.prompts import (
     seconds_text,
 )
 from toolmem.errors import ModelError, ReplyUnreadable
+from toolmem.guidance.outcomes import went_wrong
 from toolmem.guidance.reply import read_guidance
 from toolmem.guidance.statistics import statistics_of
 from toolmem.ports import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
@@ -148,9 +149,10 @@ def _head(call: ToolCallResult, number: int) -> str:
     parts = [f"#{number}"]
     if call.score is not None:
         parts.append(f"score={call.score:.1f}")
-    if call.failed:
+    wrong = went_wrong(call)
+    if wrong:
         parts.append("failed")
-    if call.failed and call.error_class:
+    if wrong and call.error_class:
         parts.append(f"error={call.error_class}")
     if call.time_cost is not None:
         parts.append(f"seconds={seconds_text(call.time_cost)}")

@@ -17,7 +17,8 @@ def tool_memory(stored: StoredMemory, include_calls: bool = False) -> ToolMemory
     `score` averages the kept calls that were handed over (None where none has a score). `metadata` is JSON:
 
     * `statistics`: of the kept calls; `window`: which calls these are (`first_seq`, `last_seq`, `calls`, of `kept`);
-    * `lifetime`: counters that never shrink, with the rates that follow from them;
+    * `lifetime`: counters that never shrink, with the rates that follow from them, and a `judges_note` where scores of
+      calls outside the window are among them: who gave those is not kept;
     * `guidance_statistics`, `claims`, `prompt_version`, `prompt_tokens`, `guidance_created_at`: of the guidance
       (None, or an empty list, where there is none);
     * `covered`, `new`, `unjudged`: kept calls that guidance covers, that it does not cover yet, that have no verdict;
@@ -29,7 +30,7 @@ def tool_memory(stored: StoredMemory, include_calls: bool = False) -> ToolMemory
     metadata: dict[str, Any] = {
         "statistics": statistics.model_dump(mode="json"),
         "window": _window(record, measured),
-        "lifetime": _lifetime(record),
+        "lifetime": _lifetime(record, statistics),
         "guidance_statistics": guidance.statistics.model_dump(mode="json") if guidance else None,
         "claims": [claim.model_dump(mode="json") for claim in guidance.claims] if guidance else [],
         "prompt_version": guidance.prompt_version if guidance else None,
@@ -72,8 +73,10 @@ def _window(record: ToolRecord, measured: Sequence[CallFigures] | Sequence[ToolC
     }
 
 
-def _lifetime(record: ToolRecord) -> dict[str, Any]:
+def _lifetime(record: ToolRecord, window: ToolStatistics) -> dict[str, Any]:
     rates = lifetime_statistics(record.counters)
+    outside = record.counters.judged - (window.calls - window.unscored)
+    note = f"avg_score counts {outside} calls outside the window; who scored those is not kept"
     return {
         **record.counters.model_dump(mode="json"),
         "unknown": rates.unknown,
@@ -81,4 +84,5 @@ def _lifetime(record: ToolRecord) -> dict[str, Any]:
         "avg_score": rates.avg_score,
         "avg_time_cost": rates.avg_time_cost,
         "avg_token_cost": rates.avg_token_cost,
+        **({"judges_note": note} if outside > 0 else {}),
     }

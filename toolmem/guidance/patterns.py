@@ -2,10 +2,12 @@
 
 Every condition on the calls' inputs that could separate them is a candidate, chosen without a look at the outcomes.
 Each is compared by Fisher's exact test with the calls where it does not hold; Tarone's correction keeps the chance of
-one or more false claims per tool within 5 %. Three things keep the test honest:
+one or more false claims per tool within 5 %. Five things keep the test honest:
 
 * calls that repeat one another in a conversation, word for word and with the same outcome, count once in the test
   (the counts shown are of all calls);
+* failures that no input is to blame for (the service was down, too many requests) are left out of the test, so that
+  they hide nothing; the counts shown hold them;
 * what happened earlier in a conversation stays true for the rest of it: there each conversation counts once per side;
 * candidates that hold of the same calls are one hypothesis, stated by its plainest name;
 * what is seen in a single conversation only is not claimed where there are three or more of them.
@@ -18,10 +20,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from toolmem.guidance.conditions import Condition, Observation
+from toolmem.guidance.conditions import SIZES, Condition, Observation
 from toolmem.guidance.conversations import UNKNOWN
 from toolmem.guidance.exact import fisher_exact, least_p, tarone_level
 
@@ -29,7 +31,7 @@ ALPHA = 0.05  # chance of one or more false claims per tool
 MAX_CANDIDATES = 1500
 MAX_PATTERNS = 8
 MAX_CUTS = 6  # bounds tried per measure
-WARNING_BONUS = 0.1  # of the share that a statement is judged by: what fails is worth more than what works
+WARNING_BONUS = 0.2  # of the share that a statement is judged by: what fails is worth more than what works
 MIN_DIFFERENCE = 0.15  # of the two success rates; smaller ones help nobody choose
 
 # The plainest way to name the same set of calls first.
@@ -61,8 +63,9 @@ class Pattern:
 
     @property
     def weight(self) -> float:
-        """How many of the n calls went otherwise than the others' rate predicts."""
-        return abs(self.k - self.n * self.other_k / self.other_n)
+        """How many calls the difference moves: that of the rates, times n other_n / (n + other_n)."""
+        difference = abs(self.k / self.n - self.other_k / self.other_n)
+        return difference * self.n * self.other_n / (self.n + self.other_n)
 
     @property
     def strength(self) -> float:
@@ -102,17 +105,19 @@ def find_patterns(
     outcomes: Sequence[bool | None],
     conversation_of: Sequence[int],
     identity: Sequence[Hashable],
+    blameless: Collection[int] = (),
 ) -> Search:
     """Patterns in `seen`, one observation per call.
 
     `outcomes`: True = went well, False = did not, None = not known or not to be counted. `conversation_of`: number of
-    each call's conversation (UNKNOWN: not known). `identity`: equal for calls with the same input.
+    each call's conversation (UNKNOWN: not known). `identity`: equal for calls with the same input. `blameless`:
+    positions of failures that say nothing about their input.
     """
-    known = _mask(i for i, outcome in enumerate(outcomes) if outcome is not None)
-    good = _mask(i for i, outcome in enumerate(outcomes) if outcome)
+    known = mask_of(i for i, outcome in enumerate(outcomes) if outcome is not None)
+    good = mask_of(i for i, outcome in enumerate(outcomes) if outcome)
     if not good or good == known:
         return Search((), 0, good.bit_count(), (known & ~good).bit_count())
-    distinct = _distinct(outcomes, conversation_of, identity)
+    distinct = _distinct(outcomes, conversation_of, identity) & ~mask_of(blameless)
     candidates = _candidates(seen, known, distinct, conversation_of)
     least = [
         least_p(
@@ -141,7 +146,8 @@ def find_patterns(
 # ---------------------------------------------------------------- candidates
 
 
-def _mask(positions: Iterable[int]) -> int:
+def mask_of(positions: Iterable[int]) -> int:
+    """Positions as the bits of one number."""
     raw = bytearray()
     for position in positions:
         byte = position >> 3
@@ -173,7 +179,7 @@ def _distinct(outcomes: Sequence[bool | None], conversation_of: Sequence[int], i
         if outcome is not None and key not in met:
             met.add(key)
             first.append(position)
-    return _mask(first)
+    return mask_of(first)
 
 
 def _candidates(
@@ -184,13 +190,16 @@ def _candidates(
     for position in positions_of(known):
         for condition in seen[position].conditions:
             holds.setdefault(condition, []).append(position)
-    masks = {condition: _mask(positions) for condition, positions in holds.items() if len(positions) > 1}
-    masks.update(_cuts(seen, known))
+    masks = {condition: mask_of(positions) for condition, positions in holds.items() if len(positions) > 1}
+    cuts, measured = _cuts(seen, known)
+    masks.update(cuts)
     strata = _strata(seen, masks, known)
     made: dict[tuple[int, int], _Candidate] = {}
     for condition in sorted(masks, key=lambda c: (_PLAINNESS.get(c.kind, 99), c)):
         mask = masks[condition]
+        span = measured.get((condition.detail, condition.path), known) if condition.kind == "at_least" else known
         for within, base in _comparisons(condition, mask, masks, strata, known):
+            base &= span
             inside = mask & base
             outside = base & ~inside
             tested = base & distinct
@@ -216,15 +225,18 @@ def _once_each(mask: int, conversation_of: Sequence[int]) -> int:
     first: dict[int, int] = {}
     for position in positions_of(mask):
         first.setdefault(conversation_of[position], position)
-    return _mask(first.values())
+    return mask_of(first.values())
 
 
-def _cuts(seen: Sequence[Observation], known: int) -> dict[Condition, int]:
-    """Bounds on measures, at most MAX_CUTS each, at the quantiles of the values that occur."""
+def _cuts(seen: Sequence[Observation], known: int) -> tuple[dict[Condition, int], dict[tuple[str, str], int]]:
+    """Bounds on measures, at most MAX_CUTS each, at the quantiles of the values; and which calls have each measure.
+
+    A value that is no number is not below a bound; a text too short to be measured is.
+    """
     values: dict[tuple[str, str], list[tuple[float, int]]] = {}
     for position in positions_of(known):
-        for measured, value in seen[position].measures.items():
-            values.setdefault(measured, []).append((value, position))
+        for key, value in seen[position].measures.items():
+            values.setdefault(key, []).append((value, position))
     masks: dict[Condition, int] = {}
     for (measure, path), pairs in values.items():
         different = sorted({value for value, _ in pairs})[1:]
@@ -232,8 +244,9 @@ def _cuts(seen: Sequence[Observation], known: int) -> dict[Condition, int]:
         bounds = {different[int(i * step)] for i in range(min(MAX_CUTS, len(different)))}
         for bound in bounds:
             condition = Condition("at_least", path, measure, bound)
-            masks[condition] = _mask(position for value, position in pairs if value >= bound)
-    return masks
+            masks[condition] = mask_of(position for value, position in pairs if value >= bound)
+    measured = {key: mask_of(i for _, i in pairs) for key, pairs in values.items() if key[0] in SIZES}
+    return masks, measured
 
 
 def _strata(seen: Sequence[Observation], masks: dict[Condition, int], known: int) -> list[tuple[Condition, int]]:
@@ -262,6 +275,9 @@ def _comparisons(
         yield from (one for one in strata if kind != "earlier" or one[0].detail != condition.detail)
         if kind == "earlier" or (strata and kind != "present"):
             return
+    if kind == "present" and (parent := Condition("present", condition.path.rpartition(".")[0])) in masks:
+        yield parent, masks[parent]  # a field of an object that is not there is not missing
+        return
     given = masks.get(Condition("present", condition.path), 0)
     optional = kind not in {"present"} and (known & ~given).bit_count() >= 2 and given & ~mask
     if optional:

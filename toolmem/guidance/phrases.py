@@ -13,37 +13,49 @@ HEADINGS: dict[str, tuple[str, str]] = {
 PHRASES: dict[str, tuple[str, str]] = {
     # statistics
     "overall": (
-        "{k} of {n} calls succeeded ({rate}, 95% interval {low}–{high}){extras}.",
+        "{k} of {n} calls worked ({rate}, 95% interval {low}–{high}){extras}.",
         "{n} 次调用中 {k} 次成功（{rate}，95% 区间 {low}–{high}）{extras}。",
     ),
     "overall_unknown": (
-        "{n} calls; whether they succeeded is not known{extras}.",
+        "{n} calls; whether they worked is not known{extras}.",
         "共 {n} 次调用；是否成功未知{extras}。",
     ),
+    "by_flag": (
+        "The recorded flag calls {k} of {n} a success ({rate}).",
+        "按记录的标志，{n} 次调用中 {k} 次成功（{rate}）。",
+    ),
+    "by_flag_or_judge": (
+        "The recorded flag, or the judge where there is none, calls {k} of {n} a success ({rate}).",
+        "按记录的标志（没有标志时按评判），{n} 次调用中 {k} 次成功（{rate}）。",
+    ),
+    "flag_wrong": (
+        "Read the output, not only the flag: {k} of {n} calls that were recorded as a success answered with an error.",
+        "要看输出，不能只看标志：记录为成功的 {n} 次调用中有 {k} 次返回的是错误。",
+    ),
     "score": ("average score {x}", "平均评分 {x}"),
-    "time": ("average time {x} s", "平均耗时 {x} 秒"),
+    "time": ("average time {x}", "平均耗时 {x}"),
     "tokens": ("average {x} tokens", "平均 {x} 个 token"),
     "unknown": ("outcome unknown for {x} more", "另有 {x} 次结果未知"),
     "mixed_judges": ("scores mix {x} judges", "评分来自 {x} 个评判者"),
     # core function
     "purpose": ("Purpose (from its schema): {text}", "用途（来自其模式声明）：{text}"),
     "usage": (
-        "Takes {params}: given in {k} of {n} {which} calls.",
+        "Takes {params}: given in {k} of {n} {which}.",
         "参数 {params}：{n} 次{which}调用中有 {k} 次给出。",
     ),
     "usage_none": ("Takes no parameters in {k} of {n} calls.", "{n} 次调用中 {k} 次不带参数。"),
     "usage_optional": (
-        "Optional: {params}; at least one of them in {k} of {n} {which} calls.",
+        "Optional: {params}; at least one of them in {k} of {n} {which}.",
         "可选参数：{params}；{n} 次{which}调用中有 {k} 次至少给出其一。",
     ),
-    "successful": ("successful", "成功"),
-    "all_calls": ("", ""),
+    "successful": ("calls that worked", "成功"),
+    "all_calls": ("calls", ""),
     "mix": ("`{path}` is {top} in {k} of {n} calls{rest}.", "`{path}` 在 {n} 次调用中有 {k} 次是 {top}{rest}。"),
     "mix_rest": ("; otherwise {x}", "；其余为 {x}"),
-    "answers": ("Successful calls answer with {shape}: {k} of {n}.", "成功的调用返回{shape}：{n} 次中 {k} 次。"),
+    "answers": ("Calls that worked answer with {shape}: {k} of {n}.", "成功的调用返回{shape}：{n} 次中 {k} 次。"),
     # patterns
     "pattern": (
-        "{condition}: {k} of {n} succeeded; {others} {ok} of {on}.",
+        "{condition}: {k} of {n} worked; {others} {ok} of {on}.",
         "{condition}：{n} 次中 {k} 次成功；{others} {on} 次中 {ok} 次。",
     ),
     "pattern_useful": (
@@ -51,31 +63,60 @@ PHRASES: dict[str, tuple[str, str]] = {
         "{condition}：{n} 次回答中 {k} 次有用；{others} {on} 次中 {ok} 次。",
     ),
     "others": ("others", "其他"),
+    "other_numbers": ("other numbers", "其他数值"),
     "otherwise": ("otherwise", "否则"),
     "with_it": ("with it", "给出时"),
     "without_it": ("without", "不给出时"),
     "within_clause": ("{within} with {detail}", "含 {detail} 的 {within}"),
     "within_table": ("{within} on table {detail}", "针对表 {detail} 的 {within}"),
     "within": ("{within}, {condition}", "{within}，{condition}"),
-    "advice_avoid": ("Avoid {condition} ({k} of {n} succeeded).", "避免{condition}（{n} 次中 {k} 次成功）。"),
-    "advice_prefer": ("Prefer {condition} ({k} of {n} succeeded).", "优先{condition}（{n} 次中 {k} 次成功）。"),
+    "advice_avoid": ("Avoid {condition} ({k} of {n} worked).", "避免{condition}（{n} 次中 {k} 次成功）。"),
+    "advice_prefer": ("Prefer {condition} ({k} of {n} worked).", "优先{condition}（{n} 次中 {k} 次成功）。"),
+    "advice_prefer_calls": (
+        "Prefer calls {condition} ({k} of {n} worked).",
+        "优先{condition}的调用（{n} 次中 {k} 次成功）。",
+    ),
+    "advice_leave_out": (
+        "Leave out `{path}` (with it {k} of {n} worked).",
+        "不要给出 `{path}`（给出时 {n} 次中 {k} 次成功）。",
+    ),
     "advice_give": (
-        "Always give `{path}` (without it {k} of {n} succeeded).",
+        "Always give `{path}` (without it {k} of {n} worked).",
         "务必给出 `{path}`（不给出时 {n} 次中 {k} 次成功）。",
     ),
+    "refused_value": (
+        "`{path}` worked with {good} ({ok} of {on}), never with {bad} (0 of {n}; {named} errors name it).",
+        "`{path}` 为{good}时可用（{on} 次中 {ok} 次成功），为{bad}时从未成功（{n} 次中 0 次；{named} 个错误点名它）。",
+    ),
+    "refused_unlike": (
+        "`{path}` worked as {good} ({ok} of {on}), never in another form (0 of {n}; {named} errors name it).",
+        "`{path}` 为{good}时可用（{on} 次中 {ok} 次成功），其他写法从未成功（{n} 次中 0 次；{named} 个错误点名它）。",
+    ),
+    "refused_type": (
+        "`{path}` worked as {good} ({ok} of {on}), never as {bad} (0 of {n}; {named} errors name it).",
+        "`{path}` 为{good}时可用（{on} 次中 {ok} 次成功），为{bad}时从未成功（{n} 次中 0 次；{named} 个错误点名它）。",
+    ),
+    "refused_above": (
+        "`{path}` worked up to {good} ({ok} of {on}), never above (0 of {n}; {named} errors name it).",
+        "`{path}` 不超过 {good} 时可用（{on} 次中 {ok} 次成功），超过时从未（{n} 次中 0 次；{named} 个错误点名它）。",
+    ),
+    "refused_under": (
+        "`{path}` worked from {good} on ({ok} of {on}), never below (0 of {n}; {named} errors name it).",
+        "`{path}` 不小于 {good} 时可用（{on} 次中 {ok} 次成功），小于时从未（{n} 次中 0 次；{named} 个错误点名它）。",
+    ),
     "advice_first": (
-        "Before a {action}, run {first} in the same conversation: then {k} of {n} succeeded, otherwise {ok} of {on}.",
+        "Before a {action}, run {first} in the same conversation: then {k} of {n} worked, otherwise {ok} of {on}.",
         "在 {action} 之前先在同一会话中执行 {first}：此时 {n} 次中 {k} 次成功，否则 {on} 次中 {ok} 次。",
     ),
     "inconclusive": (
-        "No parameter separates the {k} successes from the {bad} failures beyond chance ({tests} comparisons).",
+        "No parameter tells the {k} calls that worked from the {bad} that failed beyond chance ({tests} comparisons).",
         "没有参数能以超出偶然的程度区分 {k} 次成功与 {bad} 次失败（共 {tests} 项比较）。",
     ),
     "too_few": (
-        "Too little data to say which parameters matter: {k} successes, {bad} failures.",
+        "Too little data to say which parameters matter: {k} calls worked, {bad} failed.",
         "数据太少，无法判断哪些参数起作用：{k} 次成功，{bad} 次失败。",
     ),
-    "all_succeeded": (
+    "all_worked": (
         "None of {n} calls failed; with 95% confidence the failure rate is below {high}.",
         "{n} 次调用无一失败；以 95% 置信度，失败率低于 {high}。",
     ),
@@ -88,7 +129,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "{n} 次调用全部失败：请改用其他工具，或先解决错误所指的问题再调用。",
     ),
     "keep_form": (
-        "Call it in the usual form: {k} of {n} calls in it succeeded.",
+        "Call it in the usual form: {k} of {n} calls in it worked.",
         "按惯常形式调用：此形式的 {n} 次调用中 {k} 次成功。",
     ),
     # errors
@@ -97,6 +138,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "{message}{cls}：{n} 次失败中 {k} 次{example}{recovered}。",
     ),
     "example": (", e.g. {x}", "，例如 {x}"),
+    "always": ("always {x}", "总是 {x}"),
     "recovered": ("; {r} recovered within 3 calls", "；其中 {r} 次在 3 次调用内恢复"),
     "no_output": ("(no output)", "（无输出）"),
     "empty": (
@@ -107,17 +149,20 @@ PHRASES: dict[str, tuple[str, str]] = {
         "Before calling, rule out {error}: {k} of {n} calls failed on it and none was repaired by a further call.",
         "调用前先排除 {error}：{n} 次调用中 {k} 次因此失败，且无一被后续调用修复。",
     ),
-    "worked": ("Worked, for example: {x} ({k} of {n} successes).", "成功的例子：{x}（{n} 次成功中 {k} 次）。"),
-    "none_worked": ("None of {n} calls succeeded so far.", "至今 {n} 次调用无一成功。"),
+    "worked": ("Worked, for example: {x} ({k} of {n} working calls).", "成功的例子：{x}（{n} 次成功中 {k} 次）。"),
+    "none_worked": ("None of {n} calls worked so far.", "至今 {n} 次调用无一成功。"),
     # repairs and repeats
     "repair": (
         "After {error}: {repair} ({k} of {n} recoveries).",
         "出现 {error} 之后：{repair}（{n} 次恢复中 {k} 次）。",
     ),
-    "repair_any": ("After a failure: {repair} ({k} of {n} recoveries).", "失败之后：{repair}（{n} 次恢复中 {k} 次）。"),
+    "repair_any": (
+        "After any failure: {repair} ({k} of {n} recoveries).",
+        "任何失败之后：{repair}（{n} 次恢复中 {k} 次）。",
+    ),
     "repair_once": (
-        "After {error}: {repair} (seen once: {k} of {n} recoveries, too few to rely on).",
-        "出现 {error} 之后：{repair}（仅见一次，{n} 次恢复中 {k} 次，不足为凭）。",
+        "After {error}: {repair} (seen once).",
+        "出现 {error} 之后：{repair}（仅见一次）。",
     ),
     "unrecovered": (
         "After {error} the next calls failed too in {k} of {n} cases: do not retry here, use another tool.",
@@ -128,7 +173,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "不要原样重发失败的调用：{n} 次重发中 {k} 次再次失败。",
     ),
     "retry": (
-        "A failed call may be sent again unchanged: {k} of {n} repeats succeeded.",
+        "A failed call may be sent again unchanged: {k} of {n} repeats worked.",
         "失败的调用可以原样重试：{n} 次重发中 {k} 次成功。",
     ),
     "to_statement": ("use {after} next, not another {before}", "接着用 {after}，而不是再次 {before}"),
@@ -140,6 +185,7 @@ PHRASES: dict[str, tuple[str, str]] = {
     "added": ("add `{path}`", "加上 `{path}`"),
     "dropped": ("leave out `{path}`", "去掉 `{path}`"),
     "changed": ("change `{path}`", "修改 `{path}`"),
+    "renamed": ("name it `{path}`, not `{before}`", "把 `{before}` 改名为 `{path}`"),
     "changed_shape": ("change `{path}` from {before} to {after}", "把 `{path}` 从{before}改为{after}"),
     "tables": ("keep the {before}, change its tables and columns", "保留 {before}，更换其中的表和列"),
     "names": ("keep the {before}, change its column names", "保留 {before}，更换其中的列名"),
@@ -164,6 +210,7 @@ CONDITIONS: dict[str, tuple[str, str]] = {
     "value": ("`{path}`={detail}", "`{path}`={detail}"),
     "type": ("`{path}` as {shape}", "`{path}` 为{shape}"),
     "shape": ("`{path}` as {shape}", "`{path}` 为{shape}"),
+    "unlike": ("`{path}` other than {shape}", "`{path}` 不是{shape}"),
     "uppercase": ("`{path}` with capital letters", "`{path}` 含大写字母"),
     "prose": ("`{path}` as a prose sentence", "`{path}` 为自然语句"),
     "statement": ("{detail} in `{path}`", "`{path}` 为 {detail}"),
@@ -175,6 +222,8 @@ CONDITIONS: dict[str, tuple[str, str]] = {
     "earlier": ("after an earlier successful {detail}", "此前同一会话已成功执行 {detail}"),
     "at_least number": ("`{path}` ≥ {bound}", "`{path}` ≥ {bound}"),
     "below number": ("`{path}` < {bound}", "`{path}` < {bound}"),
+    "above number": ("`{path}` > {bound}", "`{path}` > {bound}"),
+    "under number": ("`{path}` < {bound}", "`{path}` < {bound}"),
     "at_least items": ("`{path}` with {bound} or more values", "`{path}` 有 {bound} 个以上（含）的值"),
     "below items": ("`{path}` with fewer than {bound} values", "`{path}` 少于 {bound} 个值"),
     "at_least characters": ("`{path}` of {bound} or more characters", "`{path}` 有 {bound} 个以上（含）字符"),
@@ -194,7 +243,7 @@ SHAPES: dict[str, tuple[str, str]] = {
     "email": ("an e-mail address", "电子邮件地址"),
     "url": ("a URL", "URL"),
     "uuid": ("a UUID", "UUID"),
-    "path": ("a file path", "文件路径"),
+    "path": ("a path", "路径"),
     "json_text": ("JSON inside a text", "文本中的 JSON"),
     "word": ("one word", "单个词"),
     "words": ("several words", "多个词"),

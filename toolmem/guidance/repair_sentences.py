@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.error_messages import ErrorGroup
-from toolmem.guidance.repairs import Recovery, Repair, commonest_form, tally
+from toolmem.guidance.outcomes import passing
+from toolmem.guidance.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.sentences import REPAIR_WORTH, Sentence
 from toolmem.guidance.statistics import wilson_interval
-from toolmem.guidance.wording import MAX_MENTION, Wording
+from toolmem.guidance.wording import MAX_MENTION, Wording, spelled
 
 MAX_GROUPS = 8  # error groups that repairs are named for
 PER_GROUP = 3  # repairs named for one of them
 MAX_TOGETHER = 3  # repairs told in one sentence
+ANY_NAMED, ANY_SHARE = 2, 0.25  # repairs named for any failure, and the share of all recoveries that each must hold
 LEAST_SHARE = 0.12  # of the group's recoveries that a repair must hold to be named
 
 
@@ -27,6 +30,28 @@ def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
     for group in found.errors[:MAX_GROUPS]:
         recovered = [by_failure[i] for i in group.positions if i in by_failure]
         yield from _of_group(found, group, recovered, say)
+
+
+def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures."""
+    recovered = found.recoveries
+    failures = {one.failure for one in recovered}
+    if sum(not failures.isdisjoint(group.positions) for group in found.errors) < 2:
+        return
+    n = len(recovered)
+    group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
+    for together, some in _joined(recovered)[:ANY_NAMED]:
+        k = len(some)
+        if k < 3 or k < ANY_SHARE * n:
+            return
+        largest = max(Counter(group_of[one.failure] for one in some).values())
+        if k - largest < max(2, ANY_SHARE * k):
+            continue  # it belongs to one kind of error, which tells it already
+        done = _told(found, together, some, say, examples=False)
+        if not done:
+            continue
+        text = say.say("repair_any", repair=say.both(done), k=k, n=n)
+        yield Sentence("practices", "repair", text, k, n, [one.failure for one in some], 0.5 * k)
 
 
 def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -45,6 +70,8 @@ def rule_out(found: Analysis, say: Wording) -> Iterator[Sentence]:
     recovered = {one.failure for one in found.recoveries}
     known = sum(outcome is not None for outcome in found.outcomes)
     for group in found.errors[:MAX_GROUPS]:
+        if all(passing(found.calls[i]) for i in group.positions):
+            continue  # nothing that the agent could look at beforehand
         k = len(group.positions)
         followed = sum(i in found.followed for i in group.positions)
         if k < 2 or k == known or not recovered.isdisjoint(group.positions) or _hopeless(followed, followed):
@@ -60,17 +87,47 @@ def _hopeless(lost: int, followed: int) -> bool:
 
 def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery], say: Wording) -> Iterator[Sentence]:
     n = len(recovered)
-    for together, some in _joined(recovered)[:PER_GROUP]:
-        k = len(some)
+    told: set[int] = set()
+    for together, some in _joined(recovered):
+        k, failures = len(some), [one.failure for one in some]
         once = k == 1 and n == 1
-        if not once and (k < 2 or k < LEAST_SHARE * n):
+        # A change that only came along with those told already says nothing new.
+        new = len(set(failures) - told)
+        if len(told) == n or (not once and (k < 2 or k < LEAST_SHARE * n)):
             return
-        done = [say.repair(repair, _form(found, repair, some, say)) for repair in together[:MAX_TOGETHER]]
+        if not once and new < max(2, LEAST_SHARE * n):
+            continue
+        done = _told(found, together, some, say)
+        if not done:
+            continue
         text = say.say(
             "repair_once" if once else "repair", error=say.error(group, MAX_MENTION), repair=say.both(done), k=k, n=n
         )
-        failures = [one.failure for one in some]
+        told.update(failures)
         yield Sentence("practices", "repair", text, k, n, failures, 0.8 if once else REPAIR_WORTH * k)
+
+
+def _told(
+    found: Analysis, together: Sequence[Repair], some: Sequence[Recovery], say: Wording, examples: bool = True
+) -> list[str]:
+    """The repairs in words; nothing where all that can be said is that the only parameter was changed."""
+    told = []
+    only = {str(name) for one in found.seen for name in one.params}
+    for repair in together[:MAX_TOGETHER]:
+        shown = _shown(found, repair, some, say) if examples else ""
+        if repair.kind == "changed" and not (shown or repair.after) and len(only) == 1:
+            continue
+        told.append(say.repair(repair, _form(found, repair, some, say), shown))
+    return told
+
+
+def _shown(found: Analysis, repair: Repair, some: Sequence[Recovery], say: Wording) -> str:
+    """An example of a changed value, from the change that was made most often."""
+    if repair.kind != "changed" or repair.path in found.text_kinds:
+        return ""
+    change = commonest_change(some, found.seen, repair.path)
+    text = spelled(*change) if change else ""
+    return say.say("example", x=text) if text else ""
 
 
 def _joined(recovered: Sequence[Recovery]) -> list[tuple[list[Repair], list[Recovery]]]:

@@ -7,7 +7,7 @@ such success is compared with the failed call. What is counted is what happened,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ WITHIN = 3  # calls of the tool after the failure
 class Repair(NamedTuple):
     """One difference between a failed call and the success that followed it.
 
-    `kind`: statement, program or action (`before` -> `after`); added, dropped, changed (parameter `path`); tables and
+    `kind`: statement, program or action (`before` -> `after`); added, dropped, changed (parameter `path`), renamed (the
+    value of parameter `before` now stands at `path`); tables and
     names (the same kind of statement with other tables, or other columns and aliases), clause_added and
     clause_dropped; rewritten (neither); flag_added and flag_dropped, arguments (the same program with other
     arguments); repeated (the same call again).
@@ -61,20 +62,32 @@ def differences(before: Observation, after: Observation) -> Iterable[Repair]:
     """How the input of one call differs from that of another."""
     if before.params == after.params:
         return [Repair("repeated", "")]
-    found: list[Repair] = []
-    for name in sorted({*before.params, *after.params}, key=str):
-        path = str(name)
-        if name not in before.params:
-            found.append(Repair("added", path))
-        elif name not in after.params:
-            found.append(Repair("dropped", path))
-        elif before.params[name] != after.params[name]:
-            found.extend(_changed(path, before, after, before.params[name], after.params[name]))
     if before.action and after.action and before.action.kind == "value" and before.action != after.action:
         # Another action takes other parameters; that they come and go says nothing of its own.
         path = before.action.path
         return [Repair("action", path, before.action.detail.strip("'"), after.action.detail.strip("'"))]
-    return found
+    return list(_between("", before.params, after.params, before, after, values.MAX_DEPTH))
+
+
+def _between(
+    prefix: str, old: dict[str, Any], new: dict[str, Any], before: Observation, after: Observation, depth: int
+) -> Iterator[Repair]:
+    """Differences of two objects; those of objects inside them by the path of the field."""
+    gone = {name: old[name] for name in sorted(old.keys() - new.keys(), key=str)}
+    for name in sorted(new.keys() - old.keys(), key=str):
+        was = next((other for other, value in gone.items() if value == new[name]), None)
+        if was is None:
+            yield Repair("added", f"{prefix}{name}")
+        else:
+            del gone[was]
+            yield Repair("renamed", f"{prefix}{name}", f"{prefix}{was}")
+    yield from (Repair("dropped", f"{prefix}{name}") for name in gone)
+    for name in sorted(old.keys() & new.keys(), key=str):
+        path, a, b = f"{prefix}{name}", old[name], new[name]
+        if isinstance(a, dict) and isinstance(b, dict) and depth > 1:
+            yield from _between(f"{path}.", a, b, before, after, depth - 1)
+        elif a != b:
+            yield from _changed(path, before, after, a, b)
 
 
 def tally(some: Iterable[Recovery]) -> list[tuple[Repair, list[Recovery]]]:
@@ -134,6 +147,19 @@ def _command_changed(path: str, a: shell.Command, b: shell.Command) -> list[Repa
     if a.arguments != b.arguments:
         found.append(Repair("arguments", path, a.program, b.program))
     return found or [Repair("changed", path)]
+
+
+def commonest_change(recovered: Iterable[Recovery], seen: Sequence[Observation], path: str) -> tuple[Any, Any] | None:
+    """What stood at `path` before and after, of the change that was made most often; the shortest of several."""
+    pairs = [
+        (values.at(seen[one.failure].params, path), values.at(seen[one.success].params, path)) for one in recovered
+    ]
+    spelled = [(values.canonical(a), values.canonical(b)) for a, b in pairs if a is not None and b is not None]
+    if not spelled:
+        return None
+    counted = Counter(spelled)
+    chosen = min(counted, key=lambda pair: (-counted[pair], len(pair[0]) + len(pair[1]), pair))
+    return next((a, b) for a, b in pairs if (values.canonical(a), values.canonical(b)) == chosen)
 
 
 def commonest_form(recovered: Iterable[Recovery], seen: Sequence[Observation], path: str) -> tuple[str, int]:

@@ -15,7 +15,10 @@ from typing import Literal
 from toolmem.guidance import values
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.conditions import Condition
-from toolmem.guidance.patterns import Pattern, Search, positions_of
+from toolmem.guidance.error_messages import MASK, ErrorGroup
+from toolmem.guidance.outcomes import flag_is_wrong
+from toolmem.guidance.patterns import Pattern, Search, mask_of, positions_of
+from toolmem.guidance.refusals import Refusal
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.guidance.wording import Wording, percent, quoted
 
@@ -25,17 +28,27 @@ PARTS: tuple[Part, ...] = ("core", "success", "issues", "practices", "statistics
 MAX_ERRORS = 6
 MAX_EMPTY_PATTERNS = 2
 MAX_ADVICE = 2
+MAX_REFUSALS = 6
+MAX_LISTED = 4  # values or examples listed in one sentence
+MAX_THING = 50  # characters of an example of what varies in a message
 REPAIR_WORTH = 3.0  # a repair is wanted at the moment when it is read: each recovery counts so many times
+PREVENTION_WORTH = 2.0  # a call that does not fail needs no repair
+TOLD_TWICE = 0.25  # of the value of a sentence: what an instruction adds to the counts that it stands on
 # An agent seldom chooses the statement, program or table for its chances: that they differ is worth less to it.
 _CHOOSABLE = {"statement": 0.3, "program": 0.5, "table": 0.5, "uppercase": 0.5}
+THING_WORTH = 0.3  # so is what a single id, date or name has to do with it
 MAX_EXAMPLE = 160  # characters of an input that is shown
 FEW = 5  # calls
+_PREVENTING = frozenset({"parameter", "refused", "advice", "sequence"})
 ALWAYS = 1e9  # value of the sentence that is kept first
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One claim before it gets its ids: `k` of `n`, and the positions of the calls that are its evidence."""
+    """One claim before it gets its ids: `k` of `n`, and the positions of the calls that are its evidence.
+
+    `value` decides what stays where tokens are few. In the text what prevents a failure comes before what repairs one.
+    """
 
     part: Part
     kind: str
@@ -45,17 +58,24 @@ class Sentence:
     positions: Sequence[int]
     value: float
 
+    @property
+    def prevents(self) -> bool:
+        return self.kind in _PREVENTING
+
 
 def overall(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """How many calls succeeded, with averages. Evidence: the calls whose outcome is known."""
+    """How many calls worked, with averages. Evidence: the calls whose outcome is known.
+
+    `figures.success_rate` goes by the recorded flag; where the judge saw errors behind it, both are told.
+    """
     figures = found.statistics
-    known = [i for i, outcome in enumerate(found.outcomes) if outcome is not None]
-    good = len(known) - figures.failures
+    good, bad = found.where(True), found.where(False)
+    known = sorted([*good, *bad])
     extras = []
     if figures.avg_score is not None:
         extras.append(say.say("score", x=f"{figures.avg_score:.2f}"))
     if figures.avg_time_cost is not None:
-        extras.append(say.say("time", x=f"{figures.avg_time_cost:.3g}"))
+        extras.append(say.say("time", x=say.duration(figures.avg_time_cost)))
     if figures.avg_token_cost is not None:
         extras.append(say.say("tokens", x=f"{figures.avg_token_cost:.0f}"))
     if figures.unknown and known:
@@ -66,17 +86,31 @@ def overall(found: Analysis, say: Wording) -> Iterator[Sentence]:
         text = say.say("overall_unknown", n=figures.calls, extras=say.extras(extras))
         yield Sentence("statistics", "overall", text, 0, 0, (), ALWAYS)
         return
-    low, high = wilson_interval(good, len(known))
-    text = say.say(
-        "overall",
-        k=good,
-        n=len(known),
-        rate=percent(good / len(known)),
-        low=percent(low),
-        high=percent(high),
-        extras=say.extras(extras),
+    k, n = len(good), len(known)
+    low, high = wilson_interval(k, n)
+    rates = {"rate": percent(k / n), "low": percent(low), "high": percent(high)}
+    yield Sentence(
+        "statistics", "overall", say.say("overall", k=k, n=n, extras=say.extras(extras), **rates), k, n, known, ALWAYS
     )
-    yield Sentence("statistics", "overall", text, good, len(known), known, ALWAYS)
+    yield from _flag(found, known, say)
+
+
+def _flag(found: Analysis, known: Sequence[int], say: Wording) -> Iterator[Sentence]:
+    """What the recorded flag says where it says more than the outputs bear out.
+
+    Evidence: the same calls; then those with an error behind a flag of success.
+    """
+    wrong = [i for i in known if flag_is_wrong(found.calls[i])]
+    if not wrong:
+        return
+    flagged = [i for i in known if found.calls[i].success is not None]
+    key = "by_flag" if len(flagged) == len(known) else "by_flag_or_judge"
+    k, n = len(known) - found.statistics.failures, len(known)
+    text = say.say(key, k=k, n=n, rate=percent(k / n))
+    yield Sentence("statistics", "recorded_flag", text, k, n, known, 0.1 * len(wrong))
+    successes = sum(found.calls[i].success is True for i in flagged)
+    text = say.say("flag_wrong", k=len(wrong), n=successes)
+    yield Sentence("issues", "flag_wrong", text, len(wrong), successes, wrong, 0.2 * len(wrong))
 
 
 def patterns(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -91,24 +125,55 @@ def patterns(found: Analysis, say: Wording) -> Iterator[Sentence]:
             )
             continue
         part: Part = "success" if pattern.good else "issues"
-        value = pattern.weight * (0.8 if pattern.good else 1.0) * _CHOOSABLE.get(pattern.condition.kind, 1.0)
+        value = PREVENTION_WORTH * pattern.weight * (0.8 if pattern.good else 1.0) * _choosable(pattern.condition)
         yield Sentence(part, "parameter", say.pattern(pattern), pattern.k, pattern.n, evidence, value)
-        if advised < MAX_ADVICE and (text := _advice(pattern, say)):
+        if advised < MAX_ADVICE and not _needs_no_advice(found, pattern) and (text := _advice(pattern, say)):
             advised += 1
-            yield Sentence("practices", "advice", text, pattern.k, pattern.n, evidence, 0.25 * value)
-    if not search.patterns and search.good and search.bad:
+            yield Sentence("practices", "advice", text, pattern.k, pattern.n, evidence, TOLD_TWICE * value)
+    if not search.patterns and not found.refusals and search.good and search.bad:
         yield _nothing_found(found, search, say)
 
 
+def refused(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """Values that the tool refuses by name, beside those that worked. Evidence: all calls with such a value."""
+    known = {pattern.calls for pattern in found.failures.patterns}
+    for refusal in found.refusals[:MAX_REFUSALS]:
+        worked = _that_worked(found, refusal, say)
+        k, n = len(refusal.named), len(refusal.positions)
+        spared = n * refusal.other_k / max(1, refusal.other_n)
+        value = PREVENTION_WORTH * spared * (TOLD_TWICE if mask_of(refusal.positions) in known else 1.0)
+        yield Sentence("success", "refused", say.refusal(refusal, worked), k, n, refusal.positions, value)
+
+
+def _that_worked(found: Analysis, refusal: Refusal, say: Wording) -> list[str]:
+    """The values, or the types, with which calls worked: most frequent first, MAX_LISTED at most."""
+    kind = "type" if refusal.conditions[0].kind == "type" else "shape"
+    kind = "value" if refusal.conditions[0].kind == "value" else kind
+    counts = Counter(
+        condition.detail
+        for i in found.where(True)
+        for condition in found.seen[i].conditions
+        if condition.kind == kind and condition.path == refusal.path
+    )
+    named = [
+        detail if kind == "value" else say.shape(detail) for detail in sorted(counts, key=lambda d: (-counts[d], d))
+    ]
+    return [*named[:MAX_LISTED], *(["…"] if len(named) > MAX_LISTED else [])]
+
+
 def example(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """An input that worked, where no pattern tells good calls apart. Evidence: the successes with this input."""
+    """An input of the usual form that worked, where no pattern tells good calls apart. Evidence: the calls with it."""
     if any(pattern.good for pattern in found.failures.patterns):
         return
     good = found.where(True)
     inputs = Counter(values.canonical(found.calls[i].input) for i in good)
-    short = [(-count, len(text), text) for text, count in inputs.items() if 2 < len(text) <= MAX_EXAMPLE]
+    forms = {values.canonical(found.calls[i].input): frozenset(found.seen[i].params) for i in good}
+    usual = Counter(frozenset(found.seen[i].params) for i in good)
+    short = [
+        (-usual[forms[text]], -count, len(text), text) for text, count in inputs.items() if 2 < len(text) <= MAX_EXAMPLE
+    ]
     if short:
-        _, _, text = min(short)
+        text = min(short)[-1]
         held = [i for i in good if values.canonical(found.calls[i].input) == text]
         said = say.say("worked", x=text, k=len(held), n=len(good))
         yield Sentence("success", "example", said, len(held), len(good), held, 0.15)
@@ -116,7 +181,7 @@ def example(found: Analysis, say: Wording) -> Iterator[Sentence]:
 
 def errors(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """The most frequent messages of failed calls. Evidence: the calls that carry the message."""
-    failures = found.statistics.failures
+    failures = len(found.where(False))
     recovered = {one.failure for one in found.recoveries}
     for group in found.errors[:MAX_ERRORS]:
         k = len(group.positions)
@@ -127,7 +192,7 @@ def errors(found: Analysis, say: Wording) -> Iterator[Sentence]:
             cls=f" ({group.error_class})" if group.error_class not in {"", "error"} else "",
             k=k,
             n=failures,
-            example=say.say("example", x=quoted(group.example)) if _varies(group.label, group.example) else "",
+            example=_example_of(group, say),
             recovered=say.say("recovered", r=back) if back else "",
         )
         yield Sentence("issues", "error_class", text, k, failures, group.positions, 0.4 * k)
@@ -171,7 +236,7 @@ def verdict_on_all(found: Analysis, say: Wording) -> Iterator[Sentence]:
     if good and not bad:
         # One-sided: the 90% interval leaves 5% at this end.
         high = percent(1 - wilson_interval(good, good, 0.90)[0])
-        text = say.say("few_calls" if good < FEW else "all_succeeded", n=good, high=high)
+        text = say.say("few_calls" if good < FEW else "all_worked", n=good, high=high)
         yield Sentence("issues", "overall", text, good, good, found.where(True), 0.2)
     if bad and not good:
         failed = found.where(False)
@@ -194,18 +259,37 @@ def _first_then(pattern: Pattern, say: Wording) -> str:
     )
 
 
+def _choosable(condition: Condition) -> float:
+    return THING_WORTH if values_of_things(condition) else _CHOOSABLE.get(condition.kind, 1.0)
+
+
+def _needs_no_advice(found: Analysis, pattern: Pattern) -> bool:
+    """Told by a refusal; or about what the call is for; or it works, and its answers are mostly worth nothing."""
+    condition = pattern.condition
+    if any(condition.path == one.path for one in found.refusals):
+        return True
+    if condition.kind == "value" and any(one.action == condition for one in found.seen):
+        return True
+    return pattern.good and any(other.condition == condition and not other.good for other in found.empty.patterns)
+
+
 def _advice(pattern: Pattern, say: Wording) -> str:
     """An instruction, where the condition is something that the agent chooses and the counts are clear."""
     kind = pattern.condition.kind
     if kind in {"table", "earlier", "statement", "program"} or values_of_things(pattern.condition):
         return ""
+    if pattern.n < FEW:
+        return ""
     rate = pattern.k / pattern.n
     if not pattern.good and rate <= 0.25:
         if kind == "absent" and pattern.within is None:
             return say.say("advice_give", path=pattern.condition.path, k=pattern.k, n=pattern.n)
+        if kind == "present" and pattern.within is None:
+            return say.say("advice_leave_out", path=pattern.condition.path, k=pattern.k, n=pattern.n)
         return say.say("advice_avoid", condition=say.circumstance(pattern), k=pattern.k, n=pattern.n)
     if pattern.good and rate >= 0.75 and kind in {"present", "absent", "value", "shape", "type", "flag", "clause"}:
-        return say.say("advice_prefer", condition=say.circumstance(pattern), k=pattern.k, n=pattern.n)
+        key = "advice_prefer_calls" if kind in {"present", "absent"} and pattern.within is None else "advice_prefer"
+        return say.say(key, condition=say.circumstance(pattern), k=pattern.k, n=pattern.n)
     return ""
 
 
@@ -222,8 +306,13 @@ def _nothing_found(found: Analysis, search: Search, say: Wording) -> Sentence:
     return Sentence("success", "inconclusive", text, search.good, len(known), known, 0.02 * len(known))
 
 
-def _varies(label: str, example: str) -> bool:
-    return "…" in label and bool(example) and quoted(example) != quoted(label)
+def _example_of(group: ErrorGroup, say: Wording) -> str:
+    """What stands where the message varies, or a whole message where several things do."""
+    things = [" ".join(thing.split()).rstrip(":,;") for thing in group.varying[:MAX_LISTED] if len(thing) <= MAX_THING]
+    if any(things):
+        return say.say("example", x=say.join(things))
+    varies = MASK in group.label and group.example and quoted(group.example) != quoted(group.label)
+    return say.say("example", x=quoted(group.example)) if varies else ""
 
 
 def ordered(sentences: Iterable[Sentence]) -> list[Sentence]:

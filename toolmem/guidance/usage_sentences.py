@@ -81,7 +81,10 @@ def _described(found: Analysis, name: str, shown: Sequence[int], say: Wording) -
         return f"{label} ({say.shape(found.text_kinds[name])})"
     choices = _choices(given)
     if choices:
-        return f"{label} ({' | '.join(choices)})"
+        return f"{label} ({' | '.join(choices) if len(choices) > 1 else say.say('always', x=choices[0])})"
+    if all(isinstance(value, dict) for value in given):
+        keys = Counter(str(key) for value in given for key in value)
+        return f"{label} ({say.shape('object_with', say.join(sorted(keys, key=lambda k: (-keys[k], k))[:MAX_NAMED]))})"
     shapes = Counter(_shape(value, say) for value in given)
     shape, count = min(shapes.items(), key=lambda item: (-item[1], item[0]))
     return f"{label} ({shape})" if shape and 2 * count > len(given) else label

@@ -73,6 +73,18 @@ def leaves(given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             stack.extend((f"{path}[]", v, depth + 1) for v in reversed(value[:50]))
 
 
+def at(given: Any, path: str) -> Any:
+    """The value at a path as `leaves` names it (lists are not entered); None where there is none."""
+    if not isinstance(given, dict):
+        return None
+    if path in given:
+        return given[path]
+    for i, mark in enumerate(path):
+        if mark == "." and path[:i] in given:
+            return at(given[path[:i]], path[i + 1 :])
+    return None
+
+
 def type_name(value: Any) -> str:
     """The JSON type of a value."""
     if value is None:

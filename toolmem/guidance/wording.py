@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from toolmem.guidance.conditions import Condition
-from toolmem.guidance.error_messages import ErrorGroup
+from toolmem.guidance.error_messages import MASK, ErrorGroup
 from toolmem.guidance.patterns import Pattern
 from toolmem.guidance.phrases import CONDITIONS, HEADINGS, PHRASES, SHAPES
+from toolmem.guidance.refusals import Refusal
 from toolmem.guidance.repairs import Repair
 from toolmem.schema import Language
 
 MAX_MESSAGE = 110  # characters of a quoted error message
 MAX_MENTION = 70  # of one that is quoted in full elsewhere
+MAX_SHOWN = 40  # characters of a value that is shown before and after a change
+CONTEXT = 8  # characters that are left on either side of what differs in two long texts
+_REFUSED_AS = {"shape": "type"}  # kinds of refused values that are told alike
 
 
 class Wording:
@@ -43,14 +48,14 @@ class Wording:
 
     def condition(self, condition: Condition) -> str:
         key = condition.kind
-        if key in {"at_least", "below"}:
+        if key in {"at_least", "below", "above", "under"}:
             key = f"{key} {condition.detail}"
         detail, path = condition.detail, condition.path or "input"
         if condition.kind == "statement" and not detail:
             return f"`{path}`: {self.say('no_statement')}"
         if condition.kind == "program" and not detail:
             return f"`{path}`: {self.say('no_program')}"
-        shape = self.shape(detail) if condition.kind in {"shape", "type"} else ""
+        shape = self.shape(detail) if condition.kind in {"shape", "type", "unlike"} else ""
         return self._fill(
             CONDITIONS, key, {"path": path, "detail": detail, "shape": shape, "bound": number(condition.bound)}
         )
@@ -58,6 +63,8 @@ class Wording:
     def pattern(self, pattern: Pattern, key: str = "pattern") -> str:
         """The sentence of a pattern: its counts, and those of the calls that it is compared with."""
         plain = "others" if pattern.within is None else "otherwise"
+        if pattern.condition.kind in {"at_least", "below"} and pattern.condition.detail == "number":
+            plain = "other_numbers"
         opposite = {"present": "without_it", "absent": "with_it"}.get(pattern.condition.kind, plain)
         return self.say(
             key,
@@ -90,8 +97,11 @@ class Wording:
     def error(self, group: ErrorGroup, limit: int = MAX_MESSAGE) -> str:
         return quoted(group.label, limit) if group.label else self.say("no_output")
 
-    def repair(self, repair: Repair, form: str = "") -> str:
-        """What to do, as an instruction. `form`: the most frequent form of the statement that repaired."""
+    def repair(self, repair: Repair, form: str = "", shown: str = "") -> str:
+        """What to do, as an instruction.
+
+        `form`: the most frequent form of the statement that repaired; `shown`: an example of the change.
+        """
         fields = {"path": repair.path or "input", "before": repair.before, "after": repair.after}
         if repair.kind == "statement":
             fields["before"] = repair.before or self.say("no_statement")
@@ -105,14 +115,75 @@ class Wording:
             return self.say("to_action", **fields)
         if repair.kind == "changed" and repair.before and repair.after:
             fields |= {"before": self.shape(repair.before), "after": self.shape(repair.after)}
-            return self.say("changed_shape", **fields)
-        return self.say(repair.kind, **fields)
+            return self.say("changed_shape", **fields) + shown
+        return self.say(repair.kind, **fields) + shown
 
     def both(self, items: list[str]) -> str:
-        return (" 并" if self._index else " and ").join(items)
+        """`a, b and c`"""
+        return self._listed(items, " 并", " and ")
+
+    def either(self, items: list[str]) -> str:
+        """`a, b or c`"""
+        return self._listed(items, " 或 ", " or ")
+
+    def _listed(self, items: list[str], chinese: str, english: str) -> str:
+        last = chinese if self._index else english
+        return last.join([*([self.join(items[:-1])] if len(items) > 1 else []), *items[-1:]])
+
+    def refusal(self, refusal: Refusal, worked: list[str]) -> str:
+        """What works at a parameter, and what never did. `worked`: its working values, for refused values."""
+        condition = refusal.conditions[0]
+        fields: dict[str, Any] = {"path": refusal.path, "n": len(refusal.positions), "named": len(refusal.named)}
+        fields |= {"ok": refusal.other_k, "on": refusal.other_n}
+        if condition.kind == "value":
+            fields["good"] = self.either(worked)
+            fields["bad"] = self.either([one.detail for one in refusal.conditions])
+        elif condition.kind in {"above", "under"}:
+            fields["good"] = number(condition.bound)
+        else:
+            fields["good"] = self.either(worked) if condition.kind != "unlike" else self.shape(condition.detail)
+            fields["bad"] = self.shape(condition.detail)
+        return self.say(f"refused_{_REFUSED_AS.get(condition.kind, condition.kind)}", **fields)
+
+    def duration(self, seconds: float) -> str:
+        """A time in the unit that reads well: 2.5 s, 15.7 ms, 60 µs."""
+        for unit, factor in (("s", 1.0), ("ms", 1e3)):
+            if seconds * factor >= 1:
+                return f"{seconds * factor:.3g} {unit}"
+        return f"{seconds * 1e6:.3g} µs" if seconds else "0 s"
 
     def _fill(self, table: Mapping[str, tuple[str, str]], key: str, fields: Mapping[str, Any]) -> str:
         return table[key][self._index].format_map(fields)
+
+
+def spelled(before: Any, after: Any) -> str:
+    """`'$' → 'USD'`: a change in a few characters, "" where it does not fit. Of long texts what differs is shown."""
+    if isinstance(before, str) and isinstance(after, str):
+        if max(len(before), len(after)) > MAX_SHOWN:
+            before, after = _differing(before, after)
+        sides = [repr(" ".join(side.split())) for side in (before, after)]
+    else:
+        sides = [json.dumps(side, ensure_ascii=False, default=str) for side in (before, after)]
+    if sides[0] == sides[1] or max(map(len, sides)) > MAX_SHOWN + 2:
+        return ""
+    return f"{sides[0]} → {sides[1]}"
+
+
+def _differing(a: str, b: str) -> tuple[str, str]:
+    """Two long texts without their common beginning and end, but for a few characters of each."""
+    start = _shared_length(a, b)
+    end = min(_shared_length(a[::-1], b[::-1]), len(a) - start, len(b) - start)
+    start, end = max(0, start - CONTEXT), max(0, end - CONTEXT)
+
+    def cut(text: str) -> str:
+        return (MASK if start else "") + text[start : len(text) - end] + (MASK if end else "")
+
+    return cut(a), cut(b)
+
+
+def _shared_length(a: str, b: str) -> int:
+    """Characters with which both texts begin."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def quoted(message: str, limit: int = MAX_MESSAGE) -> str:

@@ -37,6 +37,8 @@ _SCAN = 800  # characters of a message that are classified
 
 
 _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("server_error", one_of(r"status(?:_?code)?[\"']?\s{0,3}[=:]\s{0,3}5\d\d")),
+    ("timeout", one_of(r"\w{0,20}timeout(?:error|expired|exception)?", r"timed out")),
     (
         "unknown_column",
         one_of(
@@ -63,7 +65,8 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
         one_of(
             r"(?:unknown|no such|invalid|unsupported|undefined|unrecognized) (?:tool|function|action|method|endpoint|"
             r"operation|skill)\b",
-            r"\b(?:tool|function|action|method)\b.{0,60}\b(?:not found|does not exist|doesn't exist|not exist|"
+            r"\b(?:tool|function|action|(?<!payment )(?<!shipping )(?<!delivery )method)\b.{0,60}"
+            r"\b(?:not found|does not exist|doesn't exist|not exist|"
             r"is not (?:registered|defined|available))",
             r"is not a valid tool|endpoint .{0,80}(?:does not|doesn't) exist|api (?:does not|doesn't) exist",
             r"-32601",
@@ -81,7 +84,7 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"permission.?denied|access.?(?:is )?denied|unauthori[sz]ed|unauthenticated|forbidden",
             r"not (?:authori[sz]ed|permitted|authenticated|logged in)|authenticat|api.?key|credential",
             r"subscri(?:bed|ption)|\b40[13]\b|request_denied|EACCES|EPERM|login failed|wrong password",
-            r"token (?:has )?expired|outside (?:the )?allowed|权限|未授权|无权|登录失败",
+            r"token (?:has )?expired|read.?only (?:database|file)|outside (?:the )?allowed|权限|未授权|无权|登录失败",
         ),
     ),
     (
@@ -101,6 +104,7 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"syntax ?error|sql syntax|parse error near",
             r"unexpected (?:eof|end of (?:file|input)|token|character|identifier)|unterminated|invalid syntax",
             r"indentationerror|runaway regular|unmatched|unbalanced|malformed (?:command|query|expression)",
+            r"unexpected .{1,20}\b(?:at|near) (?:position|line|column|character)",
             r"expected .{0,40}, found|extra '|语法错误",
         ),
     ),
@@ -109,8 +113,8 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
         one_of(
             r"unexpected (?:keyword )?argument|unexpected parameter",
             r"""(?:unknown|unrecognized|invalid|illegal|no such|bad) (?:command.line )?(?:option|flag|switch|"""
-            r"""predicate|argument(?!.{0,80}(?:for|to) [\"'`])|parameter name|key|field|property|operator|name)\b""",
-            r"unknown (?:parameter|service|operator|name)|extra (?:fields|inputs|operand)|extra_forbidden",
+            r"""predicate|argument(?!.{0,80}(?:for|to) [\"'`])|parameter name|key|field|property|operator)\b""",
+            r"unknown (?:parameter|operator)|extra (?:fields|inputs|operand)|extra_forbidden",
             r"cannot query field|must precede expression|未知参数",
         ),
     ),
@@ -125,8 +129,8 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
         "not_found",
         one_of(
             r"not.?found|no such|(?:does not|doesn'?t|not) exist|cannot find|can't find|could not find",
-            r"unable to locate|can't locate|did not (?:match|appear)",
-            r"\bno (?:match|\w+ with|\w+ named|\w+ called|module|matching distribution|rule to make)|\b404\b",
+            r"unable to locate|can't (?:locate|cd to)|did not (?:match|appear)",
+            r"\bno (?:match|\w+ with\b|\w+ named|\w+ called|module|matching distribution|rule to make)|\b404\b",
             r"NoSuch\w+|ENOENT|nothing to replace|not (?:be )?located|no longer exists|不存在|未找到|找不到|没有找到",
         ),
     ),
@@ -139,7 +143,8 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "connection_error",
         one_of(
-            r"connection (?:refused|reset|error|aborted|closed|failed)|cannot connect|could not connect",
+            r"connection ?(?:refused|reset|error|aborted|closed|dropped|failed)",
+            r"closed (?:the )?connection|cannot connect|could not connect",
             r"failed to connect|unable to connect|resolv|name or service not known|unreachable|ECONN\w+",
             r"ENOTFOUND|ERR_NAME|ERR_CONNECTION|net::|network|ssl|failed to fetch|broken pipe",
             r"could not read from remote|连接失败|无法连接|网络",
@@ -165,6 +170,7 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"should (?:not )?(?:be|have|match)|exceeds?|out of (?:range|bounds)|illegal|type ?error",
             r"value ?error|domain error|expected .{0,60}(?:got|received|but)|unsupported|not supported",
             r"""bad (?:request|format|value)|\b(?:400|422)\b|is a directory|not a directory|unknown \w+ [\"'\w]""",
+            r"is not one of|not of the form|has \d+ characters",
             r"ambiguous|too (?:long|short|large|small|many|few)|无效|不合法|非法|参数错误|格式错误",
         ),
     ),
@@ -185,7 +191,7 @@ _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "failed_check",
         one_of(
-            r"\b[1-9]\d* failed|\bFAILED\b|make(?:\[\d+\])?: \*\*\*|npm ERR!|could not compile|build failed",
+            r"\b[1-9]\d* failed|(?-i:\bFAILED\b)|make(?:\[\d+\])?: \*\*\*|npm ERR!|could not compile|build failed",
             r"tests? failed|error\[E\d+\]|error TS\d+|: error: |returned 1 exit status|assertionerror",
         ),
     ),

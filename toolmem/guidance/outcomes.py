@@ -1,0 +1,27 @@
+"""How a call ended, for guidance: a tool that answers with an error did not work, whatever its flag says."""
+
+from __future__ import annotations
+
+from toolmem.schema import ToolCallResult
+
+# Error classes of failures that the same call may not meet again: they say nothing about its input.
+PASSING = frozenset({"server_error", "rate_limited", "connection_error"})
+
+
+def went_wrong(call: ToolCallResult) -> bool | None:
+    """Whether the call failed by its recorded flag or by what the judge saw in its output; None: neither is known.
+
+    `ToolCallResult.failed`, and with it every success rate, takes the recorded flag as the last word. Many tools report
+    success and answer `{"error": ...}` or an HTTP body with status 404: guidance has to tell such calls apart.
+    """
+    return True if call.execution_failed else call.failed
+
+
+def passing(call: ToolCallResult) -> bool:
+    """Whether a call failed for a reason that lies with the service, not with what it was given."""
+    return bool(went_wrong(call)) and call.error_class in PASSING
+
+
+def flag_is_wrong(call: ToolCallResult) -> bool:
+    """Whether the recorded flag calls a call a success although the judge saw it fail."""
+    return call.success is True and call.execution_failed is True
