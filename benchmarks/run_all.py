@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import apsw
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-NAMES = ["store", "flows", "recordings", "start_up", "judge_agreement", "decrees", "model_overhead"]
+NAMES = ["store", "flows", "recordings", "start_up", "judge_agreement", "guidance_evidence", "decrees", "model_overhead"]
 
 
 def main() -> int:
@@ -39,7 +42,13 @@ def main() -> int:
             failed.append(name)
             continue
         print(f"({time.perf_counter() - begun:.0f} s; {target.relative_to(HERE.parent)})")
-    machine = {"python": platform.python_version(), "machine": platform.machine(), "date": time.strftime("%Y-%m-%d")}
+    machine = {
+        "date": time.strftime("%Y-%m-%d"),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+    }
     (RESULTS / "machine.json").write_text(json.dumps(machine, indent=1) + "\n", encoding="utf-8")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
