@@ -59,6 +59,7 @@ CATALOGUE = (
     "deploy_service",
     "translate_text",
 )
+OWN = {"own": "decree_sentences.csv", "own b": "decree_sentences_b.csv"}
 GOALS = {"precision": 0.97, "recall": 0.9, "right_tools": 0.85, "session_pinned": 0.15}
 
 Found = tuple[str, frozenset[str]]  # (standing, session or none; the tools)
@@ -73,6 +74,7 @@ class Labelled:
     kind: str
     tools: frozenset[str]
     ran: tuple[str, ...]
+    catalogue: tuple[str, ...]
 
 
 def ours(message: str, ran: Sequence[str], catalogue: Sequence[str]) -> Found:
@@ -102,6 +104,7 @@ def read_labelled(path: Path) -> list[tuple[Labelled, dict[str, str]]]:
                     kind=row["kind"],
                     tools=frozenset(row["tools"].split("|")) - {""},
                     ran=tuple(name for name in row["ran"].split("|") if name),
+                    catalogue=tuple((row.get("catalogue") or "|".join(CATALOGUE)).split("|")),
                 ),
                 row,
             )
@@ -114,8 +117,11 @@ def even_hash(identifier: str) -> bool:
 
 
 def labelled_sets(data: Path) -> dict[str, list[Labelled]]:
-    own = read_labelled(HERE / "decree_sentences.csv")
-    sets = {f"own {part}": [item for item, row in own if row["split"] == part] for part in ("dev", "unseen")}
+    sets = {}
+    for title, name in OWN.items():
+        own = read_labelled(HERE / name)
+        for part in ("dev", "unseen"):
+            sets[f"{title} {part}"] = [item for item, row in own if row["split"] == part]
     if (data / "written.csv").is_file():
         written = [item for item, _ in read_labelled(data / "written.csv")]
         sets["written dev"] = [item for item in written if even_hash(item.id)]
@@ -128,7 +134,7 @@ def measure(items: Sequence[Labelled], detector: Detector) -> tuple[dict[str, An
     right = 0
     errors = []
     for item in items:
-        kind, tools = detector(item.message, item.ran, CATALOGUE)
+        kind, tools = detector(item.message, item.ran, item.catalogue)
         counts[item.kind, kind] += 1
         right += item.kind == kind == "standing" and tools == item.tools
         if kind != item.kind or (kind != "none" and tools != item.tools):

@@ -18,7 +18,10 @@ import apsw
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-NAMES = ["store", "flows", "recordings", "start_up", "judge_agreement", "guidance_evidence", "decrees", "model_overhead"]
+NAMES = [
+    *("store", "flows", "recordings", "start_up", "judge_agreement", "guidance_evidence", "decrees"),
+    *("model_overhead", "model_costs"),
+]
 
 
 def main() -> int:

@@ -340,6 +340,9 @@ class MemoryStore(Protocol):
     # -- verdict cache
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]: ...
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None: ...
+    async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
+        """A page of the cache's keys, sorted: those that follow `after`."""
+        ...
 
     # -- keyed records
     async def put(
@@ -352,7 +355,7 @@ class MemoryStore(Protocol):
         document: Document | None = None,
         expected_version: int | None = None,
     ) -> Record:
-        """Upsert. `expected_version`: 0 = must not exist yet, n = must be at n (else Conflict), None = whatever is there."""
+        """Upsert. `expected_version`: 0 = must not exist yet, n = must be at n (else Conflict), None = either way."""
         ...
 
     async def get(self, workspace: str, namespace: str, key: str) -> Record | None: ...
@@ -372,6 +375,12 @@ class MemoryStore(Protocol):
 
     async def delete(self, workspace: str, namespace: str, key: str) -> bool: ...
     async def namespaces(self, workspace: str) -> builtins.list[str]: ...
+    async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
+        """The searchable side of these records (`namespace` None: of these tools' guidance), by key.
+
+        Those without one are absent. Vectors are of the embedder that `info` names.
+        """
+        ...
 
     # -- search
     async def search(
@@ -382,7 +391,10 @@ class MemoryStore(Protocol):
         top_k: int,
         where: Where | None = None,
     ) -> builtins.list[Hit]:
-        """Text and cosine legs fused by reciprocal rank (k = 60), best first. "" skips the text leg, None the vector leg."""
+        """Text and cosine legs, fused by reciprocal rank (k = 60), best first.
+
+        An empty `text` skips the text leg, no `vector` the vector leg.
+        """
         ...
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:

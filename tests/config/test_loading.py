@@ -48,6 +48,8 @@ def test_the_default_configuration_needs_no_key_and_no_network():
         "vector_store",
         "retry_evaluations",
         "rejudge",
+        "capture_tool_rules",
+        "tool_rules_for_prompt",
     ]
 
 

@@ -46,7 +46,7 @@ async def test_the_safety_case_is_captured_whole_under_its_tool(hook, rules, sto
 
 
 async def test_two_decrees_on_two_tools_are_exactly_two_rules(hook, rules):
-    message = "Don't run shell commands with sudo. Never use browser for that."
+    message = "Don't run shell commands with sudo. Stop using browser for that."
     await hook.after_turn(turn(message, "shell", "browser"))
     assert [tool for tool, _ in await told(rules)] == ["browser", "shell"]
 

@@ -77,7 +77,7 @@ def test_tools_stand_by_their_highest_priority_and_name_and_rules_by_priority_te
         rule("a", "zeta", "critical", 5),
         rule("for all", UNSCOPED, "high", 6),
     ]
-    lines = [line for line in render_rules(rules).splitlines() if line[:1] in "#-"][1:]
+    lines = [line for line in render_rules(rules).splitlines() if line.startswith(("#", "-"))][1:]
     assert lines == [
         "### any tool",
         "- **[high]** for all",
@@ -122,6 +122,8 @@ def test_a_backtick_in_a_tool_name_does_not_end_the_code():
     assert "### `x' ### 'y # z`" in block
 
 
+TOOLS = st.sampled_from(["a", "A", "b", UNSCOPED])
+EAGER = st.sampled_from(["critical", "high"])
 TEXTS = st.text(
     st.one_of(
         st.characters(),
@@ -222,6 +224,12 @@ async def test_critical_rules_that_fill_the_cap_leave_the_high_ones_out_by_name(
     found = await rules.rules_for_prompt()
     assert len(found.rules) == 31
     assert [each.id for each in found.left_out] == [high.id]
+
+
+@pytest.mark.parametrize("words", ['"priority":"normal"', '\\"priority":"high"\\', '{"priority":"normal"}'])
+async def test_a_rule_that_speaks_of_priorities_is_not_taken_for_another(rules, words):
+    put = await rules.put_rule("t", f"never write {words}", priority="critical", tags=["priority", "normal", words])
+    assert (await rules.rules_for_prompt()).rules == (put,)
 
 
 async def test_normal_rules_are_not_pinned(rules):

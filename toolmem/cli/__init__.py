@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from toolmem.cli import config, evaluate, flows, rules
+from toolmem.cli import config, evaluate, flows, judge, ledger, rules, store, testing
 from toolmem.cli.arguments import arrange
 from toolmem.errors import BudgetReached, Refused, ToolMemError
 
@@ -30,7 +30,11 @@ app = typer.Typer(
 evaluate.add_to(app)
 flows.add_to(app)
 rules.add_to(app)
+judge.add_to(app)
+ledger.add_to(app)
 config.add_to(app)
+store.add_to(app)
+testing.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,16 +7,20 @@
     RetryEvaluationsOp       judges the calls again whose evaluation failed
     RejudgeOp                judges stored calls again with another model or prompt
     VectorStoreActionOp      copy, delete, delete_ids, dump, load, list of a workspace
+    CaptureToolRulesOp       what a user demanded in a turn becomes rules
+    ToolRulesPromptOp        the block of rules for the system prompt
 
 Each op is one thin file: what it reads, what it leaves, and one `execute`.
 """
 
 from toolmem.flow.registry import register
+from toolmem.ops.capture_tool_rules import CaptureToolRulesOp
 from toolmem.ops.parse_tool_call_result import ParseToolCallResultOp
 from toolmem.ops.rejudge import RejudgeOp
 from toolmem.ops.retrieve_tool_memory import RetrieveToolMemoryOp
 from toolmem.ops.retry_evaluations import RetryEvaluationsOp
 from toolmem.ops.summary_tool_memory import SummaryToolMemoryOp
+from toolmem.ops.tool_rules_prompt import ToolRulesPromptOp
 from toolmem.ops.update_vector_store import UpdateVectorStoreOp
 from toolmem.ops.vector_store_action import VectorStoreActionOp
 
@@ -28,15 +32,19 @@ for _op in (
     RetryEvaluationsOp,
     RejudgeOp,
     VectorStoreActionOp,
+    CaptureToolRulesOp,
+    ToolRulesPromptOp,
 ):
     register(_op)
 
 __all__ = [
+    "CaptureToolRulesOp",
     "ParseToolCallResultOp",
     "RejudgeOp",
     "RetrieveToolMemoryOp",
     "RetryEvaluationsOp",
     "SummaryToolMemoryOp",
+    "ToolRulesPromptOp",
     "UpdateVectorStoreOp",
     "VectorStoreActionOp",
 ]

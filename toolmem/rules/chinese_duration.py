@@ -20,12 +20,23 @@ class Strength(IntEnum):
 
 
 _FOR_GOOD = re.compile(
-    r"永远|永久|绝不|绝对|以后|今后|往后|从今|从现在起|从现在开始|将来|任何|所有|一律|每次|每回|每个|每天|每周"
-    r"|凡是|随便|擅自|私自|总是|平时|一直|到处|乱(?=[发删改动花用])"
+    r"永远|永久|绝不|绝对|今后|(?:^|[，,。；;！!\s]|请|你|麻烦|那|但|不过|今天|而且|还有|拜托)以后"
+    r"|以后(?:请|麻烦)?你?(?:都|也)?(?:别|不|绝|千万|禁|严|一律|永|再)"
+    r"|往后|从今|从(?:今天|现在|今日)(?:起|开始)|即日起|将来|一律|每次|每回|每个|每天|每周|每(?:一)?[笔封条次]"
+    r"|凡是|随便|擅自|私自|总是|平时|一直|到处|乱(?=[发删改动花用])|长期|一概|下次|(?:不管|无论|不论)"
 )
+# These bound which things, not for how long: "for the next hour run no queries at all".
+_ALL_OF_THEM = re.compile(r"任何|所有")
+# A time that comes again and again.
+_RECURRING = re.compile(
+    r"(?<![今明昨后这本下上])(?:周末|节假日|假期|工作日|周[一二三四五六日天]|星期[一二三四五六日天]|晚上|夜里|夜间|半夜|凌晨|清晨|早上|早晨"
+    r"|上午|中午|午休|下午|傍晚|下班(?:以后|之后|后|时间)|上班(?:时间|期间)|睡觉|月底|月初|年底)"
+)
+_UNTIL_DAY = re.compile(r"(?:周|星期)[一二三四五六日天](?:[^，,]{0,6})(?:之前|以前|前)")
 _NOW = re.compile(
-    r"今天|今晚|今早|今日|今夜|明天|后天|现在|目前|眼下|此刻|暂时|暂且|暂不|暂缓|这次|这回|这一次|这一回|本次"
+    r"今天(?!起|开始|以后)|今晚|今早|今日|今夜|明天|后天|现在|目前|眼下|此刻|暂时|暂且|暂不|暂缓|这次|这回|这一次|这一回|本次"
     r"|此次|这趟|这会儿|当前|这两天|这几天|这周|本周|这个月|本月|刚才|等一下|稍等|等等|先(?:别|不|缓|等)"
+    r"|接下来|未来[一两几半三\d]|这段时间|一会儿|半小时|几分钟|封网|到时候|好之前|完之前|停一停|停一下|缓一缓|歇一歇"
     r"|直到|等.{1,20}(?:再|之后|以后|后)|期间|的时候先|还没|尚未|改主意"
 )
 _BEFORE = re.compile(
@@ -62,8 +73,11 @@ def kind_of(strength: Strength, sentence: str, clause: str, rest: str) -> Kind:
         return "session"
     if strength is Strength.VERY:
         return "standing"
-    lasting = bool(_FOR_GOOD.search(sentence))
-    if _NOW.search(sentence) and not lasting:
+    now = _NOW.search(sentence)
+    lasting = bool(_FOR_GOOD.search(sentence) or (_ALL_OF_THEM.search(sentence) and not now))
+    if not now and _RECURRING.search(clause) and not _UNTIL_DAY.search(clause) and not _THIS_ONE.search(sentence):
+        lasting = True
+    if now and not lasting:
         return "session"
     if lasting:
         return "standing"

@@ -8,16 +8,16 @@ it is none, or holds for the session: a decree wrongly pinned would bind the age
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolmem.rules.chinese import opens_shown_chinese, read_chinese
-from toolmem.rules.english import read_english
+from toolmem.rules.english import questions_it, read_english
 from toolmem.rules.english_places import announces_shown_text, opens_shown_text
 from toolmem.rules.pasted import MASK
 from toolmem.rules.reading import Reading
 from toolmem.rules.sentences import Sentence, sentences
-from toolmem.rules.which_tools import Table, load_table, speaks_of_tools, tools_named
+from toolmem.rules.which_tools import Table, load_table, speaks_of_tools, tools_named, without_modifiers
 from toolmem.schema import ToolSchema
 
 UNSCOPED = "__unscoped__"
@@ -29,7 +29,16 @@ _CUE = re.compile(
     r"|不要|绝不|禁止|不准|不许|别再|只能|必须先",
     re.IGNORECASE,
 )
-_SUBORDINATE = re.compile(r"\b(?:before|until|till|when|whenever|while|after|unless|if|because)\b", re.IGNORECASE)
+_SUBORDINATE = re.compile(
+    r"\b(?:before|until|till|when|whenever|while|after|unless|if|because|than(?= (?:the|an?|they|he|she|it|i|we|what)\b)|which|who|whose|(?<=\w\w )that"
+    r"(?= (?:you|i|we|he|she|they|is|are|was|were|has|have|had|can|could|may|might|must|will|would|do|does|did|[a-z]+s"
+    r"|[a-z]+ed|[a-z]+)\b))\b",
+    re.IGNORECASE,
+)
+_SOURCE = re.compile(r"\b(?:from|about|found in|inside) (?:(?:the|my|our|any|all|your|an?) )?[\w-]+", re.IGNORECASE)
+_AS_BEFORE = re.compile(
+    r"\b(?:it|that|this|those|these|either|neither|so|such|any of (?:it|that|this|those)|them)\b|这|那|它", re.IGNORECASE
+)
 _SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
 _COLON_AT_END = re.compile(r"[:：]\W*$")
 
@@ -73,7 +82,8 @@ def find_decrees(
     table = load_table(nouns)
     tools = _known(ran, catalogue)
     shown_in: int | None = None  # the line that a shown text was opened in
-    for sentence in sentences(message):
+    before: tuple[str, ...] = ()  # the tools of the decree in the sentence before this one
+    for sentence, following in _with_next(sentences(message)):
         if shown_in is not None and (shown_in == _TO_THE_END or sentence.line == shown_in):
             continue
         shown_in = _opens_shown(sentence)
@@ -81,15 +91,31 @@ def find_decrees(
             found.too_long += bool(_CUE.search(sentence.masked))
             continue
         reading = _read(sentence)
-        if reading is None:
+        spoken_of, before = before, ()
+        if reading is not None and following is not None and questions_it(following):
+            reading = None
+        if reading is None or (reading.by_subject and not _subject_named(sentence, reading, tools, table)):
             continue
         named = _tools_of(sentence, reading, tools, table)
+        if not named and _AS_BEFORE.search(sentence.masked[reading.cue : reading.end]):
+            named = spoken_of  # "Don't read my inbox. Don't do it again."
+        before = named
         if named or not reading.needs_tool or speaks_of_tools(sentence.masked[reading.start : reading.end], table):
             decree = Decree(named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text))
             listed = found.standing if reading.kind == "standing" else found.session
             if decree not in listed:
                 listed.append(decree)
     return found
+
+
+def _with_next(items: Iterator[Sentence]) -> Iterator[tuple[Sentence, Sentence | None]]:
+    before: Sentence | None = None
+    for item in items:
+        if before is not None:
+            yield before, item
+        before = item
+    if before is not None:
+        yield before, None
 
 
 _TO_THE_END = -1
@@ -121,10 +147,17 @@ def _known(ran: Sequence[str], catalogue: Sequence[str | ToolSchema]) -> list[To
     return list(known.values())
 
 
+def _subject_named(sentence: Sentence, reading: Reading, tools: Sequence[ToolSchema], table: Table) -> bool:
+    """ "The browser must not ..." is for the agent, "employees must not ..." for others."""
+    subject = sentence.text[reading.start : reading.cue]
+    return bool(tools_named(subject, [subject], tools, table))
+
+
 def _tools_of(sentence: Sentence, reading: Reading, tools: Sequence[ToolSchema], table: Table) -> tuple[str, ...]:
     text = _with_short_quotes(sentence)
     demand = text[reading.cue : reading.end]
-    parts = [_SUBORDINATE.split(demand, maxsplit=1)[0], demand, text[reading.start : reading.end]]
+    action = _SUBORDINATE.split(demand, maxsplit=1)[0]
+    parts = [without_modifiers(_SOURCE.sub(" ", action), table), action, demand, text[reading.start : reading.end]]
     if not reading.by_itself:
         parts += [text[reading.cue :], text]
     parts = list(dict.fromkeys(parts))

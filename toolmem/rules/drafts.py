@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from toolmem.rules.identity import read_id, read_tags, read_text, read_tool_name
+from toolmem.rules.identity import namespace_of, read_id, read_tags, read_text, read_tool_name, text_id
 from toolmem.rules.rows import PRIORITIES, RANK, SOURCES, Priority, Source, merged_tags, read_choice
 from toolmem.schema import ToolMemoryRule
+
+REPEATED_FAILURE = "repeated-failure"  # the tag of rules on repeated failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +58,13 @@ class RuleDraft:
         if self.tags is not None:
             update["tags"] = merged_tags(stored.tags, self.tags) if captured else list(self.tags)
         return stored.model_copy(update=update)
+
+
+def sentence_of(workspace: str, rule: RuleDraft | ToolMemoryRule) -> str:
+    """By what capture knows a rule again that the user deleted.
+
+    Of a rule on repeated failures that is its id, because its text counts them; of any other its tool and its text.
+    """
+    if rule.source == "post_turn" and REPEATED_FAILURE in (rule.tags or ()):
+        return rule.id
+    return text_id(workspace, namespace_of(rule.tool_name), rule.rule)

@@ -13,9 +13,9 @@ from toolmem.rules.english_bounds import BOUNDS
 from toolmem.rules.english_cue import Cue
 from toolmem.rules.english_duration import Strength, kind_of
 from toolmem.rules.english_hints import HINTS
-from toolmem.rules.english_places import anywhere, clause_start, own_subject, shown_after_colon
+from toolmem.rules.english_places import after_topic, anywhere, clause_start, own_subject, shown_after_colon
 from toolmem.rules.english_prohibitions import PROHIBITIONS
-from toolmem.rules.english_words import ACTION_VERBS, IDLE_VERBS, MANNER_AFTER, NOT_VERBS, STYLE, alternatives
+from toolmem.rules.english_words import ACTION_VERBS, IDLE_VERBS, IRREGULAR, MANNER_AFTER, NOT_VERBS, STYLE, alternatives
 from toolmem.rules.reading import Reading, combined
 from toolmem.rules.sentences import Sentence
 
@@ -24,11 +24,11 @@ _MAY_DEMAND = re.compile(
     r"n't\b|nt\b|\b(?:"
     + alternatives(
         r"""
-        not|no|never|nothing|nobody|zero|don|dnt|do'nt|without|forbid\w*|prohibit\w*|banned|taboo|verboten|unacceptable
+        not|no|never|nothing|nobody|nowhere|other|zero|don|dnt|do'nt|without|forbid\w*|prohibit\w*|banned|taboo|verboten|unacceptable
         off|against|out of|stop\w*|quit|ceased?|refrain\w*|abstain|desist|knock|enough|avoid\w*|steer|hands|fingers|paws
         claws|mitts|nose|stay|keep|leave|alone|last time|end|hold|wait|hang|catch|hate|only|exclusively|solely|stick
         confine|restrict|limit|cap|at most|max\w*|always|ask\w*|check\w*|confirm\w*|verify|double|consult\w*|clear
-        before|first|prior|beforehand|whenever|needs?|requires?|subject to|through|past|approved|signed|from now
+        before|b4|w/o|cut|skip|treat|except|but|mind|first|prior|beforehand|whenever|needs?|requires?|subject to|through|past|approved|signed|from now
         sacred|sacrosanct|untouchable|job|call|decision|responsibility|mine|human's|humans|read-only|read only|belong
         place|wait\w*|myself|think|trust|expect|spare|from here|from today|forward|future|henceforth|none of your
         business
@@ -41,6 +41,14 @@ _POLITE_QUESTION = re.compile(
     r"\b(?:can|could|would|will) you (?:please |kindly |just |finally )*(?:stop|quit|refrain from|avoid)(?: \w+)? "
     r"\w+ing\b"
     r"|\b(?:can|could|would|will) you (?:please|kindly) (?:not|never|only|always|no longer|don't|avoid|refrain)\b"
+    r"|\b(?:would|do) you mind (?:not|never) \w+ing\b|\b(?:can|could|shall) we (?:please )?agree that you\b"
+    r"|\b(?:can|could|would|will) you (?:please |kindly )?(?:hold|hold off|wait with)\b"
+)
+_TALKS_ABOUT_IT = re.compile(
+    r"\W*(?:(?:so|and|but),? )?(?:(?:is|was|isn't) (?:that|this|it) (?:even |really |actually |still )?(?:wise|true|right|correct"
+    r"|legal|so|normal|usual|fair|reasonable|sensible|standard|common|still|a good|allowed|what|enforced|how)"
+    r"|(?:do|does|did|will|would|should) (?:we|they|he|she|it|people|anyone|everybody) (?:\w+ )?(?:follow|break|keep|obey"
+    r"|comply|apply|respect|know|agree|hold)|what (?:do you think|does (?:that|it|this) mean))\b"
 )
 _TAG = re.compile(
     r"[,.;!:\-–—]?\s*\b(?:okay|ok|k|right|alright|all right|got it|got that|understood|(?:is that )?clear|deal|will "
@@ -60,6 +68,13 @@ _REVOKED = re.compile(
     r"|your|all)\b"
     r".{0,40}\b(?:rules?|bans?|said|told|instructions?|restrictions?)\b|\b(?:i|we) take (?:it|that) back\b"
     r"|\bno longer (?:need|have|necessary|required)\b|\b(?:don't|do not|needn't) (?:need|have) to\b"
+)
+# Nobody demands what is only supposed.
+_SUPPOSED = re.compile(
+    r"\W*(?:(?:and|but|so|ok|okay|well|just|now|please|can you|let's|let us)[,\s]+)*(?:suppos(?:e|ing)|imagine|pretend"
+    r"|hypothetically|for the sake of argument|say (?:i|we|that|someone|a user)|assum(?:e|ing) (?:that )?(?:i|we|a"
+    r"|someone|the user|my)"
+    r"|(?:what )?if (?:i|we|someone|a user|the user) (?:said|say|told|tell|asked|ask|forbade|were to|wrote|had))\b"
 )
 _CONDITION = re.compile(
     r"^\W*(?:(?:and|but|so|please|ok|okay|well)[,\s]+)*(?:if|in case|should you|supposing|assuming)\b"
@@ -121,11 +136,16 @@ def read_english(sentence: Sentence) -> Reading | None:
             return None
     elif _QUESTION_START.match(text) and not _POLITE_QUESTION.search(text):
         return None
-    if _REVOKED.search(text) or _TITLE.search(sentence.masked):
+    if _REVOKED.search(text) or _SUPPOSED.match(text) or _TITLE.search(sentence.masked):
         return None
     return combined(
         [reading for cue in (*PROHIBITIONS, *BOUNDS, *HINTS) for reading in _readings(cue, text, sentence.masked)]
     )
+
+
+def questions_it(sentence: Sentence) -> bool:
+    """ "Is that wise?", "Do they keep to it?": the rule before it is talked about, not laid down."""
+    return sentence.question and bool(_TALKS_ABOUT_IT.match(_small(sentence.masked)))
 
 
 def _small(text: str) -> str:
@@ -143,12 +163,12 @@ def _readings(cue: Cue, text: str, written: str) -> list[Reading]:
             continue
         groups = match.groupdict()
         verb, after = groups.get("verb") or "", match.end("verb") if groups.get("verb") else match.end()
-        about_subject = cue.asks or cue.placed in (own_subject, anywhere)
+        about_subject = cue.asks or cue.placed in (own_subject, anywhere, after_topic)
         needs_tool = cue.needs_tool or (bool(verb) and not _acts(verb, text[after:]))
         needs_tool = needs_tool and not (cue.asks and _asks_of_acts(text[after:]))
         if cue.acting and not _stems(verb) & ACTION_VERBS:
             continue
-        if (cue.base_verb and not _is_base(verb)) or _is_idle(verb, text[after:]):
+        if (cue.base_verb and not _is_base(verb)) or (not cue.subject_is_tool and _is_idle(verb, text[after:])):
             continue
         end = _end_of_demand(text, after)
         condition = _CONDITION.match(text[:start]) if cue.strength <= Strength.SOFT else None
@@ -156,9 +176,11 @@ def _readings(cue: Cue, text: str, written: str) -> list[Reading]:
             continue  # "if it rains, don't bother": about this one case
         by_itself = needs_tool and not about_subject
         needs_tool = needs_tool or bool(re.search(rf"\b(?:{STYLE})\b", text[start:end]))
-        kind = kind_of(cue.strength, text, written, verb, start, after, end)
         clause = clause_start(text, start) if about_subject else start
-        readings.append(Reading(kind, clause, start, end, needs_tool, by_itself))
+        clause = 0 if cue.placed is after_topic else clause
+        subject = text[clause:start] if cue.placed is own_subject else ""
+        kind = kind_of(cue.strength, text, written, verb, start, after, end, subject)
+        readings.append(Reading(kind, clause, start, end, needs_tool, by_itself, cue.subject_is_tool))
     return readings
 
 
@@ -175,7 +197,7 @@ def _end_of_demand(text: str, after: int) -> int:
 def _stems(verb: str) -> set[str]:
     """What the base form of an inflected verb may be."""
     verb = verb.split()[-1] if verb else verb
-    stems = {verb}
+    stems = {verb, IRREGULAR.get(verb, verb)}
     for ending in ("ing", "ed", "d", "s", "es"):
         if verb.endswith(ending) and len(verb) > len(ending) + 1:
             stem = verb[: -len(ending)]
@@ -217,8 +239,10 @@ def _asks_of_acts(rest: str) -> bool:
 
 
 def _is_idle(verb: str, rest: str) -> bool:
-    if re.match(r"\s+(?:up|in(?= to)|away|out|down|back|over it)\b", rest) and verb in _WITH_PARTICLE:
+    if re.match(r"\s+(?:up|in(?= to)|away|out(?! to)|down|back|over it)\b", rest) and verb in _WITH_PARTICLE:
         return True
     if verb in _NEED_AN_OBJECT and not re.match(r"\s+\w", rest):
         return True
+    if verb.startswith("look") and re.match(r"\s+(?:up|into|in|through|at)\b", rest):
+        return False
     return bool(_stems(verb) & IDLE_VERBS) and not (_stems(verb) & ACTION_VERBS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolmem.rules.english_cue import LEAVE, PASSIVE, VERB, Cue, any_of, cue
 from toolmem.rules.english_duration import Strength
-from toolmem.rules.english_places import at_start, not_told, own_subject
+from toolmem.rules.english_places import after_topic, asked, at_start, not_told, own_subject
 
 _ASK = any_of(
     r"ask(?:ing)? (?:me|us|first|for (?:my|our|permission|approval|confirmation))",
@@ -131,14 +131,60 @@ BOUNDS: tuple[Cue, ...] = (
         r"|inside|in))\b",
         needs_tool=True,
     ),
+    # "Deploy to staging only", "use the replica, never the primary"
+    cue(
+        Strength.SOFT,
+        at_start,
+        r"\b(?P<verb>",
+        _DO,
+        r") (?<=use |end |ost |ush |loy |mit |rge |ect |ork |pay |run |ute |ite )"
+        r"(?:to|on|in|from|with|via|against|over|through|during|for) [\w .@/-]{1,40}? only(?=\W*$|[,;.!])",
+        needs_tool=True,
+    ),
+    cue(
+        Strength.VERY,
+        asked,
+        r"\b(?P<verb>",
+        _DO,
+        r") [^,;]{1,80}?(?:,| but| and|, but|, and) never (?:straight |directly |ever )?"
+        r"(?:to|on|in|into|from|with|via|at|against|the|my|our|an?)\b",
+        needs_tool=True,
+    ),
+    # "Payments: only on Mondays", "deleting files = never"
+    cue(
+        Strength.MUST,
+        after_topic,
+        r"(?:\s?[:=]|\s[-–—])\s*(?:(?:only|strictly) (?!(?:the|an?|one|two|three|\d+)\b)|never\b|no more than|at most|max\b"
+        r"|forbidden|off[- ]limits|not (?:without|before|on|in|for|after|at)\b|[a-z]+ only\b)",
+        needs_tool=True,
+        subject_is_tool=True,
+    ),
     # "At most three searches per question"
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?P<verb>",
+        _DO,
+        r") [^,;]{1,60}?\b(?:no more than|not more than|at most|max(?:imum)?)\b.{0,40}?(?:",
+        _EACH,
+        r")",
+        needs_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        own_subject,
+        r"\b(?:needs?|requires?|must (?:have|get)) (?:\w+ ){0,3}?(?:signatures?|approvals?|reviews?|confirmations?|sign[- ]?offs?)"
+        r"\b(?=.{0,40}\b(?:before you|first)\b)",
+        needs_tool=True,
+        subject_is_tool=True,
+    ),
     cue(
         Strength.MUST, at_start, r"\b(?:no|never|not) more than (?:\w+ ){1,4}?.{0,40}?(?:", _EACH, r")", needs_tool=True
     ),
     cue(
         Strength.MUST,
         at_start,
-        r"\b(?:at most|max(?:imum|\.)?|limit (?:yourself|it) to) \w+ .{0,40}?(?:",
+        r"\b(?:at most|max(?:imum|\.)?|(?:limit|keep|restrict) (?:yourself|it|them|that) to) \w+ .{0,40}?(?:",
         _EACH,
         r")",
         needs_tool=True,

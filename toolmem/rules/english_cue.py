@@ -20,6 +20,7 @@ class Cue:
     needs_tool: bool = False  # means anything only where the sentence names a tool
     acting: bool = False  # the verb must be one of those that agents act by
     asks: bool = False  # "ask me before ...": what is asked about may stand for the tool
+    subject_is_tool: bool = False  # "the camera must not ...": the subject must be a tool, else it is a third party
 
 
 def cue(
@@ -30,8 +31,18 @@ def cue(
     needs_tool: bool = False,
     acting: bool = False,
     asks: bool = False,
+    subject_is_tool: bool = False,
 ) -> Cue:
-    return Cue(re.compile("".join(parts)), strength, placed, base_verb, needs_tool, acting, asks)
+    pattern = re.compile(_as_in_chat("".join(parts)))
+    return Cue(pattern, strength, placed, base_verb, needs_tool, acting, asks, subject_is_tool)
+
+
+_IN_CHAT = {"you": "u|ya", "before": "b4", "without": "w/o", "please": "pls|plz"}  # what people type for it
+_SHORTENED = re.compile(rf"(?:(?<=\\b)|(?<![a-z\\]))({'|'.join(_IN_CHAT)})(?![a-z'*+?])")
+
+
+def _as_in_chat(pattern: str) -> str:
+    return _SHORTENED.sub(lambda word: f"(?:{word[1]}|{_IN_CHAT[word[1]]})", pattern)
 
 
 def any_of(*parts: str) -> str:

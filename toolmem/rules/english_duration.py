@@ -25,7 +25,7 @@ _FOR_GOOD = re.compile(
         r"""
         never|ever|always|from (?:now|here|today|this (?:day|point|moment)) (?:on|onwards?|forward)|going forward
         moving forward|in (?:the )?future|henceforth|for good|permanently|forever|under (?:no|any) circumstances
-        on no account|in no case|at no time|every (?!one\b|body\b|thing\b)\w+|each time
+        on no account|in no case|at no time|every (?!one\b|body\b|thing\b)\w+|each (?!other\b)\w+
         that (?:holds|goes|applies) for|any longer|as a rule|at all times|in general|generally|by default
         no matter|once and for all|for the last time|i mean it|whatsoever
         altogether
@@ -39,7 +39,8 @@ _DAY = (
     r"|easter|next week)"
 )
 _PASSING = re.compile(
-    r"\b(?:yet|for now|right now|not now|at the moment|at this moment|for the moment|for the time being|for the "
+    r"\b(?:for the (?:next|rest of)|(?:in|over|within) the next|for (?:an?|one|two|three|a few|a couple of|\d+)"
+    r" (?:seconds?|minutes?|mins?|hours?|days?)|over the weekend|yet|for now|right now|not now|at the moment|at this moment|for the moment|for the time being|for the "
     r"present|today|tonight"
     r"|this (?:time|once|morning|afternoon|evening|week|weekend|month|night|round|turn|session|chat|conversation"
     r"|thread|instant)"
@@ -98,7 +99,13 @@ _POINTED_AT = re.compile(
     r"|sort|type|in the future))"
 )
 _POINTED_LATER = re.compile(r"\b(?:it|them|this one|that one)\b\s*(?:[,.!;]|$|to\b|now\b)")
-_SUBORDINATE = re.compile(r"\b(?:unless|if|when|because|without|until)\b")
+_SUBORDINATE = re.compile(r"\b(?:unless|if|when|because|without|until|before|after|once|while)\b")
+_ONE_AS_SUBJECT = re.compile(
+    r"\b(?:the|this|that|his|her|their) (?:[\w'-]+ ){0,2}?(?:order|invoice|bill|ticket|booking|reservation|flight|payment"
+    r"|refund|transfer|parcel|e-?mail|message|mail|letter|draft|post|tweet|announcement|newsletter|file|document"
+    r"|report|contract|spreadsheet|script|command|query|migration|release|build|deployment|meeting|event|appointment"
+    r"|call|branch|commit|page|link|article|claim|card)(?![\w'-])(?! (?:team|department|folder|files))"
+)
 _ONE_OF_MINE = re.compile(
     rf"^(?:the|my|our|his|her|their|that|this) (?!(?:[a-z]+ )?(?:{_LASTING})\b)(?:[a-z0-9'.-]+ "
     rf"){{0,2}}?[a-z0-9.-]*[a-z0-9]\b"
@@ -130,11 +137,13 @@ _SEVERAL = re.compile(r"no (?:[\w-]+ ){0,2}?[\w-]+(?:[^s]s|ing)\b|.*\b(?:without
 _EMPTY = re.compile(r"^[\W\d_]*(?:please|pls|ok|okay|thanks|thank you|thx|just|then)?\W*$")
 
 
-def kind_of(strength: Strength, sentence: str, written: str, verb: str, start: int, after: int, end: int) -> Kind:
+def kind_of(
+    strength: Strength, sentence: str, written: str, verb: str, start: int, after: int, end: int, subject: str = ""
+) -> Kind:
     """ "standing" or "session".
 
     `sentence` is in small letters, `written` the same as it was typed; the demand is `start`:`end`, its verb ends at
-    `after`; `verb` is the verb.
+    `after`; `verb` is the verb; `subject` what a demand in the passive is about.
     """
     demand = sentence[start:end]
     rest = sentence[after:end].strip(" ,")
@@ -144,7 +153,12 @@ def kind_of(strength: Strength, sentence: str, written: str, verb: str, start: i
         return "standing"
     if _AGAIN.search(demand):
         return "session" if _AGAIN_UNTIL.search(sentence) else "standing"
-    if _PASSING.search(sentence) or _THIS_TASK.search(sentence):
+    passing = _PASSING.search(sentence)
+    if passing is not None and passing.start() > end and passing[0].endswith((" then", " now")):
+        passing = None  # "no calls after six, they have gone home by then": a reason
+    if passing is not None or _THIS_TASK.search(sentence):
+        return "session"
+    if _THIS_THING.search(subject) or _ONE_BY_NUMBER.search(subject) or _ONE_AS_SUBJECT.search(subject):
         return "session"
     if strength is Strength.STOP:
         return (
@@ -161,7 +175,8 @@ def kind_of(strength: Strength, sentence: str, written: str, verb: str, start: i
     ):
         return "session"
     if strength is Strength.MUST:
-        return "session" if _POINTED_LATER.search(_SUBORDINATE.split(rest, maxsplit=1)[0]) else "standing"
+        pointed = _POINTED_LATER.search(_SUBORDINATE.split(rest, maxsplit=1)[0])
+        return "session" if pointed and not subject.strip() else "standing"
     if _ONE_LESS.match(demand) and not _SEVERAL.match(demand):
         return "session"
     if _EMPTY.match(rest) or (_ONE_OF_MINE.match(rest) and not _PLURAL_OBJECT.match(rest)):

@@ -70,6 +70,20 @@ _TOLD = re.compile(
     r"|that|than|as"
     r"|sure)(?: that)?\s*$"
 )
+# What I said or we agreed holds, though it is told: "we agreed that you don't ...".
+_OWN_SAYING = re.compile(
+    r"\b(?:i|we)(?:'ve| have|'d| had)?(?: already| clearly| just)? (?:agreed|decided|settled|said|insist|repeat|told you"
+    r"|made (?:it )?clear)(?: that)?\s*$"
+)
+_LASTING = re.compile(
+    r"\b(?:from (?:now|today) on|in (?:the )?future|going forward|henceforth|without|unless|until (?:i|we|my)|ever"
+    r"|again|always|any ?more)\b"
+)
+_TOPIC = re.compile(r"(?:as (?:far as|for|to) |about |regarding |re )?(?:[a-z_'/-]+ ){0,4}[a-z_'/-]+(?: go(?:es)?)?")
+_RULE_FOR_OTHERS = re.compile(
+    r"\bfor (?:the |our |my |all |new )*(?:interns?|staff|employees?|students?|pupils?|kids?|child(?:ren)?|drivers?"
+    r"|volunteers?|trainees?|developers?|engineers?|nurses?|players?|tenants?|members?|everyone|everybody)\b"
+)
 _NOT_OWN = re.compile(
     r"\b(?:says?|said|whether|if|why|when|how|because|believe|think|know|wonder)\b|\b(?:who|which|that|he|she|they|i"
     r"|we)\s*$"
@@ -110,10 +124,12 @@ _REPORT = re.compile(
 def at_start(text: str, position: int) -> bool:
     """Does an imperative begin here: at the start of a clause, after fillers or an introduction?"""
     clause = _BOUNDARY.split(text[:position])[-1]
+    rest = _without_fillers(clause)
+    if not rest:
+        return True
     if _PERSON_BEFORE.search(clause):
         return False
-    rest = _without_fillers(clause)
-    if not rest or (_INTRODUCTION.match(rest) and len(rest) < 90):
+    if _INTRODUCTION.match(rest) and len(rest) < 90:
         return True
     joint = _JOINT.search(clause)
     if joint is None:
@@ -149,7 +165,21 @@ def asked(text: str, position: int) -> bool:
 
 def is_told(text: str, position: int) -> bool:
     """ "The manual says you must not ...": somebody else's demand, or a subordinate clause."""
-    return bool(_TOLD.search(_BOUNDARY.split(text[:position])[-1])) or bool(_REPORT.match(text[:position]))
+    clause = _BOUNDARY.split(text[:position])[-1]
+    if _OWN_SAYING.search(clause):
+        return False
+    return bool(_TOLD.search(clause)) or bool(_REPORT.match(text[:position]))
+
+
+def for_good(text: str, position: int) -> bool:
+    """As `at_start`, in a sentence that says for how long, or under which condition only."""
+    return at_start(text, position) and bool(_LASTING.search(text))
+
+
+def after_topic(text: str, position: int) -> bool:
+    """ "Payments: only on Mondays": behind a few words that open the sentence."""
+    lead = _without_fillers(text[:position])
+    return bool(_TOPIC.fullmatch(lead)) and not opens_shown_text(lead)
 
 
 def not_told(text: str, position: int) -> bool:
@@ -184,6 +214,8 @@ def announces_shown_text(sentence: str) -> bool:
 
 def opens_shown_text(lead: str) -> bool:
     """`lead` stands before a colon."""
+    if _RULE_FOR_OTHERS.search(lead):
+        return True
     return bool((_SHOWN.search(lead) or _TASK.match(lead)) and not _OWN_WORDS.search(lead))
 
 

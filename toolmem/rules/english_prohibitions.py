@@ -18,7 +18,11 @@ _TO_YOU = any_of(
     r"be careful",
     r"be so (?:kind|good) as",
     r"promise(?: me)?",
-    r"let's agree",
+    r"(?:let's|can we|could we|shall we)(?: please)? agree(?: that)?",
+    r"make it (?:a|your) (?:habit|rule|point|practice|principle)",
+    r"it(?:'s| is) (?:\w+ )?(?:important|essential|vital|crucial|critical|imperative)(?: to me| for me| for us)? that",
+    r"you(?:'re| are| have been|'ve been) (?:hereby |strictly |kindly )*(?:instructed|told|requested|asked|advised"
+    r"|expected|ordered|required|urged)",
     r"i(?:'d| would| really| must| have to| may| am| 'm| had| did|'m)* (?:need|want|expect|ask|asking|order|like|beg"
     r"|begging|urge|tell|telling|told"
     r"|asked|advise|instruct)(?: for)? you",
@@ -60,6 +64,7 @@ _FORBIDDEN = any_of(
     r"a (?:complete |total |absolute |big |hard )?no[- ]?go",
     r"no[- ]?gos?",
     r"against (?:the |our |my |company )(?:rules|policy|law)",
+    r"not something (?:you (?:should|may|can|do|are allowed)|(?:i|we) (?:want|like|appreciate|allow|tolerate|accept))",
 )
 
 PROHIBITIONS: tuple[Cue, ...] = (
@@ -259,12 +264,22 @@ PROHIBITIONS: tuple[Cue, ...] = (
         r" (?:rather|prefer(?: it)?(?: if| that)?|like it if|appreciate it if"
         r"|be (?:\w+ )?(?:happy|glad|grateful|happier|nice|great|good|better|best|lovely|helpful)(?: for me| for "
         r"us)? if"
-        r"|help(?: \w+){0,6} if) you"
+        r"|help(?: \w+){0,6} if)(?:,? (?:in (?:the )?future|from now on|going forward|generally),?)? you"
         r" ?(?:didn't|did not|don't|do not|wouldn't|would not|not|never|'d not|could not) (?:ever )?",
         ADVERBS,
         VERB,
     ),
-    cue(Strength.MUST, not_told, I, r" (?:[a-z]+ ){1,3}?you not to (?:ever )?", ADVERBS, VERB, base_verb=True),
+    cue(
+        Strength.MUST,
+        not_told,
+        I,
+        r" (?:[a-z]+ ){1,3}?you (?:(?:an?|one|hundred|thousand|many|several|so|\d+|times?|before|already|again|often) ){0,5}"
+        r"(?:not|never) to (?:ever )?",
+        ADVERBS,
+        VERB,
+        base_verb=True,
+    ),
+    cue(Strength.STOP, not_told, r"\b(?:would|do) you mind (?:not|never) ", ING),
     cue(Strength.MUST, not_told, I, WOULD, r" hate (?:it )?(?:if|for) you (?:to )?", VERB, needs_tool=True),
     cue(
         Strength.SOFT,
@@ -286,7 +301,8 @@ PROHIBITIONS: tuple[Cue, ...] = (
     cue(
         Strength.STOP,
         not_told,
-        r"\b(?:if|rather|prefer|time|wish) you(?:'d| would| could)? (?:finally |please |just )?"
+        r"\b(?:if|rather|prefer|time|wish)(?:,? (?:in (?:the )?future|from now on|going forward),?)?"
+        r" you(?:'d| would| could)? (?:finally |please |just )?"
         r"(?:stop|stopped|quit|ceased|avoided|refrained from) ",
         ING,
     ),

@@ -32,6 +32,15 @@ ACTION_VERBS = _words(
     """
 )
 
+# What "sent" and the like are forms of; regular endings are taken off by rule.
+IRREGULAR = {
+    "sent": "send", "paid": "pay", "written": "write", "overwritten": "overwrite", "rewritten": "rewrite", "made": "make",
+    "put": "put", "done": "do", "given": "give", "gone": "go", "taken": "take", "bought": "buy", "sold": "sell",
+    "spent": "spend", "lent": "lend", "left": "leave", "kept": "keep", "withdrawn": "withdraw", "undone": "undo",
+    "posted": "post", "ran": "run", "wrote": "write", "gave": "give", "took": "take", "hidden": "hide", "shown": "show",
+    "begun": "begin", "built": "build", "rebuilt": "rebuild", "drawn": "draw", "changing": "change",
+}  # fmt: skip
+
 # "Don't worry", "never mind": not about what the agent does with its tools.
 IDLE_VERBS = _words(
     """

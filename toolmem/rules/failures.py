@@ -6,9 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from toolmem.rules.drafts import RuleDraft
+from toolmem.rules.drafts import REPEATED_FAILURE, RuleDraft
 from toolmem.rules.identity import failure_id, namespace_of
-from toolmem.rules.tombstones import REPEATED_FAILURE
 from toolmem.rules.turns import ToolUse
 
 MIN_FAILURES = 2  # of one tool in one turn

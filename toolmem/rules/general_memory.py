@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable
 from toolmem.ports import Clock, Embedder, MemoryStore, Where
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
-from toolmem.rules.rows import Priority, read_rule
+from toolmem.rules.rows import Priority, is_grave, read_rule
 from toolmem.rules.searchable import document_of, vector_of
 
 logger = logging.getLogger("toolmem.rules")
@@ -150,7 +150,7 @@ class GeneralMemory:
             raise RequestError("id is required", field="id")
         if await self._store.delete(self._workspace, where, MEMORY_PREFIX + memory_id):
             return True
-        if where.startswith(TOOL_PREFIX) and await self._store.get(self._workspace, where, RULE_PREFIX + memory_id):
+        if await self._found(where, RULE_PREFIX + memory_id) is not None:
             raise RequestError(f"id: {memory_id!r} is a rule of {where!r}; delete it as a rule", field="id")
         return False
 
@@ -172,7 +172,7 @@ def _entry(namespace: str, key: str, value: dict[str, Any]) -> MemoryEntry | Non
     """None, and logged, where the record is damaged; None where it is something else."""
     if key.startswith(MEMORY_PREFIX):
         return _memory(namespace, key, value)
-    if not key.startswith(RULE_PREFIX):
+    if not key.startswith(RULE_PREFIX) or is_grave(value):
         return None
     try:
         rule = read_rule(namespace, key, value)

@@ -18,6 +18,7 @@ class Reading:
     end: int  # where its reason or the next thought begins
     needs_tool: bool  # worth keeping only where a tool is named: its verb alone may mean anything
     by_itself: bool = False  # and the demand itself must name it, not the sentence around
+    by_subject: bool = False  # what stands before the cue must name it: "the browser must not ..."
 
 
 def combined(readings: list[Reading]) -> Reading | None:
@@ -33,4 +34,5 @@ def combined(readings: list[Reading]) -> Reading | None:
         max(reading.end for reading in chosen),
         surest.needs_tool,
         all(reading.by_itself for reading in chosen),
+        all(reading.by_subject for reading in chosen),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -23,6 +24,8 @@ PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
 SOURCES: tuple[Source, ...] = get_args(Source)
 RANK = {priority: rank for rank, priority in enumerate(PRIORITIES)}
 _RULES = TypeAdapter(list[ToolMemoryRule])
+_DELETED = "deleted"
+_GRAVE_MARK = '"deleted":true'
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +39,48 @@ class DamagedRule:
 
 
 class StoredRule(NamedTuple):
-    """A rule, and what its next writer has to know of its record."""
+    """A rule and the version of its record."""
 
     rule: ToolMemoryRule
     version: int
-    born: int  # when the store first saw this record; another one: deleted and put again meanwhile
+
+
+class Grave(NamedTuple):
+    """What a deleted rule leaves in its place: without its text, and with a version that goes on counting.
+
+    So a writer that had read the rule finds that it is gone, even where it was put again since, and capture finds that
+    the user deleted what this sentence says.
+    """
+
+    rule_id: str
+    sentence: str  # the id that a rule of the same text gets; "" where capture may bring it back
+    version: int
+
+
+class Rows(NamedTuple):
+    """What lies under the keys of rules."""
+
+    rules: list[StoredRule]
+    graves: list[Grave]
+    damaged: list[DamagedRule]
+
+
+def grave_value(sentence: str) -> dict[str, Any]:
+    return {_DELETED: True, "sentence": sentence}
+
+
+def is_grave(value: Any) -> bool:
+    return isinstance(value, dict) and value.get(_DELETED) is True
 
 
 def value_of(rule: ToolMemoryRule) -> dict[str, Any]:
     return rule.model_dump(mode="json")
 
 
-def read_rule(namespace: str, key: str, value: str | Mapping[str, Any]) -> ToolMemoryRule:
-    """Of a value or its JSON. Raises ValueError where it is no rule of this namespace and key."""
+def read_rule(namespace: str, key: str, value: Any) -> ToolMemoryRule:
+    """Raises ValueError where the value is no rule of this namespace and key."""
     try:
-        if isinstance(value, str):
-            rule = ToolMemoryRule.model_validate_json(value)
-        else:
-            rule = ToolMemoryRule.model_validate(value)
+        rule = ToolMemoryRule.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")) from None
@@ -70,38 +97,46 @@ def _require_place(rule: ToolMemoryRule, namespace: str, key: str) -> None:
         raise ValueError("a time without a zone")
 
 
-def read_rows(records: Sequence[RawRecord]) -> tuple[list[StoredRule], list[DamagedRule]]:
-    """The rules, and the records that are damaged: those are logged, and hide no other."""
+def read_rows(records: Sequence[RawRecord]) -> Rows:
+    """Damaged records are logged, and hide no other."""
+    living = [record for record in records if _GRAVE_MARK not in record.text]
     try:  # all at once, which takes half the time; one by one where a record is damaged
-        rules = _RULES.validate_json("[" + ",\n".join([record.text for record in records]) + "]")
-        for rule, record in zip(rules, records, strict=True):
+        rules = _RULES.validate_json("[" + ",\n".join([record.text for record in living]) + "]")
+        for rule, record in zip(rules, living, strict=True):
             _require_place(rule, record.namespace, record.key)
-        return [StoredRule(rule, each.version, each.born) for rule, each in zip(rules, records, strict=True)], []
+        rows = Rows([StoredRule(rule, record.version) for rule, record in zip(rules, living, strict=True)], [], [])
     except ValueError:
         return _read_one_by_one(records)
+    if len(living) < len(records):
+        rows.graves.extend(_read_one_by_one([each for each in records if _GRAVE_MARK in each.text]).graves)
+    return rows
 
 
-def _read_one_by_one(records: Sequence[RawRecord]) -> tuple[list[StoredRule], list[DamagedRule]]:
-    rows: list[StoredRule] = []
-    damaged: list[DamagedRule] = []
+def _read_one_by_one(records: Sequence[RawRecord]) -> Rows:
+    rows = Rows([], [], [])
     for each in records:
         try:
-            rows.append(StoredRule(read_rule(each.namespace, each.key, each.text), each.version, each.born))
-        except ValueError as error:
-            damaged.append(DamagedRule(each.namespace, each.key, str(error), each.version))
+            value = json.loads(each.text)
+            if is_grave(value):
+                sentence = str(value.get("sentence", ""))
+                rows.graves.append(Grave(each.key.removeprefix(RULE_PREFIX), sentence, each.version))
+            else:
+                rows.rules.append(StoredRule(read_rule(each.namespace, each.key, value), each.version))
+        except (ValueError, RecursionError) as error:
+            rows.damaged.append(DamagedRule(each.namespace, each.key, str(error), each.version))
             logger.warning("record %r of %r is no rule and is left out: %s", each.key, each.namespace, error)
-    return rows, damaged
+    return rows
 
 
 def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[RawRecord]]:
-    """(those that have to be read, those that are plainly of high priority); plainly normal ones are passed over.
+    """(those that have to be read, those that are plainly of high priority); normal ones and graves are passed over.
 
     A look at the JSON as stores write it: inside a rule's text its quotes are escaped. What is not plain is to be read.
     """
     unread: list[RawRecord] = []
     high: list[RawRecord] = []
     for record in records:
-        if '"priority":"normal"' in record.text:
+        if '"priority":"normal"' in record.text or _GRAVE_MARK in record.text:
             continue
         (high if '"priority":"high"' in record.text else unread).append(record)
     return unread, high

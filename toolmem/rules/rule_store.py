@@ -1,29 +1,26 @@
 """ToolMemoryStore: the rules of one workspace, as keyed records that every backend of the store protocol keeps.
 
-    tool-{name in lower case}   rule/{id}   the rule
+    tool-{name in lower case}   rule/{id}   the rule; after its deletion its grave (`rows.Grave`)
     tool_rule_ids               {id}        which tool the id belongs to; written before the rule, and never changed
-    tool_rule_tombstones        ...         what the user deleted (`tombstones`)
 
-A change is decided on what was read and written by compare-and-swap, so that writers in several processes lose
-nothing. An id belongs to the first tool that it was put under, for good: that is what makes ids unique without a
-transaction over several records.
+A change is decided on what was read and written by compare-and-swap, so that writers in several processes lose nothing.
+An id belongs to the first tool that it was put under, for good: that is what makes ids unique without a transaction
+over several records.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable
-from toolmem.ports import Clock, Embedder, MemoryStore, RawRecord, Record
-from toolmem.rules import tombstones
-from toolmem.rules.drafts import RuleDraft
+from toolmem.ports import Clock, Document, Embedder, MemoryStore, RawRecord, Record
+from toolmem.rules.drafts import RuleDraft, sentence_of
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
@@ -33,7 +30,6 @@ from toolmem.rules.identity import (
     read_id,
     read_tool_name,
     rule_key,
-    same_text,
     text_id,
     tool_of,
 )
@@ -44,41 +40,22 @@ from toolmem.rules.rows import (
     StoredRule,
     at_a_glance,
     by_priority,
+    grave_value,
+    is_grave,
     read_rows,
     read_rule,
     value_of,
 )
 from toolmem.rules.searchable import document_of
 from toolmem.rules.section import MAX_CHARACTERS, MAX_IN_PROMPT, LeftOut, PinnedRules, Pinning
+from toolmem.rules.shelf import Shelf
 from toolmem.schema import ToolMemoryRule, ToolSchema
 
 logger = logging.getLogger("toolmem.rules")
 
 IDS = "tool_rule_ids"
 _ATTEMPTS = 100  # of one write that others keep overtaking
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_PAUSE = 0.02  # seconds between two of them
-
-
-@dataclass(frozen=True, slots=True)
-class _Shelf:
-    """What one tool has when a write is decided."""
-
-    rows: Sequence[StoredRule]
-    damaged: Sequence[DamagedRule]
-
-    def with_id(self, rule_id: str) -> StoredRule | None:
-        return next((row for row in self.rows if row.rule.id == rule_id), None)
-
-    def with_text(self, text: str) -> StoredRule | None:
-        wanted = same_text(text)
-        same = [row for row in self.rows if same_text(row.rule.rule) == wanted]
-        return min(same, key=lambda row: (row.rule.created_at, row.rule.id), default=None)
-
-    def spelling(self, tool_name: str) -> str:
-        """As the first put wrote the tool's name."""
-        first = min(self.rows, key=lambda row: (row.rule.created_at, row.rule.id), default=None)
-        return tool_name if first is None else first.rule.tool_name
 
 
 class ToolMemoryStore:
@@ -112,6 +89,8 @@ class ToolMemoryStore:
         record = await self.store.get(self.workspace, namespace, rule_key(read_id(rule_id)))
         if record is None:
             return None
+        if is_grave(record.value):
+            return None
         try:
             return read_rule(namespace, record.key, record.value)
         except ValueError as error:
@@ -119,14 +98,14 @@ class ToolMemoryStore:
 
     async def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
         """Of one tool: priority, then the freshest. Damaged records are logged and left out."""
-        rows, _ = read_rows(await self._records([namespace_of(read_tool_name(tool_name))]))
-        return by_priority(row.rule for row in rows)
+        rows = read_rows(await self._records([namespace_of(read_tool_name(tool_name))]))
+        return by_priority(row.rule for row in rows.rules)
 
     async def all_rules(self) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
         """Of all tools, by tool, priority and freshness; and the records that hold no rule."""
-        rows, damaged = read_rows(await self._records(None))
-        rules = by_priority(row.rule for row in rows)
-        return sorted(rules, key=lambda rule: rule.tool_name.strip().lower()), damaged
+        rows = read_rows(await self._records(None))
+        rules = by_priority(row.rule for row in rows.rules)
+        return sorted(rules, key=lambda rule: rule.tool_name.strip().lower()), rows.damaged
 
     async def list_tool_names(self) -> list[str]:
         """Tools that have rules, as the first put wrote them, in the order of their lower-case names.
@@ -134,13 +113,15 @@ class ToolMemoryStore:
         `__unscoped__` among them where a rule has no tool.
         """
         shelves: dict[str, list[StoredRule]] = {}
-        for row in read_rows(await self._records(None))[0]:
+        for row in read_rows(await self._records(None)).rules:
             shelves.setdefault(namespace_of(row.rule.tool_name), []).append(row)
-        return [_Shelf(shelves[namespace], ()).spelling("") for namespace in sorted(shelves)]
+        return [Shelf(shelves[namespace], [], []).spelling("") for namespace in sorted(shelves)]
 
     async def rules_json(self, tool_name: str) -> list[dict[str, Any]]:
         """The records of a tool's rules as they are stored, by id; damaged ones as `{"damaged": their text}`."""
-        return [_raw_value(record.text) for record in await self._records([namespace_of(read_tool_name(tool_name))])]
+        records = await self._records([namespace_of(read_tool_name(tool_name))])
+        values = [_raw_value(record.text) for record in records]
+        return [value for value in values if not is_grave(value)]
 
     async def rules_for_prompt(
         self, tools: Iterable[str | ToolSchema | Mapping[str, Any]] | None = None
@@ -154,16 +135,17 @@ class ToolMemoryStore:
         names = _named(tools)
         records = await self._records([*names, namespace_of(UNSCOPED)] if names else None)
         unread, plainly_high = at_a_glance(records)
-        rows, damaged = read_rows(unread)
+        rows = read_rows(unread)
+        damaged = rows.damaged
         pinning = Pinning(self._max_in_prompt, self._max_characters)
-        pinning.add_critical(_under(row.rule, names) for row in rows if row.rule.priority == "critical")
+        pinning.add_critical(_under(row.rule, names) for row in rows.rules if row.rule.priority == "critical")
         if pinning.full:  # then what the high ones say changes nothing
             left_out = [LeftOut(tool_of(each.namespace), each.key.removeprefix(RULE_PREFIX)) for each in plainly_high]
         else:
-            more, more_damaged = read_rows(plainly_high)
-            high = [_under(row.rule, names) for row in (*rows, *more) if row.rule.priority == "high"]
+            more = read_rows(plainly_high)
+            high = [_under(row.rule, names) for row in (*rows.rules, *more.rules) if row.rule.priority == "high"]
             left_out = [LeftOut(rule.tool_name, rule.id) for rule in pinning.add_high(high)]
-            damaged += more_damaged
+            damaged += more.damaged
         if left_out:
             logger.warning(
                 "%d high rules are not in the prompt: the caps are %d rules and %d characters",
@@ -174,9 +156,8 @@ class ToolMemoryStore:
     async def _records(self, namespaces: Sequence[str] | None) -> list[RawRecord]:
         return await self.store.list_raw(self.workspace, namespaces, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
 
-    async def _shelf(self, namespace: str) -> _Shelf:
-        rows, damaged = read_rows(await self._records([namespace]))
-        return _Shelf(rows, damaged)
+    async def _shelf(self, namespace: str) -> Shelf:
+        return Shelf(*read_rows(await self._records([namespace])))
 
     # ------------------------------------------------------------ writing
 
@@ -216,83 +197,74 @@ class ToolMemoryStore:
         return await self._settled(draft.checked(), captured=True)
 
     async def delete_rule(self, tool_name: str, rule_id: str) -> bool:
-        """True if it was there. Leaves a tombstone: capture will not bring it back."""
+        """True if it was there. Capture will not bring it back from the same sentence; an explicit put does."""
         namespace, key = namespace_of(read_tool_name(tool_name)), rule_key(read_id(rule_id))
-        try:
-            record = await self.store.get(self.workspace, namespace, key)
-            rule = None if record is None else read_rule(namespace, key, record.value)
-        except (StoreClosed, StoreUnavailable):
-            raise
-        except (StoreError, ValueError) as error:
-            logger.warning("record %r of %r is damaged and is deleted without a tombstone: %s", key, namespace, error)
-            return await self.store.delete(self.workspace, namespace, key)
-        if rule is None:
-            return False
-        await tombstones.bury(self.store, self.workspace, rule)  # first: whoever misses the rule finds the tombstone
-        return await self.store.delete(self.workspace, namespace, key)
+        for attempt in range(_ATTEMPTS):
+            await _pause(attempt)
+            try:
+                record = await self.store.get(self.workspace, namespace, key)
+                if record is None or is_grave(record.value):
+                    return False
+                sentence = sentence_of(self.workspace, read_rule(namespace, key, record.value))
+            except (StoreClosed, StoreUnavailable):
+                raise
+            except (StoreError, ValueError) as error:
+                logger.warning("record %r of %r is damaged and is deleted without a trace: %s", key, namespace, error)
+                return await self.store.delete(self.workspace, namespace, key)
+            try:
+                await self._bury(namespace, key, sentence, record.version)
+                return True
+            except Conflict:
+                continue
+        raise Conflict(_overtaken(tool_name))
+
+    async def _bury(self, namespace: str, key: str, sentence: str, version: int) -> None:
+        """Raises Conflict where the record is at another version. Without a document, nothing finds it any more."""
+        await self.store.put(self.workspace, namespace, key, grave_value(sentence), expected_version=version)
 
     async def _settled(self, draft: RuleDraft, *, captured: bool) -> ToolMemoryRule | None:
         """Decide and write until nobody overtakes: the loop of every compare-and-swap here."""
+        document = await document_of(draft.rule, self.embedder)
         for attempt in range(_ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(random.uniform(0, _LONGEST_PAUSE))
+            await _pause(attempt)
             shelf = await self._shelf(namespace_of(draft.tool_name))
             try:
-                return await self._decided(draft, shelf, captured=captured)
+                return await self._decided(draft, document, shelf, captured=captured)
             except Conflict:
                 continue
-        raise Conflict(f"the rules of {draft.tool_name!r} changed {_ATTEMPTS} times while one was written; try again")
+        raise Conflict(_overtaken(draft.tool_name))
 
-    async def _decided(self, draft: RuleDraft, shelf: _Shelf, *, captured: bool) -> ToolMemoryRule | None:
-        """None: captured, but buried. Raises Conflict where somebody else wrote first."""
+    async def _decided(
+        self, draft: RuleDraft, document: Document, shelf: Shelf, *, captured: bool
+    ) -> ToolMemoryRule | None:
+        """None: captured, but the user deleted it. Raises Conflict where somebody else wrote first."""
         own = shelf.with_id(draft.id) if draft.id else None
         target = shelf.with_text(draft.rule) or own
-        tombstone = tombstones.tombstone_key(self.workspace, draft.as_new(draft.id, draft.tool_name, self.clock.now()))
-        if captured and await tombstones.is_buried(self.store, self.workspace, tombstone):
+        if captured and target is None and shelf.is_buried(sentence_of(self.workspace, draft)):
             return None
         if draft.id and own is None:
             await self._require_id(draft, claim=target is None)
-        if not captured:
-            await tombstones.dig_up(self.store, self.workspace, tombstone)
         if target is None:
-            return await self._created(draft, shelf)
-        written = await self._replaced(draft.over(target.rule, self.clock.now(), captured=captured), target)
+            return await self._created(draft, document, shelf)
+        changed = draft.over(target.rule, self.clock.now(), captured=captured)
+        await self._write(changed, document, target.version)
         if own is not None and own is not target:  # its text became that of another rule: one of them stays
-            await self.store.delete(self.workspace, namespace_of(draft.tool_name), rule_key(own.rule.id))
-        return written
+            await self._bury(namespace_of(draft.tool_name), rule_key(own.rule.id), "", own.version)
+        return changed
 
-    async def _created(self, draft: RuleDraft, shelf: _Shelf) -> ToolMemoryRule:
-        namespace = namespace_of(draft.tool_name)
-        rule_id = draft.id or await self._new_id(namespace, draft.rule, shelf)
+    async def _created(self, draft: RuleDraft, document: Document, shelf: Shelf) -> ToolMemoryRule:
+        rule_id = draft.id or await self._new_id(draft, shelf)
         rule = draft.as_new(rule_id, shelf.spelling(draft.tool_name), self.clock.now())
-        # A damaged record of this id is written over.
-        damaged = next((each for each in shelf.damaged if each.key == rule_key(rule_id)), None)
-        await self._write(rule, 0 if damaged is None else damaged.version)
+        await self._write(rule, document, shelf.free_version(rule_id))
         return rule
 
-    async def _replaced(self, rule: ToolMemoryRule, row: StoredRule) -> ToolMemoryRule:
-        record = await self._write(rule, row.version)
-        while _born(record) != row.born:
-            # Deleted since it was read, and put again at the version that was read: the rule is younger than it says.
-            born = record.time_created
-            rule = rule.model_copy(update={"created_at": born, "updated_at": max(born, rule.updated_at)})
-            try:
-                await self._write(rule, record.version)
-                break
-            except Conflict:
-                later = await self.store.get(self.workspace, namespace_of(rule.tool_name), rule_key(rule.id))
-                if later is None or later.time_created != born:
-                    break
-                record, rule = later, read_rule(later.namespace, later.key, later.value)
-        return rule
-
-    async def _write(self, rule: ToolMemoryRule, version: int | None) -> Record:
+    async def _write(self, rule: ToolMemoryRule, document: Document, version: int | None) -> Record:
         return await self.store.put(
             self.workspace,
             namespace_of(rule.tool_name),
             rule_key(rule.id),
             value_of(rule),
-            document=await document_of(rule.rule, self.embedder),
+            document=document,
             expected_version=version,
         )
 
@@ -309,15 +281,15 @@ class ToolMemoryStore:
                 field="id",
             )
 
-    async def _new_id(self, namespace: str, text: str, shelf: _Shelf) -> str:
+    async def _new_id(self, draft: RuleDraft, shelf: Shelf) -> str:
         """Made from the text; another one where a rule that was changed since, or another tool, has that."""
-        taken = {row.rule.id for row in shelf.rows} | {each.key.removeprefix(RULE_PREFIX) for each in shelf.damaged}
-        attempt = 0
-        while True:
-            rule_id = text_id(self.workspace, namespace, text, attempt)
+        namespace = namespace_of(draft.tool_name)
+        taken = shelf.taken(sentence_of(self.workspace, draft))
+        for attempt in itertools.count():
+            rule_id = text_id(self.workspace, namespace, draft.rule, attempt)
             if rule_id not in taken and await self._owner(rule_id, tool_of(namespace)) == tool_of(namespace):
                 return rule_id
-            attempt += 1
+        raise AssertionError("unreachable")
 
     async def _owner(self, rule_id: str, claim_for: str | None) -> str | None:
         """The tool that the id belongs to; `claim_for` takes it where it belongs to none."""
@@ -348,9 +320,13 @@ def _named(tools: Iterable[str | ToolSchema | Mapping[str, Any]] | None) -> dict
     return names
 
 
-def _born(record: Record) -> int:
-    """As in `RawRecord`."""
-    return (record.time_created - _EPOCH) // timedelta(microseconds=1)
+async def _pause(attempt: int) -> None:
+    if attempt:
+        await asyncio.sleep(random.uniform(0, _LONGEST_PAUSE))
+
+
+def _overtaken(tool_name: str) -> str:
+    return f"the rules of {tool_name!r} changed {_ATTEMPTS} times while one was written; try again"
 
 
 def _raw_value(text: str) -> dict[str, Any]:

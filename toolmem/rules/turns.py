@@ -54,7 +54,8 @@ def read_turn(value: Any) -> Turn:
         near = next((f" (did you mean 'user_message' in place of {key!r}?)" for key in value if _like(key)), "")
         raise RequestError(f"user_message: missing, and so is tool_calls{near}", field="user_message")
     message = value.get("user_message")
-    calls = value.get("tool_calls") or []
+    calls = value.get("tool_calls")
+    calls = [] if calls is None else calls
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         raise RequestError(f"tool_calls: expected a list, got {type(calls).__name__}", field="tool_calls")
     return Turn(

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import pairwise
 
+from toolmem.rules.english_words import ACTION_VERBS, IRREGULAR
 from toolmem.schema import ToolSchema
 
 _NAME_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[\u3400-\u9fff]+")
@@ -44,6 +46,29 @@ _UNSAID = frozenset(
         "my",
     }
 )
+# Verbs of tool names beyond those of sentences, and words of names that are nouns, though one can "email" or "text".
+_VERBS = ACTION_VERBS | frozenset(
+    """
+    adjust arm assert calibrate crop decline decrypt deposit detect disarm draw eject extend feed finish flag follow freeze
+    heat hide inspect label like lower mark mute name order pair park pause pin play prescribe preview quarantine raise
+    record redeem refill rent rephrase reserve resize resume return ring rotate seal shorten silence snooze sort speak
+    split spray summarize swap toggle transcribe turn unfollow unfreeze unmute upvote vote water wire
+    """.split()
+)
+_NOUNS = frozenset(
+    """
+    access bill build click download export file fill flight force hotel import issue link list load log login lookup mail
+    message order phone place post print process purchase query record refund release report request review schedule
+    score share ship snapshot store tag test text ticket touch track trade train transfer update upload view visit
+    account backup balance bank branch budget cart contact database document dump play
+    """.split()
+) - frozenset("export import load schedule share ship store track trade transfer upload update print purchase play".split())
+# Too many tools do these for a word to mean one of them.
+_GENERIC = frozenset(
+    "set change start stop use make take go do put call apply turn keep move play mark name order open close".split()
+)
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*|\b[\w.]+@(?=\s)")
+_NOT_ACTS = re.compile(r"会议室|实付|应付|已付|未付|到付|对付|付出")  # their characters look like a thing or an action
 _VAGUE = 3  # tools; a thing that means so many of them means none in particular
 _ENDINGS = ("ing", "ed", "es", "s", "d")
 _COMMON = frozenset(
@@ -99,10 +124,13 @@ class Table:
     """Words of sentences -> words of tool names."""
 
     things: Mapping[str, frozenset[str]]
+    core: frozenset[str]  # the words of tool names that a sentence speaks of, whatever the catalogue
     weak: Mapping[str, frozenset[str]]
     actions: Mapping[str, frozenset[str]]
     action_words: frozenset[str]  # words of tool names that are actions
     telling: Mapping[str, frozenset[str]]  # actions whose words mean their tool alone
+    nouns: frozenset[str]  # words of tool names that are things, though they may be verbs too
+    modified: re.Pattern[str]  # a Chinese thing in 里的, 中的, 上的: what is meant comes after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +139,7 @@ class _Tool:
     things: frozenset[str]
     actions: frozenset[str]
     description: frozenset[str]
+    rare: frozenset[str]  # those of its actions that the table does not know
 
     @property
     def words(self) -> frozenset[str]:
@@ -125,6 +154,12 @@ class _Said:
     weak: Mapping[str, frozenset[str]]
     actions: Mapping[str, frozenset[str]]
     plain: frozenset[str]  # stems of all its words
+    by_path: Mapping[str, frozenset[str]]  # what a path in it may mean
+
+
+def without_modifiers(text: str, table: Table) -> str:
+    """Chinese text without the things that only modify another: 邮件里的链接 is a link."""
+    return table.modified.sub(" ", text)
 
 
 def load_table(nouns: Mapping[str, Sequence[str]] | None = None) -> Table:
@@ -138,14 +173,20 @@ def _table(nouns: tuple[tuple[str, tuple[str, ...]], ...]) -> Table:
 
     text = resources.files("toolmem.rules").joinpath("nouns.yaml").read_text(encoding="utf-8")
     built_in = yaml.safe_load(text)
-    things: dict[str, list[str]] = {name: list(means) for name, means in built_in["things"].items()}
+    core: dict[str, list[str]] = {name: list(means) for name, means in built_in["things"].items()}
     for name, means in nouns:
-        things.setdefault(name, []).extend([*means, name])
+        core.setdefault(name, []).extend([*means, name])
+    further = {name: means for name, means in built_in["further_things"].items() if name not in core}
+    things = {**further, **core}
+    chinese = sorted({word for words in things.values() for word in words if _CJK.match(word)}, key=len, reverse=True)
     return Table(
         things=_turned(things),
+        core=frozenset(core),
         weak=_turned(built_in["weak"]),
         actions=_turned(built_in["actions"]),
         action_words=frozenset(built_in["actions"]),
+        nouns=frozenset({*things, *built_in["weak"], *_NOUNS}),
+        modified=re.compile(rf"(?:{'|'.join(chinese)})(?:里面?|中|上面?|内|里头)的(?=[\u3400-\u9fff])"),
         telling={action: frozenset(words) for action, words in built_in["telling"].items()},
     )
 
@@ -165,21 +206,24 @@ def tools_named(written: str, texts: Sequence[str], tools: Sequence[ToolSchema],
     itself to the whole sentence: the first that means a tool decides.
     """
     exact = [tool.name for tool in tools if _is_identifier(tool.name) and _holds_name(written, tool.name)]
+    exact += [tool.name for tool in tools if tool.name not in exact and _shows_name(written, tool.name)]
     if exact:
         return tuple(exact)
     profiles = [_profile(tool.name, tool.description, table) for tool in tools]
+    found: tuple[str, ...] = ()
     for text in texts:
-        said = _said(text, table)
-        found = _meant(said, profiles, table)
-        if found:
-            return found
+        meant = _meant(_said(text, table), profiles, table)
+        # What follows may only narrow: "hotels need my okay before you reserve them" is about reserving.
+        found = found or meant if not found or not set(meant) < set(found) else meant or found
+    if found:
+        return found
     return _described(_said(texts[0], table), profiles) if texts else ()
 
 
 def speaks_of_tools(text: str, table: Table) -> bool:
     """Does a text speak of any thing that tools are for, whether or not there is such a tool?"""
     said = _said(text, table)
-    return bool(said.things)
+    return bool(table.core & said.things.keys() or "file" in said.by_path)
 
 
 def _is_identifier(name: str) -> bool:
@@ -190,20 +234,35 @@ def _holds_name(written: str, name: str) -> bool:
     return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w])", written, re.IGNORECASE))
 
 
+def _shows_name(written: str, name: str) -> bool:
+    """A plain word is a tool's name where it is shown as one: `shell`, the shell tool."""
+    if len(written) > 600 or "`" not in written and "tool" not in written.lower():
+        return False
+    shown = re.escape(name)
+    return bool(re.search(rf"`{shown}`|\btool [\"'“]?{shown}\b|(?<![\w-]){shown} tool\b", written, re.IGNORECASE))
+
+
 @lru_cache(maxsize=4096)
 def _profile(name: str, description: str, table: Table) -> _Tool:
     words = [word.lower() for word in _NAME_WORD.findall(name)]
     words = [word for word in words if word not in _UNSAID and not word.isdigit()] or words
     actions = frozenset(word for word in words if word in table.action_words)
+    rare = frozenset(word for word in words if word in _VERBS and word not in table.nouns) - actions
+    if len(words) > len(rare | actions):
+        actions |= rare
+    else:
+        rare = frozenset()
     told = frozenset().union(*(_stems(word) for word in _WORD.findall(description[:300].lower()) if len(word) > 3))
-    return _Tool(name, frozenset(words) - actions, actions, told - _COMMON)
+    return _Tool(name, frozenset(words) - actions, actions, told - _COMMON, rare - _GENERIC)
 
 
 def _said(text: str, table: Table) -> _Said:
     """What a text speaks of; links and addresses count for nothing, a path is a file."""
-    small = _LINK.sub(" ", text.lower().replace("’", "'")).replace("会议室", " ")
+    small = _LINK.sub(" ", text.lower().replace("’", "'"))
+    small = _NOT_ACTS.sub(" ", small)
     words = _WORD.findall(small)
     stems = {stem: word for word in words for part in {word, *word.split("-")} for stem in _stems(part)}
+    stems |= {first + second: second for first, second in pairwise(words)}  # "look up" for lookup, "call back"
     said: list[dict[str, set[str]]] = []
     for meanings in (table.things, table.weak, table.actions):
         found: dict[str, set[str]] = {}
@@ -212,10 +271,14 @@ def _said(text: str, table: Table) -> _Said:
                 for name in names:
                     found.setdefault(name, set()).add(phrase)
         said.append(found)
+    by_path = {}
     if _PATH.search(small):
-        said[0].setdefault("file", set()).add("a path")
+        by_path = {word: frozenset({"a path"}) for word in ("file", "path", "directory", "folder")}
+    if _ADDRESS.search(text):
+        for word in ("mail", "email", "gmail"):
+            said[1].setdefault(word, set()).add("an address")
     things, weak, actions = ({name: frozenset(by) for name, by in found.items()} for found in said)
-    return _Said(things, weak, actions, frozenset(stems))
+    return _Said(things, weak, actions, frozenset(stems), by_path)
 
 
 def _speaks_of(phrase: str, text: str, stems: Mapping[str, str]) -> bool:
@@ -227,6 +290,21 @@ def _speaks_of(phrase: str, text: str, stems: Mapping[str, str]) -> bool:
 
 
 def _meant(said: _Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
+    found = _meant_by_words(said, tools, table)
+    if "file" not in said.by_path:
+        return found
+    # A path means file tools only where nothing else is meant: "run no commands that touch /etc" is about commands.
+    shown = _Said(_joined(said.things, said.by_path), said.weak, said.actions, said.plain, {})
+    return found or _meant_by_words(shown, tools, table)
+
+
+def _joined(
+    things: Mapping[str, frozenset[str]], more: Mapping[str, frozenset[str]]
+) -> Mapping[str, frozenset[str]]:
+    return {name: things.get(name, frozenset()) | more.get(name, frozenset()) for name in {*things, *more}}
+
+
+def _meant_by_words(said: _Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
     evidence = [_evidence(said, tool, table) for tool in tools]
     whole = {i for i, (things, weak, actions) in enumerate(evidence) if actions and (things or weak)}
     whole -= _outdone(whole, tools, said)
@@ -235,13 +313,19 @@ def _meant(said: _Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]
     by_action = {
         i
         for i, (things, _, actions) in enumerate(evidence)
-        if i not in whole and not things and _telling(tools[i], actions, table) - explained
+        if i not in whole and not things and (_telling(tools[i], actions, table) | _alone(i, tools, actions)) - explained
     }
     if len(by_thing) >= _VAGUE and not any(evidence[i][2] for i in by_thing) and by_action:
         by_thing = set()  # "files" may mean all file tools; "translate no files" means one that translates
     chosen = whole | (by_thing or by_action)
     chosen -= _outdone(chosen, tools, said)
     return tuple(tool.name for i, tool in enumerate(tools) if i in chosen)
+
+
+def _alone(i: int, tools: Sequence[_Tool], said: frozenset[str]) -> frozenset[str]:
+    """A rare verb that only one tool has in its name means that tool: "don't disarm it"."""
+    rare = tools[i].rare - frozenset().union(*(tool.words for j, tool in enumerate(tools) if j != i))
+    return frozenset(word for word in said if _stems(word) & rare)
 
 
 def _telling(tool: _Tool, said: frozenset[str], table: Table) -> frozenset[str]:
@@ -253,14 +337,19 @@ def _evidence(said: _Said, tool: _Tool, table: Table) -> tuple[frozenset[str], f
     vague = frozenset().union(*table.weak.values())
     things: frozenset[str] = frozenset()
     weak: frozenset[str] = frozenset()
+    parts = 0  # of its name, said by words that alone would be too weak
     for word in tool.things:
-        own = frozenset(_stems(word) & said.plain)
+        known = len(weak)
+        own = frozenset(sorted(_stems(word) & said.plain, key=len)[:1])
         if word in vague and word not in said.things:
             weak |= own
         else:
             things |= own
         things |= said.things.get(word, frozenset())
         weak |= said.weak.get(word, frozenset())
+        parts += len(weak) > known
+    if parts > 1:
+        things |= weak  # "customer records" for update_customer_record
     actions: frozenset[str] = frozenset()
     for word in tool.actions:
         actions |= said.actions.get(word, frozenset()) | (frozenset({word}) & said.plain)
@@ -291,7 +380,7 @@ def _described(said: _Said, tools: Sequence[_Tool]) -> tuple[str, ...]:
 
 def _stems(word: str) -> frozenset[str]:
     """The word and what its base form may be."""
-    stems = {word}
+    stems = {word, IRREGULAR.get(word, word)}
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 2:
             stem = word[: -len(ending)]

@@ -1,0 +1,265 @@
+"""`toolmem rules`, through the entry point."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from toolmem.cli import main
+
+SARAH = "never email Sarah at sarah@example.com"
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def toolmem(capsys):
+    def run(*arguments: str) -> Ran:
+        code = 0
+        try:
+            main(["rules", *arguments])
+        except SystemExit as stopped:
+            code = stopped.code if isinstance(stopped.code, int) else 0 if stopped.code is None else 1
+        shown = capsys.readouterr()
+        return Ran(code, shown.out, shown.err)
+
+    return run
+
+
+@pytest.fixture
+def one_rule(toolmem) -> str:
+    """The id of a rule that is there."""
+    added = toolmem("add", "send_email", SARAH, "--priority", "critical", "--json")
+    assert added.code == 0, added.err
+    return json.loads(added.out)["id"]
+
+
+def lines(*values: object) -> str:
+    return "".join(f"{json.dumps(value, ensure_ascii=False)}\n" for value in values)
+
+
+# ---------------------------------------------------------------- rules
+
+
+def test_a_rule_is_added_listed_shown_and_deleted(toolmem, one_rule):
+    (listed,) = json.loads(toolmem("list", "--json").out)
+    assert (listed["id"], listed["rule"], listed["priority"]) == (one_rule, SARAH, "critical")
+    assert listed["source"] == "user_explicit"
+    table = toolmem("list").out
+    assert SARAH in table
+    assert one_rule[:8] in table
+    assert SARAH in toolmem("show", one_rule[:8]).out
+    assert json.loads(toolmem("show", "SEND_EMAIL", "--json").out) == [listed]
+    deleted = toolmem("delete", one_rule)
+    assert (deleted.code, deleted.out) == (0, "")
+    assert SARAH in deleted.err
+    assert json.loads(toolmem("list", "--json").out) == []
+
+
+def test_an_empty_list_is_no_failure(toolmem):
+    shown = toolmem("list")
+    assert (shown.code, shown.out) == (0, "")
+    assert "no rules" in shown.err
+    assert toolmem("list", "nosuch").code == 0
+
+
+def test_the_prompt_is_the_block_alone(toolmem, one_rule):
+    shown = toolmem("prompt")
+    assert shown.code == 0
+    assert shown.out.startswith("## Tool-scoped rules\n")
+    assert shown.out.endswith(f"### `send_email`\n- **[critical]** {SARAH}\n")
+    assert toolmem("prompt", "--tools", "calendar").out == ""
+    assert toolmem("prompt", "language=zh").out.startswith("## 工具作用域规则")
+    body = json.loads(toolmem("prompt", "--json", "--tools", "Send_Email").out)
+    assert body["rendered"].count("### `Send_Email`") == 1
+    assert [rule["id"] for rule in body["rules"]] == [one_rule]
+
+
+def test_a_change_by_id_keeps_the_rest(toolmem, one_rule):
+    changed = toolmem("add", "send_email", "never email Sarah", "--id", one_rule, "--tag", "mail", "--json")
+    rule = json.loads(changed.out)
+    assert (rule["id"], rule["priority"], rule["source"], rule["tags"]) == (
+        one_rule,
+        "critical",
+        "user_explicit",
+        ["mail"],
+    )
+
+
+def test_workspaces_are_apart(toolmem, one_rule):
+    assert json.loads(toolmem("list", "--workspace", "other", "--json").out) == []
+    assert toolmem("delete", one_rule, "--workspace", "other").code == 1
+
+
+def test_the_store_may_be_chosen(toolmem, tmp_path):
+    override = "vector_store.default.params.path=elsewhere.db"
+    assert toolmem("add", "t", "one", override).code == 0
+    assert (tmp_path / "elsewhere.db").is_file()
+    rule_id = json.loads(toolmem("list", override, "--json").out)[0]["id"]
+    assert toolmem("delete", rule_id, override).code == 0
+    assert not (tmp_path / ".toolmem").exists()
+
+
+@pytest.mark.parametrize("command", ["show", "delete"])
+def test_an_id_that_is_not_there_exits_1(toolmem, one_rule, command):
+    ran = toolmem(command, "ffffffff")
+    assert ran.code == 1
+    assert "ffffffff" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["add", "t", " "], "rule is required"),
+        (["add", "t", "x" * 2001], "2,000"),
+        (["add", "t", "one", "--priority", "critcal"], "did you mean 'critical'"),
+        (["add", "t", "one", "--workspace", "../x"], "workspace_id"),
+        (["delete", "send_email"], "is a tool"),
+        (["show", "a=b"], "id"),
+        (["capture"], "--turns"),
+        (["capture", "--turns", "a", "--conversations", "b"], "--turns"),
+        (["capture", "--turns", "nosuch.jsonl"], "nosuch.jsonl"),
+        (["list", "rules.max_in_prompt=0"], "max_in_prompt"),
+    ],
+)
+def test_a_bad_call_is_refused(toolmem, one_rule, arguments, says):
+    ran = toolmem(*arguments)
+    assert ran.code == 2
+    assert says in ran.err
+    assert ran.out == ""
+
+
+def test_an_ambiguous_beginning_of_an_id_is_refused(toolmem):
+    for n in range(2):
+        toolmem("add", f"t{n}", f"rule {n}", "--id", f"same-{n}")
+    ran = toolmem("delete", "same")
+    assert ran.code == 2
+    assert "2 rules" in ran.err
+
+
+# ---------------------------------------------------------------- capture
+
+TURNS = [
+    {"user_message": SARAH, "tool_calls": [{"name": "send_email", "success": True}], "label": "passed over"},
+    {"user_message": "don't send it yet", "tool_calls": [{"name": "send_email"}], "tools": ["send_email", "calendar"]},
+    {"user_message": "What is the weather?", "tool_calls": []},
+    {
+        "user_message": "go on",
+        "tool_calls": [{"name": "fetch", "success": False, "output_summary": "timed out"}] * 3,
+    },
+    {
+        "user_message": "永远不要给 sarah@example.com 的 Sarah 发邮件",
+        "tools": [{"name": "send_email", "inputSchema": {}}],
+    },
+]
+
+
+@pytest.fixture
+def turns(tmp_path: Path) -> str:
+    (tmp_path / "turns.jsonl").write_text(lines(*TURNS), encoding="utf-8")
+    return "turns.jsonl"
+
+
+def test_capture_prints_one_line_per_turn_and_keeps_nothing(toolmem, turns, tmp_path):
+    ran = toolmem("capture", "--turns", turns, "--json")
+    assert ran.code == 0, ran.err
+    results = [json.loads(line) for line in ran.out.splitlines()]
+    edict = {"priority": "critical", "source": "user_explicit", "tags": ["user-edict"]}
+    assert results[0] == {
+        "turn": 0,
+        "rules": [{"tool_name": "send_email", "rule": SARAH, **edict}],
+        "session": [],
+        "too_long": 0,
+    }
+    assert results[1]["rules"] == []
+    assert results[1]["session"] == [{"tool_name": "send_email", "rule": "don't send it yet"}]
+    assert results[2] == {"turn": 2, "rules": [], "session": [], "too_long": 0}
+    (failing,) = results[3]["rules"]
+    assert (failing["tool_name"], failing["priority"], failing["tags"]) == ("fetch", "normal", ["repeated-failure"])
+    assert failing["rule"].startswith("Tool failed 3 times in one turn (timeout)")
+    assert results[4]["rules"] == [{"tool_name": "send_email", "rule": TURNS[4]["user_message"], **edict}]
+    assert not (tmp_path / ".toolmem").exists()
+
+
+def test_capture_applied_keeps_the_rules_and_a_second_time_adds_nothing(toolmem, turns):
+    for _ in range(2):
+        assert toolmem("capture", "--turns", turns, "--apply").code == 0
+        assert len(json.loads(toolmem("list", "--json").out)) == 3
+
+
+def test_a_deleted_rule_is_not_captured_again(toolmem, turns):
+    toolmem("capture", "--turns", turns, "--apply")
+    for rule in json.loads(toolmem("list", "--json").out):
+        toolmem("delete", rule["id"])
+    ran = toolmem("capture", "--turns", turns, "--apply", "--json")
+    results = [json.loads(line) for line in ran.out.splitlines()]
+    assert all(result["rules"] == [] for result in results)
+    assert results[0]["deleted"] == [{"tool_name": "send_email", "rule": SARAH}]
+    assert json.loads(toolmem("list", "--json").out) == []
+
+
+def test_capture_shows_a_table_to_people(toolmem, turns):
+    ran = toolmem("capture", "--turns", turns)
+    assert SARAH in ran.out
+    assert "don't send it yet" in ran.out
+    assert "3 rules would be kept" in ran.err
+
+
+def test_a_bad_line_is_named_and_the_others_count(toolmem, tmp_path):
+    text = lines(TURNS[0]).encode() + b"{torn\n\xff\xfe\n" + lines({"user_mesage": "x"}, TURNS[0]).encode()
+    (tmp_path / "turns.jsonl.gz").write_bytes(gzip.compress(text))
+    ran = toolmem("capture", "--turns", "turns.jsonl.gz", "--json")
+    assert ran.code == 1
+    results = [json.loads(line) for line in ran.out.splitlines()]
+    assert [bool(result["rules"]) for result in results] == [True, False, False, False, True]
+    assert [result["turn"] for result in results] == [0, 1, 2, 3, 4]
+    for place in ("line 2", "line 3", "line 4"):
+        assert place in ran.err
+
+
+def test_a_file_without_one_turn_is_refused(toolmem, tmp_path):
+    for content in ("", "nope\n", "{}\n"):
+        (tmp_path / "turns.jsonl").write_text(content)
+        ran = toolmem("capture", "--turns", "turns.jsonl", "--json")
+        assert (ran.code, ran.out) == (2, "")
+        assert "not one turn" in ran.err
+
+
+def test_a_capture_that_is_switched_off_is_not_applied(toolmem, turns, monkeypatch):
+    monkeypatch.setenv("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "0")
+    ran = toolmem("capture", "--turns", turns, "--apply")
+    assert ran.code == 2
+    assert "switched off" in ran.err
+    assert json.loads(toolmem("list", "--json").out) == []
+
+
+def test_conversations_are_cut_into_turns_and_their_failures_read_from_the_output(toolmem, tmp_path):
+    def call(n: int) -> list[dict]:
+        return [
+            {"role": "assistant", "tool_calls": [{"id": f"c{n}", "function": {"name": "fetch", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": f"c{n}", "content": "Error: connection timed out"},
+        ]
+
+    said = [{"role": "user", "content": SARAH}, {"role": "assistant", "content": "ok"}]
+    conversation = {
+        "messages": [*said, {"role": "user", "content": "fetch it"}, *call(1), *call(2)],
+        "tools": [{"type": "function", "function": {"name": name}} for name in ("fetch", "send_email")],
+    }
+    (tmp_path / "talks.jsonl").write_text(lines(conversation, {"no": "messages"}, {"messages": said}))
+    ran = toolmem("capture", "--conversations", "talks.jsonl", "--json")
+    assert ran.code == 1
+    first, second, bad, last = [json.loads(line) for line in ran.out.splitlines()]
+    assert [each["turn"] for each in (first, second, bad, last)] == [0, 1, 2, 3]
+    assert [each["conversation"] for each in (first, second, bad, last)] == [0, 0, 1, 2]
+    assert [(rule["tool_name"], rule["rule"]) for rule in first["rules"]] == [("send_email", SARAH)]
+    assert [rule["tool_name"] for rule in second["rules"]] == ["fetch"]
+    assert "line 2" in bad["error"]
+    assert [rule["tool_name"] for rule in last["rules"]] == ["__unscoped__"]

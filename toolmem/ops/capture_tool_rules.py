@@ -1,0 +1,59 @@
+"""CaptureToolRulesOp: a turn in, rules out."""
+
+from __future__ import annotations
+
+from toolmem.flow.context import Context
+from toolmem.flow.op import Op
+from toolmem.ops.rule_store import rule_store
+from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.turns import read_turn
+
+_TURN = ("user_message", "tool_calls", "session_id", "tools")
+
+
+class CaptureToolRulesOp(Op):
+    """Keep what a turn gives: standing demands of the user as critical rules, repeated failures as normal ones.
+
+    Demands on this session alone are answered in `session` and not stored. `rules.capture` of the configuration
+    switches it off.
+    """
+
+    reads = ("workspace_id",)
+    optional = _TURN
+    leaves = ("captured_rules",)
+
+    async def execute(self, context: Context) -> None:
+        turn = read_turn({key: context[key] for key in _TURN if key in context})
+        settings = context.services.settings.rules
+        rules = await rule_store(context.services, self, context.workspace)
+        hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=settings.capture)
+        captured = await hook.after_turn(turn)
+        context["captured_rules"] = captured.rules
+        context.response.metadata.update(
+            rules=[rule.model_dump(mode="json") for rule in captured.rules],
+            session=[{"tool_name": each.tool_name, "rule": each.rule} for each in captured.session],
+            too_long=captured.too_long,
+            deleted=[{"tool_name": draft.tool_name, "rule": draft.rule} for draft in captured.deleted],
+            failures=captured.failures,
+        )
+        context.response.success = not captured.failures
+        context.response.metadata["partial"] = bool(captured.failures and captured.rules)
+        context.response.answer = _in_words(captured) if hook.enabled else "Capture is switched off"
+
+
+def _in_words(captured: Captured) -> str:
+    tools = ", ".join(dict.fromkeys(rule.tool_name for rule in captured.rules))
+    parts = [_count(len(captured.rules), "rule") + (f" ({tools})" if tools else "")]
+    if captured.session:
+        parts.append(f"{_count(len(captured.session), 'demand')} for this session only")
+    if captured.too_long:
+        parts.append(f"{_count(captured.too_long, 'sentence')} too long for a rule")
+    if captured.deleted:
+        parts.append(f"{len(captured.deleted)} not kept because the user had deleted it")
+    if captured.failures:
+        parts.append(f"{len(captured.failures)} failed")
+    return f"Captured {'; '.join(parts)}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

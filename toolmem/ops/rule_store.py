@@ -1,0 +1,26 @@
+"""The rule store of a workspace, as the configuration describes it."""
+
+from __future__ import annotations
+
+from toolmem.ports import ConfiguredOp, Services
+from toolmem.rules.general_memory import GeneralMemory
+from toolmem.rules.rule_store import ToolMemoryStore
+
+
+async def rule_store(services: Services, op: ConfiguredOp, workspace: str) -> ToolMemoryStore:
+    """Over the op's store, with the caps of the configuration's `rules` section."""
+    return ToolMemoryStore(
+        await services.store(op),
+        workspace,
+        clock=services.clock,
+        embedder=await services.embedder(op),
+        max_in_prompt=services.settings.rules.max_in_prompt,
+        max_characters=services.settings.rules.max_characters,
+    )
+
+
+async def general_memory(services: Services, op: ConfiguredOp, workspace: str) -> GeneralMemory:
+    """Over the op's store."""
+    return GeneralMemory(
+        await services.store(op), workspace, clock=services.clock, embedder=await services.embedder(op)
+    )

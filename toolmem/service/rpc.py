@@ -1,0 +1,160 @@
+"""JSON-RPC 2.0 over the rules and memories: text in, text out.
+
+    rpc = RpcService(app.services)
+    answer = await rpc.dispatch('{"jsonrpc": "2.0", "id": 1, "method": "memory.tool_rule_list", "params": {...}}')
+
+Error codes: -32700 not JSON (or not UTF-8), -32600 no request, -32601 unknown method, -32602 a parameter (its name in
+`data.parameter`), -32000 the store failed, -32603 anything else. Requests of a batch run one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pjrpc.common import UNSET, Request, Response
+from pjrpc.server import AsyncDispatcher, MethodRegistry
+from pjrpc.server import exceptions as rpc_errors
+
+from toolmem.config.names import hint
+from toolmem.errors import RequestError, ToolMemError
+from toolmem.ports import Services
+from toolmem.service.rpc_methods import METHODS, WORKSPACE, RpcMethod, alias
+
+logger = logging.getLogger("toolmem.service")
+
+MAX_BATCH = 1000  # requests
+_NULL_ID = "\0null"  # stands for an id that is null: such a request is answered, one without an id is not
+
+
+class RpcService:
+    """Serves requests over a ToolMemApp's services; one instance may serve any number of them at once."""
+
+    def __init__(self, services: Services) -> None:
+        self._methods = {name: method for known, method in METHODS.items() for name in (known, alias(known))}
+        registry = MethodRegistry()
+        for name, method in self._methods.items():
+            registry.add_method(_bound(method, services), name)
+        # The dispatcher gets values instead of texts: reading the text and taking a batch apart is done here, because
+        # one bad request must not spoil the others of its batch.
+        self._dispatcher = AsyncDispatcher(json_loader=_as_it_is, json_dumper=_as_it_is, middlewares=[self._guarded])
+        self._dispatcher.add_methods(registry)
+
+    async def dispatch(self, text: str | bytes) -> str | None:
+        """The answer, or None where nothing is to be answered (notifications). Never raises for what `text` holds."""
+        try:
+            value = _read(text)
+        except ValueError as error:
+            return _write(_error(None, rpc_errors.ParseError(f"Parse error: {error}")))
+        if not isinstance(value, list):
+            answer = await self._answer(value)
+            return None if answer is None else _write(answer)
+        if not value or len(value) > MAX_BATCH:
+            problem = f"a batch holds 1 to {MAX_BATCH} requests, this one {len(value)}"
+            return _write(_error(None, rpc_errors.InvalidRequestError(f"Invalid Request: {problem}")))
+        answers = [answer for each in value if (answer := await self._answer(each)) is not None]
+        return _write(answers) if answers else None
+
+    async def _answer(self, request: Any) -> dict[str, Any] | None:
+        if isinstance(request, list):
+            return _error(None, rpc_errors.InvalidRequestError("Invalid Request: a batch inside a batch"))
+        if isinstance(request, dict) and "id" in request and request["id"] is None:
+            request = {**request, "id": _NULL_ID}
+        answered = await self._dispatcher.dispatch(request, None)
+        if answered is None:
+            return None
+        answer: dict[str, Any] = answered[0]
+        if answer.get("id") == _NULL_ID:
+            answer["id"] = None
+        return answer
+
+    async def _guarded(self, request: Request, context: Any, handler: Callable[..., Awaitable[Any]]) -> Any:
+        """Check the parameters before the method is called, and turn what it raises into an answer."""
+        try:
+            method = self._methods.get(request.method)
+            if method is None:
+                known = hint(request.method, self._methods)
+                raise rpc_errors.MethodNotFoundError(f"Method not found: {request.method[:100]!r} ({known})")
+            given = {"given": _checked(method, request.params or {})}
+            return await handler(Request(request.method, given, request.id), context)
+        except rpc_errors.JsonRpcError as error:
+            problem = error
+        # Returned instead of raised: pjrpc would log the parameters, which hold the user's words.
+        return Response(id=request.id, error=problem) if request.id is not None else _unanswered(problem)
+
+
+def _unanswered(problem: Any) -> Any:
+    """A notification is not answered, whatever became of it."""
+    logger.warning("a notification failed: %s", problem.code)
+    return UNSET
+
+
+def _checked(method: RpcMethod, params: Any) -> dict[str, Any]:
+    try:
+        return method.read(params)
+    except RequestError as error:
+        raise _invalid(error) from error
+
+
+def _invalid(error: RequestError) -> Any:
+    return rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field})
+
+
+def _bound(method: RpcMethod, services: Services) -> Callable[..., Awaitable[Any]]:
+    async def call(given: dict[str, Any]) -> Any:
+        own = {name: value for name, value in given.items() if name != WORKSPACE}
+        try:
+            return await method.call(services, given[WORKSPACE], **own)
+        except RequestError as error:
+            raise _invalid(error) from error
+        except ToolMemError as error:
+            raise rpc_errors.ServerError(f"Server error: {error}") from error
+        except Exception as error:
+            logger.error("a method failed: %s", type(error).__name__)
+            logger.debug("how it failed", exc_info=True)
+            raise rpc_errors.InternalError(f"Internal error: {type(error).__name__}") from error
+
+    return call
+
+
+# ---------------------------------------------------------------- texts
+
+
+def _read(text: str | bytes) -> Any:
+    """Raises ValueError that says where the text stops being JSON."""
+    if isinstance(text, bytes | bytearray):
+        try:
+            text = bytes(text).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _write(answer: Any) -> str:
+    """ASCII escapes only where a lone surrogate came in: no UTF-8 can carry one."""
+    text = json.dumps(answer, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(answer)
+    return text
+
+
+def _error(request_id: Any, problem: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = Response(id=request_id, error=problem).to_json()
+    return answer
+
+
+def _as_it_is(value: Any, **_: Any) -> Any:
+    return value
