@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolmem.errors import ModelError
 from toolmem.flow.clock import SystemClock
@@ -59,6 +61,7 @@ class ScriptedLLM:
             raise ValueError("fail_every and delay cannot be negative")
         self.model = model
         self.requests: list[ScriptedRequest] = []
+        self.chats: list[list[dict[str, Any]]] = []  # what `chat` was sent
         self.most_in_flight = 0
         self._reply_to = replies if callable(replies) else _in_order(replies)
         self._fail_every = fail_every
@@ -120,6 +123,24 @@ class ScriptedLLM:
         prompt_tokens, completion_tokens = self._count(prompt), self._count(reply)
         self._book(purpose, prompt_tokens, completion_tokens, "ok", started)
         return Completion(reply, prompt_tokens, completion_tokens)
+
+    async def chat(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The next reply as an assistant message in OpenAI's form, for agent loops.
+
+        A reply that is a JSON object with `tool_calls` becomes a message that calls tools; any other is its text. The
+        script's function gets the messages as JSON. Kept in `chats`, and booked with nobody.
+        """
+        self.chats.append([dict(message) for message in messages])
+        reply = self._reply_to(json.dumps(list(messages), ensure_ascii=False))
+        if isinstance(reply, Exception):
+            raise reply
+        try:
+            body = json.loads(reply)
+        except ValueError:
+            body = None
+        if isinstance(body, dict) and "tool_calls" in body:
+            return {"role": "assistant", "content": None, **body}
+        return {"role": "assistant", "content": reply}
 
     def _count(self, text: str) -> int:
         return -(-len(text) // 4) if self._tokenizer is None else self._tokenizer.count(text)
