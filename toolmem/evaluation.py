@@ -6,32 +6,32 @@ read -> add_tool_call_result (95 %) -> summary (all new) -> summary (nothing new
 
 from __future__ import annotations
 
-import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolmem.app import ToolMemApp
 from toolmem.config.loading import DEFAULT
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreError
 from toolmem.flow.events import Event
-from toolmem.importers.imported import Format, Imported
-from toolmem.importers.recognize import read_file
+from toolmem.flow.op import Node
+from toolmem.flow.report import total
+from toolmem.importers.imported import Format
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.ports import LedgerEntry
+from toolmem.recording import Recording, read_recording
 from toolmem.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
-from toolmem.schema import ToolCallResult, ToolMemory, ToolSchema, Usage
+from toolmem.schema import ToolCallResult, ToolMemory, Usage
 
 if TYPE_CHECKING:
     from toolmem.app import FlowRun
 
 WORKSPACE = "evaluate"
 HELD_BACK = 0.05  # of each tool's calls, the newest: they arrive before the third summary
-SAMPLE_SEED = 7  # of --limit
 
 _MEANINGS = {
     "offline": (
@@ -47,56 +47,6 @@ _MODEL_MEANING = (
     "A score of 1.0 means that the model found the call successful and useful for what was asked; 0.0 means that it "
     "did not."
 )
-
-
-@dataclass
-class Recording:
-    """What was read from all input files, rows counted through."""
-
-    calls: list[tuple[int, ToolCallResult]] = field(default_factory=list)  # (row, call)
-    tools: dict[str, ToolSchema] = field(default_factory=dict)
-    failures: list[BadRecord] = field(default_factory=list)
-    formats: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    rows: int = 0
-
-    def add(self, name: str, imported: Imported) -> None:
-        self.names.append(name)
-        if imported.format not in self.formats:
-            self.formats.append(imported.format)
-        self.calls += [(self.rows + row, call) for row, call in imported.calls]
-        for schema in imported.tools:
-            self.tools.setdefault(schema.name, schema)
-        self.failures += [
-            BadRecord(where=f"{name}, record {f.index}", tool_name=f.tool_name, error=f.error)
-            for f in imported.failures
-        ]
-        self.notes += [f"{name}: {note}" for note in imported.notes]
-        self.rows += imported.rows
-
-    def sample(self, limit: int) -> None:
-        """Keep a seeded random sample of the calls, in their order."""
-        if limit < len(self.calls):
-            picked = sorted(random.Random(SAMPLE_SEED).sample(range(len(self.calls)), limit))
-            self.notes.append(f"a random sample of {limit:,} of {len(self.calls):,} calls (seed {SAMPLE_SEED})")
-            self.calls = [self.calls[position] for position in picked]
-
-
-def read_recording(app: ToolMemApp, inputs: Sequence[str | Path], format: Format | None = None) -> Recording:
-    """Read recordings; without inputs the project's own sample. Raises RequestError."""
-    recording = Recording()
-    if not inputs:
-        from toolmem.sample import load_tools, sample_path
-
-        recording.add("the project's own sample", read_file(sample_path(), clock=app.clock))
-        for index, tool in enumerate(load_tools()):
-            schema = ToolSchema.read(tool, f"tools[{index}]")
-            recording.tools.setdefault(schema.name, schema)
-        return recording
-    for path in inputs:
-        recording.add(Path(path).name, read_file(path, format, clock=app.clock, time_zone=app.settings.time_zone))
-    return recording
 
 
 def hold_back(calls: Sequence[tuple[int, ToolCallResult]]) -> set[int]:
@@ -124,7 +74,8 @@ def _sent_by_tool(entries: Sequence[LedgerEntry]) -> dict[str, Usage]:
 
 
 class Evaluator:
-    """One evaluation on one app. `say` is told what is going on, a line at a time."""
+    """One evaluation on one app. `say` is told what is going on, a line at a time; into `reports` (a folder) goes the
+    RunReport of each flow."""
 
     def __init__(
         self,
@@ -133,17 +84,20 @@ class Evaluator:
         *,
         workspace: str = WORKSPACE,
         ignore_success: bool = False,
+        reports: str | Path | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.app = app
         self.recording = recording
         self.workspace = workspace
         self.ignore_success = ignore_success
+        self.reports = reports
         self.say = say
         self.phases: dict[str, float] = {}
         self.stopped_by = ""  # "budget", "errors"
         self._judged: dict[int, ToolCallResult] = {}
-        self._failures: list[BadRecord] = list(recording.failures)
+        self._spent: dict[str, Usage] = defaultdict(Usage)
+        self._failed: dict[int, BadRecord] = {}  # rows that have no verdict, or could not be stored
         self._tools = sorted({call.tool_name for _, call in recording.calls})
 
     async def run(self) -> Evaluation:
@@ -162,12 +116,19 @@ class Evaluator:
         await self._add("judge and store the newest 5 %", [item for item in calls if item[0] in held])
         summaries.append(await self._summarize("newest 5 %"))
         with self._phase("retrieve"):
-            retrieved = await self.app.run_flow(
-                "retrieve_tool_memory", workspace_id=self.workspace, tool_names=self._tools, include_calls=True
-            )
-        return await self._evaluation(
-            started, summaries, [ToolMemory.model_validate(m) for m in retrieved.metadata["memory_list"]]
-        )
+            retrieved = await self._flow("retrieve_tool_memory", tool_names=self._tools, include_calls=True)
+        memories = [ToolMemory.model_validate(m) for m in retrieved.response.metadata["memory_list"]]
+        self._take_later_verdicts(memories)
+        return await self._evaluation(started, summaries, memories)
+
+    async def _flow(self, flow: str | Node, **request: Any) -> FlowRun:
+        run = await self.app.run_detailed(flow, workspace_id=self.workspace, **request)
+        for op in run.report.ops:
+            if op.usage.requests:
+                self._spent[op.op] = total([self._spent[op.op], op.usage])
+        if self.reports is not None:
+            run.report.save(self.reports)
+        return run
 
     def _handed_over(self, row: int, call: ToolCallResult) -> ToolCallResult:
         """A call as the flows get it: with an id that leads back to its row, without the flag where it is withheld."""
@@ -190,19 +151,15 @@ class Evaluator:
             return
         with self._phase(phase):
             tools = list(self.recording.tools.values())
-            request: dict[str, Any] = {"workspace_id": self.workspace, "tools": tools}
-            run = await self.app.run_detailed(
-                "add_tool_call_result", **request, tool_call_results=[call for _, call in calls]
-            )
+            run = await self._flow("add_tool_call_result", tools=tools, tool_call_results=[call for _, call in calls])
             self._take(run, calls)
             self._note_stop(run)
             again = [(row, call) for row, call in calls if row not in self._judged]
             if again:  # known ids: stored before, so not judged now; their verdicts are in the cache
                 without_ids = [call.model_copy(update={"id": None}) for _, call in again]
-                verdicts = await self.app.run_detailed(
-                    ParseToolCallResultOp(), **request, tool_call_results=without_ids
-                )
-                self._take(verdicts, again, report=False)
+                verdicts = await self._flow(ParseToolCallResultOp(), tools=tools, tool_call_results=without_ids)
+                self._take(verdicts, again)
+                self._note_stop(verdicts)
 
     def _note_stop(self, run: FlowRun) -> None:
         metadata = run.response.metadata
@@ -210,14 +167,23 @@ class Evaluator:
             self.stopped_by = metadata["stopped_by"]
             self.recording.notes.append(f"stopped: {metadata['stopped']}")
 
-    def _take(self, run: FlowRun, calls: Sequence[tuple[int, ToolCallResult]], report: bool = True) -> None:
+    def _take(self, run: FlowRun, calls: Sequence[tuple[int, ToolCallResult]]) -> None:
         for position, judged in run.context["judged_calls"]:
             row, call = calls[position]
             self._judged[row] = judged.model_copy(update={"id": call.id})
-        if report:
-            for failure in run.response.metadata["evaluation"]["failures"]:
-                row, call = calls[failure["index"]]
-                self._failures.append(BadRecord(where=f"row {row}", tool_name=call.tool_name, error=failure["error"]))
+        for failure in run.response.metadata["evaluation"]["failures"]:
+            row, call = calls[failure["index"]]
+            self._failed[row] = BadRecord(where=f"row {row}", tool_name=call.tool_name, error=failure["error"])
+
+    def _take_later_verdicts(self, memories: Sequence[ToolMemory]) -> None:
+        """A call whose evaluation failed is judged again with the newest ones: then that is its verdict."""
+        kept = {(m.when_to_use, call.id): call for m in memories for call in m.tool_call_results}
+        for row in list(self._failed):
+            judged = self._judged.get(row)
+            found = None if judged is None else kept.get((judged.tool_name, judged.id))
+            if found is not None and found.evaluation_status == "ok":
+                self._judged[row] = found
+                del self._failed[row]
 
     async def _summarize(self, label: str) -> SummaryRun:
         with self._phase(f"summarize ({label})"):
@@ -225,10 +191,11 @@ class Evaluator:
             begun = time.perf_counter()
             if not known:
                 raise RequestError("no tool has a call that could be stored")
-            run = await self.app.run_detailed("summary_tool_memory", workspace_id=self.workspace, tool_names=known)
+            run = await self._flow("summary_tool_memory", tool_names=known)
             seconds = time.perf_counter() - begun
             self._note_stop(run)
         sent = _sent_by_tool(run.report.entries)
+        errors = {failure["tool_name"]: failure["error"] for failure in run.response.metadata["failures"]}
         tools = []
         for row in run.response.metadata["tools"]:
             usage = sent.get(row["tool_name"])
@@ -237,7 +204,7 @@ class Evaluator:
                 ToolUsage(
                     tool=row["tool_name"],
                     action=row["action"],
-                    reason=row["reason"],
+                    reason=errors.get(row["tool_name"], row["reason"]),
                     requests=usage.requests if usage else 0,
                     prompt_tokens=usage.prompt_tokens if usage else 0,
                     completion_tokens=usage.completion_tokens if usage else 0,
@@ -288,7 +255,8 @@ class Evaluator:
             calls=[self._shown(row, call) for row, call in self.recording.calls],
             memories=memories,
             summaries=summaries,
-            failures=self._failures,
+            failures=[*self.recording.failures, *(self._failed[row] for row in sorted(self._failed))],
+            spent=dict(self._spent),
             stopped_by=self.stopped_by,
         )
 
@@ -310,6 +278,7 @@ def evaluate(
     workspace: str | None = None,
     config: str | Path | Sequence[str | Path] | None = None,
     overrides: Sequence[str] = (),
+    reports: str | Path | None = None,
     say: Callable[[str], None] = lambda _: None,
     listener: Callable[[Event], None] | None = None,
 ) -> Evaluation:
@@ -317,8 +286,10 @@ def evaluate(
 
     `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db`,
     workspace "evaluate", unless the configuration names a store or `workspace` is given. `limit` judges a seeded
-    random sample. `ignore_success` withholds the recorded flag from the judge. `say` is told each phase, `listener`
-    gets the flows' events.
+    random sample. `ignore_success` withholds the recorded flag from the judge. `reports`: a folder that gets the
+    RunReport of each flow. `say` is told each phase, `listener` gets the flows' events.
+
+    A run that was killed, or stopped by its budget, is taken up by running it again: what was judged is not paid twice.
 
     Raises Refused before anything is done where the input or the configuration is wrong.
     """
@@ -337,10 +308,17 @@ def evaluate(
     recording = read_recording(app, paths, format)
     if limit is not None:
         recording.sample(limit)
-    if fresh:
-        _make_room(folder)
     with app:
-        evaluator = Evaluator(app, recording, workspace=workspace or WORKSPACE, ignore_success=ignore_success, say=say)
+        if fresh:
+            app.call(_empty(app, folder))
+        evaluator = Evaluator(
+            app,
+            recording,
+            workspace=workspace or WORKSPACE,
+            ignore_success=ignore_success,
+            reports=reports,
+            say=say,
+        )
         evaluation = app.call(evaluator.run())
     say("write the report")
     write_report(evaluation, folder)
@@ -365,8 +343,17 @@ def _store_in(folder: Path) -> str:
     return f"vector_store.default.params.path='{path}'"
 
 
-def _make_room(folder: Path) -> None:
-    """Remove the store that an earlier evaluation left in this folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for suffix in ("", "-wal", "-shm"):
-        (folder / f"memory.db{suffix}").unlink(missing_ok=True)
+async def _empty(app: ToolMemApp, folder: Path) -> None:
+    """Remove the tool memories that an earlier evaluation left in this folder.
+
+    What was paid for stays: the verdicts, so that a run which was killed goes on where it stood, and the ledger.
+    """
+    try:
+        store = await app.services.store_named()
+    except StoreError as error:
+        raise StoreError(f"{error}; remove {folder / 'memory.db'}, or choose another folder") from error
+    memories = await store.records(WORKSPACE, None)
+    await store.delete_memories(WORKSPACE, [memory.memory_id for memory in memories])
+    embedder = app.services.embedder_of_store()
+    if (await store.info())["embedder"] not in (None, asdict(embedder.identity)):
+        await store.reembed(embedder)

@@ -26,6 +26,7 @@ from toolmem.ports import (
     Purpose,
 )
 from toolmem.schema import Guidance, ToolCallResult
+from toolmem.transport.attempts import one_run
 from toolmem.transport.budget import Budget
 
 if TYPE_CHECKING:
@@ -270,12 +271,14 @@ class AppServices:
 
     @contextmanager
     def one_budget(self) -> Iterator[None]:
-        """Runs inside share one budget; it begins anew where none is under way."""
+        """Runs inside share one budget; it begins anew where none is under way. A service that denies one of their
+        requests is asked no more."""
         if self._runs == 0:
             self.budget.tokens, self.budget.cost = 0, 0.0
         self._runs += 1
         try:
-            yield
+            with one_run(self.clock):
+                yield
         finally:
             self._runs -= 1
 

@@ -34,6 +34,9 @@ def evaluate(
     workspace: Annotated[
         str | None, typer.Option("--workspace", help="Default: evaluate, in a fresh store DIR/memory.db.")
     ] = None,
+    reports: Annotated[
+        Path | None, typer.Option("--reports", help="Folder in which the report of each flow is kept.")
+    ] = None,
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json instead of tables.")] = False,
 ) -> None:
@@ -59,6 +62,7 @@ def evaluate(
             workspace=workspace,
             config=config,
             overrides=overrides or [],
+            reports=reports,
             say=progress.phase,
             listener=progress,
         )
@@ -67,13 +71,19 @@ def evaluate(
     if as_json:
         print((out / "summary.json").read_text(encoding="utf-8"), end="")
     else:
-        from toolmem.report import skip_table, summary_table
+        from toolmem.report import skip_table, spending_table, summary_table
 
-        for table in (summary_table(evaluation), skip_table(evaluation)):
+        for table in (summary_table(evaluation), skip_table(evaluation), spending_table(evaluation)):
+            if table is None:
+                continue
             print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
         print(f"\nReport: {out / 'report.html'}")
     if evaluation.stopped_by == "budget":
         raise typer.Exit(3)
+    unsummarized = evaluation.unsummarized
     if evaluation.failures:
         say(f"{len(evaluation.failures)} records failed; {out / 'summary.json'} names them")
+    if unsummarized:
+        say(f"not summarized in the last run: {', '.join(unsummarized)}; {out / 'skips.csv'} says why")
+    if evaluation.failures or unsummarized:
         raise typer.Exit(1)

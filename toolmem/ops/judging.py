@@ -28,10 +28,28 @@ class Judged:
     """The calls in the order given, each with a verdict or the reason why it has none."""
 
     calls: list[ToolCallResult] = field(default_factory=list)
-    evaluated: int = 0  # calls whose verdict was made now
-    reused: int = 0  # calls whose verdict was known already (identical call)
+    made: list[bool] = field(default_factory=list)  # per call: its verdict was made now, and not for an identical one
     failures: list[CallFailure] = field(default_factory=list)  # index: position in `calls`
     stopped: ModelError | None = None  # why no further request was made; None where all were
+
+    @property
+    def evaluated(self) -> int:
+        """Calls whose verdict was made now."""
+        return sum(self.made)
+
+    @property
+    def reused(self) -> int:
+        """Calls whose verdict was known already (identical call)."""
+        return len(self.calls) - self.evaluated - len(self.failures)
+
+    def part(self, start: int, stop: int) -> Judged:
+        """The calls from `start` to before `stop`, their failures counted from `start`."""
+        return Judged(
+            self.calls[start:stop],
+            self.made[start:stop],
+            [CallFailure(f.index - start, f.tool_name, f.error) for f in self.failures if start <= f.index < stop],
+            self.stopped,
+        )
 
 
 def tell_stop(metadata: dict[str, Any], stopped: ModelError | None) -> None:
@@ -106,13 +124,10 @@ async def judge_calls(
     made_now = set(batch.verdicts)
     for index, (key, call) in enumerate(zip(keys, calls, strict=True)):
         verdict = known.get(key) or batch.verdicts.get(key)
+        judged.made.append(key in made_now)
+        made_now.discard(key)
         if verdict is not None:
             judged.calls.append(call.judged(verdict))
-            if key in made_now:
-                made_now.discard(key)
-                judged.evaluated += 1
-            else:
-                judged.reused += 1
         else:
             reason = batch.errors.get(key, f"not evaluated: {batch.stopped}")
             judged.calls.append(call.unjudged(reason))

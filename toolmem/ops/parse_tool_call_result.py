@@ -15,7 +15,7 @@ from toolmem.flow.op import Op, OpParams
 from toolmem.importers.records import RecordsRead, read_records
 from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import judge_calls, read_schemas, tell_stop
-from toolmem.ops.retry_evaluations import retry_unjudged
+from toolmem.ops.retry_evaluations import KeptCalls
 from toolmem.ports import CallFailure
 from toolmem.schema import ToolCallResult
 
@@ -60,9 +60,12 @@ class ParseToolCallResultOp(Op):
         fresh, duplicates = await self._without_duplicates(context, recent)
         force = bool(context.get("force", False)) or self.params.force
 
-        retried = await retry_unjudged(context, list({call.tool_name for _, call in fresh}), schemas)
+        kept = await KeptCalls.without_verdict(context, list({call.tool_name for _, call in fresh}))
         fresh.sort(key=lambda item: (item[1].create_time, item[0]))
-        judged = await judge_calls(context, [call for _, call in fresh], schemas, force=force)
+        # One batch: one announcement, and what stops it stops all of it.
+        batch = await judge_calls(context, [*kept.calls, *(call for _, call in fresh)], schemas, force=force)
+        retried = await kept.commit(context, batch.part(0, len(kept.calls)))
+        judged = batch.part(len(kept.calls), len(batch.calls))
 
         positions = [index for index, _ in fresh]
         failures = list(read.failures)
@@ -73,7 +76,7 @@ class ParseToolCallResultOp(Op):
         self._answer(context, len(records), judged.evaluated, judged.reused, duplicates, failures)
         if retried.calls:
             context.response.metadata["retried"] = retried.summary()
-        tell_stop(context.response.metadata, judged.stopped or retried.stopped)
+        tell_stop(context.response.metadata, batch.stopped)
 
     @staticmethod
     def _tell_repairs(read: RecordsRead) -> None:

@@ -9,7 +9,7 @@ from pydantic import Field
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.ops.judging import read_schemas
-from toolmem.ops.retry_evaluations import answer_again, judge_kept_calls
+from toolmem.ops.retry_evaluations import KeptCalls, answer_again, judge_again
 from toolmem.ops.tool_names import read_tool_names
 
 
@@ -35,5 +35,5 @@ class RejudgeOp(Op):
         records = await store.records(context.workspace, names)
         seqs = {record.tool_name: list(range(record.first_seq, record.last_seq + 1)) for record in records}
         force = bool(context.get("force", False)) or self.params.force
-        again = await judge_kept_calls(context, seqs, schemas, force=force)
+        again = await judge_again(context, await KeptCalls.read(context, seqs), schemas, force=force)
         answer_again(context, again, [name for name in names or () if name not in seqs])

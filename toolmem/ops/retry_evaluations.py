@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from pydantic import Field
 from toolmem.errors import ModelError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
-from toolmem.ops.judging import judge_calls, read_schemas, tell_stop
+from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.schema import ToolCallResult, ToolSchema
 
@@ -34,50 +35,53 @@ class JudgedAgain:
         }
 
 
-async def judge_kept_calls(
-    context: Context,
-    seqs: Mapping[str, Sequence[int]],
-    schemas: Mapping[str, ToolSchema],
-    *,
-    force: bool,
+@dataclass
+class KeptCalls:
+    """Kept calls of several tools, one after the other, to be judged again."""
+
+    calls: list[ToolCallResult] = field(default_factory=list)
+
+    @classmethod
+    async def read(cls, context: Context, seqs: Mapping[str, Sequence[int]]) -> KeptCalls:
+        """`seqs`: tool -> which of its calls."""
+        wanted = {tool: picked for tool, picked in seqs.items() if picked}
+        if not wanted:
+            return cls()
+        store = await context.services.store(context.op)
+        memories = await store.memories(context.workspace, list(wanted), calls=True, seqs=wanted)
+        return cls([call for memory in memories for call in memory.calls])
+
+    @classmethod
+    async def without_verdict(cls, context: Context, tools: Sequence[str] | None) -> KeptCalls:
+        """Those of these tools (None: of all) that have none."""
+        store = await context.services.store(context.op)
+        records = await store.records(context.workspace, tools)
+        return await cls.read(context, {record.tool_name: record.unjudged for record in records})
+
+    async def commit(self, context: Context, judged: Judged) -> JudgedAgain:
+        """Replace the verdicts, one commit per tool. A call whose new evaluation failed keeps the verdict it has."""
+        store = await context.services.store(context.op)
+        verdicts: dict[str, dict[int, ToolCallResult]] = defaultdict(dict)
+        for call in judged.calls:
+            if call.seq is not None and call.evaluation_status == "ok":
+                verdicts[call.tool_name][call.seq] = call
+        for tool, of_tool in verdicts.items():
+            await store.update_verdicts(context.workspace, tool, of_tool)
+        return JudgedAgain(
+            calls=len(judged.calls),
+            evaluated=sum(len(of_tool) for of_tool in verdicts.values()),
+            failures=[
+                {"id": self.calls[f.index].id, "tool_name": f.tool_name, "error": f.error} for f in judged.failures
+            ],
+            stopped=judged.stopped,
+        )
+
+
+async def judge_again(
+    context: Context, kept: KeptCalls, schemas: Mapping[str, ToolSchema], *, force: bool
 ) -> JudgedAgain:
-    """Judge kept calls (tool -> seqs) again and commit the new verdicts, one commit per tool.
-
-    A call whose new evaluation fails keeps the verdict it has.
-    """
-    store = await context.services.store(context.op)
-    again = JudgedAgain()
-    wanted = {tool: picked for tool, picked in seqs.items() if picked}
-    if not wanted:
-        return again
-    for memory in await store.memories(context.workspace, list(wanted), calls=True, seqs=wanted):
-        tool = memory.record.tool_name
-        judged = await judge_calls(context, memory.calls, schemas, force=force)
-        verdicts: dict[int, ToolCallResult] = {
-            call.seq: call for call in judged.calls if call.seq is not None and call.evaluation_status == "ok"
-        }
-        if verdicts:
-            await store.update_verdicts(context.workspace, tool, verdicts)
-        again.calls += len(judged.calls)
-        again.evaluated += len(verdicts)
-        again.failures += [
-            {"id": memory.calls[f.index].id, "tool_name": tool, "error": f.error} for f in judged.failures
-        ]
-        if judged.stopped is not None:
-            again.stopped = judged.stopped
-            break
-    return again
-
-
-async def retry_unjudged(
-    context: Context, tools: Sequence[str] | None, schemas: Mapping[str, ToolSchema]
-) -> JudgedAgain:
-    """Judge again the kept calls of these tools (None: of all) that have no verdict."""
-    store = await context.services.store(context.op)
-    records = await store.records(context.workspace, tools)
-    return await judge_kept_calls(
-        context, {record.tool_name: record.unjudged for record in records}, schemas, force=False
-    )
+    """Judge kept calls again, those of all tools as one batch, and commit the new verdicts."""
+    return await kept.commit(context, await judge_calls(context, kept.calls, schemas, force=force))
 
 
 def answer_again(context: Context, again: JudgedAgain, not_found: Sequence[str]) -> None:
@@ -115,5 +119,5 @@ class RetryEvaluationsOp(Op):
         store = await context.services.store(self)
         records = await store.records(context.workspace, names)
         found = {record.tool_name for record in records}
-        again = await retry_unjudged(context, names, schemas)
+        again = await judge_again(context, await KeptCalls.without_verdict(context, names), schemas, force=False)
         answer_again(context, again, [name for name in names or () if name not in found])

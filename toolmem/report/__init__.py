@@ -46,7 +46,7 @@ from toolmem.report.sections import (
     window_text,
 )
 from toolmem.report.style import Chart
-from toolmem.report.summary import Table, skip_table, summary_table
+from toolmem.report.summary import Table, skip_table, spending_table, summary_table
 from toolmem.report.tables import summary, write_tables
 from toolmem.report.timeline import timeline, timeline_chart
 
@@ -86,6 +86,7 @@ __all__ = [
     "skips_frame",
     "skips_table",
     "source_facts",
+    "spending_table",
     "success_chart",
     "summary",
     "summary_table",

@@ -20,7 +20,7 @@ from typing import Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from toolmem.errors import Refused
-from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory
+from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory, Usage
 
 Setting = str | int | float | bool | None
 Action = Literal["summarized", "skipped", "failed"]
@@ -97,6 +97,7 @@ class Evaluation(BaseModel):
     memories: list[ToolMemory] = Field(default_factory=list)  # with tool_call_results
     summaries: list[SummaryRun] = Field(default_factory=list)  # in the order in which they ran
     failures: list[BadRecord] = Field(default_factory=list)
+    spent: dict[str, Usage] = Field(default_factory=dict)  # by op; of a dry run: counted, not sent
     stopped_by: str = ""  # "budget" or "errors" where requests were stopped before all was done
 
     @model_validator(mode="after")
@@ -104,6 +105,11 @@ class Evaluation(BaseModel):
         if self.rows and self.calls and len(self.rows) != len(self.calls):
             raise ValueError(f"rows: {len(self.rows)} row numbers for {len(self.calls)} calls")
         return self
+
+    @property
+    def unsummarized(self) -> list[str]:
+        """Tools whose last summary failed; what guidance they had before stays."""
+        return [use.tool for use in self.summaries[-1].tools if use.action == "failed"] if self.summaries else []
 
     @property
     def row_numbers(self) -> Sequence[int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolmem.report.evaluation import Evaluation
 from toolmem.report.frames import tools_frame
-from toolmem.report.numbers import count, counted, interval, percent, score, seconds
+from toolmem.report.numbers import UNKNOWN, count, counted, interval, percent, score, seconds
 from toolmem.report.savings import runs_frame, spending_note
 
 
@@ -84,6 +84,29 @@ def skip_table(evaluation: Evaluation) -> Table:
     )
     note = spending_note(evaluation).replace("`", "")
     return Table("What the skip saved", columns, rows, frozenset(columns[1:]), (note,))
+
+
+def spending_table(evaluation: Evaluation) -> Table | None:
+    """One row per op that asks models; None where nothing was asked or counted."""
+    if not evaluation.spent:
+        return None
+    columns = ("op", "requests", "prompt tokens", "completion tokens", "cost")
+    rows = tuple(
+        (
+            op,
+            count(usage.requests),
+            count(usage.prompt_tokens),
+            count(usage.completion_tokens),
+            UNKNOWN if usage.cost is None else f"{usage.cost:.4g} {usage.currency}",
+        )
+        for op, usage in evaluation.spent.items()
+    )
+    notes = []
+    if evaluation.backend == "dry_run":
+        notes.append("Counted, not sent. The cost is that of the prompts; replies come on top.")
+    if any(usage.cost is None for usage in evaluation.spent.values()):
+        notes.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
+    return Table("Requests to models", columns, rows, frozenset(columns[1:]), tuple(notes))
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ recorded: nothing is cut or mangled, so a spreadsheet should import them as text
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     errors      calls per error class, all recorded calls
     summaries   per run: run, summarized, skipped, failed (tools), not_analyzed (calls), requests, prompt_tokens,
                 completion_tokens, saved_requests, saved_prompt_tokens, estimated, seconds, answer
+    spent       per op: requests, prompt_tokens, completion_tokens, cost, currency, ... (a dry run's: counted, not sent)
     phases      seconds per phase, in the order in which they ran
     failures    records that could not be used: where, tool_name, error
     """
@@ -95,6 +96,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
             str(name): int(size) for name, size in zip(errors["error_class"], errors["class_calls"], strict=True)
         },
         "summaries": json.loads(runs_frame(evaluation).to_json(orient="records")),
+        "spent": {op: usage.model_dump(mode="json") for op, usage in evaluation.spent.items()},
         "phases": evaluation.phases,
         "failures": [failure.model_dump() for failure in evaluation.failures],
     }
@@ -103,9 +105,19 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame as this module's docstring says."""
     columns = [_fields(frame[name]) for name in frame.columns]
+    _write(path, list(frame.columns), zip(*columns, strict=True))
+
+
+def write_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], path: Path) -> None:
+    """The same for rows of plain values; None is unknown. The folder is made if absent."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, columns, (["" if value is None else _field(value) for value in row] for row in rows))
+
+
+def _write(path: Path, columns: Sequence[Any], rows: Iterable[Sequence[str]]) -> None:
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        file.write(",".join(map(str, frame.columns)) + "\n")
-        file.writelines(",".join(fields) + "\n" for fields in zip(*columns, strict=True))
+        file.write(",".join(_field(name) for name in columns) + "\n")
+        file.writelines(",".join(fields) + "\n" for fields in rows)
 
 
 def _fields(column: pd.Series[Any]) -> Iterable[str]:

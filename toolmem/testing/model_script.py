@@ -76,13 +76,14 @@ PASSING = tuple(FAULTS)[: tuple(FAULTS).index("unauthorized")]  # names of those
 class Rule:
     """When a behaviour applies; conditions that are given must all hold. Requests are numbered from 1, per rule.
 
-    `every`: requests n, 2n, 3n, ...; `nth`: these numbers; `probability`: drawn anew for each request; `share`: of
-    all prompts, those that a hash picks, each time they come (lasting failures); `matching`: a regular expression that
-    is found in the prompt; `times`: at most so often.
+    `every`: requests n, 2n, 3n, ..., or, with a `remainder` r, requests r, n + r, 2n + r, ...; `nth`: these numbers;
+    `probability`: drawn anew for each request; `share`: of all prompts, those that a hash picks, each time they come
+    (lasting failures); `matching`: a regular expression that is found in the prompt; `times`: at most so often.
     """
 
     behaviour: Behaviour
     every: int = 0
+    remainder: int = 0
     nth: tuple[int, ...] = ()
     probability: float | None = None
     share: float | None = None
@@ -143,7 +144,7 @@ class Script:
         number = self._seen[position]
         return (
             (rule.times is None or self._applied[position] < rule.times)
-            and (not rule.every or number % rule.every == 0)
+            and (not rule.every or number % rule.every == rule.remainder)
             and (not rule.nth or number in rule.nth)
             and (rule.matching is None or re.search(rule.matching, prompt) is not None)
             and (rule.share is None or self._hashed(prompt) < rule.share)

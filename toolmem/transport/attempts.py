@@ -10,8 +10,9 @@ import asyncio
 import logging
 import random
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
@@ -31,6 +32,21 @@ ALONE = 2.0  # seconds that the first request is waited for: a wrong key costs o
 
 T = TypeVar("T")
 
+_run_began: ContextVar[float | None] = ContextVar("toolmem_run_began", default=None)
+
+
+@contextmanager
+def one_run(clock: Clock) -> Iterator[None]:
+    """What is asked inside belongs to one run: where the service denies a request of it, no further one is sent."""
+    if _run_began.get() is not None:
+        yield
+        return
+    token = _run_began.set(clock.monotonic())
+    try:
+        yield
+    finally:
+        _run_began.reset(token)
+
 
 class Lane:
     """An op's way to a model: its pacing gate, and how often its requests are tried again."""
@@ -49,8 +65,9 @@ class Attempts:
     `max_concurrency`: requests in flight. `max_retries`: of a request that failed in a way that may pass, with pauses
     that double from `first_pause` seconds (drawn between half and all of it), or as long as the server's Retry-After
     says, which holds back everybody who asks this model. `price` and `budget` as in `budget`. The very first request
-    goes alone; where the service denies one, those that are waiting are denied with it and are not sent. `prepare`
-    (imports, a session) is done before a request's turn: it would eat up the interval to the next one.
+    goes alone; where the service denies one, those that are waiting, and all later ones of the same run (`one_run`),
+    are denied with it and are not sent. `prepare` (imports, a session) is done before a request's turn: it would eat up
+    the interval to the next one.
     """
 
     def __init__(
@@ -118,9 +135,10 @@ class Attempts:
         if self._budget is not None:
             self._budget.check(self.model, tokens)
         asked = self._clock.monotonic()
+        began = _run_began.get()
+        self._check_denied(asked if began is None else began)
         async with self._turn(lane):
-            if self._denied is not None and self._denied[0] >= asked:
-                raise ModelDenied(str(self._denied[1]))
+            self._check_denied(asked if began is None else began)
             reserved = None if self._budget is None else self._budget.reserve(self.model, tokens)
             record = _Record(self, prompt, purpose, reserved, waited=self._clock.monotonic() - asked)
             exchange = record.exchange
@@ -133,6 +151,10 @@ class Attempts:
             self._answered = True
             record.close("ok")
             return value, exchange
+
+    def _check_denied(self, since: float) -> None:
+        if self._denied is not None and self._denied[0] >= since:
+            raise ModelDenied(str(self._denied[1]))
 
     def _learn(self, error: BaseException) -> None:
         if isinstance(error, ModelDenied):

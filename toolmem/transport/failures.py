@@ -107,6 +107,8 @@ def _by_status(exchange: Exchange, said: Said, message: str, name: str) -> Model
     status = exchange.status or 0
     retry_after = _retry_after(exchange.headers)
     by_code = _by_code(said, message, retry_after)
+    if isinstance(by_code, ModelDenied):
+        return ModelDenied(f"{message}{_ADVICE.get(status, '')}")
     if by_code is not None:
         return by_code
     if status in (408, 425, 429) or status >= 500:

@@ -1,0 +1,189 @@
+"""`toolmem ledger`: what models were asked, and what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, print_table, say
+from toolmem.errors import RequestError
+
+if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
+    from toolmem.llm.ledger import LedgerSum
+    from toolmem.ports import LedgerEntry
+    from toolmem.report.run_savings import Saved
+
+DEFAULT_BY = ("op", "model")
+_FIGURES = ("requests", "failed", "prompt tokens", "cached", "completion", "cost", "seconds", "waited")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("ledger", short_help="What models were asked, and what it cost.")(ledger)
+
+
+def ledger(
+    overrides: Overrides = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            help="Group by workspace, flow, op, tool, backend, model, day or outcome; may be given several times. "
+            "Default: op and model.",
+        ),
+    ] = None,
+    since: Annotated[str | None, typer.Option("--since", help="A day or a time (ISO 8601), included.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="A day, included, or a time (ISO 8601), not included.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write the sums to this file.")] = None,
+    reports: Annotated[
+        Path | None,
+        typer.Option(
+            "--reports", help="Folder of run reports (`run` and `evaluate --reports`): shows what skips saved."
+        ),
+    ] = None,
+    workspace: Annotated[str, typer.Option("--workspace", help="Whose requests.")] = "default",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sum up every request that was made to a model, retries and embeddings included. An empty ledger is no error.
+
+    toolmem ledger
+
+    toolmem ledger --by day --by model --since 2026-03-01 --csv ledger.csv
+
+    toolmem ledger --by op --reports reports --workspace evaluate vector_store.default.params.path=report/memory.db
+    """
+    from toolmem.app import ToolMemApp
+    from toolmem.llm.ledger import sum_up
+
+    columns = list(dict.fromkeys(by or DEFAULT_BY))
+    with logs_to_stderr():
+        app = ToolMemApp(config, overrides or ())
+        zone = app.settings.zone
+        start, end = _moment("since", since, app), _moment("until", until, app)
+        sum_up([], columns)  # refuses unknown columns before anything is opened
+        saved: list[Saved] | None = None
+        if reports is not None:
+            from toolmem.report.run_savings import read_reports, sum_savings
+
+            runs, problems = read_reports(reports, workspace=workspace, since=start, until=end)
+            saved = sum_savings(runs, columns, zone=zone)
+            for problem in problems:
+                say(f"left out: {problem}")
+        entries, others, place = asyncio.run(_read(app, workspace, start, end))
+    sums = sum_up(entries, columns, zone=zone)
+    if csv is not None:
+        _write_csv(csv, columns, sums)
+        say(f"{len(sums)} rows in {csv}")
+    if as_json:
+        found: dict[str, Any] = {
+            "workspace": workspace,
+            "by": columns,
+            "sums": [each.row() for each in sums],
+            "total": [each.row() for each in sum_up(entries, [])],
+        }
+        print_json(found if saved is None else {**found, "saved": [each.row() for each in saved]})
+        return
+    if sums:
+        _print_sums(columns, sums, entries)
+    else:
+        say(_nothing(workspace, others, place, since or until))
+    if saved is not None:
+        _print_saved(saved)
+
+
+async def _read(
+    app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None
+) -> tuple[list[LedgerEntry], list[str], str]:
+    """(requests, workspaces with a ledger, where the store is)"""
+    from toolmem.llm.ledger import NAMESPACE, read_ledger
+
+    async with app:
+        store = await app.services.store_named()
+        entries = await read_ledger(store, workspace, since=since, until=until)
+        others = [] if entries else [w for w in await store.workspaces() if NAMESPACE in await store.namespaces(w)]
+        return entries, others, str((await store.info())["location"])
+
+
+def _moment(option: str, given: str | None, app: ToolMemApp) -> datetime | None:
+    """Aware; what has no zone is read in the configured one. `until` of a day is the beginning of the next."""
+    if not given:
+        return None
+    try:
+        read = datetime.fromisoformat(given)
+        if option == "until" and _is_day(given):
+            read += timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise RequestError(
+            f"--{option}: expected a day or a time like 2026-03-01 or 2026-03-01T12:00, got {given!r}", field=option
+        ) from None
+    return read if read.tzinfo else read.replace(tzinfo=app.settings.zone)
+
+
+def _is_day(given: str) -> bool:
+    try:
+        date.fromisoformat(given)
+    except ValueError:
+        return False
+    return True
+
+
+def _print_sums(columns: Sequence[str], sums: Sequence[LedgerSum], entries: Sequence[LedgerEntry]) -> None:
+    from toolmem.llm.ledger import sum_up
+
+    total = [each for each in sum_up(entries, []) if len(sums) > 1]
+    rows = [[*(each.group[name] for name in columns), *_figures(each)] for each in sums]
+    rows += [["total", *[""] * (len(columns) - 1), *_figures(each)] for each in total]
+    notes = []
+    estimated = sum(each.estimated for each in sums)
+    if estimated:
+        notes.append(f"{estimated:,} requests with token counts of the tokenizer: their replies stated none.")
+    if any(each.cost is None for each in sums):
+        notes.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
+    failed = {outcome: n for each in sums for outcome, n in each.outcomes.items() if outcome != "ok"}
+    if failed:
+        counts: dict[str, int] = dict.fromkeys(failed, 0)
+        for each in sums:
+            for outcome in counts:
+                counts[outcome] += each.outcomes.get(outcome, 0)
+        told = ", ".join(f"{n:,} {outcome.removeprefix('error: ')}" for outcome, n in sorted(counts.items()))
+        notes.append(f"Failed attempts: {told}. A reply that was lost may have been billed.")
+    print_table("Requests to models", [*columns, *_FIGURES], rows, numeric=frozenset(_FIGURES), notes=notes)
+
+
+def _figures(each: LedgerSum) -> list[str]:
+    counts = (each.requests, each.failed, each.prompt_tokens, each.cached_tokens, each.completion_tokens)
+    cost = "–" if each.cost is None else f"{each.cost:,.6f} {each.currency}"
+    return [*(f"{count:,}" for count in counts), cost, f"{each.seconds:,.1f}", f"{each.waited:,.1f}"]
+
+
+def _print_saved(saved: Sequence[Saved]) -> None:
+    if not saved:
+        say("no run among these reports skipped anything that a model had been asked before")
+        return
+    columns = list(saved[0].group)
+    figures = ("runs", "requests avoided", "prompt tokens avoided")
+    rows = [[*each.group.values(), f"{each.runs:,}", f"{each.requests:,}", f"{each.prompt_tokens:,}"] for each in saved]
+    print_table("What skips saved", [*columns, *figures], rows, numeric=frozenset(figures))
+
+
+def _nothing(workspace: str, others: Sequence[str], place: str, narrowed: object) -> str:
+    message = f"no model was asked on behalf of workspace {workspace!r}"
+    if workspace in others and narrowed:
+        return f"{message} in this time ({place})"
+    elsewhere = f"; there are requests in {', '.join(map(repr, others))}" if others else ""
+    return f"{message} ({place}){elsewhere}"
+
+
+def _write_csv(path: Path, columns: Sequence[str], sums: Sequence[LedgerSum]) -> None:
+    from toolmem.report.tables import write_rows
+
+    names = list(sums[0].row()) if sums else list(columns)
+    write_rows(names, [list(each.row().values()) for each in sums], path)
