@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import statistics
 import tempfile
 import time
@@ -93,6 +94,7 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
 
 
 def main() -> None:
+    logging.getLogger("toolmem").setLevel(logging.ERROR)  # what the caps leave out is said at every prompt
     options = arguments(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         show(asyncio.run(measure(Path(folder), options.quick)), options.json)

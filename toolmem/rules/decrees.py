@@ -17,7 +17,8 @@ from toolmem.rules.english_places import announces_shown_text, opens_shown_text
 from toolmem.rules.pasted import MASK
 from toolmem.rules.reading import Reading
 from toolmem.rules.sentences import Sentence, sentences
-from toolmem.rules.which_tools import Table, load_table, speaks_of_tools, tools_named, without_modifiers
+from toolmem.rules.tool_words import Table, load_table, without_modifiers
+from toolmem.rules.which_tools import speaks_of_tools, tools_named
 from toolmem.schema import ToolSchema
 
 UNSCOPED = "__unscoped__"
@@ -30,14 +31,16 @@ _CUE = re.compile(
     re.IGNORECASE,
 )
 _SUBORDINATE = re.compile(
-    r"\b(?:before|until|till|when|whenever|while|after|unless|if|because|than(?= (?:the|an?|they|he|she|it|i|we|what)\b)|which|who|whose|(?<=\w\w )that"
+    r"\b(?:before|until|till|when|whenever|while|after|unless|if|because|than(?= (?:the|an?|they|he|she|it|i|we"
+    r"|what)\b)|which|who|whose|(?<=\w\w )that"
     r"(?= (?:you|i|we|he|she|they|is|are|was|were|has|have|had|can|could|may|might|must|will|would|do|does|did|[a-z]+s"
     r"|[a-z]+ed|[a-z]+)\b))\b",
     re.IGNORECASE,
 )
 _SOURCE = re.compile(r"\b(?:from|about|found in|inside) (?:(?:the|my|our|any|all|your|an?) )?[\w-]+", re.IGNORECASE)
 _AS_BEFORE = re.compile(
-    r"\b(?:it|that|this|those|these|either|neither|so|such|any of (?:it|that|this|those)|them)\b|这|那|它", re.IGNORECASE
+    r"\b(?:it|that|this|those|these|either|neither|so|such|any of (?:it|that|this|those)|them)\b|这|那|它",
+    re.IGNORECASE,
 )
 _SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
 _COLON_AT_END = re.compile(r"[:：]\W*$")
@@ -100,7 +103,8 @@ def find_decrees(
         if not named and _AS_BEFORE.search(sentence.masked[reading.cue : reading.end]):
             named = spoken_of  # "Don't read my inbox. Don't do it again."
         before = named
-        if named or not reading.needs_tool or speaks_of_tools(sentence.masked[reading.start : reading.end], table):
+        spoken = sentence.masked[reading.start : reading.end]
+        if named or not reading.needs_tool or (not tools and speaks_of_tools(spoken, table)):
             decree = Decree(named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text))
             listed = found.standing if reading.kind == "standing" else found.session
             if decree not in listed:

@@ -15,7 +15,16 @@ from toolmem.rules.english_duration import Strength, kind_of
 from toolmem.rules.english_hints import HINTS
 from toolmem.rules.english_places import after_topic, anywhere, clause_start, own_subject, shown_after_colon
 from toolmem.rules.english_prohibitions import PROHIBITIONS
-from toolmem.rules.english_words import ACTION_VERBS, IDLE_VERBS, IRREGULAR, MANNER_AFTER, NOT_VERBS, STYLE, alternatives
+from toolmem.rules.english_wishes import WISHES
+from toolmem.rules.english_words import (
+    ACTION_VERBS,
+    IDLE_VERBS,
+    IRREGULAR,
+    MANNER_AFTER,
+    NOT_VERBS,
+    STYLE,
+    alternatives,
+)
 from toolmem.rules.reading import Reading, combined
 from toolmem.rules.sentences import Sentence
 
@@ -28,7 +37,8 @@ _MAY_DEMAND = re.compile(
         off|against|out of|stop\w*|quit|ceased?|refrain\w*|abstain|desist|knock|enough|avoid\w*|steer|hands|fingers|paws
         claws|mitts|nose|stay|keep|leave|alone|last time|end|hold|wait|hang|catch|hate|only|exclusively|solely|stick
         confine|restrict|limit|cap|at most|max\w*|always|ask\w*|check\w*|confirm\w*|verify|double|consult\w*|clear
-        before|b4|w/o|cut|skip|treat|except|but|mind|first|prior|beforehand|whenever|needs?|requires?|subject to|through|past|approved|signed|from now
+        before|b4|w/o|cut|skip|treat|except|but|mind
+        first|prior|beforehand|whenever|needs?|requires?|subject to|through|past|approved|signed|from now
         sacred|sacrosanct|untouchable|job|call|decision|responsibility|mine|human's|humans|read-only|read only|belong
         place|wait\w*|myself|think|trust|expect|spare|from here|from today|forward|future|henceforth|none of your
         business
@@ -36,6 +46,7 @@ _MAY_DEMAND = re.compile(
     )
     + r")\b"
 )
+_CUES = (*PROHIBITIONS, *WISHES, *BOUNDS, *HINTS)
 # A question that is meant as a demand.
 _POLITE_QUESTION = re.compile(
     r"\b(?:can|could|would|will) you (?:please |kindly |just |finally )*(?:stop|quit|refrain from|avoid)(?: \w+)? "
@@ -45,9 +56,11 @@ _POLITE_QUESTION = re.compile(
     r"|\b(?:can|could|would|will) you (?:please |kindly )?(?:hold|hold off|wait with)\b"
 )
 _TALKS_ABOUT_IT = re.compile(
-    r"\W*(?:(?:so|and|but),? )?(?:(?:is|was|isn't) (?:that|this|it) (?:even |really |actually |still )?(?:wise|true|right|correct"
+    r"\W*(?:(?:so|and|but),? )?(?:(?:is|was|isn't) (?:that|this|it) (?:even |really |actually |still )?(?:wise|true"
+    r"|right|correct"
     r"|legal|so|normal|usual|fair|reasonable|sensible|standard|common|still|a good|allowed|what|enforced|how)"
-    r"|(?:do|does|did|will|would|should) (?:we|they|he|she|it|people|anyone|everybody) (?:\w+ )?(?:follow|break|keep|obey"
+    r"|(?:do|does|did|will|would|should) (?:we|they|he|she|it|people|anyone|everybody) (?:\w+ )?(?:follow|break|keep"
+    r"|obey"
     r"|comply|apply|respect|know|agree|hold)|what (?:do you think|does (?:that|it|this) mean))\b"
 )
 _TAG = re.compile(
@@ -79,7 +92,10 @@ _SUPPOSED = re.compile(
 _CONDITION = re.compile(
     r"^\W*(?:(?:and|but|so|please|ok|okay|well)[,\s]+)*(?:if|in case|should you|supposing|assuming)\b"
 )
-_ANY_DAY = re.compile(r"(?:a|an|any\w*|some\w*|customers|clients|users|people|i ever|you ever|it ever)\b")
+_ANY_DAY = re.compile(
+    r"(?:it(?:'s| is) (?:after|before|past|late|night|the weekend|\w+day)\b|a|an|any\w*|some\w*|customers|clients"
+    r"|users|people|i ever|you ever|it ever)\b"
+)
 _LOOKS_INFLECTED = frozenset({"bring", "ring", "sing", "swing", "embed", "shed", "focus", "bypass"})
 _WITH_PARTICLE = frozenset(
     {
@@ -119,7 +135,18 @@ _REASON = re.compile(
     r"[;:(]|\s[-–—]+\s|—|–|\.{2,}|…|\b(?:because|since|otherwise|or else|so that)\b"
     r"|,\s*(?:(?:and|but|so|as) )?(?:i|we|he|she|it|they|that|this|these|those|there|you|my|our|his|her|their|the"
     r"|thanks|thank)\b"
-    r"|,\s*i'(?:m|ve|d|ll)\b|,\s*(?:it|that)'s\b"
+    r"|,\s*i'(?:m|ve|d|ll)\b|,\s*(?:it|that)'s\b|,\s*(?:just|simply|instead|rather|so|then|therefore|otherwise)\b"
+)
+_POINTS_BACK = re.compile(r"\b(?:it|them|that|those|this|these)\b")
+# "Stop asking me and book it": after an -ing form, a base form begins another thought.
+_NEXT_TASK = re.compile(r"(?:,| and| but|, and|, but) (?:please |just |then )?([a-z]+)\b")
+_NO_DEMAND_AT_THE_END = re.compile(  # "..., the docs say"
+    r"[,:]?\s*(?:(?:that's|that is|it's) (?:what|how) .{1,30}(?:says?|said|reads?|wrote|told me|put it)"
+    r"|,\s*(?:says?|said) (?:the|their|his|her|my|a|our) [\w ]{1,24}|,\s*(?:it|they|he|she) (?:says?|said|claims?"
+    r"|told me)"
+    r"|(?:the|their|its) (?:docs?|documentation|manual|site|website|page|sign|shop|readme|changelog|label|internet"
+    r"|article"
+    r"|book|guide) (?:says?|said|claims?)|,\s*i (?:read|heard|believe|think|guess|was told|suppose)(?: somewhere)?)\W*$"
 )
 
 
@@ -136,10 +163,19 @@ def read_english(sentence: Sentence) -> Reading | None:
             return None
     elif _QUESTION_START.match(text) and not _POLITE_QUESTION.search(text):
         return None
-    if _REVOKED.search(text) or _SUPPOSED.match(text) or _TITLE.search(sentence.masked):
+    if (
+        _NO_DEMAND_AT_THE_END.search(text[-80:])
+        or _REVOKED.search(text)
+        or _SUPPOSED.match(text)
+        or _TITLE.search(sentence.masked)
+    ):
         return None
     return combined(
-        [reading for cue in (*PROHIBITIONS, *BOUNDS, *HINTS) for reading in _readings(cue, text, sentence.masked)]
+        [
+            reading
+            for cue in (*PROHIBITIONS, *WISHES, *BOUNDS, *HINTS)
+            for reading in _readings(cue, text, sentence.masked)
+        ]
     )
 
 
@@ -170,15 +206,16 @@ def _readings(cue: Cue, text: str, written: str) -> list[Reading]:
             continue
         if (cue.base_verb and not _is_base(verb)) or (not cue.subject_is_tool and _is_idle(verb, text[after:])):
             continue
-        end = _end_of_demand(text, after)
+        of_subject = cue.placed is own_subject
+        end = _end_of_demand(text, after, verb, of_subject)
         condition = _CONDITION.match(text[:start]) if cue.strength <= Strength.SOFT else None
         if condition is not None and not _lasting_condition(text[condition.end() : start], text[start:end]):
             continue  # "if it rains, don't bother": about this one case
-        by_itself = needs_tool and not about_subject
-        needs_tool = needs_tool or bool(re.search(rf"\b(?:{STYLE})\b", text[start:end]))
         clause = clause_start(text, start) if about_subject else start
         clause = 0 if cue.placed is after_topic else clause
-        subject = text[clause:start] if cue.placed is own_subject else ""
+        subject = text[clause:start] if of_subject else ""
+        by_itself = needs_tool and not cue.asks and not (of_subject and _POINTS_BACK.search(text[clause:end]))
+        needs_tool = needs_tool or bool(re.search(rf"\b(?:{STYLE})\b", text[start:end]))
         kind = kind_of(cue.strength, text, written, verb, start, after, end, subject)
         readings.append(Reading(kind, clause, start, end, needs_tool, by_itself, cue.subject_is_tool))
     return readings
@@ -189,9 +226,14 @@ def _lasting_condition(condition: str, demand: str) -> bool:
     return bool(_ANY_DAY.match(condition.strip()) or re.search(r"\b(?:never|always|ever|without)\b", demand))
 
 
-def _end_of_demand(text: str, after: int) -> int:
-    reason = _REASON.search(text, after + 1)
-    return reason.start() if reason is not None else len(text)
+def _end_of_demand(text: str, after: int, verb: str, of_subject: bool) -> int:
+    reason = _REASON.search(text, after)
+    end = reason.start() if reason is not None else len(text)
+    if verb.endswith("ing") or of_subject:
+        for task in _NEXT_TASK.finditer(text, after, end):
+            if task[1] in ACTION_VERBS and (not of_subject or task[0].startswith(",")):
+                return task.start()
+    return end
 
 
 def _stems(verb: str) -> set[str]:
@@ -241,8 +283,12 @@ def _asks_of_acts(rest: str) -> bool:
 def _is_idle(verb: str, rest: str) -> bool:
     if re.match(r"\s+(?:up|in(?= to)|away|out(?! to)|down|back|over it)\b", rest) and verb in _WITH_PARTICLE:
         return True
+    if verb == "let" and re.search(r"\b(?:fail|slip|happen|die|crash|down|expire|break|escape|go to waste)\b", rest):
+        return True
     if verb in _NEED_AN_OBJECT and not re.match(r"\s+\w", rest):
         return True
+    if verb == "mention" and not re.match(r"\s+(?:it|that)\b|\W*$", rest):
+        return False
     if verb.startswith("look") and re.match(r"\s+(?:up|into|in|through|at)\b", rest):
         return False
     return bool(_stems(verb) & IDLE_VERBS) and not (_stems(verb) & ACTION_VERBS)

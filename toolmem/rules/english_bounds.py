@@ -13,11 +13,13 @@ _ASK = any_of(
     r"(?:me|us)",
     rf"(?:get|obtain|wait for|seek|have) (?:[\w-]+ ){{0,3}}{LEAVE}(?= .{{0,40}}before\b)",
     r"(?:ask|check|confirm|double[- ]check)(?= (?:before|first|prior to)\b)",
-    r"(?:ask|consult|(?:check|confirm|clear it) with) (?:\w+ ){1,3}(?=before (?:you|\w+ing)\b)",
+    r"(?:ask|consult|(?:check|confirm|clear it) with) (?:\w+ ){1,3}"
+    r"(?=before (?:you \w+|\w+ing) (?!(?:it|that|this|the|them|him|her)\b)[a-z])",
     rf"(?:get|getting|obtain|wait for|waiting for|seek|request|have|need|require) (?:\w+ )?(?:my|our)(?: "
     rf"\w+){{0,2}}? {LEAVE}",
     r"(?:run|pass|clear) .{1,60}? (?:by|past|with) (?:me|us)",
-    r"(?:show|tell|notify|warn|alert|ping|inform|give|send|let) (?:me|us)",
+    r"(?:show|tell|notify|warn|alert|ping|inform|give|send|let) (?:me|us)(?=.{0,60}\b(?:first|beforehand"
+    r"|(?:before|prior to|whenever|every time|each time) (?:you|\w+ing|any\w*|every\w*|each|an?)\b))",
     r"wait for (?:me|us)",
 )
 _ALWAYS_ASK = any_of(
@@ -121,8 +123,10 @@ BOUNDS: tuple[Cue, ...] = (
     cue(
         Strength.MUST,
         at_start,
-        r"\bonly (?:i|we|my \w+|our \w+|humans?|a human)(?: and \w+)? [a-z]+\b",
+        r"\bonly (?:i|we|my \w+|our \w+|humans?|a human)(?: and \w+)? (?:may |can |should |get to )?(?!\w+ed\b)",
+        VERB,
         needs_tool=True,
+        acting=True,
     ),
     cue(
         Strength.MUST,
@@ -154,8 +158,18 @@ BOUNDS: tuple[Cue, ...] = (
     cue(
         Strength.MUST,
         after_topic,
-        r"(?:\s?[:=]|\s[-–—])\s*(?:(?:only|strictly) (?!(?:the|an?|one|two|three|\d+)\b)|never\b|no more than|at most|max\b"
+        r"(?:\s?[:=]|\s[-–—])\s*(?:(?:only|strictly) (?!(?:the|an?|one|two|three|\d+)\b)|never\b|no more than|at most"
+        r"|max\b"
         r"|forbidden|off[- ]limits|not (?:without|before|on|in|for|after|at)\b|[a-z]+ only\b)",
+        needs_tool=True,
+        subject_is_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        after_topic,
+        r"\s(?:max(?:imum|\.)?|at most|no more than) \S+.{0,40}(?:",
+        _EACH,
+        r")",
         needs_tool=True,
         subject_is_tool=True,
     ),
@@ -173,7 +187,8 @@ BOUNDS: tuple[Cue, ...] = (
     cue(
         Strength.MUST,
         own_subject,
-        r"\b(?:needs?|requires?|must (?:have|get)) (?:\w+ ){0,3}?(?:signatures?|approvals?|reviews?|confirmations?|sign[- ]?offs?)"
+        r"\b(?:needs?|requires?|must (?:have|get)) (?:\w+ ){0,3}?(?:signatures?|approvals?|reviews?|confirmations?"
+        r"|sign[- ]?offs?)"
         r"\b(?=.{0,40}\b(?:before you|first)\b)",
         needs_tool=True,
         subject_is_tool=True,
@@ -268,6 +283,25 @@ BOUNDS: tuple[Cue, ...] = (
         r"|confirm|read|sign off on|okay|ok|know about|look at|be asked|be told|be consulted)\b.*\b(?:before|first"
         r"|beforehand)\b",
         needs_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        own_subject,
+        r"\b(?:must|has to|have to|needs? to|should) (?:always |first )?be (?:shown|sent|submitted|reported"
+        r"|presented) to"
+        r" (?:me|us)\b(?=.*\b(?:before|first|beforehand)\b)",
+        needs_tool=True,
+    ),
+    # "Before you pay anything, show me the invoice"
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\bbefore (?:you \w+|\w+ing) (?=[^,]{0,50}\b(?:any\w*|every\w*|an?|each|[a-z]+[^s\W]s)\b)"
+        r"(?![^,]*\b(?:the|this|that|these|it|my)\b)[^,]{1,60}, (?:please |always |you (?:must|have to|need to"
+        r"|should) )*"
+        r"(?:show|tell|notify|warn|ask|get|consult|check)\b",
+        needs_tool=True,
+        asks=True,
     ),
     cue(Strength.MUST, own_subject, r"\b(?:goes|go|run|runs) (?:through|by|past) (?:me|us|my \w+)\b", needs_tool=True),
     cue(

@@ -23,10 +23,12 @@ _FOR_GOOD = re.compile(
     r"\b(?:"
     + alternatives(
         r"""
-        never|ever|always|from (?:now|here|today|this (?:day|point|moment)) (?:on|onwards?|forward)|going forward
-        moving forward|in (?:the )?future|henceforth|for good|permanently|forever|under (?:no|any) circumstances
+        never|ever|always|from today|(?:the|my|our|one|a|new|golden) rule(?= is\b| from\b|:|,| number\b)
+        from (?:now|here|today|this (?:day|point|moment)) (?:on|onwards?|forward)|going forward
+        moving forward|in (?:the )?future|henceforth|for good|permanently|forever
+        under (?:no|any) (?:circumstances?|conditions?)
         on no account|in no case|at no time|every (?!one\b|body\b|thing\b)\w+|each (?!other\b)\w+
-        that (?:holds|goes|applies) for|any longer|as a rule|at all times|in general|generally|by default
+        that (?:holds|goes|applies) for|any longer|as a rule|at all times|in general|generally|by default|whenever
         no matter|once and for all|for the last time|i mean it|whatsoever
         altogether
         """
@@ -40,7 +42,9 @@ _DAY = (
 )
 _PASSING = re.compile(
     r"\b(?:for the (?:next|rest of)|(?:in|over|within) the next|for (?:an?|one|two|three|a few|a couple of|\d+)"
-    r" (?:seconds?|minutes?|mins?|hours?|days?)|over the weekend|yet|for now|right now|not now|at the moment|at this moment|for the moment|for the time being|for the "
+    r" (?:seconds?|minutes?|mins?|hours?|days?)|over the weekend|(?<!from )(?<!starting )(?<!as of )tomorrow|yet"
+    r"|for now|right now|not now|at the moment"
+    r"|at this moment|for the moment|for the time being|for the "
     r"present|today|tonight"
     r"|this (?:time|once|morning|afternoon|evening|week|weekend|month|night|round|turn|session|chat|conversation"
     r"|thread|instant)"
@@ -51,6 +55,11 @@ _PASSING = re.compile(
     rf"|(?:before|by|after|until|till) {_DAY}|before (?:i've|i have|i'm|i am|i get|i had|we've|we have|he|she|they"
     rf"|you've|you have)|a minute"
     r"|a moment|a sec(?:ond)?|just now|still (?:need|want|use|work)|(?:for|on|in|to) this one|this one|that one)\b"
+)
+_AT_ONCE = re.compile(r"\bnow\b(?! (?:on|and then)\b)")
+_ONE_MESSAGE = re.compile(
+    r"^(?:the|this|that|his|her|their) (?:[a-z]+ )?(?:e-?mail|file)\b(?! (?:account|address|tool|server|system|app"
+    r"|client|format)s?\b)"
 )
 _AGAIN_UNTIL = re.compile(
     r"\b(?:until|till|'til|today|tonight|for now|right now|for the moment|for the time being|this (?:week|morning))\b"
@@ -90,6 +99,11 @@ _ONE_BY_NUMBER = re.compile(
     r"\s*(?:no\.?|number|nr\.?|id)?\s*[#:]?\s*(?:[a-z]{0,4}[-_]?\d[\w./-]*|[a-z]+-\d[\w-]*)"
     r"|#\d+|\b[a-z]{1,5}-?\d{3,}\b(?!\.)|\b\d{2,}-\d{3,}\b|\bv\d+\.\d+(?:\.\d+)*\b"
 )
+_PERMITTED = re.compile(r"\byou(?:'re| are)? (?:can|may|free|allowed|welcome)\b")  # "edit files, but don't delete them"
+_IN_ONE_TEXT = re.compile(
+    r"\bin the (?:\w+ )?(?:e-?mail|mail|message|post|tweet|letter|ticket|report|document|announcement|text|reply|answer"
+    r"|translation|draft|summary)\b"
+)
 _THAT_THING = re.compile(rf"(?:this|that|these|those) (?!(?:{_NOT_A_THING})\b)[a-z]")
 _FILE_OBJECT = re.compile(r"^(?:the |my |our )?(?:file |folder )?(?!\.)[\w-]+(?:/[\w.-]+)*\.[a-z]\w{1,4}\b(?!/)")
 _POINTED_AT = re.compile(
@@ -101,7 +115,8 @@ _POINTED_AT = re.compile(
 _POINTED_LATER = re.compile(r"\b(?:it|them|this one|that one)\b\s*(?:[,.!;]|$|to\b|now\b)")
 _SUBORDINATE = re.compile(r"\b(?:unless|if|when|because|without|until|before|after|once|while)\b")
 _ONE_AS_SUBJECT = re.compile(
-    r"\b(?:the|this|that|his|her|their) (?:[\w'-]+ ){0,2}?(?:order|invoice|bill|ticket|booking|reservation|flight|payment"
+    r"\b(?:the|this|that|his|her|their) (?:[\w'-]+ ){0,2}?(?:order|invoice|bill|ticket|booking|reservation|flight"
+    r"|payment"
     r"|refund|transfer|parcel|e-?mail|message|mail|letter|draft|post|tweet|announcement|newsletter|file|document"
     r"|report|contract|spreadsheet|script|command|query|migration|release|build|deployment|meeting|event|appointment"
     r"|call|branch|commit|page|link|article|claim|card)(?![\w'-])(?! (?:team|department|folder|files))"
@@ -156,7 +171,8 @@ def kind_of(
     passing = _PASSING.search(sentence)
     if passing is not None and passing.start() > end and passing[0].endswith((" then", " now")):
         passing = None  # "no calls after six, they have gone home by then": a reason
-    if passing is not None or _THIS_TASK.search(sentence):
+    at_once = strength is not Strength.STOP and _AT_ONCE.search(demand)
+    if passing is not None or at_once or _THIS_TASK.search(sentence):
         return "session"
     if _THIS_THING.search(subject) or _ONE_BY_NUMBER.search(subject) or _ONE_AS_SUBJECT.search(subject):
         return "session"
@@ -170,13 +186,17 @@ def kind_of(
         _ONE_BY_NUMBER.search(demand)
         or _THIS_THING.search(demand)
         or _FOR_THIS.search(demand)
+        or _IN_ONE_TEXT.search(demand)
         or _POINTED_AT.match(rest)
         or _FILE_OBJECT.match(rest)
+        or (strength is Strength.SOFT and _ONE_MESSAGE.match(rest))
     ):
         return "session"
     if strength is Strength.MUST:
         pointed = _POINTED_LATER.search(_SUBORDINATE.split(rest, maxsplit=1)[0])
-        return "session" if pointed and not subject.strip() else "standing"
+        if pointed and not subject.strip() and not _PERMITTED.search(sentence[:start]):
+            return "session"
+        return "standing"
     if _ONE_LESS.match(demand) and not _SEVERAL.match(demand):
         return "session"
     if _EMPTY.match(rest) or (_ONE_OF_MINE.match(rest) and not _PLURAL_OBJECT.match(rest)):

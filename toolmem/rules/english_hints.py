@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from toolmem.rules.english_cue import ADVERBS, DO_NOT, DONE, PASSIVE, VERB, WOULD, Cue, I, any_of, cue
+from toolmem.rules.english_cue import ADVERBS, DO_NOT, DONE, ING, PASSIVE, VERB, WOULD, Cue, I, any_of, cue
 from toolmem.rules.english_duration import Strength
-from toolmem.rules.english_places import asked, at_start, for_good, not_told, own_subject
+from toolmem.rules.english_places import after_topic, anywhere, asked, at_start, for_good, not_told, own_subject
 
 _KEPT = any_of(
     r"sacred",
@@ -12,6 +12,7 @@ _KEPT = any_of(
     r"untouchable",
     r"my (?:job|business|call|decision|responsibility)",
     r"mine to \w+",
+    r"(?:solely |entirely )?up to (?:me|us)",
     r"a human's job",
     r"for humans only",
     r"(?:strictly )?read[- ]only (?:for|to) you",
@@ -19,7 +20,8 @@ _KEPT = any_of(
 )
 
 _GLAD_IF = (
-    r"\b(?:i|we|it)(?:'d| would)(?: \w+)? (?:(?:be|make me|make us) (?:\w+ )?(?:happy|glad|grateful|happier|nice|great|good"
+    r"\b(?:i|we|it)(?:'d| would)(?: \w+)? (?:(?:be|make me|make us) (?:\w+ )?(?:happy|glad|grateful|thankful|happier"
+    r"|nice|great|good"
     r"|better|best|lovely|helpful|thankful|obliged)|appreciate(?: it)?|prefer(?: it)?|like it)(?: for (?:me|us))?,?"
     r" (?:if|that)(?:,? (?:in (?:the )?future|from now on|going forward|generally),?)?"
 )
@@ -87,7 +89,31 @@ HINTS: tuple[Cue, ...] = (
         acting=True,
         needs_tool=True,
     ),
-    cue(Strength.MUST, at_start, r"\b(?:leave|keep) (?:[\w'-]+ ){1,5}?out of\b", needs_tool=True),
+    cue(Strength.MUST, asked, r"\b(?:leave|keep) (?:[\w'-]+ ){1,5}?out of\b", needs_tool=True),
+    cue(
+        Strength.VERY,
+        not_told,
+        I,
+        rf" (?:{DO_NOT} ever|never)(?: ever)? (?:want|wish|care|need) to (?:see|find|get|receive|hear about) ",
+        needs_tool=True,
+    ),
+    # "Refunds only with approval", "one message a day is the maximum"
+    cue(
+        Strength.MUST,
+        after_topic,
+        r"\s(?:strictly )?only (?:with|after|on|between|if|when|via|up to|to|from|through|by|during|within|before)\b"
+        r"(?!.*\b(?:is|are|was|were|works?|goe?s?|has|have|had)\b)",
+        needs_tool=True,
+        subject_is_tool=True,
+    ),
+    cue(
+        Strength.MUST,
+        own_subject,
+        r"\b(?:(?:per|each|every|an?) (?:day|week|month|year|hour|question|request|session|task|person|customer)"
+        r"|daily|weekly)"
+        r" (?:is|are) (?:the|your|my) (?:absolute )?(?:maximum|max|limit|most|cap)\b",
+        needs_tool=True,
+    ),
     cue(Strength.MUST, at_start, r"\bspare (?:me|us)\b", needs_tool=True),
     # "Nothing goes out by mail from now on", "I'd be glad if in future you uploaded nothing", "... if no mail was sent"
     cue(Strength.MUST, at_start, r"\bnothing (?:may|must|shall|should|is to) (?:ever )?[a-z]+", needs_tool=True),
@@ -106,7 +132,7 @@ HINTS: tuple[Cue, ...] = (
     cue(
         Strength.MUST,
         own_subject,
-        r"\b(?:must|may|shall|is to|are to) (?:not|never|only)(?: ever)?(?: to)? (?!have\b)",
+        r"\b(?:(?:must|may|shall|is to|are to) (?:not|never|only)|should never)(?: ever)?(?: to)? (?!have\b)",
         ADVERBS,
         VERB,
         base_verb=True,
@@ -132,7 +158,8 @@ HINTS: tuple[Cue, ...] = (
     cue(
         Strength.VERY,
         not_told,
-        r"\b(?:whatever happens|no matter what|from now on|in (?:the )?future|henceforth|going forward|as of (?:now|today)"
+        r"\b(?:whatever happens|no matter what|from now on|in (?:the )?future|henceforth|going forward|as of (?:now"
+        r"|today)"
         r"|we(?:'ve| have)? agreed|i (?:said|told you|repeat|insist))\b,? (?:that )?(?:please )?you"
         r" (?:do not|don't|dont|will not|won't|never|no longer) (?:ever )?",
         ADVERBS,
@@ -145,9 +172,11 @@ HINTS: tuple[Cue, ...] = (
         not_told,
         r"\byou (?:may|can|have (?:my )?permission to|are (?:free|allowed|welcome) to) ",
         VERB,
-        r" .{0,80}?\b(?:(?:nowhere|nothing|no ?one|nobody) else|no other|no more than|not more than|at most|max(?:imum)?"
+        r" .{0,80}?\b(?:(?:nowhere|nothing|no ?one|nobody) else|no other|no more than|not more than|at most"
+        r"|max(?:imum)?"
         r"|but (?:never|only|not (?:for|to|in|on|with|without|after|before|at|if))\b"
-        r"|(?<=any )(?:\w+ ){1,4}?(?:except|but|other than|apart from)|(?:any|every)(?:thing|one|body|where) (?:except|but"
+        r"|(?<=any )(?:\w+ ){1,4}?(?:except|but|other than|apart from)|(?:any|every)(?:thing|one|body"
+        r"|where) (?:except|but"
         r"|other than|apart from))\b",
         base_verb=True,
         needs_tool=True,
@@ -157,11 +186,18 @@ HINTS: tuple[Cue, ...] = (
         Strength.MUST,
         asked,
         r"\b(?:make (?:\w+ )?sure|ensure|see to it|take care)(?: that)? (?:no|nothing|none of)\b[^,;]{0,60}?"
-        r" (?:is|are|gets?|will be|(?=goes|leaves)) ?(?:being |ever )?(?P<verb>",
+        r" (?:is|are|gets?|will be) (?:being |ever )?(?P<verb>",
         DONE,
-        r"|goes out|leaves)",
+        r")",
         needs_tool=True,
         acting=True,
+    ),
+    cue(
+        Strength.MUST,
+        asked,
+        r"\b(?:make (?:\w+ )?sure|ensure|see to it|take care)(?: that)? (?:no|nothing|none of)\b[^,;]{0,60}?"
+        r" (?:goes? out|leaves?)\b",
+        needs_tool=True,
     ),
     cue(
         Strength.SOFT,
@@ -174,9 +210,22 @@ HINTS: tuple[Cue, ...] = (
         needs_tool=True,
     ),
     cue(Strength.SOFT, at_start, r"\bskip (?:the|this|that|my|our|any|all)\b", needs_tool=True),
-    cue(Strength.MUST, at_start, r"\btreat .{1,40}? as (?:read[- ]only|off[- ]limits|untouchable|forbidden)", needs_tool=True),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\btreat .{1,40}? as (?:read[- ]only|off[- ]limits|untouchable|forbidden)",
+        needs_tool=True,
+    ),
     # "I'm the only one who pushes to main"
-    cue(Strength.MUST, not_told, r"\bi(?:'m| am) the only (?:one|person) (?:who|that|(?:allowed )?to) ", VERB, needs_tool=True),
+    cue(
+        Strength.MUST,
+        not_told,
+        r"\bi(?:'m| am) the only (?:one|person) (?:who|that|(?:allowed )?to) ",
+        VERB,
+        needs_tool=True,
+    ),
+    cue(Strength.MUST, not_told, r"\byou(?:'re| are) not welcome (?:in|on|at)\b", needs_tool=True),
+    cue(Strength.STOP, anywhere, r"\bif (?:i|we) (?:ever )?(?:catch|see|find) you (?:\w+ly )?", ING),
     # "Stop that for a moment"
     cue(
         Strength.NOW,

@@ -6,7 +6,7 @@ import re
 
 from toolmem.rules.english_words import alternatives
 
-_BOUNDARY = re.compile(r"[,;:()!?…\[\]]|\.{2,}|\s[-–—]+\s?|—|–|[.]\s")
+_BOUNDARY = re.compile(r",(?!\d{3}\b)|[;:()!?…\[\]]|\.{2,}|\s[-–—]+\s?|—|–|[.]\s")
 
 # Words that may stand before an imperative.
 _FILLERS = alternatives(
@@ -15,6 +15,7 @@ _FILLERS = alternatives(
     no|nope|right|great|good|fine|thanks|thank you|sorry|wait|stop|whoa|careful|attention|important|note
     remember|reminder|btw|fyi|ps|however|therefore|one (?:more|last|other) thing|one thing|by the way
     for the record|as (?:i said|always|usual|discussed)|once more|first(?:ly)?|second(?:ly)?|third(?:ly)?
+    actually|on second thoughts?|come to think of it|hmm?|ah|oops|anyway|anyways|alright|all right|cool|perfect|nice
     finally|lastly|last but not least|first of all|above all|most importantly|in particular|especially|instead
     otherwise|at least|effective immediately|meanwhile|in the meantime|until then|ever again
     from (?:now|here|today|this (?:day|point|moment|week)) (?:on|onwards?|forward)
@@ -41,6 +42,8 @@ _INTRODUCTION = re.compile(
     r"|concerning|about"
     r"|since|because|if|in case)\b"
 )
+_POLITE_LEAD = re.compile(r"(?<=\w )(?:can|could|would|will) (?:you|u|ya)\s*(?:please\s*)?$")
+_EXAMPLE = re.compile(r"(?:\be\.g\.|\b(?:for (?:example|instance)|such as|something like)),?\s*$")
 _JOINT = re.compile(
     r"\b(?P<word>and|or|but|so|then|plus|nor)\s+(?:(?:please|also|then|just|again|instead|therefore|from now on|in "
     r"future) )*$"
@@ -72,12 +75,25 @@ _TOLD = re.compile(
 )
 # What I said or we agreed holds, though it is told: "we agreed that you don't ...".
 _OWN_SAYING = re.compile(
-    r"\b(?:i|we)(?:'ve| have|'d| had)?(?: already| clearly| just)? (?:agreed|decided|settled|said|insist|repeat|told you"
-    r"|made (?:it )?clear)(?: that)?\s*$"
+    r"\b(?:i|we)(?:'ve| have|'d| had)?(?: already| clearly| just)? (?:agreed|decided|settled|said|insist|repeat"
+    r"|told you"
+    r"|made (?:it )?clear)(?: that)?\s*$|^\W*(?:(?:please|and|but|so|also|just) )*(?:remember|note|keep in mind"
+    r"|bear in mind|be aware"
+    r"|understand|don't forget)(?: that)?\s*$"
+)
+# Where everybody is meant by "you".
+_BY_LAW = re.compile(
+    r"^\W*(?:(?:and|but|so|because) )?(?:according to|by law|legally|under (?:the )?(?:\w+ )?(?:law|gdpr|hipaa"
+    r"|contract)"
+    r"|in (?:most|many|some|other|theory|general terms|(?:the )?(?:us|usa|uk|eu|states|europe|germany|france|spain"
+    r"|italy|england"
+    r"|britain|america|canada|china|japan|india|australia|switzerland|austria)|(?:my|his|her|their|our) (?:old|last"
+    r"|previous"
+    r"|former) \w+))\b"
 )
 _LASTING = re.compile(
     r"\b(?:from (?:now|today) on|in (?:the )?future|going forward|henceforth|without|unless|until (?:i|we|my)|ever"
-    r"|again|always|any ?more)\b"
+    r"|again|always|any ?more|tonight|today)\b"
 )
 _TOPIC = re.compile(r"(?:as (?:far as|for|to) |about |regarding |re )?(?:[a-z_'/-]+ ){0,4}[a-z_'/-]+(?: go(?:es)?)?")
 _RULE_FOR_OTHERS = re.compile(
@@ -101,7 +117,8 @@ _SHOWN = re.compile(
     r"|mail|letter)\b|^\W*(?:(?:and|but|so|then|well),? )?(?:he|she|they)(?: \w+){1,2}$"
 )
 _OWN_WORDS = re.compile(
-    r"\b(?:i|we) (?:said|say|wrote|told|tell|repeat|mean)\b|^(?:please )?(?:note|remember|warning)\b"
+    r"\b(?:i|we)(?:'ll| will| must| have to)? (?:said|say|wrote|told|tell|repeat|mean)\b|^(?:please )?(?:note"
+    r"|remember|warning)\b"
 )
 _TASK = re.compile(
     r"^\W*(?:(?:please|now|ok|okay|then|and|also|hi|hey|can you|could you|next),?\s+)*(?:write|add|post|send|reply"
@@ -123,7 +140,7 @@ _REPORT = re.compile(
 
 def at_start(text: str, position: int) -> bool:
     """Does an imperative begin here: at the start of a clause, after fillers or an introduction?"""
-    clause = _BOUNDARY.split(text[:position])[-1]
+    clause = _POLITE_LEAD.sub("", _BOUNDARY.split(text[:position])[-1])
     rest = _without_fillers(clause)
     if not rest:
         return True
@@ -168,7 +185,7 @@ def is_told(text: str, position: int) -> bool:
     clause = _BOUNDARY.split(text[:position])[-1]
     if _OWN_SAYING.search(clause):
         return False
-    return bool(_TOLD.search(clause)) or bool(_REPORT.match(text[:position]))
+    return bool(_TOLD.search(clause) or _REPORT.match(text[:position]) or _BY_LAW.match(clause))
 
 
 def for_good(text: str, position: int) -> bool:
@@ -202,7 +219,9 @@ def anywhere(text: str, position: int) -> bool:
 
 
 def shown_after_colon(text: str, position: int) -> bool:
-    """Is this behind a colon that opens a text to be written, or somebody else's words?"""
+    """Is this behind a colon that opens a text to be written, or somebody else's words; or an example of such?"""
+    if _EXAMPLE.search(text[:position]):
+        return True
     colons = re.finditer(r":(?=\s|$)", text[:position])
     return any(opens_shown_text(text[: colon.start()]) for colon in colons)
 

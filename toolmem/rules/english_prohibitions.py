@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from toolmem.rules.english_cue import ADVERBS, DO_NOT, DONE, ING, NOT, PASSIVE, VERB, WOULD, Cue, I, any_of, cue
+from toolmem.rules.english_cue import ADVERBS, DO_NOT, ING, NOT, PASSIVE, VERB, Cue, any_of, cue
 from toolmem.rules.english_duration import Strength
 from toolmem.rules.english_places import anywhere, asked, at_start, not_told, opens_sentence, own_subject
 from toolmem.rules.english_words import alternatives
 
-_WANT = r"(?:want|like|wish|expect|allow|permit|authori[sz]e|need|tolerate|accept|have)"
 _TO_YOU = any_of(
     r"make sure",
     r"ensure",
@@ -19,6 +18,7 @@ _TO_YOU = any_of(
     r"be so (?:kind|good) as",
     r"promise(?: me)?",
     r"(?:let's|can we|could we|shall we)(?: please)? agree(?: that)?",
+    r"(?:my|our|the|one) (?:\w+ )?(?:preference|wish|request|rule|condition|deal|policy) is(?: that| for)?",
     r"make it (?:a|your) (?:habit|rule|point|practice|principle)",
     r"it(?:'s| is) (?:\w+ )?(?:important|essential|vital|crucial|critical|imperative)(?: to me| for me| for us)? that",
     r"you(?:'re| are| have been|'ve been) (?:hereby |strictly |kindly )*(?:instructed|told|requested|asked|advised"
@@ -93,7 +93,7 @@ PROHIBITIONS: tuple[Cue, ...] = (
     cue(
         Strength.VERY,
         at_start,
-        r"\b(?:under no circumstances?|on no account|in no case|at no (?:time|point)|by no means)\b,?"
+        r"\b(?:under no (?:circumstances?|conditions?)|on no account|in no case|at no (?:time|point)|by no means)\b,?"
         r"(?: (?:should|may|must|can|shall|are|do|will) you(?: ever| to)?)? ",
         ADVERBS,
         VERB,
@@ -158,12 +158,14 @@ PROHIBITIONS: tuple[Cue, ...] = (
     cue(Strength.STOP, asked, r"\b", _KEEP_OFF, r"\b", needs_tool=True),
     cue(Strength.MUST, asked, r"\bavoid (?:\w+ly )?", ING),
     cue(Strength.MUST, asked, r"\bavoid\b", needs_tool=True),
-    cue(Strength.MUST, at_start, r"\bleave (?:my|our|all|the|any)\b.{1,60}?\balone\b", needs_tool=True),
+    cue(Strength.MUST, not_told, r"\byou(?:'re| are) (?:not|never) to (?:ever )?", ADVERBS, VERB, base_verb=True),
+    cue(Strength.MUST, asked, r"\bleave (?:my|our|all|the|any)\b.{1,60}?\balone\b", needs_tool=True),
     cue(Strength.STOP, at_start, r"\b(?:i want |we want )?no more\b(?! than)", needs_tool=True),
     cue(
         Strength.SOFT,
         opens_sentence,
-        rf"\b(?:no|zero|not (?:a|one) single)\b(?! (?:{_NO_BUT})\b)(?= \w)(?!(?: [\w-]+){{1,3}} (?:arrived?|came"
+        rf"\b(?:no|zero|not (?:a|one) single)\b(?! (?:{_NO_BUT})\b)(?= \w)(?!(?: [\w-]+){{1,3}} (?:arrived?|works?"
+        rf"|worked|loads?|opens?|shows?|appears?|came"
         rf"|come|comes|was|were|has|have|had|found|happened|left|so far|did|does|could|would|is)\b)",
         needs_tool=True,
     ),
@@ -181,7 +183,7 @@ PROHIBITIONS: tuple[Cue, ...] = (
         r"\byou(?: really| absolutely| simply| definitely| also| all)? (?:(?:must|should|shall|may|might|ought)"
         r"(?: really| absolutely| definitely)? ",
         NOT,
-        r"|mustn't|shouldn't|shan't|mustnt|shouldnt|are never to|are not to|'re not to)"
+        r"|mustn't|shouldn't|shan't|mustnt|shouldnt)"
         r" (?:ever )?(?:to )?",
         ADVERBS,
         VERB,
@@ -241,131 +243,6 @@ PROHIBITIONS: tuple[Cue, ...] = (
         r"|prohibited)(?: for you)? to ",
         VERB,
         base_verb=True,
-        needs_tool=True,
-    ),
-    # The first person: "I don't want you to send", "I'd rather not be transferred"
-    cue(
-        Strength.SOFT,
-        not_told,
-        I,
-        r" (?:",
-        DO_NOT,
-        r"|wouldn't|would not|won't|will not|can't|cannot)(?: \w+ly)? (?:ever )?",
-        _WANT,
-        r"(?: it if| for)? (?:to have |to see )?you (?:to )?(?:ever |be )?",
-        VERB,
-    ),
-    cue(Strength.VERY, not_told, I, r" never (?:ever )?", _WANT, r" (?:to have |to see )?you (?:to )?(?:ever )?", VERB),
-    cue(
-        Strength.SOFT,
-        not_told,
-        r"\b(?:i|we|it)",
-        WOULD,
-        r" (?:rather|prefer(?: it)?(?: if| that)?|like it if|appreciate it if"
-        r"|be (?:\w+ )?(?:happy|glad|grateful|happier|nice|great|good|better|best|lovely|helpful)(?: for me| for "
-        r"us)? if"
-        r"|help(?: \w+){0,6} if)(?:,? (?:in (?:the )?future|from now on|going forward|generally),?)? you"
-        r" ?(?:didn't|did not|don't|do not|wouldn't|would not|not|never|'d not|could not) (?:ever )?",
-        ADVERBS,
-        VERB,
-    ),
-    cue(
-        Strength.MUST,
-        not_told,
-        I,
-        r" (?:[a-z]+ ){1,3}?you (?:(?:an?|one|hundred|thousand|many|several|so|\d+|times?|before|already|again|often) ){0,5}"
-        r"(?:not|never) to (?:ever )?",
-        ADVERBS,
-        VERB,
-        base_verb=True,
-    ),
-    cue(Strength.STOP, not_told, r"\b(?:would|do) you mind (?:not|never) ", ING),
-    cue(Strength.MUST, not_told, I, WOULD, r" hate (?:it )?(?:if|for) you (?:to )?", VERB, needs_tool=True),
-    cue(
-        Strength.SOFT,
-        not_told,
-        I,
-        r" ",
-        DO_NOT,
-        r" (?:want|like|need|allow|accept|tolerate) (?:any |more |any more |to see any )?",
-        ING,
-        needs_tool=True,
-    ),
-    cue(Strength.VERY, anywhere, r"\blet me (?:not |never )?catch you ", ING),
-    cue(
-        Strength.MUST,
-        at_start,
-        r"\bthere (?:will|shall|must|should|are to|is to) (?:not )?be (?:absolutely )?no (?:more )?",
-        needs_tool=True,
-    ),
-    cue(
-        Strength.STOP,
-        not_told,
-        r"\b(?:if|rather|prefer|time|wish)(?:,? (?:in (?:the )?future|from now on|going forward),?)?"
-        r" you(?:'d| would| could)? (?:finally |please |just )?"
-        r"(?:stop|stopped|quit|ceased|avoided|refrained from) ",
-        ING,
-    ),
-    cue(Strength.VERY, not_told, I, WOULD, r" (?:rather|prefer(?: it)?(?: if| that)?) you never ", VERB),
-    cue(
-        Strength.MUST,
-        not_told,
-        I,
-        r" (?:",
-        DO_NOT,
-        r"|never|no longer)(?: \w+ly)? (?:ever )?(?:want|wish|like|need) to (?:ever )?",
-        PASSIVE,
-    ),
-    cue(
-        Strength.MUST, not_told, I, WOULD, r" (?:rather|prefer|like)(?: to)? (?:not|never)(?: to)? (?:ever )?", PASSIVE
-    ),
-    cue(
-        Strength.VERY,
-        not_told,
-        I,
-        r" (?:",
-        DO_NOT,
-        r"|never|no longer) (?:ever )?(?:want|wish)"
-        r" (?:to (?:see|get|receive|find|have) )?(?:any|another|a single|more|my|our|your|the)\b"
-        r"(?=.*\b(?:ever|again|any ?more|from now on|never)\b)",
-        needs_tool=True,
-    ),
-    cue(
-        Strength.SOFT,
-        not_told,
-        I,
-        r" (?:",
-        DO_NOT,
-        r"|never) (?:ever )?(?:want|wish|like|allow) (?:any of |any |all )?"
-        r"(?!you\b|to\b|it\b)[a-z]+\b(?: [\w'-]+){0,4}? (?P<verb>",
-        DONE,
-        r")",
-        needs_tool=True,
-    ),
-    cue(
-        Strength.MUST,
-        not_told,
-        I,
-        r"(?:'m| am|'re| are)? ?(?:hereby )?(?:forbid|prohibit|forbidding|prohibiting) you (?:to|from) ",
-        VERB,
-    ),
-    cue(
-        Strength.MUST,
-        not_told,
-        I,
-        r"(?:'m| am|'re| are)? ?(?:hereby )?(?:forbid|prohibit|forbidding|prohibiting)\b",
-        needs_tool=True,
-    ),
-    cue(
-        Strength.MUST,
-        not_told,
-        I,
-        r"(?:'m| am|'re| are| feel| do)? ?(?:not|",
-        DO_NOT,
-        r"|hate|dislike|object to)"
-        r" ?(?:\w+ly )?(?:okay|ok|comfortable|happy|fine|like|want|appreciate|agree)?(?: it)? ?(?:with|to|when|that"
-        r"|seeing|about)? ?you ",
-        VERB,
         needs_tool=True,
     ),
     # Things that must not be done: "invoices must never be paid twice", "that must not happen again"

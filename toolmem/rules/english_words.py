@@ -8,12 +8,12 @@ def alternatives(block: str) -> str:
     return "|".join(line.strip() for line in block.strip().splitlines())
 
 
-def _words(listed: str) -> frozenset[str]:
+def words_of(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
 # What an agent can do to the world: with one of these a demand is about acting, even where no tool is named.
-ACTION_VERBS = _words(
+ACTION_VERBS = words_of(
     """
     accept access act activate add alter amend announce answer append apply approve archive arrange ask assign
     attach authorize authorise automate backup ban bill block book browse build bump buy call cancel change
@@ -34,15 +34,40 @@ ACTION_VERBS = _words(
 
 # What "sent" and the like are forms of; regular endings are taken off by rule.
 IRREGULAR = {
-    "sent": "send", "paid": "pay", "written": "write", "overwritten": "overwrite", "rewritten": "rewrite", "made": "make",
-    "put": "put", "done": "do", "given": "give", "gone": "go", "taken": "take", "bought": "buy", "sold": "sell",
-    "spent": "spend", "lent": "lend", "left": "leave", "kept": "keep", "withdrawn": "withdraw", "undone": "undo",
-    "posted": "post", "ran": "run", "wrote": "write", "gave": "give", "took": "take", "hidden": "hide", "shown": "show",
-    "begun": "begin", "built": "build", "rebuilt": "rebuild", "drawn": "draw", "changing": "change",
-}  # fmt: skip
+    "sent": "send",
+    "paid": "pay",
+    "written": "write",
+    "overwritten": "overwrite",
+    "rewritten": "rewrite",
+    "made": "make",
+    "done": "do",
+    "given": "give",
+    "gone": "go",
+    "taken": "take",
+    "bought": "buy",
+    "sold": "sell",
+    "spent": "spend",
+    "lent": "lend",
+    "left": "leave",
+    "kept": "keep",
+    "withdrawn": "withdraw",
+    "undone": "undo",
+    "ran": "run",
+    "wrote": "write",
+    "gave": "give",
+    "took": "take",
+    "hidden": "hide",
+    "shown": "show",
+    "built": "build",
+    "rebuilt": "rebuild",
+    "drawn": "draw",
+    "held": "hold",
+    "told": "tell",
+    "chosen": "choose",
+}
 
 # "Don't worry", "never mind": not about what the agent does with its tools.
-IDLE_VERBS = _words(
+IDLE_VERBS = words_of(
     """
     abandon afford appreciate assume be been being believe blame bother break care come complain count cry
     despair die disappoint dream eat exist expect explain fail fall fear feel fight fly forget freak fret gain
@@ -55,7 +80,7 @@ IDLE_VERBS = _words(
 )
 
 # Never a base verb after "don't" or "never".
-NOT_VERBS = _words(
+NOT_VERBS = words_of(
     """
     three four five six seven eight nine ten eleven twelve hundred thousand first second third half few several
     a an the this that these those i you he she it we they my your his her its our their me him us them who

@@ -26,6 +26,17 @@ _SHOWN_LINE = re.compile(
     r"|(?:WARN|WARNING|ERROR|INFO|DEBUG|FATAL|NOTICE|CAUTION|TRACE|HINT)\b\s*[:\-]"
     r"|Traceback \(|>>> |\$ |# |// |/\*|<!--|<\w+[^>]*>|@@ |[+-]{3} |diff --git)"
 )
+# Words before a colon that open a topic of one's own; any other name opens what that person says.
+_TOPICS = (
+    r"(?i:e-?mails?|mails?|slack|calendar|browser|shell|terminal|bash|git|sql|db|database|files?|payments?|refunds?"
+    r"|deploys?|deployments?|web|api|note|rules?|important|ps|nb|update|todo|reminder|warning|question|task|context"
+    r"|please|also|flights?|hotels?|tickets?|orders?|travel|money|search|tools?|request|hi|hello|dear)\b"
+)
+_TOPICS_ZH = "邮件|付款|退款|部署|日历|文件|注意|要求|规定|以后|终端|搜索|翻译|备注|另外"
+# "Bob: don't push" beside "Alice: ok": a chat that is shown.
+_SPEAKER = re.compile(
+    rf"^\s*(?!{_TOPICS})(?:[A-Z][a-z]{{1,14}}|\[\d\d?:\d\d\] ?\w+|[一-鿿]{{2,3}}(?<!{_TOPICS_ZH}))[:：]\s*\S"
+)
 _LOG_TAG = re.compile(r"\[(?:WARN|WARNING|ERROR|INFO|DEBUG|FATAL|NOTICE|TRACE)\].*")
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\d{1,3}[.)、])\s+")
 _INDENTED = re.compile(r"^(?: {4,}|\t)\S")
@@ -61,7 +72,7 @@ def _mask_lines(message: str) -> str:
         fence = bool(_FENCE.match(line))
         if not forwarded and not fenced and not fence:
             forwarded = _begins_forward(lines, position)
-        shown = forwarded or fenced or fence or bool(_SHOWN_LINE.match(line))
+        shown = forwarded or fenced or fence or bool(_SHOWN_LINE.match(line)) or _in_dialogue(lines, position)
         shown = shown or (blank_before and bool(_INDENTED.match(line)) and not _BULLET.match(line))
         if fence:
             fenced = not fenced
@@ -79,6 +90,14 @@ def _begins_forward(lines: list[str], position: int) -> bool:
     if _FORWARDED.match(line):
         return rest
     return rest and bool(_HEADER.match(line)) and bool(_HEADER.match(lines[position + 1]))
+
+
+def _in_dialogue(lines: list[str], position: int) -> bool:
+    """Does a name and a colon open this line and the one before or after it?"""
+    speaker = _SPEAKER.match(lines[position])
+    if speaker is None:
+        return False
+    return any(0 <= i < len(lines) and _SPEAKER.match(lines[i]) for i in (position - 1, position + 1))
 
 
 def _cover(text: str) -> str:

@@ -14,7 +14,8 @@ _END = re.compile(
     r"|\n"
 )
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf|approx|no|nr|fig|dept|est|resp|incl|excl|ca|jan|feb|mar|apr|jun|jul|aug|sep"
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf|approx|no|nr|fig|dept|est|resp|incl|excl|ca|jan|feb|mar|apr|jun"
+    r"|jul|aug|sep"
     r"|sept|oct|nov|dec)|(?<![\w])[a-z])$",
     re.IGNORECASE,
 )
@@ -49,12 +50,13 @@ def sentences(message: str) -> Iterator[Sentence]:
 
 def _ends(masked: str) -> Iterator[int]:
     start = 0
+    last = len(masked.rstrip())
     for match in _END.finditer(masked):
         end = match.end()
         if match[0] == "\n":
             if _wraps(masked, start, match.start(), end):
                 continue
-        elif match[0][0] == "." and not _dot_ends(masked, start, match):
+        elif match[0][0] == "." and not _dot_ends(masked, start, match, last):
             continue
         start = end
         yield end
@@ -62,12 +64,12 @@ def _ends(masked: str) -> Iterator[int]:
         yield len(masked)
 
 
-def _dot_ends(masked: str, start: int, match: re.Match[str]) -> bool:
+def _dot_ends(masked: str, start: int, match: re.Match[str], last: int) -> bool:
     if match[0].startswith(".."):
         return not _continues(masked, match.end())
     before = masked[max(start, match.start() - 12) : match.start()]
     if _ABBREVIATION.search(before) or _LIST_NUMBER.search(masked[max(0, match.start() - 6) : match.start()]):
-        return match.end() >= len(masked.rstrip())
+        return match.end() >= last
     return not (_MAYBE_ABBREVIATION.search(before) and _continues(masked, match.end()))
 
 
