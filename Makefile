@@ -5,16 +5,19 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help evaluate test lint bench docs clean
+.PHONY: help evaluate test test-server lint bench docs clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 evaluate: $(VENV)/.core  ## judge, summarize and report the project's own recording (no key, no network)
 	@$(BIN)/toolmem evaluate $(ARGS)
 
 test: $(VENV)/.dev  ## run the tests
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-server: $(VENV)/.dev  ## run the tests that need a real Elasticsearch server (ELASTICSEARCH_URL, Docker, or Java and Maven)
+	@$(BIN)/python -m pytest -o addopts="-ra --import-mode=importlib" tests/server $(ARGS)
 
 lint: $(VENV)/.dev  ## style, types, import direction
 	@$(BIN)/ruff check .

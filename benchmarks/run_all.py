@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 NAMES = [
     *("store", "flows", "recordings", "start_up", "judge_agreement", "guidance_evidence", "decrees"),
-    *("model_overhead", "model_costs"),
+    *("rules", "model_overhead", "model_costs"),
 ]
 
 

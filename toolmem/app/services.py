@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from toolmem.errors import ConfigError
 from toolmem.flow.pacing import shared_gate
 from toolmem.llm.ledger import Ledger
 from toolmem.llm.prices import PriceTable
@@ -88,16 +87,34 @@ class AppServices:
 
     def _make_store(self, name: str) -> MemoryStore:
         section = self.settings.vector_store[name]
-        if section.backend != "sqlite":
-            raise ConfigError(f"vector_store.{name}.backend: {section.backend!r} is not available in this version")
+        identity = self._embedder_named(section.embedding_model).identity
+        params = section.params
+        if section.backend == "elasticsearch":
+            from toolmem.store.elasticsearch import ElasticsearchStore
+
+            return ElasticsearchStore(
+                params.hosts,
+                clock=self.clock,
+                embedder=identity,
+                index_prefix=params.index_prefix,
+                basic_auth=None if params.basic_auth is None else params.basic_auth.get_secret_value(),
+                api_key=None if params.api_key is None else params.api_key.get_secret_value(),
+                ca_certs=params.ca_certs,
+                verify_certs=params.verify_certs,
+                timeout=params.timeout,
+                max_retries=params.max_retries,
+                vector_index=params.vector_index,
+                number_of_shards=params.number_of_shards,
+                number_of_replicas=params.number_of_replicas,
+            )
         from toolmem.store.sqlite import SqliteStore
 
         return SqliteStore(
-            section.params.path,
+            params.path,
             clock=self.clock,
-            embedder=self._embedder_named(section.embedding_model).identity,
-            synchronous=section.params.synchronous,
-            busy_timeout=section.params.busy_timeout,
+            embedder=identity,
+            synchronous=params.synchronous,
+            busy_timeout=params.busy_timeout,
         )
 
     async def embedder(self, op: ConfiguredOp) -> Embedder:

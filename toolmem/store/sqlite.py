@@ -29,6 +29,7 @@ from toolmem.ports import (
 )
 from toolmem.schema import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
 from toolmem.store import (
+    exporting,
     keyed_records,
     merging,
     reembedding,
@@ -200,6 +201,9 @@ class SqliteStore:
             cached = dict(verdicts)
             await self._write(lambda db: verdict_cache.write(db, workspace, cached))
 
+    async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
+        return await self._read(exporting.verdict_keys, workspace, after, limit)
+
     # -- keyed records
 
     async def put(
@@ -237,6 +241,9 @@ class SqliteStore:
 
     async def namespaces(self, workspace: str) -> builtins.list[str]:
         return await self._read(keyed_records.namespaces, workspace)
+
+    async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
+        return await self._read(exporting.read_documents, workspace, namespace, builtins.list(keys))
 
     # -- search
 

@@ -1,0 +1,365 @@
+"""What the distributed store costs on a real node, beside the bare requests that it is made of.
+
+    python benchmarks/elasticsearch.py [--quick] [--json FILE]
+
+The server is found as the tests find it: ELASTICSEARCH_URL, else Docker, else a node of jars (Java and Maven). One
+node, one shard, no replica. Bare ingest is the client's own `async_bulk` of the same call documents; bare search is the
+two queries, one after the other, with as many hits as a leg of the store asks for. Medians, interleaved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+# The folder of this script stands first in the path, and the script has the name of the package that it measures.
+sys.path.append(sys.path.pop(0))
+from tables import Figure, arguments, show
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "server"))
+
+W = "bench"
+WORDS = """
+search order customer table query column invoice refund calendar meeting email attachment file folder path
+permission timeout retry limit offset page token header json schema date zone currency price stock warehouse
+shipment address phone account balance transfer report export import merge branch commit deploy cluster node
+index shard replica backup restore image resize crop audio video stream channel message thread user group
+role policy rule filter sort group aggregate sum average median join key value cache lock queue topic
+consumer producer batch schedule cron job worker thread memory disk network latency
+""".split()  # noqa: SIM905
+FAULTS = (
+    *("a missing value", "a wrong type", "an unknown name", "an expired token"),
+    *("a path outside the root", "an empty list"),
+)
+
+
+def guidance_text(chance: random.Random, number: int) -> str:
+    """A few sentences as the data-driven writer makes them, about parameters that differ from tool to tool."""
+    subject, verb, *names = (chance.choice(WORDS) for _ in range(7))
+    calls = chance.randint(5, 100)
+    failed = chance.randint(0, calls)
+    return (
+        f"{verb}_{subject}_{number % 977} works on {names[0]} and {names[1]}. {failed} of {calls} calls failed, "
+        f"most of them with {chance.choice(FAULTS)} in `{names[2]}_{names[3]}`. Give `{names[4]}` as "
+        f"{chance.choice(WORDS)}; calls with `{names[2]}={chance.randint(1, 500)}` succeeded."
+    )
+
+
+async def timed(work: Callable[[], Awaitable[Any]]) -> float:
+    begun = time.perf_counter()
+    await work()
+    return time.perf_counter() - begun
+
+
+def make_store(url: str, prefix: str, embedder: Any = None, **params: Any) -> Any:
+    from toolmem.flow.clock import SystemClock
+    from toolmem.store.elasticsearch import ElasticsearchStore
+
+    return ElasticsearchStore(
+        url, clock=SystemClock(), embedder=embedder, index_prefix=prefix, number_of_replicas=0, timeout=1200, **params
+    )
+
+
+@lru_cache(maxsize=1)
+def recorded_calls() -> list[Any]:
+    """The project's own recording, judged offline: calls that weigh what real ones do."""
+    from toolmem.flow.clock import SystemClock
+    from toolmem.importers.records import read_records
+    from toolmem.judge.rule_based import RuleBasedCheck
+    from toolmem.sample import load_records
+
+    async def judged() -> list[Any]:
+        check = RuleBasedCheck()
+        calls = read_records(load_records(), clock=SystemClock()).calls
+        return [call.judged(await check.judge(call, None, None)) for _, call in calls]  # type: ignore[arg-type]
+
+    with ThreadPoolExecutor(1) as thread:  # a loop runs here already
+        return thread.submit(asyncio.run, judged()).result()
+
+
+def made_calls(tool: str, count: int, first: int = 0) -> list[Any]:
+    recorded = recorded_calls()
+    return [
+        recorded[n % len(recorded)].model_copy(update={"tool_name": tool, "id": None})
+        for n in range(first, first + count)
+    ]
+
+
+# -- ingest
+
+
+async def ingest(url: str, total: int) -> list[Figure]:
+    tools = [f"tool_{n:04}" for n in range(total // 100)]
+    batches = {tool: made_calls(tool, 100, 100 * n) for n, tool in enumerate(tools)}
+    large = {tool: made_calls(tool, 500, 500 * n) for n, tool in enumerate(tools[: total // 500])}
+    store, bare = make_store(url, "bench-ingest"), make_store(url, "bench-bare")
+    async with store, bare:
+        documents = call_documents(bare, batches)
+        bare_seconds, large_seconds = [], []
+        for _ in range(3):  # in turns; the first run of each pays for a JVM that has not compiled yet
+            bare_seconds.append(await timed(lambda: bare_bulk(url, documents)))
+            large_seconds.append(await timed(lambda: append_all(store, large)))
+            await store.delete_workspace(W)
+        small_seconds = await timed(lambda: append_all(store, batches))
+        sizes = await index_bytes(store)
+        basis = f"{total:,} calls of the recording, best of 3"
+        figures = [
+            Figure("ingest: bare async_bulk", total / min(bare_seconds), "calls/s", basis=basis),
+            Figure(
+                "ingest: toolmem", total / min(large_seconds), "calls/s", basis="the same, 500 a commit, 4 at a time"
+            ),
+            Figure("  time against bare (1 / 0.8)", min(large_seconds) / min(bare_seconds), "x", 1.25),
+            Figure("ingest: toolmem, 100 a commit", total / small_seconds, "calls/s", basis="1 run, 4 at a time"),
+            Figure("size of 1 million calls", sizes["calls"] / total, "MB", basis="primary, merged"),
+            Figure("size of the record of 1 tool", sizes["tools"] / len(tools), "B", basis="without guidance"),
+        ]
+        figures += await adding(store, tools)
+        figures += await idle(store, tools[:50])
+        await drop(bare)
+        await drop(store)
+    return figures
+
+
+def call_documents(store: Any, batches: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """As the store writes them, ready for the client's own bulk."""
+    from toolmem.store.elastic.call_documents import write_operation
+    from toolmem.store.elastic.tool_state import new_state
+    from toolmem.store.tool_writes import prepare
+
+    documents = []
+    for tool, calls in batches.items():
+        state = new_state(W, tool, 0)
+        for seq, item in enumerate(prepare(tool, calls)[0], 1):
+            operation = write_operation(store._layout, state, seq, "t0", "writer", item.call, item.payload)
+            documents.append({"_index": operation.index, "_id": operation.id, **(operation.source or {})})
+    return documents
+
+
+async def bare_bulk(url: str, documents: list[dict[str, Any]]) -> None:
+    from elasticsearch import AsyncElasticsearch
+    from elasticsearch.helpers import async_bulk
+
+    client = AsyncElasticsearch(url, request_timeout=120)
+    await async_bulk(client, documents)
+    await client.close()
+
+
+async def append_all(store: Any, batches: dict[str, list[Any]]) -> None:
+    waiting = list(batches.items())
+
+    async def worker() -> None:
+        while waiting:
+            tool, calls = waiting.pop()
+            await store.append_calls(W, tool, calls, len(calls))
+
+    await asyncio.gather(*(worker() for _ in range(4)))
+
+
+async def index_bytes(store: Any) -> dict[str, int]:
+    """Of the primaries, merged into one segment, so that the figure does not depend on when it is taken."""
+    session = store._open_session()
+    found = {}
+    for kind in ("calls", "tools", "records"):
+        index = session.layout.alias(kind)
+        await session.connection.call(lambda es, index=index: es.indices.forcemerge(index=index, max_num_segments=1))
+        await session.connection.call(lambda es, index=index: es.indices.flush(index=index, force=True))
+        answer = await session.connection.call(lambda es, index=index: es.indices.stats(index=index, metric="store"))
+        found[kind] = answer["_all"]["primaries"]["store"]["size_in_bytes"]
+    return found
+
+
+async def drop(store: Any) -> None:
+    session = store._open_session()
+    names = ",".join(session.layout.index(kind) for kind in ("tools", "calls", "ids", "records", "verdicts", "meta"))
+    await session.connection.call(lambda es: es.indices.delete(index=names), ignore=(404,))
+
+
+async def indexed(store: Any, kind: str) -> int:
+    session = store._open_session()
+    index = session.layout.alias(kind)
+    answer = await session.connection.call(lambda es: es.indices.stats(index=index, metric="indexing"))
+    return int(answer["_all"]["primaries"]["indexing"]["index_total"])
+
+
+class Requests:
+    """Counts what a store sends."""
+
+    def __init__(self, store: Any) -> None:
+        self._transport = store._open_session().connection._client.transport
+        self._perform = self._transport.perform_request
+        self.count = 0
+
+    def __enter__(self) -> Requests:
+        async def counted(*values: Any, **named: Any) -> Any:
+            self.count += 1
+            return await self._perform(*values, **named)
+
+        self._transport.perform_request = counted
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._transport.perform_request = self._perform
+
+
+async def adding(store: Any, tools: list[str]) -> list[Figure]:
+    chance = random.Random(7)
+    before = {kind: await indexed(store, kind) for kind in ("calls", "tools")}
+    taken = []
+    times = 200
+    with Requests(store) as requests:
+        for n in range(times):
+            tool = chance.choice(tools)
+            calls = made_calls(tool, 1, 5000 + n)
+            taken.append(await timed(lambda tool=tool, calls=calls: store.append_calls(W, tool, calls, 100)))
+    after = {kind: await indexed(store, kind) for kind in ("calls", "tools")}
+    basis = f"one of {len(tools)} tools x 100 calls, median of {times}"
+    return [
+        Figure("add 1 call", statistics.median(taken) * 1000, "ms", basis=basis),
+        Figure("  requests", requests.count / times, "requests", 4, basis="read, bulk, swap, trim"),
+        Figure("  call documents written", (after["calls"] - before["calls"]) / times, "documents", 1),
+        Figure("  records written", (after["tools"] - before["tools"]) / times, "documents", 1),
+    ]
+
+
+async def idle(store: Any, names: list[str]) -> list[Figure]:
+    before = {kind: await indexed(store, kind) for kind in ("calls", "tools", "records", "meta")}
+    with Requests(store) as requests:
+        taken = [await timed(lambda: store.records(W, names)) for _ in range(30)]
+    after = {kind: await indexed(store, kind) for kind in before}
+    return [
+        Figure("records of 50 tools (an idle summary)", statistics.median(taken) * 1000, "ms", basis="median of 30"),
+        Figure("  requests", requests.count / 30, "requests", 1, basis="one multi-get"),
+        Figure("  documents written", float(sum(after.values()) - sum(before.values())), "documents", 0),
+    ]
+
+
+# -- search
+
+
+async def searching(url: str, total: int, times: int, kind: str) -> list[Figure]:
+    import numpy as np
+
+    from toolmem.embedding.hashing import HashingEmbedder
+    from toolmem.store.elastic.connection import Operation
+    from toolmem.store.elastic.searchable import Searchable
+    from toolmem.store.elastic.tool_state import new_state, source_of
+
+    chance = random.Random(11)
+    embedder = HashingEmbedder(384)
+    texts = [guidance_text(chance, n) for n in range(total)]
+    queries = [
+        f"how do I {chance.choice(WORDS)} a {chance.choice(WORDS)} without {chance.choice(FAULTS)}"
+        for _ in range(times)
+    ]
+    vectors = np.concatenate([await embedder.embed(texts[n : n + 2000]) for n in range(0, total, 2000)])
+    asked = await embedder.embed(queries)
+    async with make_store(url, f"bench-{kind.replace('_', '-')}", embedder.identity, vector_index=kind) as store:
+        session = store._open_session()
+        from toolmem.store.elastic import embedders
+
+        claim = await embedders.make_claim(session.connection, session.layout, embedder.identity)
+        await session.map_vectors(claim)
+        begun = time.perf_counter()
+        for first in range(0, total, 1000):
+            operations = []
+            for n in range(first, min(first + 1000, total)):
+                state = new_state(W, f"tool_{n:06}", 0)
+                state.document = Searchable(texts[n], {claim.generation: vectors[n]})
+                operations.append(
+                    Operation("index", session.layout.alias("tools"), state.id, source_of(state), _routing())
+                )
+            session.connection.require(await session.connection.bulk(operations))
+        loaded = time.perf_counter() - begun
+        sizes = await index_bytes(store)
+        bare, ours, recalls = [], [], []
+        for n in range(-10, times):  # ten to warm up
+            query, vector = queries[n], asked[n]
+            seconds = await timed(lambda query=query, vector=vector: bare_search(session, claim, query, vector))
+            hits: list[Any] = []
+
+            async def search(query: str = query, vector: Any = vector, hits: list[Any] = hits) -> None:
+                hits += await store.search(W, query, vector, 10)
+
+            our_seconds = await timed(search)
+            if n < 0:
+                continue
+            bare.append(seconds)
+            ours.append(our_seconds)
+            nearest = [hit.key for hit in await store.search(W, "", vector, 10)]
+            exact = np.argsort(-(vectors @ vector), kind="stable")
+            threshold = float(vectors[exact[9]] @ vector) - 1e-6  # equal neighbours are equally good
+            recalls.append(sum(float(vectors[int(key[5:])] @ vector) >= threshold for key in nearest) / 10)
+        await drop(store)
+    name = f"search, {kind}"
+    basis = f"{total:,} guidances, 384-d, top 10, median of {times}"
+    return [
+        Figure(f"{name}: two bare queries", statistics.median(bare) * 1000, "ms", basis=basis),
+        Figure(f"{name}: toolmem, hybrid", statistics.median(ours) * 1000, "ms", basis="the same"),
+        Figure(f"{name}: against bare", statistics.median(ours) / statistics.median(bare), "x", 1.25),
+        Figure(f"{name}: missed of the 10 nearest", 1 - statistics.mean(recalls), "share", 0.05, basis="1 - recall@10"),
+        Figure(f"{name}: loading", total / loaded, "documents/s"),
+        Figure(f"{name}: size per 1,000 guidances", sizes["tools"] / total / 1000, "MB", basis="primary"),
+    ]
+
+
+def _routing() -> str:
+    from toolmem.store.elastic.names import workspace_key
+
+    return workspace_key(W)
+
+
+async def bare_search(session: Any, claim: Any, text: str, vector: Any) -> None:
+    from toolmem.store.elastic.indices import vector_field
+    from toolmem.store.words import query_words
+
+    index, depth = session.layout.alias("tools"), 100
+    of = [{"term": {"w": _routing()}}]
+    match = {"match": {"words": " ".join(query_words(text))}}
+    fetched: dict[str, Any] = {"size": depth, "source": False, "docvalue_fields": ["name"], "routing": _routing()}
+    nearest = {"field": vector_field(claim.generation), "query_vector": vector.tolist(), "k": depth}
+    await session.connection.call(
+        lambda es: es.search(index=index, knn={**nearest, "num_candidates": 2 * depth, "filter": of}, **fetched)
+    )
+    await session.connection.call(
+        lambda es: es.search(index=index, query={"bool": {"must": [match], "filter": of}}, **fetched)
+    )
+
+
+async def measure(url: str, quick: bool) -> list[Figure]:
+    total, times = (10_000, 30) if quick else (100_000, 100)
+    figures = await ingest(url, total)
+    show(figures, None)  # the rest takes a while
+    for kind in ("flat", "int8_hnsw"):
+        part = await searching(url, total, times, kind)
+        show(part, None)
+        figures += part
+    print()
+    return figures
+
+
+def main() -> None:
+    options = arguments(__doc__)
+    from elasticsearch_nodes.installation import Missing
+    from elasticsearch_nodes.server import find_server
+
+    try:
+        server = find_server()
+    except Missing as missing:
+        sys.exit(str(missing))
+    try:
+        print(f"server: {server.source}")
+        show(asyncio.run(measure(server.url, options.quick)), options.json)
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""A real server for the tests of this folder: found or started once, skipped with the reason where none can be had."""
+
+from __future__ import annotations
+
+import sys
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `elasticsearch_nodes`, which the benchmarks use as well
+
+from elasticsearch_nodes.cluster import Cluster
+from elasticsearch_nodes.installation import Missing
+from elasticsearch_nodes.node import Node
+from elasticsearch_nodes.server import Server, find_server, required
+
+from toolmem.store.elasticsearch import ElasticsearchStore
+from toolmem.testing.clock import ManualClock
+from toolmem.testing.store_contract import EMBEDDER, StoreFactory
+
+
+def _without(reason: str) -> None:
+    if required():
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    try:
+        found = find_server()
+    except Missing as missing:
+        _without(str(missing))
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def fresh_prefix(server: Server) -> Iterator[Callable[[], str]]:
+    """Names for indices that nobody has; whatever was made under them goes with the test."""
+    made: list[str] = []
+
+    def fresh() -> str:
+        made.append(f"toolmem-test-{uuid.uuid4().hex[:12]}")
+        return made[-1]
+
+    yield fresh
+    for prefix in made:
+        names = ",".join(f"{prefix}-{kind}-v1" for kind in ("tools", "calls", "ids", "records", "verdicts", "meta"))
+        request = urllib.request.Request(f"{server.url}/{names}?ignore_unavailable=true", method="DELETE")
+        urllib.request.urlopen(request, timeout=30).close()
+
+
+@pytest.fixture
+def fresh_store(server: Server, fresh_prefix: Callable[[], str]) -> Callable[[], StoreFactory]:
+    def fresh() -> StoreFactory:
+        return partial(_store, server.url, index_prefix=fresh_prefix(), number_of_replicas=0)
+
+    return fresh
+
+
+def _store(url: str, *, clock: object = None, embedder: object = EMBEDDER, **params: object) -> ElasticsearchStore:
+    return ElasticsearchStore(url, clock=clock or ManualClock(), embedder=embedder, **params)
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """A node of this test's own, which may be killed."""
+    try:
+        own = Node()
+    except Missing as missing:
+        _without(f"a node that may be killed has to be started here: {missing}")
+    try:
+        yield own.start()
+    finally:
+        own.stop()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Three nodes of this test's own."""
+    try:
+        own = Cluster()
+    except Missing as missing:
+        _without(f"nodes that may be killed have to be started here: {missing}")
+    try:
+        yield own.start()
+    finally:
+        own.stop()

@@ -1,0 +1,76 @@
+"""The rules' own tests, the safety cases among them, on the distributed store."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from elasticsearch_nodes.server import Server
+
+from toolmem.embedding.hashing import HashingEmbedder
+from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.store.elasticsearch import ElasticsearchStore
+from toolmem.testing.clock import ManualClock
+
+_SUITES = ("test_rules_in_prompt", "test_rule_store", "test_capture_hook", "test_prefetch_rules")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def embedder() -> HashingEmbedder:
+    return HashingEmbedder(64)
+
+
+@pytest.fixture
+async def store(
+    server: Server, fresh_prefix: Callable[[], str], clock: ManualClock, embedder: HashingEmbedder
+) -> AsyncIterator[ElasticsearchStore]:
+    made = ElasticsearchStore(
+        server.url, clock=clock, embedder=embedder.identity, index_prefix=fresh_prefix(), number_of_replicas=0
+    )
+    async with made as store:
+        yield store
+
+
+@pytest.fixture
+def rules(store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedder) -> ToolMemoryStore:
+    return ToolMemoryStore(store, "team", clock=clock, embedder=embedder)
+
+
+def _suite(name: str) -> ModuleType:
+    path = Path(__file__).parents[1] / "rules" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"rules_suite_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _on_any_store(test: object) -> bool:
+    """Those that ask for nothing but the fixtures above, and reach no engine past the protocol."""
+    if not inspect.iscoroutinefunction(test) or "rules" not in inspect.signature(test).parameters:
+        return False
+    marks = getattr(test, "pytestmark", [])
+    given = {name.strip() for mark in marks if mark.name == "parametrize" for name in _names(mark.args[0])}
+    if "damage(" in inspect.getsource(test):
+        return False
+    return set(inspect.signature(test).parameters) - given <= {"rules", "store", "clock", "embedder", "caplog"}
+
+
+def _names(argument: object) -> list[str]:
+    return argument.split(",") if isinstance(argument, str) else [str(name) for name in argument]
+
+
+for _name in _SUITES:
+    for _test_name, _test in vars(_suite(_name)).items():
+        if _test_name.startswith("test_") and _on_any_store(_test):
+            globals()[_test_name] = _test

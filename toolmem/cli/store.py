@@ -1,0 +1,294 @@
+"""`toolmem store`: what a store holds, a copy into another one, another embedder, ReMe's dumps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+import typer
+
+from toolmem.cli.console import AsJson, Config, Overrides, ProgressLine, logs_to_stderr, print_json, print_table, say
+from toolmem.errors import RequestError
+
+if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
+    from toolmem.ports import MemoryStore
+    from toolmem.store.copying import Copied
+
+_ADDRESS = "config:NAME (of vector_store), sqlite:PATH, or elasticsearch:URL[?index_prefix=...]"
+StoreOption = Annotated[str, typer.Option("--store", help=f"{_ADDRESS}.")]
+_ELASTICSEARCH_QUERY = ("index_prefix", "vector_index", "number_of_shards", "number_of_replicas", "ca_certs", "timeout")
+_NUMBERS = {"number_of_shards": int, "number_of_replicas": int, "timeout": float}
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(no_args_is_help=True, help="Look at a store, copy it, embed it again, import ReMe's dumps.")
+    group.command("info")(info)
+    group.command("copy")(copy)
+    group.command("reembed")(reembed)
+    group.command("import")(import_)
+    app.add_typer(group, name="store")
+
+
+def info(
+    overrides: Overrides = None, store: StoreOption = "config:default", config: Config = None, as_json: AsJson = False
+) -> None:
+    """What a store holds: schema, embedder, and counts per workspace.
+
+    toolmem store info
+
+    toolmem store info --store elasticsearch:http://localhost:9200
+    """
+
+    async def work(app: ToolMemApp) -> dict[str, Any]:
+        async with opened(store, app, create=False) as found:
+            return await found.info()
+
+    held = _run(work, config, overrides)
+    if as_json:
+        print_json(held)
+        return
+    embedder = held["embedder"]
+    named = "none yet" if embedder is None else f"{embedder['name']}/{embedder['model']} ({embedder['dimension']})"
+    counts = ("tools", "calls", "records", "verdicts")
+    rows = [(name, *(f"{each[count]:,}" for count in counts)) for name, each in held["workspaces"].items()]
+    print_table(
+        f"{held['backend']} {held['location']}",
+        ("workspace", *counts),
+        rows,
+        numeric=frozenset(counts),
+        notes=[f"schema version {held['schema_version']}, embedder: {named}"],
+    )
+
+
+def copy(
+    overrides: Overrides = None,
+    source: Annotated[str, typer.Option("--from", help=f"{_ADDRESS}.")] = "config:default",
+    target: Annotated[
+        str, typer.Option("--to", help="The same forms. It may hold something; nothing is replaced.")
+    ] = "",
+    workspace: Annotated[
+        list[str] | None, typer.Option("--workspace", help="Only this one; may be given several times.")
+    ] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a store into another one, then compare both. Interrupted, it goes on where it stopped when run again.
+
+    toolmem store copy --from sqlite:.toolmem/memory.db --to elasticsearch:http://localhost:9200
+    """
+    if not target:
+        raise RequestError(f"--to: expected {_ADDRESS}", field="to")
+    if source == target:
+        raise RequestError("--to: is the store itself; name another one", field="to")
+
+    async def work(app: ToolMemApp) -> Copied:
+        from toolmem.store.copying import Copy
+
+        with ProgressLine() as line:
+            async with (
+                opened(source, app, create=False, accept_older=True) as given,
+                opened(target, app) as taking,
+            ):
+                shown = ""
+
+                def progress(what: str, done: int, total: int) -> None:
+                    nonlocal shown
+                    if what != shown:
+                        line.phase(what)
+                        shown = what
+                    line(_event(what, done, total))
+
+                embedder = app.services.embedder_of_store()
+                return await Copy(given, taking, embedder=embedder, progress=progress).run(workspace)
+
+    _report(_run(work, config, overrides), as_json, "copied")
+
+
+def reembed(overrides: Overrides = None, store: StoreOption = "config:default", config: Config = None) -> None:
+    """Embed every searchable text again, with the embedder that is configured now. Searches use the old one meanwhile.
+
+    toolmem store reembed embedding_model.default.backend=dashscope
+    """
+
+    async def work(app: ToolMemApp) -> int:
+        embedder = app.services.embedder_of_store()
+        with ProgressLine() as line:
+            line.phase("embedding")
+            async with opened(store, app, create=False) as found:
+                return await found.reembed(embedder, lambda done, total: line(_event("embedding", done, total)))
+
+    print(f"{_run(work, config, overrides):,} texts embedded")
+
+
+def import_(
+    path: Annotated[Path, typer.Argument(help="A dump (JSON Lines), or a folder of them, one per workspace.")],
+    overrides: Overrides = None,
+    store: StoreOption = "config:default",
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", help="Where to; default: the name of each file.")
+    ] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring over what ReMe dumped or keeps in a folder. A file with a bad line is refused whole; twice adds nothing.
+
+    toolmem store import ./reme_vector_store --workspace team
+    """
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not files:
+        raise RequestError(f"{path}: the folder holds no *.jsonl file", field="path")
+
+    async def work(app: ToolMemApp) -> Copied:
+        from toolmem.importers.memory_dump import read_dump
+        from toolmem.store.copying import Copied, take_over
+
+        time_zone = app.settings.time_zone
+        dumps = [
+            (name, read_dump(file, workspace=name, clock=app.clock, time_zone=time_zone))
+            for file in files
+            for name in [workspace or file.stem]
+        ]
+        whole = Copied()
+        embedder = app.services.embedder_of_store()
+        async with opened(store, app) as found:
+            for name, read in dumps:
+                if read.passed_over:
+                    kinds = sorted({each["memory_type"] for each in read.passed_over})
+                    say(f"{name}: {len(read.passed_over)} lines of other memory types passed over ({', '.join(kinds)})")
+                done = await take_over(found, name, read.memories, embedder=embedder)
+                whole.tools += done.tools
+                whole.calls += done.calls
+                whole.duplicates += done.duplicates
+                whole.failures += done.failures
+        return whole
+
+    _report(_run(work, config, overrides), as_json, "imported")
+
+
+# -- addresses
+
+
+@asynccontextmanager
+async def opened(
+    address: str, app: ToolMemApp, *, create: bool = True, accept_older: bool = False
+) -> AsyncIterator[MemoryStore]:
+    """The store at an address. One that the configuration names stays open until the app closes.
+
+    `create` False: a SQLite file that is not there is refused instead of made. `accept_older`: an Elasticsearch store
+    of an older schema is opened for reading.
+    """
+    kind, _, rest = address.partition(":")
+    if kind == "config" and rest:
+        if rest not in app.settings.vector_store:
+            known = ", ".join(app.settings.vector_store)
+            raise RequestError(f"{address}: no vector_store is called {rest!r}; there are {known}", field="store")
+        params = app.settings.vector_store[rest].params
+        if not create and app.settings.vector_store[rest].backend == "sqlite":
+            _require_file(params.path)
+        yield await app.services.store_named(rest)
+        return
+    if kind == "sqlite" and rest:
+        if not create:
+            _require_file(rest)
+        store: Any = _sqlite(rest, app)
+    elif kind == "elasticsearch" and rest:
+        store = _elasticsearch(rest, app, accept_older)
+    else:
+        raise RequestError(f"{address!r}: expected {_ADDRESS}", field="store")
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _require_file(path: str) -> None:
+    if path != ":memory:" and not Path(path).expanduser().exists():
+        raise RequestError(f"there is no store {path}", field="store")
+
+
+def _sqlite(path: str, app: ToolMemApp) -> Any:
+    from toolmem.store.sqlite import SqliteStore
+
+    return SqliteStore(path, clock=app.clock, embedder=app.services.embedder_of_store().identity)
+
+
+def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool) -> Any:
+    from toolmem.store.elasticsearch import ElasticsearchStore
+
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    given: dict[str, Any] = {}
+    for name, value in parse_qsl(parts.query):
+        if name not in _ELASTICSEARCH_QUERY:
+            raise RequestError(
+                f"{name!r} is no part of an address; there are {', '.join(_ELASTICSEARCH_QUERY)}", field="store"
+            )
+        try:
+            given[name] = _NUMBERS.get(name, str)(value)
+        except ValueError:
+            raise RequestError(f"{name}: expected a number, got {value!r}", field="store") from None
+    secrets = _configured_secrets(app)
+    hosts = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+    identity = app.services.embedder_of_store().identity
+    return ElasticsearchStore(
+        hosts, clock=app.clock, embedder=identity, accept_older_schema=accept_older, **{**secrets, **given}
+    )
+
+
+def _configured_secrets(app: ToolMemApp) -> dict[str, Any]:
+    """Credentials and certificate of the first Elasticsearch store that is configured: no matter for a command line."""
+    for section in app.settings.vector_store.values():
+        if section.backend == "elasticsearch":
+            params = section.params
+            return {
+                "basic_auth": params.basic_auth and params.basic_auth.get_secret_value(),
+                "api_key": params.api_key and params.api_key.get_secret_value(),
+                "ca_certs": params.ca_certs,
+                "verify_certs": params.verify_certs,
+            }
+    return {}
+
+
+# -- running and reporting
+
+
+def _run(work: Any, config: Any, overrides: Any) -> Any:
+    from toolmem.app import ToolMemApp
+
+    async def whole() -> Any:
+        async with ToolMemApp(config, overrides or ()) as app:
+            return await work(app)
+
+    with logs_to_stderr():
+        return asyncio.run(whole())
+
+
+def _event(what: str, done: int, total: int) -> Any:
+    from toolmem.flow.events import Event
+
+    return Event(kind="progress", flow="store", done=done, total=total, message=what)
+
+
+def _report(done: Copied, as_json: bool, verb: str) -> None:
+    """Exit code 1 where a call failed or something differs."""
+    if as_json:
+        print_json(asdict(done))
+    else:
+        print(
+            f"{verb} {done.tools:,} tools: {done.calls:,} calls added, {done.duplicates:,} there already; "
+            f"{done.records:,} records added, {done.kept:,} there already; {done.verdicts:,} cached verdicts added"
+        )
+        for failure in done.failures[:20]:
+            say(f"failed: {failure.tool_name}, call {failure.index}: {failure.error}")
+        for difference in done.differences:
+            say(f"differs: {difference}")
+        if verb == "copied" and not done.different:
+            print("verified: both stores hold the same")
+    if done.failures or done.different:
+        raise typer.Exit(1)

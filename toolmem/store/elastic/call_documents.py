@@ -1,0 +1,186 @@
+"""Call documents: written once, named by the tool's record, read by id. What no record names does not exist."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from toolmem.ports import StoredMemory
+from toolmem.schema import CallFigures, JudgeIdentity, ToolCallResult
+from toolmem.store.codec import clip, members, read_call
+from toolmem.store.elastic.connection import Connection, Operation
+from toolmem.store.elastic.indices import Layout
+from toolmem.store.elastic.names import call_doc_id, tool_id, workspace_key
+from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, documents_of, read_state
+
+logger = logging.getLogger("toolmem.store")
+
+_FIGURES_ONLY = ["figures"]
+_WITH_PAYLOAD = ["figures", "body"]
+
+
+def write_operation(
+    layout: Layout, state: ToolState, seq: int, token: str, writer: str, call: ToolCallResult, payload: str
+) -> Operation:
+    judge = call.judge
+    figures = [call.success, call.execution_failed, call.score, call.time_cost, call.token_cost]
+    source = {
+        "w": workspace_key(state.workspace),
+        "tool": state.id,
+        "stem": state.row.id_stem,
+        "seq": seq,
+        "token": token,
+        "writer": writer,
+        "written": int(time.time()),
+        "figures": [*figures, None if judge is None else [judge.backend, judge.model, judge.prompt_version]],
+        "body": payload,
+    }
+    return Operation("index", layout.alias("calls"), call_doc_id(state.row.id_stem, seq, token), source)
+
+
+def delete_operations(layout: Layout, documents: Iterable[str]) -> list[Operation]:
+    return [Operation("delete", layout.alias("calls"), document) for document in documents]
+
+
+# -- states and memories
+
+
+async def read_states(connection: Connection, layout: Layout, workspace: str, tools: Sequence[str]) -> list[ToolState]:
+    """In the order asked; missing ones absent. `tools`: storable names."""
+    wanted = [_state_request(layout, workspace, tool) for tool in tools]
+    return [read_state(found) for found in await connection.multi_get(wanted) if found.get("found")]
+
+
+def _state_request(layout: Layout, workspace: str, tool: str) -> dict[str, Any]:
+    return {
+        "_index": layout.alias("tools"),
+        "_id": tool_id(workspace, tool),
+        "routing": workspace_key(workspace),
+        "_source": WITHOUT_OUTBOX,
+    }
+
+
+async def read_memories(
+    connection: Connection,
+    layout: Layout,
+    states: Sequence[ToolState],
+    *,
+    calls: bool,
+    recent: int | None,
+    seqs: Mapping[str, Sequence[int]] | None,
+) -> list[StoredMemory]:
+    """Each a consistent snapshot: where a commit removed calls between the two reads, its tool is read again."""
+    current: dict[str, ToolState | None] = {state.id: state for state in states}
+    done: dict[str, StoredMemory] = {}
+    suspected: dict[str, int] = {}  # tool -> version at which documents were missing already
+    waiting = list(states)
+    while waiting:
+        chosen = {state.id: _chosen(state, recent, seqs) for state in waiting}
+        found = await _fetch(connection, layout, [doc for ids in chosen.values() for doc in ids.values()], calls)
+        torn = []
+        for state in waiting:
+            missing = [seq for seq, doc in chosen[state.id].items() if doc not in found]
+            if missing and suspected.get(state.id) != state.row.version:
+                suspected[state.id] = state.row.version
+                torn.append(state)
+                continue
+            if missing:  # the record has not changed and still names them
+                logger.error("calls %s of tool %r are gone and left out", missing[:20], state.row.name)
+            rows = [(seq, found[doc]) for seq, doc in chosen[state.id].items() if doc in found]
+            done[state.id] = _memory(state, rows, calls)
+        waiting = []
+        for state in torn:
+            again = await read_states(connection, layout, state.workspace, [state.row.name])
+            current[state.id] = again[0] if again else None
+            waiting += again
+    return [done[state.id] for state in states if current[state.id] is not None]
+
+
+def _chosen(state: ToolState, recent: int | None, seqs: Mapping[str, Sequence[int]] | None) -> dict[int, str]:
+    """Documents by seq, oldest first."""
+    row = state.row
+    if seqs is not None and row.name in seqs:
+        kept = state.call_ids(row.first_seq, row.last_seq)
+        return {seq: kept[seq] for seq in sorted(set(seqs[row.name])) if seq in kept}
+    first = row.first_seq if recent is None else max(row.first_seq, row.last_seq - max(recent, 0) + 1)
+    return state.call_ids(first, row.last_seq)
+
+
+async def _fetch(
+    connection: Connection, layout: Layout, documents: Sequence[str], payload: bool
+) -> dict[str, dict[str, Any]]:
+    fields = _WITH_PAYLOAD if payload else _FIGURES_ONLY
+    index = layout.alias("calls")
+    wanted = [{"_index": index, "_id": document, "_source": fields} for document in documents]
+    found = await connection.multi_get(wanted) if wanted else []
+    return {each["_id"]: each["_source"] for each in found if each.get("found")}
+
+
+def _memory(state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]], calls: bool) -> StoredMemory:
+    return StoredMemory(
+        record=state.record,
+        figures=tuple(_readable_figures(state, rows)),
+        calls=tuple(_readable_calls(state, rows)) if calls else (),
+    )
+
+
+def _readable_figures(state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterable[CallFigures]:
+    for seq, source in rows:
+        try:
+            success, execution_failed, score, time_cost, token_cost, judge = source["figures"]
+            yield CallFigures(
+                seq=seq,
+                success=success,
+                execution_failed=execution_failed,
+                score=score,
+                time_cost=time_cost,
+                token_cost=token_cost,
+                judge=str(_judge(judge) or ""),
+            )
+        except (ValueError, TypeError, KeyError):
+            logger.error("the figures of call %d of tool %r are damaged and left out", seq, state.row.name)
+
+
+def _readable_calls(state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterable[ToolCallResult]:
+    covered = members(clip(state.row.covered, state.row.first_seq, state.row.last_seq))
+    for seq, source in rows:
+        try:
+            yield _call(state, seq, source, seq in covered)
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+            logger.error("call %d of tool %r is damaged and left out: %s", seq, state.row.name, type(error).__name__)
+
+
+def _call(state: ToolState, seq: int, source: Mapping[str, Any], summarized: bool) -> ToolCallResult:
+    figures = source["figures"]
+    return read_call(
+        state.row.name, seq, figures[:5], source["body"], _judge(figures[5]), state.row.assigned_id(seq), summarized
+    )
+
+
+def _judge(named: Sequence[str] | None) -> JudgeIdentity | None:
+    if named is None:
+        return None
+    return JudgeIdentity(backend=named[0], model=named[1], prompt_version=named[2])
+
+
+async def kept_calls(
+    connection: Connection, layout: Layout, state: ToolState, seqs: Iterable[int]
+) -> dict[int, ToolCallResult]:
+    """Those of these seqs that are kept and readable, not marked as summarized."""
+    kept = state.call_ids(state.row.first_seq, state.row.last_seq)
+    documents = {seq: kept[seq] for seq in seqs if seq in kept}
+    found = await _fetch(connection, layout, list(documents.values()), payload=True)
+    calls = {}
+    for seq, document in documents.items():
+        try:
+            calls[seq] = _call(state, seq, found[document], summarized=False)
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+            continue
+    return calls
+
+
+def leaving_documents(state: ToolState) -> list[str]:
+    """What the last commit made superfluous."""
+    return [doc for run in state.leaving for doc in documents_of(state.row.id_stem, [run]).values()]

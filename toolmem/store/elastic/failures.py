@@ -1,0 +1,98 @@
+"""What went wrong on the way to the server, in words that say what to do about it. Never a password or a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from toolmem.errors import StoreError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from elasticsearch import ApiError, TransportError
+
+RETRYABLE = frozenset((429, 502, 503, 504))
+_SETTING = "vector_store.<name>.params"
+
+
+def error_cause(body: Any) -> Mapping[str, Any]:
+    """The error object of an answer or of a bulk item."""
+    cause = body.get("error") if isinstance(body, Mapping) else None
+    return cause if isinstance(cause, Mapping) else {"type": "unknown", "reason": str(cause or body)[:300]}
+
+
+def is_block(cause: Mapping[str, Any]) -> bool:
+    """An index that takes no writes stays so until somebody acts: trying again is no use."""
+    return "cluster_block_exception" in str(cause.get("type")) and "read-only" in str(cause.get("reason"))
+
+
+def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
+    return status in RETRYABLE and not is_block(cause)
+
+
+def reason(cause: Mapping[str, Any]) -> str:
+    """One line of an item's error, with what caused it."""
+    inner = cause.get("caused_by")
+    because = f" ({inner.get('reason')})" if isinstance(inner, Mapping) else ""
+    return f"{cause.get('type')}: {cause.get('reason')}{because}"[:500]
+
+
+def from_status(error: ApiError, location: str) -> StoreError:
+    """The server answered, and not with what was asked for."""
+    cause = error_cause(error.body)
+    return refusal(error.meta.status, cause, location)
+
+
+def refusal(status: int, cause: Mapping[str, Any], location: str) -> StoreError:
+    told = reason(cause)
+    if is_block(cause):
+        return StoreUnavailable(
+            f"Elasticsearch at {location} takes no writes: {told}. Free disk space on its nodes (the block goes by "
+            "itself below the flood-stage watermark), or remove the index setting index.blocks.read_only_allow_delete"
+        )
+    if status in (401, 403):
+        return StoreUnavailable(
+            f"Elasticsearch at {location} refused the credentials ({status}): set {_SETTING}.api_key or .basic_auth "
+            f"of a user who may read, write, refresh and create the indices of the prefix. It said: {told}"
+        )
+    if status in (400, 406) and "media_type" in told:
+        return too_old("?", location)
+    if status == 404 and "index_not_found" in told:
+        return StoreUnavailable(f"Elasticsearch at {location}: {told}; it was deleted: open the store again to make it")
+    if status == 413:
+        return StoreError(f"Elasticsearch at {location}: the request is larger than its http.max_content_length")
+    if status in RETRYABLE:
+        return StoreUnavailable(
+            f"Elasticsearch at {location} could not serve within the timeout ({status}): {told}. Look at its health "
+            f"(GET _cluster/health), lower the load, or raise {_SETTING}.timeout"
+        )
+    return StoreError(f"Elasticsearch at {location} answered {status}: {told}")
+
+
+def unreachable(error: TransportError, location: str, seconds: float) -> StoreUnavailable:
+    """No usable answer came."""
+    from elastic_transport import ConnectionTimeout, TlsError
+
+    if isinstance(error, TlsError):
+        return StoreUnavailable(
+            f"no secure connection to Elasticsearch at {location}: {error.message}. Set {_SETTING}.ca_certs to the "
+            "file of the certificate authority, or use http:// where the server has no TLS"
+        )
+    what = "did not answer in time" if isinstance(error, ConnectionTimeout) else "cannot be reached"
+    return StoreUnavailable(
+        f"Elasticsearch at {location} {what} (tried for {seconds:.1f} s): {error.message}. Start the server, or "
+        f"correct {_SETTING}.hosts"
+    )
+
+
+def not_elasticsearch(location: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"what answers at {location} is not Elasticsearch (a proxy, OpenSearch, or another service): correct "
+        f"{_SETTING}.hosts"
+    )
+
+
+def too_old(version: str, location: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the server at {location} is Elasticsearch {version}; toolmem needs 8.13 or newer (8.x or 9.x): upgrade it, "
+        "or use vector_store.<name>.backend=sqlite"
+    )

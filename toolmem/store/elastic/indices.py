@@ -1,0 +1,219 @@
+"""The indices under a prefix: their mappings, their creation, and the schema version that they carry.
+
+An index `<prefix>-<kind>-v1` is reached by the alias `<prefix>-<kind>`, so that a later schema can live beside it.
+Mappings are strict; what users put in (inputs, outputs, values of records) is kept as unindexed text and never touches
+them. Vectors get one field per embedder ("generation"), added when the first of its vectors is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolmem.errors import StoreVersionError
+from toolmem.store.elastic import failures
+from toolmem.store.elastic.connection import Connection
+
+SCHEMA_VERSION = 1
+_NOT_ALLOWED = (400, 403, 404, 405, 410)  # how hosted services and other privileges answer; 401 is an error
+OLDEST_SERVER = (8, 13)  # the first with `flat` and `int8_hnsw` vectors
+
+_KEYWORD = {"type": "keyword"}
+_UNINDEXED = {"type": "object", "enabled": False}
+_LONG = {"type": "long"}
+_SEARCHABLE: dict[str, Any] = {
+    "searchable": {"type": "boolean"},
+    "embedded": _KEYWORD,  # generations whose vector the document has
+    "words": {"type": "text", "analyzer": "whitespace"},  # cut by toolmem.store.words
+    "time_modified": _LONG,  # microseconds since 1970
+}
+_PROPERTIES: dict[str, dict[str, Any]] = {
+    "tools": {
+        "w": _KEYWORD,
+        "workspace": _KEYWORD,
+        "name": _KEYWORD,
+        "memory_id": _KEYWORD,
+        "kept": _LONG,
+        "body": _UNINDEXED,
+        "outbox": _UNINDEXED,  # call ids of the last commit
+        **_SEARCHABLE,
+    },
+    "calls": {
+        "w": _KEYWORD,
+        "tool": {"type": "keyword", "index": False},
+        "stem": _KEYWORD,
+        "seq": _LONG,
+        "token": {"type": "keyword", "index": False},
+        "writer": _KEYWORD,
+        "written": _LONG,  # seconds since 1970, the writer's clock
+        "figures": _UNINDEXED,
+        "body": _UNINDEXED,
+    },
+    "ids": {"w": _KEYWORD, "stem": _KEYWORD},
+    "records": {
+        "w": _KEYWORD,
+        "workspace": _KEYWORD,
+        "scope": _KEYWORD,
+        "namespace": _KEYWORD,
+        "key": _KEYWORD,
+        "value": _UNINDEXED,
+        "facts": {"type": "keyword", "doc_values": False},  # digests of the value's fields, for `Where.equals`
+        "body": _UNINDEXED,
+        **_SEARCHABLE,
+    },
+    "verdicts": {"w": _KEYWORD, "workspace": _KEYWORD, "key": _KEYWORD, "body": _UNINDEXED},
+    "meta": {"kind": _KEYWORD, "seen": _LONG, "body": _UNINDEXED},
+}
+KINDS = tuple(_PROPERTIES)
+# Made anew from `body` and `packed_<n>` whenever a document is written.
+_NOT_IN_SOURCE = {"tools": ["words", "vector_*"], "records": ["words", "vector_*", "facts"]}
+# What is read by id needs no refresh at all; searches refresh what they are about to read.
+_REFRESH_INTERVAL = {"tools": "10s", "records": "10s", "calls": "60s", "ids": "60s", "verdicts": "60s", "meta": "10s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which indices there are, and how they are made."""
+
+    prefix: str
+    shards: int
+    replicas: int
+    vector_index: str  # flat, int8_hnsw
+
+    def alias(self, kind: str) -> str:
+        return f"{self.prefix}-{kind}"
+
+    def index(self, kind: str) -> str:
+        return f"{self.prefix}-{kind}-v{SCHEMA_VERSION}"
+
+    @property
+    def aliases(self) -> list[str]:
+        return [self.alias(kind) for kind in KINDS]
+
+
+async def check_server(connection: Connection) -> str:
+    """The server's version. Raises StoreUnavailable where it is too old. "" where nobody may ask for it."""
+    # First of its nodes: a node without the main module does not answer `GET /`.
+    answer = await connection.call(lambda es: es.nodes.info(metric="http"), ignore=_NOT_ALLOWED)
+    if answer.meta.status == 200 and answer["nodes"]:
+        version = min((str(node["version"]) for node in answer["nodes"].values()), key=_number)
+    else:
+        answer = await connection.call(lambda es: es.info(), ignore=_NOT_ALLOWED)
+        if answer.meta.status != 200:
+            return ""
+        version = str(answer["version"]["number"])
+    if _number(version) < OLDEST_SERVER:
+        raise failures.too_old(version, connection.location)
+    return version
+
+
+def _number(version: str) -> tuple[int, int]:
+    major, minor, *_ = (int(part) if part.isdecimal() else 0 for part in [*version.split("."), "0", "0"])
+    return major, minor
+
+
+async def prepare(connection: Connection, layout: Layout, accept_older: bool) -> None:
+    """Create what is missing; another process may do the same at the same time. Raises StoreVersionError."""
+    found = await _schema_versions(connection, layout)
+    versions = set(found.values())
+    newest, oldest = max(versions, default=SCHEMA_VERSION), min(versions, default=SCHEMA_VERSION)
+    if newest > SCHEMA_VERSION:
+        raise StoreVersionError(
+            f"the indices {layout.prefix}-* at {connection.location} have schema version {newest}, this toolmem reads "
+            f"up to {SCHEMA_VERSION}: use the newer toolmem that wrote them"
+        )
+    if oldest < SCHEMA_VERSION and not accept_older:
+        raise StoreVersionError(
+            f"the indices {layout.prefix}-* at {connection.location} have schema version {oldest}, this toolmem writes "
+            f"{SCHEMA_VERSION}: copy them once with `toolmem store copy --from 'elasticsearch:HOST?index_prefix="
+            f"{layout.prefix}' --to 'elasticsearch:HOST?index_prefix={layout.prefix}-v{SCHEMA_VERSION}'`, then set "
+            "vector_store.<name>.params.index_prefix to the new prefix"
+        )
+    missing = [kind for kind in KINDS if layout.alias(kind) not in found]
+    await asyncio.gather(*(_create(connection, layout, kind) for kind in missing))
+
+
+async def _schema_versions(connection: Connection, layout: Layout) -> dict[str, int]:
+    """By alias; an index without toolmem's mark counts as version 0."""
+    answer = await connection.call(
+        lambda es: es.indices.get(index=",".join(layout.aliases), ignore_unavailable=True, allow_no_indices=True),
+        ignore=(404,),
+    )
+    if answer.meta.status == 404:
+        return {}
+    return {
+        alias: int(index["mappings"].get("_meta", {}).get("toolmem_schema", 0))
+        for index in answer.body.values()
+        for alias in index["aliases"]
+        if alias in layout.aliases
+    }
+
+
+async def _create(connection: Connection, layout: Layout, kind: str) -> None:
+    source: dict[str, Any] = {"excludes": _NOT_IN_SOURCE[kind]} if kind in _NOT_IN_SOURCE else {}
+    mappings = {
+        "dynamic": "strict",
+        "_meta": {"toolmem_schema": SCHEMA_VERSION},
+        "_source": source,
+        "properties": _PROPERTIES[kind],
+    }
+    settings = {
+        "number_of_shards": 1 if kind == "meta" else layout.shards,
+        "number_of_replicas": layout.replicas,
+        "refresh_interval": _REFRESH_INTERVAL[kind],
+    }
+    answer = await connection.call(
+        lambda es: es.indices.create(
+            index=layout.index(kind), mappings=mappings, settings=settings, aliases={layout.alias(kind): {}}
+        ),
+        ignore=(400,),
+    )
+    if answer.meta.status == 400:
+        cause = failures.error_cause(answer.body)
+        if cause.get("type") != "resource_already_exists_exception":  # by another process, alias included
+            raise failures.refusal(400, cause, connection.location)
+
+
+# -- vector fields
+
+
+def vector_field(generation: int) -> str:
+    return f"vector_{generation}"
+
+
+def packed_field(generation: int) -> str:
+    """Its float32 numbers as they are, for exact cosines and for writing the document again."""
+    return f"packed_{generation}"
+
+
+async def ensure_vector_fields(connection: Connection, layout: Layout, generation: int, dimension: int) -> None:
+    """Add the fields of a generation where they are not there yet. Their kind stays what it was made as."""
+    for kind in ("tools", "records"):
+        index = layout.alias(kind)
+        if vector_field(generation) in (await mapped_fields(connection, index)):
+            continue
+        properties: Mapping[str, Any] = {
+            vector_field(generation): {
+                "type": "dense_vector",
+                "dims": dimension,
+                "index": True,
+                "similarity": "cosine",
+                "index_options": {"type": layout.vector_index},
+            },
+            packed_field(generation): {"type": "binary", "doc_values": True},
+        }
+        answer = await connection.call(
+            lambda es, index=index, properties=properties: es.indices.put_mapping(index=index, properties=properties),  # type: ignore[misc]
+            ignore=(400,),
+        )
+        if answer.meta.status == 400 and vector_field(generation) not in (await mapped_fields(connection, index)):
+            raise failures.refusal(400, failures.error_cause(answer.body), connection.location)
+
+
+async def mapped_fields(connection: Connection, index: str) -> dict[str, Any]:
+    answer = await connection.call(lambda es: es.indices.get_mapping(index=index))
+    (mapping,) = answer.body.values()
+    fields: dict[str, Any] = mapping["mappings"]["properties"]
+    return fields

@@ -1,0 +1,245 @@
+"""Search: both legs in one round trip, fused here.
+
+The text leg compares the words that `toolmem.store.words` cut, on both backends alike. The vector leg takes from the
+engine which documents are nearest and ranks them here by the exact cosine of their stored float32 numbers, so that
+equal vectors are equal and a quantized index changes only which candidates there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolmem.errors import RequestError
+from toolmem.ports import Document, Hit, Where
+from toolmem.store.codec import micros, storable
+from toolmem.store.documents import unit_vector
+from toolmem.store.elastic import embedders, failures, searchable
+from toolmem.store.elastic.embedders import Claim
+from toolmem.store.elastic.indices import packed_field, vector_field
+from toolmem.store.elastic.names import is_cut, record_id, scope_key, tool_id, workspace_key
+from toolmem.store.elastic.searchable import fact, unpack
+from toolmem.store.elastic.session import Session
+from toolmem.store.fusion import fuse, leg_depth
+from toolmem.store.words import query_words
+
+MAX_NEIGHBOURS = 10_000  # the engine's own limit
+_SPARE = 28  # neighbours beyond the depth, so that ties at its end are seen
+_TOLERANCE = 1e-5  # the engine's float32 products of equal vectors differ by less
+_CANDIDATES = 2  # per neighbour, for the approximate index
+
+
+async def search(
+    session: Session, workspace: str, text: str, vector: NDArray[np.float32] | None, top_k: int, where: Where
+) -> list[Hit]:
+    """Raises EmbedderMismatch (the vector is another embedder's) or RequestError (a bad vector or filter)."""
+    query = None if vector is None else unit_vector(vector, session.embedder, "vector")
+    filters = _filters(workspace, where)
+    claim = None
+    if query is not None:
+        claim = await _claim(session)
+        embedders.check(claim, session.embedder)
+    if filters is None or top_k < 1:
+        return []
+    kind = "tools" if where.namespace is None else "records"
+    legs = _Legs(session, kind, workspace, filters, leg_depth(top_k), claim)
+    await session.connection.refresh(session.layout.alias(kind))
+    by_text, by_vector = await legs.ask(query_words(text), query)
+    held: dict[str, NDArray[np.float32] | None] = {**by_vector, **by_text}
+    ranked = _ranked(by_vector, query)[: leg_depth(top_k)] if query is not None else []
+    similarity: dict[str, float | None] = {}
+    if query is not None:
+        similarity = {key: _cosine(found, query) for key, found in held.items() if found is not None}
+    return fuse(list(by_text), ranked, similarity, top_k)
+
+
+async def _claim(session: Session) -> Claim | None:
+    claim = await embedders.stored_claim(session.connection, session.layout)
+    if claim is not None and claim.embedder == session.embedder:
+        await session.map_vectors(claim)
+    return claim
+
+
+async def documents(
+    session: Session, workspace: str, namespace: str | None, keys: Sequence[str]
+) -> dict[str, Document]:
+    """The searchable side of these tools or records, with the vector of the store's own embedder."""
+    asked = [key for key in dict.fromkeys(keys) if storable(key)]
+    if not asked or not storable(workspace) or not storable(namespace or ""):
+        return {}
+    index = session.layout.alias("tools" if namespace is None else "records")
+    claim = await embedders.stored_claim(session.connection, session.layout)
+    routing = workspace_key(workspace)
+    found = await session.connection.multi_get(
+        [{"_index": index, "_id": _document_id(workspace, namespace, key), "routing": routing} for key in asked]
+    )
+    held = {}
+    for key, each in zip(asked, found, strict=True):
+        document = (
+            searchable.read(each["_source"], json.loads(each["_source"]["body"])["text"]) if each["found"] else None
+        )
+        if document is not None:
+            held[key] = Document(document.text, None if claim is None else document.vectors.get(claim.generation))
+    return held
+
+
+# -- filters
+
+
+def _filters(workspace: str, where: Where) -> list[dict[str, Any]] | None:
+    """None: nothing can pass."""
+    if where.namespace is None and where.equals:
+        raise RequestError(
+            "where.equals: filters the fields of keyed records; the guidance of tools has none", field="where.equals"
+        )
+    if not storable(workspace) or not storable(where.namespace or ""):
+        return None
+    of = (
+        {"w": workspace_key(workspace)} if where.namespace is None else {"scope": scope_key(workspace, where.namespace)}
+    )
+    filters: list[dict[str, Any]] = [{"term": of}, {"term": {"searchable": True}}]
+    if where.keys is not None:
+        keys = [key for key in where.keys if storable(key)]
+        if not keys:
+            return None
+        filters.append({"ids": {"values": [_document_id(workspace, where.namespace, key) for key in keys]}})
+    if where.modified_since is not None:
+        try:
+            filters.append({"range": {"time_modified": {"gte": micros(where.modified_since)}}})
+        except ValueError as error:
+            raise RequestError(f"where.modified_since: {error}", field="where.modified_since") from error
+    for name, value in where.equals.items():
+        try:
+            filters.append({"term": {"facts": fact(name, value)}})
+        except (ValueError, TypeError):  # what no record can hold
+            return None
+    return filters
+
+
+def _document_id(workspace: str, namespace: str | None, key: str) -> str:
+    return tool_id(workspace, key) if namespace is None else record_id(workspace, namespace, key)
+
+
+# -- the legs
+
+
+class _Legs:
+    def __init__(
+        self,
+        session: Session,
+        kind: str,
+        workspace: str,
+        filters: Sequence[Mapping[str, Any]],
+        depth: int,
+        claim: Claim | None,
+    ) -> None:
+        self._session = session
+        self._index = session.layout.alias(kind)
+        self._name = "name" if kind == "tools" else "key"
+        self._routing = workspace_key(workspace)
+        self._filters = filters
+        self._depth = depth
+        self._claim = claim
+
+    async def ask(
+        self, words: Sequence[str], query: NDArray[np.float32] | None
+    ) -> tuple[dict[str, NDArray[np.float32] | None], dict[str, NDArray[np.float32] | None]]:
+        """Keys with their vectors: the text leg's, best first, and the vector leg's candidates."""
+        neighbours = min(self._depth + _SPARE, MAX_NEIGHBOURS)
+        bodies = []
+        if words:
+            bodies.append(self._text_body(words))
+        by_vector = query is not None and bool(query.any()) and self._claim is not None
+        if by_vector:
+            assert query is not None
+            bodies.append(self._vector_body(query, neighbours))
+        if not bodies:
+            return {}, {}
+        answers = await self._send(bodies)
+        text_hits = answers[0] if words else []
+        vector_hits = answers[-1] if by_vector else []
+        while self._cut_through_a_tie(vector_hits, neighbours):
+            assert query is not None
+            neighbours = min(neighbours * 4, MAX_NEIGHBOURS)
+            (vector_hits,) = await self._send([self._vector_body(query, neighbours)])
+        return await self._held(text_hits), await self._held(vector_hits)
+
+    def _text_body(self, words: Sequence[str]) -> dict[str, Any]:
+        match = {"match": {"words": {"query": " ".join(words), "operator": "or"}}}
+        return {
+            "query": {"bool": {"must": [match], "filter": list(self._filters)}},
+            "size": self._depth,
+            "sort": [{"_score": "desc"}, {self._name: "asc"}],
+            **self._fetched(),
+        }
+
+    def _vector_body(self, query: NDArray[np.float32], neighbours: int) -> dict[str, Any]:
+        assert self._claim is not None
+        return {
+            "knn": {
+                "field": vector_field(self._claim.generation),
+                "query_vector": query.tolist(),
+                "k": neighbours,
+                "num_candidates": min(_CANDIDATES * neighbours, MAX_NEIGHBOURS),
+                "filter": list(self._filters),
+            },
+            "size": neighbours,
+            **self._fetched(),
+        }
+
+    def _fetched(self) -> dict[str, Any]:
+        """From columns: reading the sources of hundreds of documents takes longer than finding them."""
+        packed = [] if self._claim is None else [packed_field(self._claim.generation)]
+        return {"_source": False, "docvalue_fields": [self._name, *packed], "track_total_hits": False}
+
+    async def _send(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+        head = {"index": self._index, "routing": self._routing}
+        searches = [part for body in bodies for part in (head, body)]
+        answer = await self._session.connection.call(lambda es: es.msearch(searches=searches))
+        found = []
+        for each in answer["responses"]:
+            if "error" in each:
+                raise failures.refusal(each["status"], each["error"], self._session.connection.location)
+            found.append(each["hits"]["hits"])
+        return found
+
+    def _cut_through_a_tie(self, hits: Sequence[Mapping[str, Any]], neighbours: int) -> bool:
+        """Whether documents that were not handed over may be as near as one within the depth."""
+        if len(hits) < neighbours or neighbours >= MAX_NEIGHBOURS:
+            return False
+        # _score is (1 + cosine) / 2
+        return bool(2 * (hits[self._depth - 1]["_score"] - hits[-1]["_score"]) <= _TOLERANCE)
+
+    async def _held(self, hits: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[np.float32] | None]:
+        held: dict[str, NDArray[np.float32] | None] = {}
+        whole = await self._whole_names(hits)
+        for hit in hits:
+            fields = hit["fields"]
+            packed = None if self._claim is None else fields.get(packed_field(self._claim.generation))
+            key = whole.get(hit["_id"], fields[self._name][0])
+            held[key] = unpack(packed[0]) if packed else None
+        return held
+
+    async def _whole_names(self, hits: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Of documents whose name is too long for a column."""
+        cut = [hit["_id"] for hit in hits if is_cut(hit["fields"][self._name][0])]
+        wanted = [{"_index": self._index, "_id": each, "routing": self._routing, "_source": ["body"]} for each in cut]
+        found = await self._session.connection.multi_get(wanted) if wanted else []
+        return {each["_id"]: json.loads(each["_source"]["body"])[self._name] for each in found if each.get("found")}
+
+
+# -- exact cosines
+
+
+def _ranked(candidates: Mapping[str, NDArray[np.float32] | None], query: NDArray[np.float32]) -> list[str]:
+    """By cosine to nine decimals, then by key: as the embedded store ranks."""
+    cosines = {key: _cosine(vector, query) for key, vector in candidates.items() if vector is not None}
+    return sorted(cosines, key=lambda key: (-round(cosines[key], 9), key))
+
+
+def _cosine(vector: NDArray[np.float32], query: NDArray[np.float32]) -> float:
+    return float(np.clip((vector.astype(np.float64) * query.astype(np.float64)).sum(), -1.0, 1.0))

@@ -1,0 +1,110 @@
+"""What an open store holds: its connection, its name as a writer, the turns of its own writes, and writes under way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from toolmem.ports import Document, EmbedderIdentity
+from toolmem.store.codec import require_storable
+from toolmem.store.documents import unit_vector
+from toolmem.store.elastic import embedders
+from toolmem.store.elastic.connection import Connection
+from toolmem.store.elastic.embedders import Claim
+from toolmem.store.elastic.indices import Layout, ensure_vector_fields
+from toolmem.store.elastic.names import random_name
+from toolmem.store.elastic.searchable import Searchable
+
+logger = logging.getLogger("toolmem.store")
+
+T = TypeVar("T")
+
+_REMEMBERED_TOOLS = 100_000
+
+
+class Session:
+    """From `open` to `close`, on one event loop."""
+
+    def __init__(self, connection: Connection, layout: Layout, embedder: EmbedderIdentity | None) -> None:
+        self.connection = connection
+        self.layout = layout
+        self.embedder = embedder
+        self.writer = random_name(8)
+        self.registered = 0.0  # when the writer last said that it lives, seconds since 1970
+        self.littered = False  # a write ended without its outcome being known
+        self.settled: dict[str, str] = {}  # tool -> the commit whose leftovers were put in order
+        self._tokens = 0
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._writes: set[asyncio.Task[Any]] = set()
+        self._mapped: set[int] = set()  # generations whose fields are known to exist
+
+    @property
+    def token(self) -> str:
+        """Under which call documents are written."""
+        return f"{self.writer}{self._tokens:x}"
+
+    def new_token(self) -> str:
+        """After an attempt that did not win cleanly. No document is ever written twice with different contents: a
+        request that was given up may still be carried out later, and must not reach what is visible by then."""
+        self._tokens += 1
+        return self.token
+
+    def settle(self, tool: str, commit: str) -> None:
+        """Remember that what this commit left to be done is done."""
+        if len(self.settled) >= _REMEMBERED_TOOLS:
+            self.settled.clear()
+        self.settled[tool] = commit
+
+    # -- writes
+
+    async def carry_out(self, write: Coroutine[Any, Any, T]) -> T:
+        """A caller that is cancelled leaves at once; the write that it had handed over is finished all the same."""
+        task = asyncio.create_task(write)
+        self._writes.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._writes.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen, so that asyncio does not complain where the caller has gone
+
+    async def finish_writes(self) -> None:
+        await asyncio.gather(*self._writes, return_exceptions=True)
+
+    @asynccontextmanager
+    async def turn(self, tool: str) -> AsyncIterator[None]:
+        """Commits of this process to one tool go one after the other, in the order in which they were handed over."""
+        lock, waiting = self._turns.get(tool, (asyncio.Lock(), 0))
+        self._turns[tool] = (lock, waiting + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._turns.pop(tool)
+            if waiting > 1:
+                self._turns[tool] = (lock, waiting - 1)
+
+    # -- documents and their vectors
+
+    async def searchable(self, document: Document, claim: Claim | None) -> Searchable:
+        """As it is stored. `claim`: as just read. Raises RequestError or EmbedderMismatch."""
+        require_storable(document.text, "document.text")
+        if document.vector is None:
+            return Searchable(document.text)
+        unit = unit_vector(document.vector, self.embedder, "document.vector")
+        assert self.embedder is not None  # otherwise `unit_vector` refuses
+        embedders.check(claim, self.embedder)
+        if claim is None:
+            claim = await embedders.make_claim(self.connection, self.layout, self.embedder)
+            embedders.check(claim, self.embedder)
+        await self.map_vectors(claim)
+        return Searchable(document.text, {claim.generation: unit})
+
+    async def map_vectors(self, claim: Claim) -> None:
+        if claim.generation not in self._mapped:
+            await ensure_vector_fields(self.connection, self.layout, claim.generation, claim.embedder.dimension)
+            self._mapped.add(claim.generation)

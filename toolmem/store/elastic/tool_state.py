@@ -1,0 +1,164 @@
+"""The document of a tool: its record, which documents its calls are, and what the last commit left to be done.
+
+A commit replaces it by compare-and-swap. Nobody sees a call before that: the record names each visible call's document
+by `runs` (ranges of seqs written under one token), and what it does not name does not exist.
+
+* `outbox`: ids of the calls of the last commit. They become id documents in the next commit, never before their own,
+  so that a writer that dies before its swap leaves no id behind that would make a later retry lose the call.
+* `leaving`: call documents that the last commit made superfluous. It deletes them itself, right after its swap; where
+  it died before that, the next commit does.
+* `recent`: names of the last commits, by which a writer whose answer was lost recognizes its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolmem.errors import StoreError
+from toolmem.schema import LifetimeCounters, ToolRecord
+from toolmem.store.elastic import searchable
+from toolmem.store.elastic.names import call_doc_id, label, tool_id, workspace_key
+from toolmem.store.elastic.searchable import Searchable
+from toolmem.store.tool_rows import ToolRow, fresh, record_of
+
+RECENT_COMMITS = 24
+WITHOUT_OUTBOX = {"excludes": ["outbox"]}
+
+Run = tuple[int, int, str]  # first seq, last seq, token
+
+
+@dataclass(slots=True)
+class ToolState:
+    workspace: str
+    row: ToolRow
+    runs: list[Run] = field(default_factory=list)
+    leaving: list[Run] = field(default_factory=list)
+    recent: list[str] = field(default_factory=list)
+    outbox: list[str] = field(default_factory=list)  # ids of id documents
+    left_by: str = ""  # the commit that set `leaving` and `outbox`
+    document: Searchable | None = None
+    document_time: int = 0  # when the document was last written, microseconds since 1970
+    position: tuple[int, int] | None = None  # seq_no and primary_term as read; None: not stored yet
+
+    @property
+    def id(self) -> str:
+        return tool_id(self.workspace, self.row.name)
+
+    @property
+    def record(self) -> ToolRecord:
+        return record_of(self.workspace, self.row)
+
+    def token(self, seq: int) -> str | None:
+        return next((token for first, last, token in self.runs if first <= seq <= last), None)
+
+    def call_ids(self, first: int, last: int) -> dict[int, str]:
+        """Documents of the calls between two seqs, both included."""
+        return documents_of(self.row.id_stem, clip_runs(self.runs, first, last))
+
+
+def new_state(workspace: str, tool: str, now: int, memory_id: str | None = None) -> ToolState:
+    return ToolState(workspace, fresh(tool, now, memory_id))
+
+
+# -- runs
+
+
+def documents_of(stem: str, runs: Sequence[Run]) -> dict[int, str]:
+    return {seq: call_doc_id(stem, seq, token) for first, last, token in runs for seq in range(first, last + 1)}
+
+
+def clip_runs(runs: Sequence[Run], first: int, last: int) -> list[Run]:
+    """What of the runs lies between two seqs, both included."""
+    return [(max(a, first), min(b, last), token) for a, b, token in runs if b >= first and a <= last]
+
+
+def put_run(runs: Sequence[Run], first: int, last: int, token: str) -> list[Run]:
+    """The runs with these seqs under this token; neighbours of one token are joined."""
+    if last < first:
+        return list(runs)
+    below, above = clip_runs(runs, 0, first - 1), clip_runs(runs, last + 1, 2**62)
+    joined: list[Run] = []
+    for run in (*below, (first, last, token), *above):
+        if joined and joined[-1][2] == run[2] and joined[-1][1] + 1 == run[0]:
+            joined[-1] = (joined[-1][0], run[1], run[2])
+        else:
+            joined.append(run)
+    return joined
+
+
+# -- as a document
+
+
+def source_of(state: ToolState) -> dict[str, Any]:
+    row = state.row
+    body = {
+        "workspace": state.workspace,
+        "name": row.name,
+        "memory_id": row.memory_id,
+        "stem": row.id_stem,
+        "version": row.version,
+        "guidance_version": row.guidance_version,
+        "seqs": [row.first_seq, row.last_seq],
+        "covered": row.covered,
+        "unjudged": row.unjudged,
+        "counters": row.counters.model_dump(mode="json"),
+        "times": [row.time_created, row.time_modified],
+        "guidance": row.guidance,
+        "text": None if state.document is None else state.document.text,
+        "document_time": state.document_time,
+        "runs": state.runs,
+        "leaving": state.leaving,
+        "recent": state.recent,
+        "left_by": state.left_by,
+    }
+    return {
+        "w": workspace_key(state.workspace),
+        "workspace": label(state.workspace),
+        "name": label(row.name),
+        "memory_id": label(row.memory_id),
+        "kept": row.kept,
+        "body": json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+        "outbox": json.dumps(state.outbox),
+        # Filters ask when the guidance changed, not when a call came.
+        **searchable.fields(state.document, state.document_time),
+    }
+
+
+def read_state(found: Mapping[str, Any]) -> ToolState:
+    """From a document as `get`, `mget` and searches answer it. Raises StoreError where it is damaged."""
+    source = found["_source"]
+    try:
+        body = json.loads(source["body"])
+        row = ToolRow(
+            id=1,
+            name=body["name"],
+            memory_id=body["memory_id"],
+            id_stem=body["stem"],
+            version=body["version"],
+            guidance_version=body["guidance_version"],
+            first_seq=body["seqs"][0],
+            last_seq=body["seqs"][1],
+            covered=[(first, last) for first, last in body["covered"]],
+            unjudged=[(first, last) for first, last in body["unjudged"]],
+            counters=LifetimeCounters.model_validate(body["counters"]),
+            time_created=body["times"][0],
+            time_modified=body["times"][1],
+            guidance=body["guidance"],
+        )
+        return ToolState(
+            workspace=body["workspace"],
+            row=row,
+            runs=[(first, last, token) for first, last, token in body["runs"]],
+            leaving=[(first, last, token) for first, last, token in body["leaving"]],
+            recent=body["recent"],
+            left_by=body["left_by"],
+            outbox=json.loads(source["outbox"]) if "outbox" in source else [],
+            document=searchable.read(source, body["text"]),
+            document_time=body["document_time"],
+            position=(found["_seq_no"], found["_primary_term"]),
+        )
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise StoreError(f"the document {found.get('_id')} of a tool is damaged: {type(error).__name__}") from error

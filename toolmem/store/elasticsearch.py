@@ -1,0 +1,348 @@
+"""The distributed store: Elasticsearch 8.13+ or 9, shared by any number of processes and machines.
+
+A commit writes the calls as documents of their own, then replaces the tool's record by one compare-and-swap, which
+makes them visible. Nothing is ever rewritten but that record. Tools are read by id (no refresh, no search); searches
+and lists refresh first, so that they see every acknowledged write. Only features that every licence has: no scripts,
+no server-side reindex, delete-by-query or rank fusion.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolmem.errors import RequestError, StoreClosed
+from toolmem.ports import (
+    Appended,
+    Clock,
+    Document,
+    Embedder,
+    EmbedderIdentity,
+    Hit,
+    RawRecord,
+    Record,
+    StoredMemory,
+    Where,
+)
+from toolmem.schema import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.store.codec import storable
+from toolmem.store.elastic import (
+    call_documents,
+    keyed_records,
+    reembedding,
+    search,
+    sweeping,
+    verdict_cache,
+    workspaces,
+)
+from toolmem.store.elastic.client import Secrets, credentials, host_url, make_client
+from toolmem.store.elastic.commits import commit
+from toolmem.store.elastic.connection import Connection
+from toolmem.store.elastic.indices import Layout, check_server, prepare
+from toolmem.store.elastic.keyed_records import Put
+from toolmem.store.elastic.session import Session
+from toolmem.store.elastic.tool_commits import AppendPlan, GuidancePlan, MergePlan, VerdictsPlan, known_ids
+from toolmem.store.elastic.tool_state import ToolState
+from toolmem.store.keyed_records import encode_value
+from toolmem.store.merging import check_memory, with_ids
+from toolmem.store.tool_writes import prepare as prepare_calls
+from toolmem.store.tool_writes import require_keep
+from toolmem.store.verdict_cache import check as check_verdicts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class ElasticsearchStore:
+    """`MemoryStore` on Elasticsearch.
+
+    `hosts`: a URL or several nodes of one cluster. `index_prefix`: what the names of the indices begin with; one store
+    per prefix. `basic_auth`: "user:password"; `api_key`: as Elasticsearch hands it out (base64). `ca_certs`: a file.
+    `timeout`: seconds for an operation on the server, attempts together. `max_retries`: further attempts after a lost
+    connection, on another node where there is one. `vector_index`: "flat" (exact) or "int8_hnsw" (approximate), decided
+    when the first vector is written. Shards and replicas are decided when the indices are made.
+
+    Opened on one event loop and used there; after a fork the child's copy raises StoreClosed. A coroutine that is
+    cancelled leaves at once; a write that it had handed over is carried out all the same.
+    """
+
+    def __init__(
+        self,
+        hosts: str | Sequence[str] = "http://localhost:9200",
+        *,
+        clock: Clock,
+        embedder: EmbedderIdentity | None,
+        index_prefix: str = "toolmem",
+        basic_auth: str | None = None,
+        api_key: str | None = None,
+        ca_certs: str | None = None,
+        verify_certs: bool = True,
+        timeout: float = 30.0,
+        max_retries: int = 3,
+        vector_index: Literal["flat", "int8_hnsw"] = "flat",
+        number_of_shards: int = 1,
+        number_of_replicas: int = 1,
+        accept_older_schema: bool = False,
+    ) -> None:
+        """`accept_older_schema`: for the copy of an older store; such a store is only read."""
+        addresses = [hosts] if isinstance(hosts, str) else builtins.list(hosts)
+        self._hosts = [host_url(address) for address in addresses]
+        if not self._hosts:
+            raise RequestError("hosts: expected at least one URL, e.g. http://localhost:9200", field="hosts")
+        if vector_index not in ("flat", "int8_hnsw"):
+            raise RequestError(
+                f"vector_index: expected 'flat' or 'int8_hnsw', got {vector_index!r}", field="vector_index"
+            )
+        self._clock = clock
+        self._embedder = embedder
+        self._layout = Layout(index_prefix, number_of_shards, number_of_replicas, vector_index)
+        self._secrets = Secrets(credentials(basic_auth, addresses), api_key, ca_certs, verify_certs)
+        self._timeout = timeout
+        self._max_retries = max_retries
+        self._accept_older = accept_older_schema
+        self._session: Session | None = None
+        self._server = ""
+        self._place: tuple[int, asyncio.AbstractEventLoop | None] = (0, None)  # process and loop
+
+    @property
+    def location(self) -> str:
+        """The hosts, without credentials."""
+        return ", ".join(self._hosts)
+
+    async def open(self) -> None:
+        """Raises StoreUnavailable or StoreVersionError. An open store stays as it is."""
+        if self._session is not None:
+            self._require_own_place()
+            return
+        connection = Connection(
+            make_client(self._hosts, self._secrets, self._timeout),
+            location=self.location,
+            hosts=len(self._hosts),
+            timeout=self._timeout,
+            max_retries=self._max_retries,
+        )
+        try:
+            self._server = await check_server(connection)
+            await prepare(connection, self._layout, self._accept_older)
+            session = Session(connection, self._layout, self._embedder)
+            if not self._accept_older:
+                await sweeping.sweep(session)
+        except BaseException:
+            await connection.close()
+            raise
+        self._session = session
+        self._place = (os.getpid(), asyncio.get_running_loop())
+
+    async def close(self) -> None:
+        """What was handed over is done first. A closed store may be closed, or opened, again."""
+        session = self._session
+        if session is None:
+            return
+        self._require_own_process()
+        self._session = None
+        await session.finish_writes()
+        await sweeping.sign_off(session)
+        self._embedder = session.embedder
+        await session.connection.close()
+
+    async def __aenter__(self) -> ElasticsearchStore:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            raise StoreClosed(f"the store at {self.location} is not open; `await store.open()` first")
+        self._require_own_place()
+        return self._session
+
+    def _require_own_process(self) -> None:
+        if self._place[0] != os.getpid():
+            raise StoreClosed("the store was opened before a fork; open a store of its own in the child")
+
+    def _require_own_place(self) -> None:
+        self._require_own_process()
+        if self._place[1] is not asyncio.get_running_loop():
+            raise StoreClosed(
+                f"the store at {self.location} was opened on another event loop; open one there, or use "
+                "`ToolMemApp.run`, which keeps to one loop"
+            )
+
+    # -- tool memories
+
+    async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
+        return await known_ids(self._open_session(), workspace, tool, ids)
+
+    async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
+        session = self._open_session()
+        require_keep(keep)
+        prepared = prepare_calls(tool, calls)
+        if not prepared[0] and not (storable(workspace) and storable(tool)):
+            return Appended(None, 0, failures=tuple(prepared[1]))
+        plan = AppendPlan(session, self._clock.now(), _storable_workspace(workspace), tool, prepared, keep)
+        return await session.carry_out(commit(session, plan))
+
+    async def tool_names(self, workspace: str) -> builtins.list[str]:
+        return await workspaces.tool_names(self._open_session(), workspace)
+
+    async def records(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolRecord]:
+        return [state.record for state in await self._states(workspace, tools)]
+
+    async def memories(
+        self,
+        workspace: str,
+        tools: Sequence[str] | None,
+        *,
+        calls: bool = False,
+        recent: int | None = None,
+        seqs: Mapping[str, Sequence[int]] | None = None,
+    ) -> builtins.list[StoredMemory]:
+        states = await self._states(workspace, tools)
+        session = self._open_session()
+        return await call_documents.read_memories(
+            session.connection, self._layout, states, calls=calls, recent=recent, seqs=seqs
+        )
+
+    async def _states(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolState]:
+        session = self._open_session()
+        if tools is None:
+            return await workspaces.all_states(session, workspace)
+        names = [name for name in tools if storable(name)]
+        if not names or not storable(workspace):
+            return []
+        return await call_documents.read_states(session.connection, self._layout, workspace, names)
+
+    async def put_guidance(
+        self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int
+    ) -> ToolRecord:
+        session = self._open_session()
+        plan = GuidancePlan(session, self._clock.now(), workspace, tool, guidance, document, guidance_version)
+        return await session.carry_out(commit(session, plan))
+
+    async def update_verdicts(
+        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
+    ) -> ToolRecord | None:
+        session = self._open_session()
+        plan = VerdictsPlan(session, self._clock.now(), workspace, tool, dict(verdicts))
+        return await session.carry_out(commit(session, plan))
+
+    async def merge(
+        self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
+    ) -> Appended:
+        session = self._open_session()
+        require_keep(keep)
+        check_memory(memory)
+        prepared = prepare_calls(memory.when_to_use, with_ids(memory.tool_call_results))
+        return await session.carry_out(
+            self._merge(session, _storable_workspace(workspace), memory, prepared, keep, document)
+        )
+
+    async def _merge(
+        self, session: Session, workspace: str, memory: ToolMemory, prepared: Any, keep: int, document: Document | None
+    ) -> Appended:
+        taken = await workspaces.tools_of_memory_ids(session, workspace, [memory.memory_id] if memory.memory_id else [])
+        memory_id = None if taken or not memory.memory_id else memory.memory_id
+        plan = MergePlan(session, self._clock.now(), workspace, memory, prepared, keep, document, memory_id)
+        return await commit(session, plan)
+
+    async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
+        session = self._open_session()
+        return await session.carry_out(workspaces.delete_memories(session, workspace, builtins.list(memory_ids)))
+
+    # -- verdict cache
+
+    async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
+        return await verdict_cache.read(self._open_session(), workspace, keys)
+
+    async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
+        session = self._open_session()
+        check_verdicts(verdicts)
+        if verdicts:
+            await session.carry_out(verdict_cache.write(session, workspace, dict(verdicts)))
+
+    async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
+        return await verdict_cache.keys(self._open_session(), workspace, after, limit)
+
+    # -- keyed records
+
+    async def put(
+        self,
+        workspace: str,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        document: Document | None = None,
+        expected_version: int | None = None,
+    ) -> Record:
+        session = self._open_session()
+        record = Put(workspace, namespace, key, encode_value(value), document, expected_version)
+        return await session.carry_out(keyed_records.put(session, self._clock.now(), record))
+
+    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+        return await keyed_records.get(self._open_session(), workspace, namespace, key)
+
+    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
+        return await keyed_records.list_records(self._open_session(), workspace, namespace)
+
+    async def list_raw(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> builtins.list[RawRecord]:
+        chosen = None if namespaces is None else builtins.list(namespaces)
+        return await keyed_records.list_raw(self._open_session(), workspace, chosen, prefix, key_prefix)
+
+    async def delete(self, workspace: str, namespace: str, key: str) -> bool:
+        session = self._open_session()
+        return await session.carry_out(keyed_records.delete(session, workspace, namespace, key))
+
+    async def namespaces(self, workspace: str) -> builtins.list[str]:
+        return await keyed_records.namespaces(self._open_session(), workspace)
+
+    async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
+        return await search.documents(self._open_session(), workspace, namespace, builtins.list(keys))
+
+    # -- search
+
+    async def search(
+        self,
+        workspace: str,
+        text: str,
+        vector: NDArray[np.float32] | None,
+        top_k: int,
+        where: Where | None = None,
+    ) -> builtins.list[Hit]:
+        return await search.search(self._open_session(), workspace, text, vector, top_k, where or Where())
+
+    async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
+        return await reembedding.reembed(self._open_session(), embedder, progress)
+
+    # -- workspaces and the store itself
+
+    async def workspaces(self) -> builtins.list[str]:
+        return builtins.list(await workspaces.counts(self._open_session()))
+
+    async def delete_workspace(self, workspace: str) -> int:
+        session = self._open_session()
+        return await session.carry_out(workspaces.delete_workspace(session, workspace))
+
+    async def info(self) -> dict[str, Any]:
+        return await workspaces.info(self._open_session(), self._server)
+
+    async def sweep(self, silent_seconds: float = sweeping.SILENT_SECONDS) -> int:
+        """Delete what writers left that have not been heard of for so long; `open` does it by itself."""
+        return await sweeping.sweep(self._open_session(), silent_seconds)
+
+
+def _storable_workspace(workspace: str) -> str:
+    if not storable(workspace):
+        raise RequestError("workspace: holds a lone surrogate, which no store can keep", field="workspace")
+    return workspace
