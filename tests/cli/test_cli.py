@@ -64,9 +64,7 @@ def test_run_reads_stdin_and_exits_1_where_a_part_failed(tmp_path):
 
 
 def test_a_named_tool_that_is_not_there_exits_1(tmp_path):
-    ran = toolmem(
-        "run", "retrieve_tool_memory", "--workspace", "team", cwd=tmp_path, stdin='{"tool_names": "nosuch"}'
-    )
+    ran = toolmem("run", "retrieve_tool_memory", "--workspace", "team", cwd=tmp_path, stdin='{"tool_names": "nosuch"}')
     assert ran.returncode == 1
     assert json.loads(ran.stdout)["metadata"]["not_found"] == ["nosuch"]
 

@@ -171,7 +171,12 @@ async def test_a_model_that_fails_in_the_background_loses_no_call_and_is_named_a
 async def test_guidance_of_the_sessions_tools_is_in_the_prompt_within_its_tokens(make_app):
     async with make_app("session.guidance_tokens=60") as app:
         records = [
-            {"tool_name": tool, "input": {"q": n}, "output": f"[{n}]" if n % 3 else "Error: timeout", "success": n % 3 > 0}
+            {
+                "tool_name": tool,
+                "input": {"q": n},
+                "output": f"[{n}]" if n % 3 else "Error: timeout",
+                "success": n % 3 > 0,
+            }
             for tool in ("search", "shell", "elsewhere")
             for n in range(12)
         ]
