@@ -232,7 +232,7 @@ def compare_judges(
 
     Raises Refused before anything is judged where the input or the configuration is wrong.
     """
-    app = ToolMemApp(config, overrides)
+    app = ToolMemApp(config, overrides, also_used=judges)
     if listener is not None:
         app.listeners.append(listener)
     with app:

@@ -25,7 +25,7 @@ from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.ports import LedgerEntry
 from toolmem.recording import Recording, read_recording
 from toolmem.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
-from toolmem.schema import ToolCallResult, ToolMemory, Usage
+from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory, Usage
 
 if TYPE_CHECKING:
     from toolmem.app import FlowRun
@@ -59,6 +59,13 @@ def hold_back(calls: Sequence[tuple[int, ToolCallResult]]) -> set[int]:
         items.sort()
         held.update(row for _, row in items[-max(1, round(HELD_BACK * len(items))) :])
     return held
+
+
+def _nothing_to_summarize() -> FlowResponse:
+    empty: dict[str, Any] = {
+        key: [] for key in ("memory_list", "summarized", "skipped", "failed", "not_found", "tools")
+    }
+    return FlowResponse(answer="No tool has a call yet", metadata={**empty, "failures": [], "not_analyzed": {}})
 
 
 def _sent_by_tool(entries: Sequence[LedgerEntry]) -> dict[str, Usage]:
@@ -154,6 +161,11 @@ class Evaluator:
             run = await self._flow("add_tool_call_result", tools=tools, tool_call_results=[call for _, call in calls])
             self._take(run, calls)
             self._note_stop(run)
+            if known := run.response.metadata["evaluation"]["duplicates"]:
+                self.recording.notes.append(
+                    f"{known:,} calls have an id that an earlier call of their tool has: in the memory and its "
+                    "guidance each id counts once"
+                )
             again = [(row, call) for row, call in calls if row not in self._judged]
             if again:  # known ids: stored before, so not judged now; their verdicts are in the cache
                 without_ids = [call.model_copy(update={"id": None}) for _, call in again]
@@ -189,8 +201,8 @@ class Evaluator:
         with self._phase(f"summarize ({label})"):
             known = await self._known_tools()
             begun = time.perf_counter()
-            if not known:
-                raise RequestError("no tool has a call that could be stored")
+            if not known:  # tools of one call each: that call is the newest one, and still held back
+                return SummaryRun(label=label, response=_nothing_to_summarize(), seconds=0.0)
             run = await self._flow("summary_tool_memory", tool_names=known)
             seconds = time.perf_counter() - begun
             self._note_stop(run)
@@ -308,6 +320,7 @@ def evaluate(
     recording = read_recording(app, paths, format)
     if limit is not None:
         recording.sample(limit)
+    _make_ready(folder)
     with app:
         if fresh:
             app.call(_empty(app, folder))
@@ -323,6 +336,18 @@ def evaluate(
     say("write the report")
     write_report(evaluation, folder)
     return evaluation
+
+
+def _make_ready(folder: Path) -> None:
+    """The folder, writable and without an older page: that must not stand beside new tables. Raises RequestError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.html").unlink(missing_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise RequestError(f"out: {folder} cannot be written: {error.strerror}", field="out") from None
 
 
 def write_report(evaluation: Evaluation, out: Path) -> Path:
@@ -352,6 +377,13 @@ async def _empty(app: ToolMemApp, folder: Path) -> None:
         store = await app.services.store_named()
     except StoreError as error:
         raise StoreError(f"{error}; remove {folder / 'memory.db'}, or choose another folder") from error
+    others = [name for name in await store.workspaces() if name != WORKSPACE]
+    if others:
+        raise RequestError(
+            f"out: {folder / 'memory.db'} holds a memory that no evaluation made (workspace {others[0]!r}); "
+            "choose another folder",
+            field="out",
+        )
     memories = await store.records(WORKSPACE, None)
     await store.delete_memories(WORKSPACE, [memory.memory_id for memory in memories])
     embedder = app.services.embedder_of_store()

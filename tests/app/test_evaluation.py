@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolmem.errors import RequestError
 from toolmem.evaluation import Evaluator, hold_back, read_recording
+from toolmem.evaluation import evaluate as run_evaluation
 from toolmem.importers.records import read_records
 from toolmem.testing.clock import ManualClock
 
@@ -149,3 +151,26 @@ async def test_both_files_of_a_recording_give_the_same_verdicts_without_the_flag
     both = verdicts["calls"].keys() & verdicts["conversations"].keys()
     assert len(both) >= 30
     assert all(verdicts["calls"][key] == verdicts["conversations"][key] for key in both)
+
+
+async def test_a_recording_of_one_call_is_evaluated(make_app, tmp_path):
+    evaluation = await evaluate(make_app, [write(tmp_path / "calls.jsonl", [{"tool_name": "t", "output": "x"}])])
+    assert [len(run.tools) for run in evaluation.summaries] == [0, 0, 1]
+    assert evaluation.calls[0].evaluation_status == "ok"
+
+
+async def test_calls_of_one_id_are_said_to_count_once(make_app, tmp_path):
+    records = [call(0, id="a"), call(2, id="a"), call(4, id="b"), call(6, id="c")]
+    evaluation = await evaluate(make_app, [write(tmp_path / "calls.jsonl", records)])
+    assert any("each id counts once" in note for note in evaluation.notes)
+
+
+def test_an_evaluation_never_goes_into_a_memory_that_no_evaluation_made(make_app, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "calls.jsonl", [call(0)])
+    with make_app(store=".toolmem/memory.db") as app:
+        app.run("add_tool_call_result", workspace_id="team", tool_call_results=[call(1)])
+    with pytest.raises(RequestError, match="holds a memory"):
+        run_evaluation(path, tmp_path / ".toolmem")
+    with make_app(store=".toolmem/memory.db") as app:
+        assert app.run("retrieve_tool_memory", workspace_id="team", tool_names="tool_1").success

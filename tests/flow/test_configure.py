@@ -170,8 +170,9 @@ def test_an_override_that_nothing_uses_or_accepts_is_an_error(stand, override, s
     assert any(said in problem for problem in problems(stand, FLOWS, overrides=[override]))
 
 
-def test_an_override_may_define_a_model_that_a_request_will_name(stand):
-    configured = stand(overrides=["llm.second.backend=dry_run", "llm.second.model_name=qwen-max"])
+def test_an_override_may_define_a_model_that_the_caller_will_ask_for():
+    overrides = ["llm.second.backend=dry_run", "llm.second.model_name=qwen-max"]
+    configured = configure(overrides=overrides, also_used=["second"])
     assert configured.settings.llm["second"].model_name == "qwen-max"
 
 
@@ -275,3 +276,11 @@ def test_a_flow_that_cannot_be_read_is_a_configuration_error_with_its_place(stan
         stand("flow:\n  x:\n    flow_content: a >> 3\n")
     assert not isinstance(caught.value, FlowSyntaxError)
     assert f"flow.x.flow_content [{tmp_path / 'file0.yaml'}:3]: line 1, column 6 at '3'" in caught.value.problems[1]
+
+
+def test_an_override_of_a_model_that_nothing_uses_names_the_nearest():
+    with pytest.raises(ConfigError, match=r"nothing uses llm 'defalt' \(did you mean 'default'\?\)"):
+        configure(overrides=["llm.defalt.backend=dry_run"])
+    assert (
+        configure(overrides=["llm.fast.backend=dry_run"], also_used=["fast"]).settings.llm["fast"].backend == "dry_run"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -41,7 +41,8 @@ class ToolMemApp:
 
     `llms`, `embedders`: adapters by the names that the configuration uses, in place of the configured ones (a
     ScriptedLLM, or one of your own). `count_prompts`: where no model is asked, count all the same (with Qwen's
-    tokenizer) what one would have been sent for each summary. Nothing is opened before the first flow runs.
+    tokenizer) what one would have been sent for each summary. `also_used`: models or stores of the configuration that
+    no flow names and the caller will ask for. Nothing is opened before the first flow runs.
 
     Raises ConfigError with all problems of the configuration at once.
     """
@@ -55,9 +56,10 @@ class ToolMemApp:
         llms: Mapping[str, LLM] | None = None,
         embedders: Mapping[str, Embedder] | None = None,
         count_prompts: bool = False,
+        also_used: Collection[str] = (),
     ) -> None:
         files = [] if config is None else [config] if isinstance(config, str | Path) else list(config)
-        self.configured: Configured = configure(files, overrides)
+        self.configured: Configured = configure(files, overrides, also_used=also_used)
         self.clock: Clock = clock or SystemClock()
         self.services = AppServices(
             self.configured.settings, self.clock, dict(llms or {}), dict(embedders or {}), count_prompts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,17 +61,19 @@ def configure(
     overrides: Sequence[str] = (),
     ops: Mapping[str, type[Op]] | None = None,
     *,
+    also_used: Collection[str] = (),
     env: Mapping[str, str] | None = None,
     dotenv: str | Path | None = ".env",
 ) -> Configured:
     """Load the configuration and bind every flow in it.
 
-    `ops`: op classes by name (default: those of this process). Raises ConfigError with all problems at once: of files,
-    sections, flow expressions, params, and of ops that would not find what they read.
+    `ops`: op classes by name (default: those of this process). `also_used`: names of models or stores that the caller
+    will ask for, though no flow names them. Raises ConfigError with all problems at once: of files, sections, flow
+    expressions, params, overrides that nothing uses, and of ops that would not find what they read.
     """
     classes = known_ops() if ops is None else ops
     loaded = read(files, overrides, env=env, dotenv=dotenv, provided=classes)
-    work = _Configuring(loaded, classes)
+    work = _Configuring(loaded, classes, also_used)
     configured = work.whole()
     if work.problems:
         raise ConfigError(list(dict.fromkeys(work.problems)))
@@ -81,8 +83,9 @@ def configure(
 
 
 class _Configuring:
-    def __init__(self, loaded: Loaded, classes: Mapping[str, type[Op]]) -> None:
+    def __init__(self, loaded: Loaded, classes: Mapping[str, type[Op]], also_used: Collection[str]) -> None:
         self.problems = list(loaded.problems)
+        self._also_used = also_used
         self._loaded = loaded
         self._settings = loaded.settings
         self._classes = classes
@@ -199,6 +202,19 @@ class _Configuring:
                         f"override {override.name}: nothing uses {section} {key!r} ({hint(key, others)}); "
                         f"to define it, give its backend"
                     )
+                elif key in entries and key not in (used := self._names_in_use(section)):
+                    self.problems.append(
+                        f"override {override.name}: nothing uses {section} {key!r} ({hint(key, used)})"
+                    )
+
+    def _names_in_use(self, section: str) -> set[str]:
+        """The entries of a section of backends that a flow, an op entry, a store or the caller names."""
+        used = {"default", *self._also_used}
+        used |= {str(bound.values[section].value) for bound in self._binder.bound if section in bound.values}
+        used |= {name for entry in self._settings.op.values() if (name := getattr(entry, section))}
+        if section == "embedding_model":
+            used |= {store.embedding_model for store in self._settings.vector_store.values()}
+        return used
 
     def _check_op_override(self, name: str, key: str) -> None:
         if key in self._loaded.absent_ops:

@@ -122,5 +122,7 @@ class ParseToolCallResultOp(Op):
         context.response.answer = (
             f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
             if failures
-            else f"Successfully evaluated {requested} tool calls"
+            else f"Successfully evaluated {requested - duplicates} tool calls"
         )
+        if duplicates:
+            context.response.answer += f", {duplicates} of a known id left as they are"
