@@ -84,6 +84,20 @@ async def test_rejected_requests_and_items_are_sent_again(server: Server, fresh_
         assert numbers_of(await kept_calls(store)) == list(range(10))
 
 
+async def test_a_node_that_lags_behind_the_cluster_is_asked_again(server: Server, fresh_prefix: Callable[[], str]):
+    """As seen of a node that had hung: its view of who is primary is an old one for a moment."""
+    reason = {"type": "illegal_state_exception", "reason": "operation primary term [1] is too old (current [2])"}
+    shards = {"_shards": {"total": 2, "successful": 1, "failed": 1, "failures": [{"reason": reason}]}}
+    gone = {"error": {"type": "node_disconnected_exception", "reason": "disconnected"}, "status": 500}
+    prefix = fresh_prefix()
+    async with Proxy(server.url) as proxy, store_at(proxy.url, prefix) as store:
+        await append(store, 1)
+        proxy.faults = [once("_refresh", lambda: reply(shards, 500)), once(SWAP, lambda: reply(gone, 500), times=2)]
+        assert await store.tool_names(W) == [TOOL]
+        await append(store, 2)
+        assert numbers_of(await kept_calls(store)) == [1, 2]
+
+
 def _rejecting_some_items() -> Callable[[str, bytes], Answer]:
     """The first bulk: nothing is done, every item is answered with a 429, as a full write queue does."""
     done = False

@@ -68,6 +68,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output has gone, e.g. `toolmem ... | head`
         sys.stderr.close()
         sys.exit(1)
+    except Exception as error:
+        if not _follows_an_interrupt(error):
+            raise
+        print("interrupted: what was acknowledged is stored", file=sys.stderr)
+        sys.exit(130)
+
+
+def _follows_an_interrupt(error: BaseException | None) -> bool:
+    """Whether this error was raised while an interrupt was being handled: a library's way of being cut off."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _option_names() -> list[str]:

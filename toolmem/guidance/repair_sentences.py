@@ -90,7 +90,8 @@ def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery],
     told: set[int] = set()
     for together, some in _joined(recovered):
         k, failures = len(some), [one.failure for one in some]
-        once = k == 1 and n == 1
+        # The same failing call sent again and again ends in one repair, not in several.
+        once = len({one.success for one in recovered}) == 1
         # A change that only came along with those told already says nothing new.
         new = len(set(failures) - told)
         if len(told) == n or (not once and (k < 2 or k < LEAST_SHARE * n)):

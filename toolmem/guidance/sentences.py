@@ -7,6 +7,7 @@ tokens are few.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -234,8 +235,8 @@ def verdict_on_all(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """Where every call ended the same way, that is the message."""
     good, bad = found.failures.good, found.failures.bad
     if good and not bad:
-        # One-sided: the 90% interval leaves 5% at this end.
-        high = percent(1 - wilson_interval(good, good, 0.90)[0])
+        # Exact: with a failure rate of at least this, no failure in `good` calls has a chance of at most 5%.
+        high = percent(math.ceil(100 * (1 - 0.05 ** (1 / good))) / 100)
         text = say.say("few_calls" if good < FEW else "all_worked", n=good, high=high)
         yield Sentence("issues", "overall", text, good, good, found.where(True), 0.2)
     if bad and not good:

@@ -11,12 +11,23 @@ if TYPE_CHECKING:
     from elasticsearch import ApiError, TransportError
 
 RETRYABLE = frozenset((429, 502, 503, 504))
+# How a node answers that has lost touch with the others, or is about to go.
+_MOVING = frozenset(
+    (
+        *("node_disconnected_exception", "node_not_connected_exception", "node_closed_exception"),
+        *("index_shard_closed_exception", "shard_not_in_primary_mode_exception", "no_longer_primary_shard_exception"),
+        *("receive_timeout_transport_exception", "send_request_transport_exception", "already_closed_exception"),
+    )
+)
 _SETTING = "vector_store.<name>.params"
 
 
 def error_cause(body: Any) -> Mapping[str, Any]:
     """The error object of an answer or of a bulk item."""
     cause = body.get("error") if isinstance(body, Mapping) else None
+    if cause is None and isinstance(body, Mapping):  # of an operation on all shards, e.g. a refresh
+        shards = body.get("_shards", {}).get("failures") or [{}]
+        cause = shards[0].get("reason")
     return cause if isinstance(cause, Mapping) else {"type": "unknown", "reason": str(cause or body)[:300]}
 
 
@@ -26,7 +37,10 @@ def is_block(cause: Mapping[str, Any]) -> bool:
 
 
 def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
-    return status in RETRYABLE and not is_block(cause)
+    """Whether it may go better in a moment: the server is busy, or a node that left has not been replaced yet."""
+    if status in RETRYABLE:
+        return not is_block(cause)
+    return status == 500 and (str(cause.get("type")) in _MOVING or "primary term" in str(cause.get("reason")))
 
 
 def reason(cause: Mapping[str, Any]) -> str:
