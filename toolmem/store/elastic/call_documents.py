@@ -13,7 +13,7 @@ from toolmem.store.codec import clip, members, read_call
 from toolmem.store.elastic.connection import Connection, Operation
 from toolmem.store.elastic.indices import Layout
 from toolmem.store.elastic.names import call_doc_id, tool_id, workspace_key
-from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, documents_of, read_state
+from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, read_state
 
 logger = logging.getLogger("toolmem.store")
 
@@ -179,8 +179,3 @@ async def kept_calls(
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
             continue
     return calls
-
-
-def leaving_documents(state: ToolState) -> list[str]:
-    """What the last commit made superfluous."""
-    return [doc for run in state.leaving for doc in documents_of(state.row.id_stem, [run]).values()]

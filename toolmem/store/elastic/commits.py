@@ -1,6 +1,6 @@
 """One commit to a tool: documents first, then one compare-and-swap of its record, then what has become superfluous.
 
-    read ──> decide ──> bulk (call documents, checks) ──> swap ──won──> delete what leaves the window
+    read ──> decide ──> bulk (call documents, checks) ──> swap ──won──> delete what left the window, write ids
       ^                        │ learned something new      │ lost
       └────────────────────────┴────────────────────────────┘
 
@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from toolmem.errors import Conflict, StoreError
-from toolmem.store.elastic.call_documents import delete_operations, leaving_documents
+from toolmem.store.elastic import leftovers
+from toolmem.store.elastic.call_documents import delete_operations
 from toolmem.store.elastic.connection import ItemResult, Operation
 from toolmem.store.elastic.names import random_name, tool_id, workspace_key
 from toolmem.store.elastic.session import Session
@@ -28,7 +29,6 @@ from toolmem.store.elastic.tool_state import RECENT_COMMITS, Run, ToolState, rea
 
 logger = logging.getLogger("toolmem.store")
 
-LARGE_OUTBOX = 500  # ids; more become id documents at once, so that the record is small again soon
 _LONGEST_PAUSE = 0.5  # seconds between two attempts against competitors
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Step(Generic[T]):
     writes: Sequence[Operation] = ()  # must be there before the swap
     checks: Sequence[Operation] = ()  # updates of nothing, which tell whether a document is there
     leaving: list[Run] | None = None  # what this commit makes superfluous; None: earlier leftovers stay as they are
-    outbox: list[str] = field(default_factory=list)  # id documents that it owes
+    outbox: list[str] = field(default_factory=list)  # id documents that it will write
 
 
 class Plan(Protocol[T]):
@@ -131,39 +131,26 @@ async def _attempt(session: Session, plan: Plan[T], attempts: _Attempts[T], give
 
 
 async def _write_ahead(session: Session, plan: Plan[T], step: Step[T], give_up: float) -> bool:
-    """The documents that the swap will name, and what an earlier commit to this tool left undone."""
+    """The documents that the swap will name; and a look at what an earlier commit to this tool left undone."""
     assert step.state is not None
-    leftovers = [] if step.leaving is None else _leftovers(session, step.state)
-    operations = [*leftovers, *step.writes, *step.checks]
-    if not operations:
-        return True
-    results = await session.connection.bulk(operations, deadline=give_up)
-    session.connection.require(results[: len(leftovers)])
-    results = results[len(leftovers) :]
+    left = None if step.leaving is None else leftovers.found_in(session, step.state)
+    looks = [] if left is None else left.looks(session.layout)
+    operations = [*looks, *step.writes, *step.checks]
+    results = await session.connection.bulk(operations, deadline=give_up) if operations else []
+    if left is not None and step.leaving is not None:
+        session.connection.require(results[: len(looks)])
+        left.keep_undone(results[: len(looks)])
+        step.leaving, step.outbox = left.with_more(step.leaving, step.outbox)
+    results = results[len(looks) :]
     return plan.learn(step, results[: len(step.writes)], results[len(step.writes) :])
 
 
-def _leftovers(session: Session, state: ToolState) -> list[Operation]:
-    """Nothing where this session has put the last commit's leftovers in order itself."""
-    if session.settled.get(state.id) == state.left_by:
-        return []
-    return _settling(session, state)
-
-
-def _settling(session: Session, state: ToolState) -> list[Operation]:
-    source = {"w": workspace_key(state.workspace), "stem": state.row.id_stem}
-    ids = [Operation("index", session.layout.alias("ids"), id_document, source) for id_document in state.outbox]
-    return [*delete_operations(session.layout, leaving_documents(state)), *ids]
-
-
 async def _after(session: Session, state: ToolState, attempts: _Attempts[Any]) -> None:
-    """The commit stands. Delete what it made superfluous; where that fails, the next commit does it."""
-    operations: list[Operation] = []
-    if state.left_by == attempts.name and (state.leaving or len(state.outbox) > LARGE_OUTBOX):
-        operations = _settling(session, state)
+    """The commit stands. Do what it left to be done; where that fails, a later commit does it."""
+    operations = leftovers.settling(session.layout, state) if state.left_by == attempts.name else []
     named = set(state.call_ids(state.row.first_seq, state.row.last_seq).values()) if attempts.litter else set()
     litter = delete_operations(session.layout, (doc for doc in attempts.litter if doc not in named))
-    if await _tidied(session, [*operations, *litter]) and operations:
+    if await _tidied(session, [*operations, *litter]) and state.left_by == attempts.name:
         session.settle(state.id, attempts.name)
 
 
@@ -172,7 +159,7 @@ async def _tidied(session: Session, operations: Sequence[Operation]) -> bool:
         if operations:
             session.connection.require(await session.connection.bulk(operations))
     except StoreError as error:
-        logger.warning("documents that are no longer needed stay for the next commit to delete: %s", error)
+        logger.warning("what a commit left to be done stays for the next one: %s", error)
         return False
     return True
 

@@ -21,8 +21,9 @@ from toolmem.store.codec import (
 )
 from toolmem.store.elastic import embedders, failures
 from toolmem.store.elastic.call_documents import kept_calls, write_operation
-from toolmem.store.elastic.commits import Step
+from toolmem.store.elastic.commits import Step, commit
 from toolmem.store.elastic.connection import ItemResult, Operation
+from toolmem.store.elastic.leftovers import look_for_id, names_tool
 from toolmem.store.elastic.names import id_doc_id, tool_id, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import Run, ToolState, clip_runs, new_state, put_run, read_state
@@ -32,22 +33,33 @@ from toolmem.store.tool_writes import CALL_FAULTS, Admission, Prepared, Prepared
 
 
 async def known_ids(session: Session, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
-    """Which of these this tool has ever stored."""
+    """Which of these this tool has ever stored. Writes only where a writer died before it made its ids known."""
     asked = [call_id for call_id in dict.fromkeys(ids) if storable(call_id)]
     if not asked or not storable(workspace) or not storable(tool):
         return set()
+    while True:
+        state, found = await _read_ids(session, workspace, tool, asked)
+        if state is None:
+            return set()
+        if not _owed(session, state, asked, found):
+            return _known(state, asked, found)
+        await commit(session, SettlePlan(workspace, tool))
+
+
+async def _read_ids(
+    session: Session, workspace: str, tool: str, ids: Sequence[str]
+) -> tuple[ToolState | None, list[dict[str, Any]]]:
+    """First the record, then the id documents: an id is in one of the two from its commit on."""
     tools, documents = session.layout.alias("tools"), session.layout.alias("ids")
-    # First the record, then the id documents: an id is in one of the two from its commit on.
     (head,) = await session.connection.multi_get(
         [{"_index": tools, "_id": tool_id(workspace, tool), "routing": workspace_key(workspace)}]
     )
     if not head.get("found"):
-        return set()
-    state = read_state(head)
+        return None, []
     found = await session.connection.multi_get(
-        [{"_index": documents, "_id": id_doc_id(workspace, tool, call_id)} for call_id in asked]
+        [{"_index": documents, "_id": id_doc_id(workspace, tool, call_id)} for call_id in ids]
     )
-    return _known(state, asked, found)
+    return read_state(head), found
 
 
 def _known(state: ToolState, ids: Sequence[str], answers: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -56,10 +68,38 @@ def _known(state: ToolState, ids: Sequence[str], answers: Sequence[Mapping[str, 
     return {
         call_id
         for call_id, answer in zip(ids, answers, strict=True)
-        if state.row.assigned(call_id)
-        or answer["_id"] in owed
-        or (answer.get("found") and answer["_source"]["stem"] == state.row.id_stem)
+        if state.row.assigned(call_id) or answer["_id"] in owed or _has_document(state, answer)
     }
+
+
+def _owed(session: Session, state: ToolState, ids: Sequence[str], answers: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether one of them is known by the record alone. Its commit may be undone yet: a node that has lost touch with
+    the cluster shows it for a moment. Nobody is told that a call is there before an acknowledged write has proved it."""
+    if session.settled.get(state.id) == state.left_by:
+        return False
+    owed = set(state.outbox)
+    return any(answer["_id"] in owed and not _has_document(state, answer) for answer in answers[: len(ids)])
+
+
+def _has_document(state: ToolState, answer: Mapping[str, Any]) -> bool:
+    return bool(answer.get("found")) and answer["_source"]["stem"] == state.row.id_stem
+
+
+class SettlePlan:
+    """Changes nothing: its swap proves that the record stands, and what earlier commits left is done after it."""
+
+    def __init__(self, workspace: str, tool: str) -> None:
+        self.workspace = workspace
+        self.tool = tool
+
+    def requests(self) -> list[dict[str, Any]]:
+        return []
+
+    async def decide(self, state: ToolState | None, found: Sequence[dict[str, Any]]) -> Step[None]:
+        return Step(None) if state is None else Step(None, state, leaving=[])
+
+    def learn(self, step: Step[None], writes: Sequence[ItemResult], checks: Sequence[ItemResult]) -> bool:
+        return True
 
 
 class AppendPlan:
@@ -93,8 +133,11 @@ class AppendPlan:
         new, duplicates = self._unseen()
         if state is None or not self._is_stored(state):
             return await self._decide_unknown_tool(new, duplicates)
-        if not new:
+        if not new and not _owed(self._session, state, self._given, found):
             return Step(Appended(state.record, 0, duplicates, 0, self._failed()))
+        if not new:
+            outcome = Appended(_next(state), 0, duplicates, 0, self._failed())
+            return Step(outcome, state, leaving=[])
         state.row.time_modified = self._now
         return self._step(state, new, duplicates, admit(state.row, new, self._keep))
 
@@ -148,20 +191,13 @@ class AppendPlan:
         wanted = set(new_ids)
         checked = [call_id for call_id in self._checked if call_id in wanted]
         self._checked = checked
-        outcome_record = state.record.model_copy(update={"version": state.row.version + 1})
         return Step(
-            outcome=Appended(outcome_record, len(new), duplicates, admission.trimmed, self._failed()),
+            outcome=Appended(_next(state), len(new), duplicates, admission.trimmed, self._failed()),
             state=state,
             writes=writes,
-            checks=[self._look(call_id) for call_id in checked],
+            checks=[look_for_id(layout, self._id_document(call_id)) for call_id in checked],
             leaving=leaving,
             outbox=[self._id_document(call_id) for call_id in new_ids],
-        )
-
-    def _look(self, call_id: str) -> Operation:
-        options = {"_source": True}
-        return Operation(
-            "update", self._session.layout.alias("ids"), self._id_document(call_id), {"doc": {}}, None, options
         )
 
     def learn(self, step: Step[Appended], writes: Sequence[ItemResult], checks: Sequence[ItemResult]) -> bool:
@@ -176,15 +212,11 @@ class AppendPlan:
             self._failures[item.index] = CallFailure(item.index, self.tool, failures.reason(result.error))
             learned = True
         for call_id, result in zip(self._checked, checks, strict=True):
-            self._require_answer(result)
-            if result.found is not None and result.found.get("stem") == step.state.row.id_stem:
+            self._session.connection.require([result])
+            if names_tool(result, step.state.row.id_stem):
                 self._known.add(call_id)
                 learned = True
         return not learned
-
-    def _require_answer(self, result: ItemResult) -> None:
-        if result.error is not None:
-            self._session.connection.require([result])
 
     def _failed(self) -> tuple[CallFailure, ...]:
         return tuple(self._failures[index] for index in sorted(self._failures))
@@ -279,7 +311,7 @@ class GuidancePlan:
         row.time_modified = state.document_time = self._now
         row.guidance = guidance_json(self._guidance)
         state.document = await self._session.searchable(self._document, embedders.read_claim(found[0].get("_source")))
-        return Step(state.record.model_copy(update={"version": row.version + 1}), state)
+        return Step(_next(state), state)
 
     def learn(self, step: Step[ToolRecord], writes: Sequence[ItemResult], checks: Sequence[ItemResult]) -> bool:
         return True
@@ -327,8 +359,7 @@ class VerdictsPlan:
         row.guidance_version += 1
         row.time_modified = self._now
         self._session.new_token()  # appends go on under another one
-        outcome = state.record.model_copy(update={"version": row.version + 1})
-        return Step(outcome, state, writes, leaving=leaving, outbox=[])
+        return Step(_next(state), state, writes, leaving=leaving)
 
     def _judged(self, state: ToolState, seq: int, call: ToolCallResult) -> tuple[ToolCallResult, str]:
         new = call.model_copy(update={name: getattr(self._verdicts[seq], name) for name in _JUDGEMENT})
@@ -342,6 +373,11 @@ class VerdictsPlan:
     def learn(self, step: Step[ToolRecord | None], writes: Sequence[ItemResult], checks: Sequence[ItemResult]) -> bool:
         self._session.connection.require(writes)
         return True
+
+
+def _next(state: ToolState) -> ToolRecord:
+    """The record as the commit will have written it."""
+    return state.record.model_copy(update={"version": state.row.version + 1})
 
 
 def require_names(workspace: str, tool: str) -> None:

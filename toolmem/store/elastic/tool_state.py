@@ -3,10 +3,10 @@
 A commit replaces it by compare-and-swap. Nobody sees a call before that: the record names each visible call's document
 by `runs` (ranges of seqs written under one token), and what it does not name does not exist.
 
-* `outbox`: ids of the calls of the last commit. They become id documents in the next commit, never before their own,
-  so that a writer that dies before its swap leaves no id behind that would make a later retry lose the call.
-* `leaving`: call documents that the last commit made superfluous. It deletes them itself, right after its swap; where
-  it died before that, the next commit does.
+* `outbox`: ids of the calls of the last commit. They become id documents after its swap, never before, so that a
+  writer that dies leaves no id behind that would make a later retry lose the call.
+* `leaving`: call documents that the last commit made superfluous, deleted after its swap. Both are left to the next
+  commit where a writer dies in between (see `leftovers`).
 * `recent`: names of the last commits, by which a writer whose answer was lost recognizes its own.
 """
 
