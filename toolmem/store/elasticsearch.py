@@ -42,10 +42,11 @@ from toolmem.store.elastic import (
 from toolmem.store.elastic.client import Secrets, credentials, host_url, make_client
 from toolmem.store.elastic.commits import commit
 from toolmem.store.elastic.connection import Connection
+from toolmem.store.elastic.ids import known_ids
 from toolmem.store.elastic.indices import Layout, check_server, prepare
 from toolmem.store.elastic.keyed_records import Put
 from toolmem.store.elastic.session import Session
-from toolmem.store.elastic.tool_commits import AppendPlan, GuidancePlan, MergePlan, VerdictsPlan, known_ids
+from toolmem.store.elastic.tool_commits import AppendPlan, GuidancePlan, MergePlan, VerdictsPlan
 from toolmem.store.elastic.tool_state import ToolState
 from toolmem.store.keyed_records import encode_value
 from toolmem.store.merging import check_memory, with_ids

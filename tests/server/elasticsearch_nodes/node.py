@@ -123,6 +123,18 @@ class Node:
                 raise RuntimeError(f"the node was not ready after {seconds:g} s ({health}):\n{self._log_tail()}")
             time.sleep(0.1)
 
+    def wait_until_green(self, nodes: int, seconds: float = 60) -> None:
+        """Until this node agrees with the others: all of them there, every copy in step."""
+        path = f"/_cluster/health?wait_for_status=green&wait_for_nodes={nodes}&timeout={seconds:g}s"
+        give_up = time.monotonic() + seconds
+        while True:
+            health = self.ask(path, timeout=seconds + 5)
+            if health and not health["timed_out"]:
+                return
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"not green after {seconds:g} s: {health}")
+            time.sleep(0.2)
+
     def ask(self, path: str, body: Any = None, *, method: str | None = None, timeout: float = 30) -> Any:
         """A request of a test to its own server, past the store; None where there is no answer."""
         data = None if body is None else json.dumps(body).encode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolmem.store.elastic.connection import ItemResult, Operation
 from toolmem.store.elastic.indices import Layout
@@ -16,7 +17,7 @@ from toolmem.store.elastic.names import call_doc_id, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import Run, ToolState
 
-_LOOK = {"doc": {}}  # an update of nothing: writes nothing, and tells whether there is a document
+_LOOK: dict[str, Any] = {"doc": {}}  # an update of nothing: writes nothing, and tells whether there is a document
 
 
 @dataclass(slots=True)

@@ -16,90 +16,20 @@ from toolmem.store.codec import (
     lacks_verdict,
     micros,
     require_storable,
-    storable,
     without,
 )
 from toolmem.store.elastic import embedders, failures
 from toolmem.store.elastic.call_documents import kept_calls, write_operation
-from toolmem.store.elastic.commits import Step, commit
+from toolmem.store.elastic.commits import Step
 from toolmem.store.elastic.connection import ItemResult, Operation
+from toolmem.store.elastic.ids import known, owed
 from toolmem.store.elastic.leftovers import look_for_id, names_tool
-from toolmem.store.elastic.names import id_doc_id, tool_id, workspace_key
+from toolmem.store.elastic.names import id_doc_id
 from toolmem.store.elastic.session import Session
-from toolmem.store.elastic.tool_state import Run, ToolState, clip_runs, new_state, put_run, read_state
+from toolmem.store.elastic.tool_state import Run, ToolState, clip_runs, new_state, put_run
 from toolmem.store.merging import guidance_of, lifetime_of
 from toolmem.store.tool_rows import count_outcome
 from toolmem.store.tool_writes import CALL_FAULTS, Admission, Prepared, PreparedCall, admit, guidance_json
-
-
-async def known_ids(session: Session, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
-    """Which of these this tool has ever stored. Writes only where a writer died before it made its ids known."""
-    asked = [call_id for call_id in dict.fromkeys(ids) if storable(call_id)]
-    if not asked or not storable(workspace) or not storable(tool):
-        return set()
-    while True:
-        state, found = await _read_ids(session, workspace, tool, asked)
-        if state is None:
-            return set()
-        if not _owed(session, state, asked, found):
-            return _known(state, asked, found)
-        await commit(session, SettlePlan(workspace, tool))
-
-
-async def _read_ids(
-    session: Session, workspace: str, tool: str, ids: Sequence[str]
-) -> tuple[ToolState | None, list[dict[str, Any]]]:
-    """First the record, then the id documents: an id is in one of the two from its commit on."""
-    tools, documents = session.layout.alias("tools"), session.layout.alias("ids")
-    (head,) = await session.connection.multi_get(
-        [{"_index": tools, "_id": tool_id(workspace, tool), "routing": workspace_key(workspace)}]
-    )
-    if not head.get("found"):
-        return None, []
-    found = await session.connection.multi_get(
-        [{"_index": documents, "_id": id_doc_id(workspace, tool, call_id)} for call_id in ids]
-    )
-    return read_state(head), found
-
-
-def _known(state: ToolState, ids: Sequence[str], answers: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Ids that the store gave away, those of the last commit, and those that have a document. `answers`: their gets."""
-    owed = set(state.outbox)
-    return {
-        call_id
-        for call_id, answer in zip(ids, answers, strict=True)
-        if state.row.assigned(call_id) or answer["_id"] in owed or _has_document(state, answer)
-    }
-
-
-def _owed(session: Session, state: ToolState, ids: Sequence[str], answers: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether one of them is known by the record alone. Its commit may be undone yet: a node that has lost touch with
-    the cluster shows it for a moment. Nobody is told that a call is there before an acknowledged write has proved it."""
-    if session.settled.get(state.id) == state.left_by:
-        return False
-    owed = set(state.outbox)
-    return any(answer["_id"] in owed and not _has_document(state, answer) for answer in answers[: len(ids)])
-
-
-def _has_document(state: ToolState, answer: Mapping[str, Any]) -> bool:
-    return bool(answer.get("found")) and answer["_source"]["stem"] == state.row.id_stem
-
-
-class SettlePlan:
-    """Changes nothing: its swap proves that the record stands, and what earlier commits left is done after it."""
-
-    def __init__(self, workspace: str, tool: str) -> None:
-        self.workspace = workspace
-        self.tool = tool
-
-    def requests(self) -> list[dict[str, Any]]:
-        return []
-
-    async def decide(self, state: ToolState | None, found: Sequence[dict[str, Any]]) -> Step[None]:
-        return Step(None) if state is None else Step(None, state, leaving=[])
-
-    def learn(self, step: Step[None], writes: Sequence[ItemResult], checks: Sequence[ItemResult]) -> bool:
-        return True
 
 
 class AppendPlan:
@@ -133,7 +63,7 @@ class AppendPlan:
         new, duplicates = self._unseen()
         if state is None or not self._is_stored(state):
             return await self._decide_unknown_tool(new, duplicates)
-        if not new and not _owed(self._session, state, self._given, found):
+        if not new and not owed(self._session, state, self._given, found):
             return Step(Appended(state.record, 0, duplicates, 0, self._failed()))
         if not new:
             outcome = Appended(_next(state), 0, duplicates, 0, self._failed())
@@ -153,7 +83,7 @@ class AppendPlan:
         return self._step(state, new, duplicates, admit(state.row, new, self._keep))
 
     def _recognize(self, state: ToolState, found: Sequence[Mapping[str, Any]]) -> None:
-        self._known |= _known(state, self._given, found)
+        self._known |= known(state, self._given, found)
         # The id documents were read with the record, not after it: a commit may have come between the two. The bulk,
         # which is sent later, looks again.
         self._checked = [call_id for call_id in self._given if call_id not in self._known]
