@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from elasticsearch_nodes.proxy import Answer, Proxy, once, rejection, reply
 from elasticsearch_nodes.server import Server
 
 from toolmem.errors import Conflict, StoreError, StoreUnavailable
+from toolmem.store.elastic.names import id_doc_id
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import (
@@ -208,6 +210,7 @@ async def _documents(store: ElasticsearchStore, kind: str) -> int:
 DIE = """
 import asyncio, os, signal, sys
 from toolmem.store.elastic.connection import Connection
+from toolmem.store.elastic.names import id_doc_id
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import EMBEDDER, TOOL, W, call
@@ -289,3 +292,48 @@ def _without_id_documents(content: bytes) -> bytes:
     head, *ids = answer["docs"]
     assert ids[0]["found"]
     return json.dumps({"docs": [head, *({"_id": each["_id"], "found": False} for each in ids)]}).encode()
+
+
+def _as_a_lost_node_shows_it(change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Callable[[bytes], bytes]:
+    """The record with a commit on it that the cluster will undo: it was never acknowledged, its position never was."""
+
+    def doctored(content: bytes) -> bytes:
+        answer = json.loads(content)
+        head = answer["docs"][0]
+        body = json.loads(head["_source"]["body"])
+        body["left_by"] = "lost"
+        change(body, head["_source"])
+        head["_source"]["body"] = json.dumps(body)
+        head["_seq_no"] += 1000
+        return json.dumps(answer).encode()
+
+    return doctored
+
+
+async def test_a_call_is_no_duplicate_of_one_that_only_a_lost_node_has(server: Server, fresh_prefix: Callable[[], str]):
+    """Nobody is told "it is there already" on the strength of a read that the cluster may undo."""
+    lost = id_doc_id(W, TOOL, "sent")
+
+    def with_the_id(body: dict[str, Any], source: dict[str, Any]) -> None:
+        source["outbox"] = json.dumps([lost])
+
+    async with Proxy(server.url) as proxy, store_at(proxy.url, fresh_prefix()) as store:
+        await append(store, 1)
+        proxy.faults = [once("_mget", lambda: _as_a_lost_node_shows_it(with_the_id))]
+        assert await store.known_ids(W, TOOL, ["sent"]) == set()
+        proxy.faults = [once("_mget", lambda: _as_a_lost_node_shows_it(with_the_id))]
+        appended = await store.append_calls(W, TOOL, [call(2, id="sent")], 10)
+        assert (appended.stored, appended.duplicates) == (1, ())
+        assert numbers_of(await kept_calls(store)) == [1, 2]
+
+
+async def test_no_call_is_deleted_because_a_lost_node_has_trimmed_it(server: Server, fresh_prefix: Callable[[], str]):
+    def trimmed(body: dict[str, Any], source: dict[str, Any]) -> None:
+        body["leaving"], body["runs"], body["seqs"] = body["runs"], [], [4, 3]
+
+    async with Proxy(server.url) as proxy, store_at(proxy.url, fresh_prefix()) as store:
+        await append(store, 1, 2, 3)
+        proxy.faults = [once("_mget", lambda: _as_a_lost_node_shows_it(trimmed))]
+        await append(store, 4)
+        assert numbers_of(await kept_calls(store)) == [1, 2, 3, 4]
+        assert await _documents(store, "calls") == 4
