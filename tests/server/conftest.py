@@ -67,27 +67,36 @@ def _store(url: str, *, clock: object = None, embedder: object = EMBEDDER, **par
     return ElasticsearchStore(url, clock=clock or ManualClock(), embedder=embedder, **params)
 
 
-@pytest.fixture
-def node() -> Iterator[Node]:
-    """A node of this test's own, which may be killed."""
+@pytest.fixture(scope="session")
+def _own_node() -> Iterator[Node]:
     try:
         own = Node()
     except Missing as missing:
         _without(f"a node that may be killed has to be started here: {missing}")
-    try:
-        yield own.start()
-    finally:
-        own.stop()
+    with own:
+        yield own
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """Three nodes of this test's own."""
+def node(_own_node: Node) -> Node:
+    """A node that may be killed, whatever the other tests run on; it runs when a test begins."""
+    if not _own_node.runs:
+        _own_node.start()
+    return _own_node
+
+
+@pytest.fixture(scope="session")
+def _own_cluster() -> Iterator[Cluster]:
     try:
         own = Cluster()
     except Missing as missing:
         _without(f"nodes that may be killed have to be started here: {missing}")
-    try:
-        yield own.start()
-    finally:
-        own.stop()
+    with own:
+        yield own
+
+
+@pytest.fixture
+def cluster(_own_cluster: Cluster) -> Cluster:
+    """Three nodes that may be killed; all of them run, and agree, when a test begins."""
+    _own_cluster.mend()
+    return _own_cluster

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ipaddress
 import logging
 import os
+import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from elasticsearch_nodes.node import free_ports
 from elasticsearch_nodes.proxy import Proxy, once, reply
 from elasticsearch_nodes.server import Server
@@ -142,6 +152,42 @@ async def test_an_index_that_somebody_deleted_is_named(server: Server, fresh_pre
             await store.records(W, [TOOL])
 
 
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of 127.0.0.1 that nobody vouches for but itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "toolmem test")])
+    now = datetime.now(UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1))
+    made = made.add_extension(address, critical=False)
+    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    signed = made.sign(key, hashes.SHA256())
+    files = tmp_path / "ca.pem", tmp_path / "key.pem"
+    pem = serialization.Encoding.PEM
+    files[0].write_bytes(signed.public_bytes(pem))
+    plain = serialization.NoEncryption()
+    files[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return files
+
+
+async def test_tls_is_checked_against_the_authority_that_is_configured(
+    server: Server, fresh_prefix: Callable[[], str], certificate: tuple[Path, Path]
+):
+    prefix = fresh_prefix()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    async with Proxy(server.url, tls=context) as proxy:
+        async with store_at(proxy.url, index_prefix=prefix, ca_certs=str(certificate[0])) as store:
+            await append(store, 1)
+        async with store_at(proxy.url, index_prefix=prefix, verify_certs=False) as store:
+            assert numbers_of(await kept_calls(store)) == [1]
+        with pytest.raises(StoreUnavailable, match=r"no secure connection.*ca_certs"):
+            await store_at(proxy.url, index_prefix=prefix, timeout=5).open()
+        with pytest.raises(StoreUnavailable, match=r"cannot be reached.*hosts"):
+            await store_at(proxy.url.replace("https:", "http:"), index_prefix=prefix, timeout=5).open()
+
+
 async def test_another_node_takes_over_where_one_does_not_answer(server: Server, fresh_prefix: Callable[[], str]):
     (port,) = free_ports(1)
     hosts = [f"http://127.0.0.1:{port}", server.url]
@@ -151,7 +197,51 @@ async def test_another_node_takes_over_where_one_does_not_answer(server: Server,
         assert numbers_of(await kept_calls(store)) == list(range(6))
 
 
-async def test_two_processes_that_open_a_new_store_at_once_make_one(server: Server, fresh_prefix: Callable[[], str]):
+OPEN_AND_APPEND = """
+import asyncio, sys
+from toolmem.store.elasticsearch import ElasticsearchStore
+from toolmem.testing.clock import ManualClock
+from toolmem.testing.store_contract.scenario import EMBEDDER, append
+
+async def main():
+    import elasticsearch, toolmem.store.elastic.sweeping
+    print("ready", flush=True)
+    sys.stdin.readline()
+    url, prefix, number = sys.argv[1:]
+    store = ElasticsearchStore(url, clock=ManualClock(), embedder=EMBEDDER, index_prefix=prefix, number_of_replicas=0)
+    async with store:
+        await append(store, int(number))
+
+asyncio.run(main())
+"""
+
+
+async def test_processes_that_open_a_new_store_at_once_make_one(server: Server, fresh_prefix: Callable[[], str]):
+    prefix = fresh_prefix()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN_AND_APPEND, server.url, prefix, str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    failed = [error for process in processes if (error := process.communicate(timeout=60)[1])]
+    assert failed == []
+    async with store_at(server.url, index_prefix=prefix) as store:
+        assert sorted(numbers_of(await kept_calls(store))) == list(range(4))
+
+
+async def test_stores_that_open_at_once_in_one_process_make_one(server: Server, fresh_prefix: Callable[[], str]):
     prefix = fresh_prefix()
     stores = [store_at(server.url, index_prefix=prefix) for _ in range(6)]
     await asyncio.gather(*(store.open() for store in stores))

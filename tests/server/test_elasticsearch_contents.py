@@ -94,19 +94,6 @@ async def test_arguments_of_any_shape_never_touch_the_mapping(server: Server, fr
 # -- many documents
 
 
-async def test_25000_calls_are_listed_and_dumped_whole(server: Server, fresh_prefix: Callable[[], str]):
-    async with store_at(server.url, fresh_prefix()) as store:
-        for tool in ("one", "two"):
-            for first in range(0, 12_500, 2_500):
-                await append(store, *range(first, first + 2_500), tool=tool, keep=20_000)
-        memories = await store.memories(W, None, calls=True)
-        assert [len(memory.calls) for memory in memories] == [12_500, 12_500]
-        assert [each.seq for each in memories[0].calls] == list(range(1, 12_501))
-        assert (await statistics(store, "calls"))["documents"] == 25_000
-        assert await store.delete_workspace(W) == 2
-        assert (await statistics(store, "calls"))["documents"] == 0
-
-
 async def test_more_than_10000_records_are_listed(server: Server, fresh_prefix: Callable[[], str]):
     count = 10_100
     async with store_at(server.url, fresh_prefix()) as store:

@@ -100,6 +100,29 @@ async def test_a_node_that_lags_behind_the_cluster_is_asked_again(server: Server
         assert numbers_of(await kept_calls(store)) == [1, 2]
 
 
+async def test_documents_whose_shard_is_not_there_yet_are_asked_for_again(
+    server: Server, fresh_prefix: Callable[[], str]
+):
+    """As a node answers that has just been told of an index, or has just lost one."""
+    error = {"type": "no_shard_available_action_exception", "reason": "No shard available"}
+
+    def without_the_first(content: bytes) -> bytes:
+        first, *others = json.loads(content)["docs"]
+        gone = {"_index": first["_index"], "_id": first["_id"], "error": error}
+        return json.dumps({"docs": [gone, *others]}).encode()
+
+    prefix = fresh_prefix()
+    async with store_at(server.url, prefix) as patient:
+        for tool in ("a", "b", "c"):
+            await append(patient, 1, tool=tool)
+    async with Proxy(server.url) as proxy, store_at(proxy.url, prefix, timeout=3) as store:
+        proxy.faults = [once("_mget", lambda: without_the_first, times=2)]
+        assert [record.tool_name for record in await store.records(W, ["c", "a", "b"])] == ["c", "a", "b"]
+        proxy.faults = [once("_mget", lambda: without_the_first, times=1000)]
+        with pytest.raises(StoreUnavailable, match=r"No shard available.*health"):
+            await store.records(W, ["c", "a", "b"])
+
+
 def _rejecting_some_items() -> Callable[[str, bytes], Answer]:
     """The first bulk: nothing is done, every item is answered with a 429, as a full write queue does."""
     done = False
@@ -122,8 +145,9 @@ async def test_a_server_that_rejects_for_good_is_an_error_within_the_timeout(
     server: Server, fresh_prefix: Callable[[], str]
 ):
     prefix = fresh_prefix()
-    async with Proxy(server.url) as proxy, store_at(proxy.url, prefix, timeout=1.5) as store:
-        await append(store, 1)
+    async with store_at(server.url, prefix) as patient:  # indices are made, which may take longer
+        await append(patient, 1)
+    async with Proxy(server.url) as proxy, store_at(proxy.url, prefix, timeout=3) as store:
         proxy.faults = [once("_bulk", rejection(429), times=1000)]
         with pytest.raises(StoreUnavailable, match=r"429.*lower the load"):
             await store.append_calls(W, TOOL, [call(2, id="x")], 10)
@@ -337,3 +361,22 @@ async def test_no_call_is_deleted_because_a_lost_node_has_trimmed_it(server: Ser
         await append(store, 4)
         assert numbers_of(await kept_calls(store)) == [1, 2, 3, 4]
         assert await _documents(store, "calls") == 4
+
+
+async def test_an_old_read_never_overwrites_what_was_written_since(server: Server, fresh_prefix: Callable[[], str]):
+    """A node that lags behind shows seqs as free that this very writer has given away."""
+    seen: list[bytes] = []
+
+    def remember(content: bytes) -> bytes:
+        seen.append(content)
+        return content
+
+    async with Proxy(server.url) as proxy, store_at(proxy.url, fresh_prefix()) as store:
+        await append(store, 1, 2)
+        proxy.faults = [once("_mget", lambda: remember)]
+        await append(store, 3, 4)
+        await append(store, 5)
+        proxy.faults = [once("_mget", lambda: lambda _: seen[0])]
+        await append(store, 6)
+        assert numbers_of(await kept_calls(store)) == [1, 2, 3, 4, 5, 6]
+        assert await _documents(store, "calls") == 6

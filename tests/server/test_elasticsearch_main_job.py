@@ -12,6 +12,7 @@ from elasticsearch_nodes.server import Server
 
 from toolmem import ToolMemApp
 from toolmem.evaluation import evaluate
+from toolmem.testing.store_contract.scenario import call
 
 UNPACED = (
     "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
@@ -45,8 +46,8 @@ def figures(value: Any) -> Any:
 def test_the_main_job_gives_the_same_figures_on_both_stores(
     server: Server, fresh_prefix: Callable[[], str], tmp_path: Path
 ):
-    evaluate(out=tmp_path / "embedded", limit=300, overrides=UNPACED)
-    evaluate(out=tmp_path / "distributed", limit=300, overrides=on_elasticsearch(server.url, fresh_prefix()))
+    evaluate(out=tmp_path / "embedded", overrides=UNPACED)
+    evaluate(out=tmp_path / "distributed", overrides=on_elasticsearch(server.url, fresh_prefix()))
     for name in ("calls.csv", "tools.csv", "skips.csv"):
         assert rows(tmp_path / "distributed" / name) == rows(tmp_path / "embedded" / name), name
     ours, embedded = (
@@ -85,3 +86,30 @@ async def test_every_action_of_the_store_flow_works(server: Server, fresh_prefix
         assert len((await act("list"))["memory_list"]) == 2
         response = await app.run_flow("retrieve_tool_memory", workspace_id="second", query="tool_1", top_k=1)
         assert [memory["when_to_use"] for memory in response.metadata["memory_list"]] == ["tool_1"]
+
+
+async def test_25000_calls_are_listed_dumped_and_loaded_by_the_flow(
+    server: Server, fresh_prefix: Callable[[], str], tmp_path: Path
+):
+    overrides = [*on_elasticsearch(server.url, fresh_prefix()), f"dump_dir='{tmp_path / 'dumps'}'"]
+    async with ToolMemApp(overrides=overrides) as app:
+        store = await app.services.store_named("default")
+        for tool in ("one", "two"):
+            for first in range(0, 12_500, 2_500):
+                batch = [call(n, tool) for n in range(first, first + 2_500)]
+                await store.append_calls("team", tool, batch, 20_000)
+
+        async def act(action: str, workspace: str) -> dict[str, Any]:
+            response = await app.run_flow("vector_store", workspace_id=workspace, action=action, path="all.jsonl")
+            assert response.success, response.answer
+            return response.metadata
+
+        listed = (await act("list", "team"))["memory_list"]
+        assert [len(memory["tool_call_results"]) for memory in listed] == [12_500, 12_500]
+        assert (await act("dump", "team"))["dumped"] == 2
+        assert (await act("load", "second"))["calls_added"] == 25_000
+        ours, loaded = [await store.memories(name, None, calls=True) for name in ("team", "second")]
+        assert [memory.calls for memory in loaded] == [memory.calls for memory in ours]
+        assert [memory.figures for memory in loaded] == [memory.figures for memory in ours]
+        assert (await act("delete", "team"))["deleted"] == 2
+        assert await store.workspaces() == ["second"]

@@ -46,7 +46,7 @@ def info(
     """
 
     async def work(app: ToolMemApp) -> dict[str, Any]:
-        async with opened(store, app, create=False) as found:
+        async with opened(store, app, create=False, read_only=True) as found:
             return await found.info()
 
     held = _run(work, config, overrides)
@@ -92,7 +92,7 @@ def copy(
 
         with ProgressLine() as line:
             async with (
-                opened(source, app, create=False, accept_older=True) as given,
+                opened(source, app, create=False, read_only=True, accept_older=True) as given,
                 opened(target, app) as taking,
             ):
                 shown = ""
@@ -176,12 +176,13 @@ def import_(
 
 @asynccontextmanager
 async def opened(
-    address: str, app: ToolMemApp, *, create: bool = True, accept_older: bool = False
+    address: str, app: ToolMemApp, *, create: bool = True, read_only: bool = False, accept_older: bool = False
 ) -> AsyncIterator[MemoryStore]:
     """The store at an address. One that the configuration names stays open until the app closes.
 
-    `create` False: a SQLite file that is not there is refused instead of made. `accept_older`: an Elasticsearch store
-    of an older schema is opened for reading.
+    `create` False: a SQLite file that is not there is refused instead of made. `read_only`: nothing will be written, so
+    that one on a read-only medium will do. `accept_older`: an Elasticsearch store of an older schema is opened for
+    reading.
     """
     kind, _, rest = address.partition(":")
     if kind == "config" and rest:
@@ -196,7 +197,7 @@ async def opened(
     if kind == "sqlite" and rest:
         if not create:
             _require_file(rest)
-        store: Any = _sqlite(rest, app)
+        store: Any = _sqlite(rest, app, read_only)
     elif kind == "elasticsearch" and rest:
         store = _elasticsearch(rest, app, accept_older)
     else:
@@ -213,10 +214,11 @@ def _require_file(path: str) -> None:
         raise RequestError(f"there is no store {path}", field="store")
 
 
-def _sqlite(path: str, app: ToolMemApp) -> Any:
+def _sqlite(path: str, app: ToolMemApp, read_only: bool) -> Any:
     from toolmem.store.sqlite import SqliteStore
 
-    return SqliteStore(path, clock=app.clock, embedder=app.services.embedder_of_store().identity)
+    identity = app.services.embedder_of_store().identity
+    return SqliteStore(path, clock=app.clock, embedder=identity, accept_read_only=read_only)
 
 
 def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool) -> Any:

@@ -31,12 +31,15 @@ def moment(microseconds: int) -> datetime:
     return EPOCH + microseconds * MICROSECOND
 
 
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
 def dump_json(value: Any) -> str:
     """Compact JSON that reads back as the same value.
 
     Raises ValueError (NaN, infinity, lone surrogates, circles), TypeError (no JSON type) or RecursionError.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _compact(value)
     require_unicode(text)
     return text
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 import apsw
 
@@ -45,9 +47,13 @@ def open_writer(path: str, synchronous: Synchronous, busy_timeout: float) -> aps
 def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_timeout: float) -> None:
     db.setbusytimeout(round(busy_timeout * 1000))
     with explained(path, busy_timeout):
-        version = _check_file(db, path)
         if path != MEMORY and db.readonly("main"):
-            raise StoreUnavailable(f"cannot open the store {path}: it is not writable")
+            raise StoreUnavailable(
+                f"cannot open the store {path}: it is not writable. `toolmem store info --store sqlite:{path}` and "
+                f"`toolmem store copy --from sqlite:{path}` can read it"
+            )
+        with read_transaction(db):  # another process may be making the same store
+            version = _check_file(db, path)
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file; an old one keeps its own
         _switch_to_wal(db, busy_timeout)
         _set_pragmas(db)
@@ -70,6 +76,64 @@ def open_reader(path: str, busy_timeout: float) -> apsw.Connection:
         return db
 
 
+def can_be_written(path: str) -> bool:
+    """False for a file that is there and lies on a read-only medium, or that this user may only read."""
+    return (
+        path == MEMORY
+        or not Path(path).is_file()
+        or (os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK))
+    )
+
+
+def open_read_only(path: str, busy_timeout: float) -> apsw.Connection:
+    """A store that cannot be written. Raises StoreUnavailable or StoreVersionError."""
+    _check_path(Path(path))
+    with explained(path, busy_timeout):
+        try:
+            db = _connect_read_only(path, "mode=ro", busy_timeout)
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
+            # Nobody has it open, and SQLite may not make the two files beside it through which processes agree. On a
+            # read-only medium nobody can write: there is nothing to agree about.
+            if not os.statvfs(path).f_flag & os.ST_RDONLY:
+                raise StoreUnavailable(
+                    f"cannot read the store {path}: its folder is not writable; {_COPY_IT}"
+                ) from None
+            if _log_of(path):
+                raise StoreUnavailable(
+                    f"cannot read the store {path}: its last writes are in {path}-wal still; {_COPY_IT}"
+                ) from None
+            db = _connect_read_only(path, "immutable=1", busy_timeout)
+        _set_pragmas(db)
+        return db
+
+
+_COPY_IT = "copy it, with the files beside it, to a writable folder and read it there"
+
+
+def _log_of(path: str) -> int:
+    """Bytes of the log beside the file."""
+    log = Path(f"{path}-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
+def _connect_read_only(path: str, how: str, busy_timeout: float) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    db = apsw.Connection(f"file:{quote(path)}?{how}", flags=flags)
+    try:
+        db.setbusytimeout(round(busy_timeout * 1000))
+        with read_transaction(db):
+            version = _check_file(db, path)
+        if version < SCHEMA_VERSION:
+            raise StoreVersionError(
+                f"the store {path} has schema version {version}, this toolmem reads {SCHEMA_VERSION}, and the file "
+                "cannot be brought to it: copy it to a writable folder and open it there"
+            )
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
 def _set_pragmas(db: apsw.Connection) -> None:
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     db.execute("PRAGMA temp_store = MEMORY")
@@ -89,7 +153,7 @@ def _switch_to_wal(db: apsw.Connection, busy_timeout: float) -> None:
 
 
 def _check_file(db: apsw.Connection, path: str) -> int:
-    """The file's schema version; 0 for a new one."""
+    """The file's schema version; 0 for a new one. In a transaction: what it reads must be of one moment."""
     version = int(db.pragma("user_version"))
     application = int(db.pragma("application_id"))
     if application == APPLICATION_ID:
@@ -97,6 +161,11 @@ def _check_file(db: apsw.Connection, path: str) -> int:
             raise StoreVersionError(
                 f"the store {path} has schema version {version}, this toolmem reads up to {SCHEMA_VERSION}: "
                 "open it with the newer toolmem that wrote it"
+            )
+        if version < 1:  # the mark and the version are written in one transaction
+            raise StoreUnavailable(
+                f"{path} bears toolmem's mark and schema version {version}, which no toolmem writes: it is another "
+                "application's, or damaged; choose another path"
             )
         return version
     if application or version or db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
@@ -151,7 +220,9 @@ def explained(path: str, busy_timeout: float) -> Iterator[None]:
         ) from error
     except apsw.NotADBError as error:
         raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file") from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError, apsw.CorruptError) as error:
+    except apsw.ReadOnlyError as error:
+        raise StoreUnavailable(f"the store {path} cannot be written: {error}") from error
+    except (apsw.CantOpenError, apsw.FullError, apsw.IOError, apsw.CorruptError) as error:
         raise StoreUnavailable(f"the store {path} cannot be used: {error}") from error
     except apsw.Error as error:
         raise StoreError(f"the store {path}: {type(error).__name__}: {error}") from error

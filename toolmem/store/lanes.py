@@ -15,7 +15,9 @@ from toolmem.errors import StoreClosed
 from toolmem.store.connection import (
     MEMORY,
     Synchronous,
+    can_be_written,
     explained,
+    open_read_only,
     open_reader,
     open_writer,
     read_transaction,
@@ -96,8 +98,11 @@ class _State:
 class Lanes:
     """The writer and the reader of one open store, of the process that opened it."""
 
-    def __init__(self, path: str, synchronous: Synchronous, busy_timeout: float) -> None:
+    def __init__(
+        self, path: str, synchronous: Synchronous, busy_timeout: float, accept_read_only: bool = False
+    ) -> None:
         self._path = path
+        self._accept_read_only = accept_read_only
         self._pid = os.getpid()
         self._synchronous: Synchronous = synchronous
         self._busy_timeout = busy_timeout
@@ -110,10 +115,14 @@ class Lanes:
         return (self._writer,) if self._reader is self._writer else (self._reader, self._writer)
 
     async def open(self) -> None:
+        writer = partial(open_writer, self._path, self._synchronous, self._busy_timeout)
+        reader = partial(open_reader, self._path, self._busy_timeout)
+        if self._accept_read_only and not can_be_written(self._path):
+            writer = reader = partial(open_read_only, self._path, self._busy_timeout)
         try:
-            await self._writer.connect(partial(open_writer, self._path, self._synchronous, self._busy_timeout))
+            await self._writer.connect(writer)
             if self._reader is not self._writer:
-                await self._reader.connect(partial(open_reader, self._path, self._busy_timeout))
+                await self._reader.connect(reader)
         except BaseException:
             self._forgotten()
             raise

@@ -57,6 +57,8 @@ class SqliteStore:
     `path`: the file (its folder is made), or ":memory:". `embedder`: whose vectors are handed over, None where none
     are. `synchronous`: "FULL" survives a power cut with everything acknowledged; "NORMAL" survives SIGKILL so, and may
     lose the last commits in a power cut. `busy_timeout`: seconds to wait for another process's write.
+    `accept_read_only`: a file that cannot be written is opened for reading, and each write raises StoreUnavailable;
+    otherwise it is refused, before any work is done whose results could not be kept.
 
     Usable from any thread and any event loop. After a fork the child's copy raises StoreClosed. A coroutine that is
     cancelled leaves at once; a write that it had handed over is carried out all the same.
@@ -70,6 +72,7 @@ class SqliteStore:
         embedder: EmbedderIdentity | None,
         synchronous: Synchronous = "FULL",
         busy_timeout: float = 30.0,
+        accept_read_only: bool = False,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise RequestError(f"synchronous: expected 'FULL' or 'NORMAL', got {synchronous!r}", field="synchronous")
@@ -78,6 +81,7 @@ class SqliteStore:
         self._embedder = embedder
         self._synchronous: Synchronous = synchronous
         self._busy_timeout = busy_timeout
+        self._accept_read_only = accept_read_only
         self._lanes: Lanes | None = None
         self._cache = VectorCache()
 
@@ -91,7 +95,7 @@ class SqliteStore:
         if self._lanes is not None:
             self._lanes.require_own_process()
             return
-        lanes = Lanes(self._path, self._synchronous, self._busy_timeout)
+        lanes = Lanes(self._path, self._synchronous, self._busy_timeout, self._accept_read_only)
         await lanes.open()
         if self._lanes is not None:  # somebody else was quicker
             await lanes.close()

@@ -130,8 +130,8 @@ def admit(row: ToolRow, new: Sequence[PreparedCall], keep: int) -> Admission:
     if row.last_seq > MAX_SEQ:
         raise RequestError(f"tool {row.name!r}: more than {MAX_SEQ:,} calls in one memory")
     row.first_seq = max(old_first, row.last_seq - keep + 1)
-    for item in new:
-        count(row.counters, item.call)
+    if new:
+        count(row.counters, [item.call for item in new])
     entering = {seq: item for seq, item in enumerate(new, old_last + 1) if seq >= row.first_seq}
     row.unjudged = merge_ranges([seq for seq, item in entering.items() if lacks_verdict(item.call)], row.unjudged)
     row.prune()

@@ -43,6 +43,16 @@ class Cluster:
             raise
         return self
 
+    def mend(self) -> None:
+        """Start what does not run, and wait until every copy is in step."""
+        for node in self.nodes:
+            if not node.runs:
+                node.launch()
+        for node in self.nodes:
+            node.wait(len(self.nodes), START_SECONDS)
+        for node in self.nodes:
+            node.wait_until_green(len(self.nodes))
+
     def elected(self) -> Node:
         """The elected master."""
         for node in self.nodes:

@@ -85,6 +85,10 @@ class Node:
         return f"http://127.0.0.1:{self.http_port}"
 
     @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
@@ -114,7 +118,7 @@ class Node:
     def wait(self, nodes: int = 1, seconds: float = START_SECONDS) -> None:
         give_up = time.monotonic() + seconds
         while True:
-            if self._process is None or self._process.poll() is not None:
+            if not self.runs:
                 raise RuntimeError(f"the node ended while it started:\n{self._log_tail()}")
             health = self.ask("/_cluster/health", timeout=2)
             if health and health["status"] != "red" and health["number_of_nodes"] >= nodes:
@@ -160,7 +164,7 @@ class Node:
 
     def stop(self) -> None:
         """End the process and remove its folder."""
-        if self._process is not None and self._process.poll() is None:
+        if self.runs:
             self._end(signal.SIGKILL)  # its data goes anyway
         shutil.rmtree(self._home, ignore_errors=True)
 

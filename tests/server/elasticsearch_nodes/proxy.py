@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,12 +18,14 @@ Fault = Callable[[str, bytes], Answer]
 
 @dataclass
 class Proxy:
-    """`seen`: "METHOD path" of every request, without query. `faults`: asked in turn, the first that answers wins."""
+    """`seen`: "METHOD path" of every request, without query. `faults`: asked in turn, the first that answers wins.
+    `tls`: its certificate, where it is to speak https."""
 
     upstream: str
     seen: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     url: str = ""
+    tls: ssl.SSLContext | None = None
 
     async def __aenter__(self) -> Proxy:
         self._client = ClientSession()
@@ -30,10 +33,10 @@ class Proxy:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self.tls)
         await site.start()
         (address,) = self._runner.addresses
-        self.url = f"http://127.0.0.1:{address[1]}"
+        self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{address[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:

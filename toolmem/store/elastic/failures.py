@@ -19,6 +19,11 @@ _MOVING = frozenset(
         *("receive_timeout_transport_exception", "send_request_transport_exception", "already_closed_exception"),
     )
 )
+# What a multi-get says of a document whose shard does not answer now; it gives no status.
+_PASSING = _MOVING | {
+    *("no_shard_available_action_exception", "unavailable_shards_exception", "illegal_index_shard_state_exception"),
+    *("shard_not_found_exception", "es_rejected_execution_exception", "circuit_breaking_exception"),
+}
 _SETTING = "vector_store.<name>.params"
 
 
@@ -41,6 +46,17 @@ def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
     if status in RETRYABLE:
         return not is_block(cause)
     return status == 500 and (str(cause.get("type")) in _MOVING or "primary term" in str(cause.get("reason")))
+
+
+def is_passing(cause: Mapping[str, Any]) -> bool:
+    """Of a document in a multi-get: whether it may be had in a moment."""
+    return str(cause.get("type")) in _PASSING
+
+
+def status_of(cause: Mapping[str, Any]) -> int:
+    """Of an error that came without one."""
+    kind = str(cause.get("type"))
+    return 404 if "index_not_found" in kind else 403 if "security" in kind else 503
 
 
 def reason(cause: Mapping[str, Any]) -> str:

@@ -7,7 +7,9 @@ equal vectors are equal and a quantized index changes only which candidates ther
 
 from __future__ import annotations
 
+import asyncio
 import json
+from binascii import a2b_base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,14 +24,15 @@ from toolmem.store.elastic import embedders, failures, searchable
 from toolmem.store.elastic.embedders import Claim
 from toolmem.store.elastic.indices import packed_field, vector_field
 from toolmem.store.elastic.names import is_cut, record_id, scope_key, tool_id, workspace_key
-from toolmem.store.elastic.searchable import fact, unpack
+from toolmem.store.elastic.searchable import fact
 from toolmem.store.elastic.session import Session
 from toolmem.store.fusion import fuse, leg_depth
 from toolmem.store.words import query_words
 
 MAX_NEIGHBOURS = 10_000  # the engine's own limit
-_SPARE = 28  # neighbours beyond the depth, so that ties at its end are seen
+_SPARE = 8  # neighbours beyond the depth, so that ties at its end are seen
 _TOLERANCE = 1e-5  # the engine's float32 products of equal vectors differ by less
+Packed = dict[str, str | None]  # keys with their vectors as the engine hands them out: base64 of float32, if any
 _CANDIDATES = 2  # per neighbour, for the approximate index
 
 
@@ -39,26 +42,34 @@ async def search(
     """Raises EmbedderMismatch (the vector is another embedder's) or RequestError (a bad vector or filter)."""
     query = None if vector is None else unit_vector(vector, session.embedder, "vector")
     filters = _filters(workspace, where)
-    claim = None
-    if query is not None:
-        claim = await _claim(session)
-        embedders.check(claim, session.embedder)
-    if filters is None or top_k < 1:
-        return []
     kind = "tools" if where.namespace is None else "records"
+    nothing = filters is None or top_k < 1
+    claim, _ = await asyncio.gather(
+        _claim(session, query),
+        _nothing() if nothing else session.connection.refresh(session.layout.alias(kind)),
+    )
+    if filters is None or nothing:
+        return []
     legs = _Legs(session, kind, workspace, filters, leg_depth(top_k), claim)
-    await session.connection.refresh(session.layout.alias(kind))
     by_text, by_vector = await legs.ask(query_words(text), query)
-    held: dict[str, NDArray[np.float32] | None] = {**by_vector, **by_text}
-    ranked = _ranked(by_vector, query)[: leg_depth(top_k)] if query is not None else []
-    similarity: dict[str, float | None] = {}
-    if query is not None:
-        similarity = {key: _cosine(found, query) for key, found in held.items() if found is not None}
-    return fuse(list(by_text), ranked, similarity, top_k)
+    if query is None:
+        return fuse(list(by_text), [], {}, top_k)
+    similarity = _cosines({**by_vector, **by_text}, query)
+    # By cosine to nine decimals, then by key: as the embedded store ranks.
+    ranked = sorted((key for key in by_vector if key in similarity), key=lambda key: (-round(similarity[key], 9), key))
+    return fuse(list(by_text), ranked[: leg_depth(top_k)], similarity, top_k)
 
 
-async def _claim(session: Session) -> Claim | None:
+async def _nothing() -> None:
+    return None
+
+
+async def _claim(session: Session, query: NDArray[np.float32] | None) -> Claim | None:
+    """Whose vectors to compare with; nobody's where there is nothing to compare."""
+    if query is None:
+        return None
     claim = await embedders.stored_claim(session.connection, session.layout)
+    embedders.check(claim, session.embedder)
     if claim is not None and claim.embedder == session.embedder:
         await session.map_vectors(claim)
     return claim
@@ -145,9 +156,7 @@ class _Legs:
         self._depth = depth
         self._claim = claim
 
-    async def ask(
-        self, words: Sequence[str], query: NDArray[np.float32] | None
-    ) -> tuple[dict[str, NDArray[np.float32] | None], dict[str, NDArray[np.float32] | None]]:
+    async def ask(self, words: Sequence[str], query: NDArray[np.float32] | None) -> tuple[Packed, Packed]:
         """Keys with their vectors: the text leg's, best first, and the vector leg's candidates."""
         neighbours = min(self._depth + _SPARE, MAX_NEIGHBOURS)
         bodies = []
@@ -197,7 +206,7 @@ class _Legs:
         return {"_source": False, "docvalue_fields": [self._name, *packed], "track_total_hits": False}
 
     async def _send(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
-        head = {"index": self._index, "routing": self._routing}
+        head = {"index": self._index, "routing": self._routing, "allow_partial_search_results": False}
         searches = [part for body in bodies for part in (head, body)]
         answer = await self._session.connection.call(lambda es: es.msearch(searches=searches))
         found = []
@@ -214,14 +223,14 @@ class _Legs:
         # _score is (1 + cosine) / 2
         return bool(2 * (hits[self._depth - 1]["_score"] - hits[-1]["_score"]) <= _TOLERANCE)
 
-    async def _held(self, hits: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[np.float32] | None]:
-        held: dict[str, NDArray[np.float32] | None] = {}
+    async def _held(self, hits: Sequence[Mapping[str, Any]]) -> Packed:
+        held: Packed = {}
         whole = await self._whole_names(hits)
+        column = None if self._claim is None else packed_field(self._claim.generation)
         for hit in hits:
             fields = hit["fields"]
-            packed = None if self._claim is None else fields.get(packed_field(self._claim.generation))
-            key = whole.get(hit["_id"], fields[self._name][0])
-            held[key] = unpack(packed[0]) if packed else None
+            packed = fields.get(column)
+            held[whole.get(hit["_id"], fields[self._name][0])] = packed[0] if packed else None
         return held
 
     async def _whole_names(self, hits: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -235,11 +244,12 @@ class _Legs:
 # -- exact cosines
 
 
-def _ranked(candidates: Mapping[str, NDArray[np.float32] | None], query: NDArray[np.float32]) -> list[str]:
-    """By cosine to nine decimals, then by key: as the embedded store ranks."""
-    cosines = {key: _cosine(vector, query) for key, vector in candidates.items() if vector is not None}
-    return sorted(cosines, key=lambda key: (-round(cosines[key], 9), key))
-
-
-def _cosine(vector: NDArray[np.float32], query: NDArray[np.float32]) -> float:
-    return float(np.clip((vector.astype(np.float64) * query.astype(np.float64)).sum(), -1.0, 1.0))
+def _cosines(held: Packed, query: NDArray[np.float32]) -> dict[str, float]:
+    """Of those that have a vector. Products in float64, row by row, as the embedded store computes them."""
+    packed = {key: vector for key, vector in held.items() if vector is not None}
+    if not packed:
+        return {}
+    numbers = np.frombuffer(b"".join(a2b_base64(vector) for vector in packed.values()), dtype="<f4")
+    rows = numbers.reshape(len(packed), -1).astype(np.float64)
+    products: list[float] = np.clip((rows * query.astype(np.float64)).sum(axis=1), -1.0, 1.0).tolist()
+    return dict(zip(packed, products, strict=True))

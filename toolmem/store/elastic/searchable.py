@@ -40,7 +40,8 @@ def fields(document: Searchable | None, modified: int) -> dict[str, Any]:
     for generation, vector in document.vectors.items():
         written[packed_field(generation)] = pack(vector)
         if vector.any():
-            written[vector_field(generation)] = vector.tolist()
+            # To nine decimals: half the JSON. Candidates are found by it; cosines are computed from the packed numbers.
+            written[vector_field(generation)] = np.round(vector.astype(np.float64), 9).tolist()
     return written
 
 

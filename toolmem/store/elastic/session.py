@@ -37,20 +37,34 @@ class Session:
         self.littered = False  # a write ended without its outcome being known
         self.settled: dict[str, str] = {}  # tool -> the commit whose leftovers were put in order
         self._tokens = 0
+        self._highest: dict[str, int] = {}  # by stem: the last seq written under the current token
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
         self._writes: set[asyncio.Task[Any]] = set()
         self._mapped: set[int] = set()  # generations whose fields are known to exist
 
-    @property
-    def token(self) -> str:
-        """Under which call documents are written."""
+    def token(self, stem: str, first: int, last: int) -> str:
+        """Under which an attempt writes the calls of these seqs, of the tool with this stem.
+
+        No document is ever written twice with different contents. A read may come from a node that lags behind, and
+        show seqs as free that have been given away, by this very session perhaps: then the attempt is going to lose,
+        and must not reach what is visible.
+        """
+        if first <= self._highest.get(stem, 0) or len(self._highest) > _REMEMBERED_TOOLS:
+            self.new_token()
+        self._highest[stem] = last
         return f"{self.writer}{self._tokens:x}"
 
-    def new_token(self) -> str:
-        """After an attempt that did not win cleanly. No document is ever written twice with different contents: a
-        request that was given up may still be carried out later, and must not reach what is visible by then."""
+    def new_token(self) -> None:
+        """After an attempt that did not win cleanly: a request that was given up may still be carried out later."""
         self._tokens += 1
-        return self.token
+        self._highest = {}
+
+    def fresh_token(self) -> str:
+        """One that no other attempt uses."""
+        self.new_token()
+        token = f"{self.writer}{self._tokens:x}"
+        self.new_token()
+        return token
 
     def settle(self, tool: str, commit: str) -> None:
         """Remember that what this commit left to be done is done."""

@@ -83,7 +83,7 @@ class AppendPlan:
         return self._step(state, new, duplicates, admit(state.row, new, self._keep))
 
     def _recognize(self, state: ToolState, found: Sequence[Mapping[str, Any]]) -> None:
-        self._known |= known(state, self._given, found)
+        self._known = known(state, self._given, found)  # anew: an earlier attempt may have read what was undone
         # The id documents were read with the record, not after it: a commit may have come between the two. The bulk,
         # which is sent later, looks again.
         self._checked = [call_id for call_id in self._given if call_id not in self._known]
@@ -106,11 +106,13 @@ class AppendPlan:
     def _step(
         self, state: ToolState, new: Sequence[PreparedCall], duplicates: tuple[int, ...], admission: Admission
     ) -> Step[Appended]:
-        layout, token = self._session.layout, self._session.token
+        layout = self._session.layout
         leaving = clip_runs(state.runs, 0, state.row.first_seq - 1)
         state.runs = clip_runs(state.runs, state.row.first_seq, state.row.last_seq)
         entering = admission.entering
+        token = ""
         if entering:
+            token = self._session.token(state.row.id_stem, min(entering), max(entering))
             state.runs = put_run(state.runs, min(entering), max(entering), token)
         self._written = list(entering.values())
         writes = [
@@ -269,7 +271,7 @@ class VerdictsPlan:
         if state is None:
             return Step(None)
         layout, row = self._session.layout, state.row
-        token = self._session.new_token()
+        token = self._session.fresh_token()
         old = await kept_calls(self._session.connection, layout, state, sorted(self._verdicts))
         if not old:
             return Step(state.record)
@@ -288,7 +290,6 @@ class VerdictsPlan:
         row.prune()
         row.guidance_version += 1
         row.time_modified = self._now
-        self._session.new_token()  # appends go on under another one
         return Step(_next(state), state, writes, leaving=leaving)
 
     def _judged(self, state: ToolState, seq: int, call: ToolCallResult) -> tuple[ToolCallResult, str]:
