@@ -24,6 +24,9 @@
     │   │   └── ReplyTruncated   a reply that was cut off at the token limit
     │   ├── ReplyUnreadable      it answered, but not in the form that was asked for
     │   └── BudgetReached        the next request would exceed the budget (exit code 3)
+    ├── ServiceError             toolmem's own HTTP service, as a client sees it: it failed, or something else answered
+    │   ├── ServiceUnreachable   no answer: nothing listens, the connection was cut, a time-out, too busy
+    │   └── ServiceDenied        it lets nobody in without a token: none was sent, or the wrong one
     └── RunStopped               a run that went wrong throughout was stopped (`max_errors`)
 
 A message says what is wrong, where, and what would be right.
@@ -176,3 +179,19 @@ class BudgetReached(ModelError):
 
 class RunStopped(ToolMemError):
     """More errors than `max_errors`: the run was stopped, what was done until then is kept."""
+
+
+class ServiceError(ToolMemError):
+    """The HTTP service failed, or what answered is not toolmem's. Raised by `toolmem.client` alone."""
+
+
+class ServiceUnreachable(ServiceError):
+    """The HTTP service gave no answer, or none but that it is busy. `sent`: it may have carried the request out."""
+
+    def __init__(self, message: str, *, sent: bool = False) -> None:
+        self.sent = sent
+        super().__init__(message)
+
+
+class ServiceDenied(ServiceError):
+    """The HTTP service does not let the caller in: it asks for a token, and none was sent, or the wrong one."""

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 
 import typer
 
-from toolmem.cli import config, evaluate, flows, judge, ledger, rules, store, testing
+from toolmem.cli import config, evaluate, flows, judge, ledger, mcp, rules, serve, store, testing
 from toolmem.cli.arguments import arrange
 from toolmem.errors import BudgetReached, Refused, ToolMemError
+
+INTERRUPTED = "interrupted: what was acknowledged is stored"
 
 app = typer.Typer(
     name="toolmem",
@@ -34,6 +36,8 @@ judge.add_to(app)
 ledger.add_to(app)
 config.add_to(app)
 store.add_to(app)
+serve.add_to(app)
+mcp.add_to(app)
 testing.add_to(app)
 
 
@@ -63,16 +67,25 @@ def main(argv: Sequence[str] | None = None) -> None:
         _complain(error)
         sys.exit(1)
     except KeyboardInterrupt:
-        print("interrupted: what was acknowledged is stored", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         sys.exit(130)
+    except SystemExit as left:  # of an interrupt the parser makes an exit, and says nothing
+        if left.code == 130 and _was_interrupted(left.__context__):
+            print(INTERRUPTED, file=sys.stderr)
+        raise
     except BrokenPipeError:  # the reader of our output has gone, e.g. `toolmem ... | head`
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:
         if not _follows_an_interrupt(error):
             raise
-        print("interrupted: what was acknowledged is stored", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         sys.exit(130)
+
+
+def _was_interrupted(exit: BaseException | None) -> bool:
+    """Whether the parser left because of an interrupt; a command that ends by one on purpose has said so itself."""
+    return exit is not None and _follows_an_interrupt(exit.__cause__)
 
 
 def _follows_an_interrupt(error: BaseException | None) -> bool:

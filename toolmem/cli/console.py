@@ -11,9 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolmem.flow.progress import ProgressLine
+
 if TYPE_CHECKING:
-    from toolmem.flow.events import Event
     from toolmem.schema import FlowResponse
+
+__all__ = [
+    "AsJson",
+    "Config",
+    "Overrides",
+    "ProgressLine",
+    "exit_code",
+    "logs_to_stderr",
+    "print_json",
+    "print_table",
+    "say",
+]
 
 Config = Annotated[
     list[Path] | None, typer.Option("--config", help="A configuration file (YAML); may be given several times.")
@@ -59,58 +72,23 @@ def print_table(
         console.print(Text(note))
 
 
-class ProgressLine:
-    """Progress of a run on stderr: a live line in a terminal, one line per phase elsewhere."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._terminal = sys.stderr.isatty()
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task: Any = None
-
-    def phase(self, name: str) -> None:
-        if not self._terminal:
-            say(f"{name} ...")
-        elif self._task is None:
-            self._task = self._progress.add_task(name, total=None)
-        else:
-            self._progress.reset(self._task, total=None, description=name)
-
-    def __call__(self, event: Event) -> None:
-        """A listener of the app's events."""
-        if event.kind == "notice":
-            if self._terminal:
-                self._progress.console.print(event.message, highlight=False)
-            else:
-                say(event.message)
-        elif event.kind == "progress" and self._terminal and self._task is not None:
-            self._progress.update(self._task, completed=event.done, total=event.total)
-
-    def __enter__(self) -> ProgressLine:
-        if self._terminal:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._terminal:
-            self._progress.stop()
-
-
 @contextmanager
 def logs_to_stderr() -> Iterator[None]:
     """Warnings of toolmem as plain lines on stderr, while a command runs."""
     import logging
 
-    handler = logging.StreamHandler(sys.stderr)
+    class CurrentStderr(logging.StreamHandler[Any]):
+        """Asks for stderr at each line: while a progress line moves there, it is the one that keeps clear of it."""
+
+        @property
+        def stream(self) -> Any:
+            return sys.stderr
+
+        @stream.setter
+        def stream(self, _: Any) -> None:
+            pass
+
+    handler = CurrentStderr()
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logger = logging.getLogger("toolmem")
     logger.addHandler(handler)

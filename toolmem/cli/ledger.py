@@ -15,11 +15,13 @@ from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
+    from toolmem.flow.report import RunReport
     from toolmem.llm.ledger import LedgerSum
-    from toolmem.ports import LedgerEntry
+    from toolmem.ports import LedgerEntry, StoredMemory
     from toolmem.report.run_savings import Saved
 
 DEFAULT_BY = ("op", "model")
+BILL_BY = ("kind", "tool", "policy")
 _FIGURES = ("requests", "failed", "prompt tokens", "cached", "completion", "cost", "seconds", "waited")
 
 
@@ -34,7 +36,8 @@ def ledger(
         typer.Option(
             "--by",
             help="Group by workspace, flow, op, tool, backend, model, day or outcome; may be given several times. "
-            "Default: op and model.",
+            "Default: op and model. With --savings: kind, tool, policy, run, day, model, op, flow or workspace; "
+            "default: kind, tool and policy.",
         ),
     ] = None,
     since: Annotated[str | None, typer.Option("--since", help="A day or a time (ISO 8601), included.")] = None,
@@ -48,6 +51,16 @@ def ledger(
             "--reports", help="Folder of run reports (`run` and `evaluate --reports`): shows what skips saved."
         ),
     ] = None,
+    savings: Annotated[
+        bool,
+        typer.Option(
+            "--savings",
+            help="The bill: judging and summarizing, spent and avoided; the single-pass bound; freshness.",
+        ),
+    ] = False,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="With --savings: draw the bill and the freshness into this folder.")
+    ] = None,
     workspace: Annotated[str, typer.Option("--workspace", help="Whose requests.")] = "default",
     config: Config = None,
     as_json: AsJson = False,
@@ -59,17 +72,22 @@ def ledger(
     toolmem ledger --by day --by model --since 2026-03-01 --csv ledger.csv
 
     toolmem ledger --by op --reports reports --workspace evaluate vector_store.default.params.path=report/memory.db
+
+    toolmem ledger --savings --reports reports --by tool --by policy --csv bill.csv --plots figures
     """
     from toolmem.app import ToolMemApp
     from toolmem.llm.ledger import sum_up
 
-    columns = list(dict.fromkeys(by or DEFAULT_BY))
+    if plots is not None and not savings:
+        raise RequestError("--plots: only the bill has figures; add --savings", field="plots")
+    columns = list(dict.fromkeys(by or (BILL_BY if savings else DEFAULT_BY)))
     with logs_to_stderr():
         app = ToolMemApp(config, overrides or ())
         zone = app.settings.zone
         start, end = _moment("since", since, app), _moment("until", until, app)
-        sum_up([], columns)  # refuses unknown columns before anything is opened
+        _refuse_unknown(columns, savings)  # before anything is opened
         saved: list[Saved] | None = None
+        runs: list[RunReport] | None = None
         if reports is not None:
             from toolmem.report.run_savings import read_reports, sum_savings
 
@@ -77,7 +95,14 @@ def ledger(
             saved = sum_savings(runs, columns, zone=zone)
             for problem in problems:
                 say(f"left out: {problem}")
-        entries, others, place = asyncio.run(_read(app, workspace, start, end))
+        entries, others, place, memories = asyncio.run(_read(app, workspace, start, end, calls=savings))
+    if savings:
+        from toolmem.cli.ledger_savings import show_savings
+
+        narrowed = start is not None or end is not None
+        options: dict[str, Any] = {"as_json": as_json, "csv": csv, "plots": plots, "narrowed": narrowed}
+        show_savings(app, workspace, columns, entries, runs, memories, **options)
+        return
     sums = sum_up(entries, columns, zone=zone)
     if csv is not None:
         _write_csv(csv, columns, sums)
@@ -99,17 +124,30 @@ def ledger(
         _print_saved(saved)
 
 
+def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
+    """Raises RequestError."""
+    from toolmem.llm.ledger import sum_up
+    from toolmem.report.bill import Bill
+    from toolmem.report.bill_sums import sum_bill
+
+    if savings:
+        sum_bill(Bill(), columns)
+    else:
+        sum_up([], columns)
+
+
 async def _read(
-    app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None
-) -> tuple[list[LedgerEntry], list[str], str]:
-    """(requests, workspaces with a ledger, where the store is)"""
+    app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None, *, calls: bool
+) -> tuple[list[LedgerEntry], list[str], str, list[StoredMemory]]:
+    """(requests, workspaces with a ledger, where the store is, with `calls` the tools with their kept calls)"""
     from toolmem.llm.ledger import NAMESPACE, read_ledger
 
     async with app:
         store = await app.services.store_named()
         entries = await read_ledger(store, workspace, since=since, until=until)
         others = [] if entries else [w for w in await store.workspaces() if NAMESPACE in await store.namespaces(w)]
-        return entries, others, str((await store.info())["location"])
+        memories = await store.memories(workspace, None, calls=True) if calls else []
+        return entries, others, str((await store.info())["location"]), memories
 
 
 def _moment(option: str, given: str | None, app: ToolMemApp) -> datetime | None:

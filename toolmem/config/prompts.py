@@ -58,7 +58,12 @@ SUMMARIZE = PromptKey(
     required=frozenset(("call_summaries",)),
     optional=frozenset(("statistics",)),
 )
-PROMPT_KEYS: dict[str, PromptKey] = {key.name: key for key in (EVALUATE, REPAIR_EVALUATION, SUMMARIZE)}
+UPDATE = PromptKey(
+    "update_tool_usage_prompt",
+    placeholders=frozenset(("tool_name", "guidance", "call_summaries")),
+    required=frozenset(("guidance", "call_summaries")),
+)
+PROMPT_KEYS: dict[str, PromptKey] = {key.name: key for key in (EVALUATE, REPAIR_EVALUATION, SUMMARIZE, UPDATE)}
 
 
 @dataclass(frozen=True, slots=True)

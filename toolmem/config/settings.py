@@ -182,8 +182,14 @@ class StoreSettings(Section):
 class HttpSettings(Section):
     host: str = "127.0.0.1"
     port: Port = 8002
-    timeout_keep_alive: Annotated[int, Field(ge=0)] = 600
-    limit_concurrency: Annotated[int, Field(ge=1)] | None = None  # requests at once; None: no limit
+    timeout_keep_alive: Annotated[int, Field(ge=0)] = 600  # of a connection on which nothing is asked
+    limit_concurrency: Annotated[int, Field(ge=1)] | None = None  # requests at once, per worker; None: no limit
+    workers: Annotated[int, Field(ge=1, le=64)] = 1  # processes that serve one store
+    max_body_bytes: Annotated[int, Field(ge=1)] = 8_000_000
+    max_batch: Annotated[int, Field(ge=1)] = 1000  # items of a request's list, requests of an RPC batch
+    read_timeout: Annotated[float, Field(gt=0)] = 30.0  # for a request's head, and for its body, to arrive
+    shutdown_timeout: Annotated[float, Field(gt=0)] = 60.0  # for requests in flight to finish; then they are cancelled
+    cors_origins: list[str] = Field(default_factory=list)  # web pages that may ask from a browser
 
 
 class McpSettings(Section):

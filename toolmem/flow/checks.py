@@ -102,13 +102,13 @@ def _collect(node: Node, left: set[str], needed: dict[str, None], optional: dict
 # ---------------------------------------------------------------- of a request
 
 
-def check_workspace(workspace: Any) -> str:
+def check_workspace(workspace: Any, field: str = WORKSPACE_KEY) -> str:
     """Raises RequestError unless it is a workspace id: it names folders, files and index documents."""
     if not isinstance(workspace, str) or not WORKSPACE_PATTERN.fullmatch(workspace):
         raise RequestError(
-            f"{WORKSPACE_KEY}: expected up to 128 letters, digits, '.', '_' or '-', the first a letter or digit; "
+            f"{field}: expected up to 128 letters, digits, '.', '_' or '-', the first a letter or digit; "
             f"got {shown(workspace)}",
-            field=WORKSPACE_KEY,
+            field=field,
         )
     return workspace
 

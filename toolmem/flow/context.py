@@ -89,6 +89,10 @@ class Context:
         """A line for the run report (a skip and its reason, a policy's decision)."""
         self._report.notes.append(text)
 
+    def detail(self, kind: str, **row: Any) -> None:
+        """A row of JSON for the run report, for those who sum up many runs (what was decided about a tool, and why)."""
+        self._report.details.append({"kind": kind, **row})
+
     def save(self, saved: Usage) -> None:
         """Book what was not sent because it was not needed: `saved_requests` and `saved_prompt_tokens` of `saved`."""
         self._report.usage.saved_requests += saved.saved_requests

@@ -32,6 +32,7 @@ class OpReport(BaseModel):
     outcome: str = NOT_RUN  # "ok", "failed: <why>", "refused: <why>", "cancelled", "running", "not_run"
     usage: Usage = Field(default_factory=Usage)
     notes: list[str] = Field(default_factory=list)
+    details: list[dict[str, Any]] = Field(default_factory=list)  # rows that the op wants kept: JSON, a `kind` in each
 
 
 class RunReport(BaseModel):

@@ -9,7 +9,6 @@ Error codes: -32700 not JSON (or not UTF-8), -32600 no request, -32601 unknown m
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,6 +20,7 @@ from pjrpc.server import exceptions as rpc_errors
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.ports import Services
+from toolmem.service.json_text import read_json, write_json
 from toolmem.service.rpc_methods import METHODS, WORKSPACE, RpcMethod, alias
 
 logger = logging.getLogger("toolmem.service")
@@ -32,7 +32,8 @@ _NULL_ID = "\0null"  # stands for an id that is null: such a request is answered
 class RpcService:
     """Serves requests over a ToolMemApp's services; one instance may serve any number of them at once."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, *, max_batch: int = MAX_BATCH) -> None:
+        self._max_batch = max_batch
         self._methods = {name: method for known, method in METHODS.items() for name in (known, alias(known))}
         registry = MethodRegistry()
         for name, method in self._methods.items():
@@ -42,27 +43,31 @@ class RpcService:
         self._dispatcher = AsyncDispatcher(json_loader=_as_it_is, json_dumper=_as_it_is, middlewares=[self._guarded])
         self._dispatcher.add_methods(registry)
 
-    async def dispatch(self, text: str | bytes) -> str | None:
-        """The answer, or None where nothing is to be answered (notifications). Never raises for what `text` holds."""
-        try:
-            value = _read(text)
-        except ValueError as error:
-            return _write(_error(None, rpc_errors.ParseError(f"Parse error: {error}")))
-        if not isinstance(value, list):
-            answer = await self._answer(value)
-            return None if answer is None else _write(answer)
-        if not value or len(value) > MAX_BATCH:
-            problem = f"a batch holds 1 to {MAX_BATCH} requests, this one {len(value)}"
-            return _write(_error(None, rpc_errors.InvalidRequestError(f"Invalid Request: {problem}")))
-        answers = [answer for each in value if (answer := await self._answer(each)) is not None]
-        return _write(answers) if answers else None
+    async def dispatch(self, text: str | bytes, workspaces: set[str] | None = None) -> str | None:
+        """The answer, or None where nothing is to be answered (notifications). Never raises for what `text` holds.
 
-    async def _answer(self, request: Any) -> dict[str, Any] | None:
+        `workspaces` is told whose memories the requests asked for.
+        """
+        asked = set() if workspaces is None else workspaces
+        try:
+            value = read_json(text)
+        except ValueError as error:
+            return write_json(_error(None, rpc_errors.ParseError(f"Parse error: {error}")))
+        if not isinstance(value, list):
+            answer = await self._answer(value, asked)
+            return None if answer is None else write_json(answer)
+        if not value or len(value) > self._max_batch:
+            problem = f"a batch holds 1 to {self._max_batch} requests, this one {len(value)}"
+            return write_json(_error(None, rpc_errors.InvalidRequestError(f"Invalid Request: {problem}")))
+        answers = [answer for each in value if (answer := await self._answer(each, asked)) is not None]
+        return write_json(answers) if answers else None
+
+    async def _answer(self, request: Any, workspaces: set[str]) -> dict[str, Any] | None:
         if isinstance(request, list):
             return _error(None, rpc_errors.InvalidRequestError("Invalid Request: a batch inside a batch"))
         if isinstance(request, dict) and "id" in request and request["id"] is None:
             request = {**request, "id": _NULL_ID}
-        answered = await self._dispatcher.dispatch(request, None)
+        answered = await self._dispatcher.dispatch(request, workspaces)
         if answered is None:
             return None
         answer: dict[str, Any] = answered[0]
@@ -70,15 +75,16 @@ class RpcService:
             answer["id"] = None
         return answer
 
-    async def _guarded(self, request: Request, context: Any, handler: Callable[..., Awaitable[Any]]) -> Any:
+    async def _guarded(self, request: Request, workspaces: set[str], handler: Callable[..., Awaitable[Any]]) -> Any:
         """Check the parameters before the method is called, and turn what it raises into an answer."""
         try:
             method = self._methods.get(request.method)
             if method is None:
                 known = hint(request.method, self._methods)
                 raise rpc_errors.MethodNotFoundError(f"Method not found: {request.method[:100]!r} ({known})")
-            given = {"given": _checked(method, request.params or {})}
-            return await handler(Request(request.method, given, request.id), context)
+            given = _checked(method, request.params or {})
+            workspaces.add(given[WORKSPACE])
+            return await handler(Request(request.method, {"given": given}, request.id), workspaces)
         except rpc_errors.JsonRpcError as error:
             problem = error
         # Returned instead of raised: pjrpc would log the parameters, which hold the user's words.
@@ -117,38 +123,6 @@ def _bound(method: RpcMethod, services: Services) -> Callable[..., Awaitable[Any
             raise rpc_errors.InternalError(f"Internal error: {type(error).__name__}") from error
 
     return call
-
-
-# ---------------------------------------------------------------- texts
-
-
-def _read(text: str | bytes) -> Any:
-    """Raises ValueError that says where the text stops being JSON."""
-    if isinstance(text, bytes | bytearray):
-        try:
-            text = bytes(text).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"not UTF-8 at byte {error.start}") from None
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _write(answer: Any) -> str:
-    """ASCII escapes only where a lone surrogate came in: no UTF-8 can carry one."""
-    text = json.dumps(answer, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = json.dumps(answer)
-    return text
 
 
 def _error(request_id: Any, problem: Any) -> dict[str, Any]:

@@ -184,7 +184,8 @@ _LOOKS_FAILED = re.compile(
 
 
 def plausible_reply(prompt: str) -> str:
-    """A verdict where the prompt shows "```json" before any "```txt", else guidance. A function of the prompt alone.
+    """A verdict where the prompt shows "```json" before any "```txt", else guidance (an edit of its first line where the
+    prompt shows numbered guidance). A function of the prompt alone.
 
     The score is 0.0 where a common failure word stands behind the place where the form is shown, else 1.0: enough
     for both scores to occur, not a judgement.
@@ -192,6 +193,8 @@ def plausible_reply(prompt: str) -> str:
     marker = re.search(r"```(json|txt)", prompt)
     if marker is not None and marker.group(1) == "txt":
         calls = prompt.count("\n#", marker.end())
+        if "\n<guidance>\n1: " in prompt[marker.end() :]:  # the incremental prompt asks for edits of numbered lines
+            return f"```txt\n1: Scripted guidance, {calls} calls later.\n```"
         return f"```txt\nScripted guidance from {calls} calls. Core function: as called. Best practice: repeat it.\n```"
     start = 0 if marker is None else marker.end()
     failed = _LOOKS_FAILED.search(prompt, start)

@@ -1,0 +1,513 @@
+"""`toolmem mcp` over stdio: a real process, and the client of the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from jsonschema import Draft202012Validator
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.shared.exceptions import MCPError
+
+from toolmem.cli import main
+
+COMMAND = [sys.executable, "-m", "toolmem"]
+FLOWS = {
+    *("add_tool_call_result", "summary_tool_memory", "retrieve_tool_memory", "vector_store"),
+    *("retry_evaluations", "rejudge", "capture_tool_rules", "tool_rules_for_prompt"),
+}
+AGENT_TOOLS = {"memory_tools_put", "memory_tools_list", "memory_recall", "memory_store", "memory_forget"}
+SARAH = "never email Sarah at sarah@example.com"
+IN_ONE_LOOP = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
+    """One server for the whole module; each test works in a workspace of its own."""
+    folder = tmp_path_factory.mktemp("mcp")
+    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "mcp"], cwd=folder)
+    ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+    done = asyncio.Event()
+
+    async def hold() -> None:  # a client is opened and closed in one task
+        async with Client(server) as opened:
+            ready.set_result(opened)
+            await done.wait()
+
+    task = asyncio.create_task(hold())
+    await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
+    yield ready.result()
+    done.set()
+    await task
+
+
+def record(number: int = 0, tool: str = "search") -> dict[str, Any]:
+    return {"tool_name": tool, "input": {"q": f"rain {number}"}, "output": '["umbrella"]', "success": True}
+
+
+async def call(client: Client, tool: str, workspace: str, **given: Any) -> Any:
+    answer = await client.call_tool(tool, {"workspace_id": workspace, **given})
+    assert not answer.is_error, answer.content
+    assert json.loads(answer.content[0].text) == answer.structured_content
+    return answer.structured_content
+
+
+# ---------------------------------------------------------------- tools
+
+
+@IN_ONE_LOOP
+async def test_every_flow_and_every_memory_tool_is_offered_with_valid_schemas(client):
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == FLOWS | AGENT_TOOLS
+    for tool in tools.values():
+        for schema in (tool.input_schema, tool.output_schema):
+            Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+        assert tool.description
+        assert tool.title
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.input_schema["properties"]["workspace_id"]["default"] == "default"
+        assert "workspace_id" not in tool.input_schema["required"]
+        for argument in tool.input_schema["properties"].values():
+            assert argument.get("description") or "enum" in argument or "default" in argument
+    assert tools["add_tool_call_result"].input_schema["required"] == ["tool_call_results"]
+    assert tools["vector_store"].input_schema["properties"]["action"]["enum"][0] == "copy"
+
+
+@IN_ONE_LOOP
+async def test_a_flow_answers_its_whole_response(client):
+    added = await call(client, "add_tool_call_result", "whole", tool_call_results=[record(n) for n in range(3)])
+    assert added["success"] is True
+    assert added["metadata"]["evaluation"]["evaluated"] == 3
+    summed = await call(client, "summary_tool_memory", "whole", tool_names="search")
+    assert summed["answer"].startswith("Successfully processed 1 tool memories: 1 summarized")
+    assert summed["metadata"]["summarized"] == ["search"]
+    got = await call(client, "retrieve_tool_memory", "whole", tool_names=["search"], include_calls=True)
+    (memory,) = got["metadata"]["memory_list"]
+    assert memory["content"] in got["answer"]
+    assert len(memory["tool_call_results"]) == 3
+    assert set(got) == {"answer", "success", "metadata"}
+    listed = await call(client, "vector_store", "whole", action="list")
+    assert [each["when_to_use"] for each in listed["metadata"]["memory_list"]] == ["search"]
+    assert (await call(client, "retry_evaluations", "whole"))["success"] is True
+    assert (await call(client, "rejudge", "whole"))["success"] is True
+
+
+@IN_ONE_LOOP
+async def test_not_found_and_partial_are_results_that_say_so(client):
+    missing = await call(client, "retrieve_tool_memory", "partial", tool_names="nothing")
+    assert (missing["success"], missing["metadata"]["not_found"]) == (False, ["nothing"])
+    await call(client, "add_tool_call_result", "partial", tool_call_results=[record()])
+    some = await call(client, "retrieve_tool_memory", "partial", tool_names="search,nothing")
+    assert (some["success"], some["metadata"]["partial"]) == (False, True)
+
+
+@IN_ONE_LOOP
+async def test_the_memory_tools_keep_rules_and_notes(client):
+    rule = await call(client, "memory_tools_put", "notes", tool_name="search", rule="ask first", priority="high")
+    assert rule["priority"] == "high"
+    assert await call(client, "memory_tools_list", "notes", tool_name="SEARCH") == {"result": [rule]}
+    note = await call(client, "memory_store", "notes", content="Reports are due on Friday.", tags=["work"])
+    assert await call(client, "memory_recall", "notes", query="reports") == {"result": [note]}
+    assert await call(client, "memory_forget", "notes", id=note["id"]) == {"result": True}
+    assert await call(client, "memory_forget", "notes", id=note["id"]) == {"result": False}
+    assert await call(client, "memory_recall", "notes") == {"result": []}
+    assert await call(client, "memory_tools_list", "elsewhere", tool_name="search") == {"result": []}
+
+
+@IN_ONE_LOOP
+@pytest.mark.parametrize(
+    ("tool", "given", "named"),
+    [
+        ("retrieve_tool_memory", {"tool_name": "x"}, "tool_name: unknown (did you mean 'tool_names'?)"),
+        ("add_tool_call_result", {}, "tool_call_results: missing"),
+        ("add_tool_call_result", {"tool_call_results": "x"}, "tool_call_results: expected array"),
+        ("vector_store", {"action": "explode"}, "action: expected one of"),
+        ("vector_store", {"action": "dump", "path": "../../outside"}, "path"),
+        ("retrieve_tool_memory", {"workspace_id": "../x"}, "workspace_id: expected up to 128"),
+        ("memory_tools_put", {"tool_name": "x"}, "rule: missing"),
+        ("memory_tools_put", {"tool_name": "x", "rule": "y", "priority": "urgent"}, "priority"),
+        ("memory_recall", {"limit": 0}, "limit"),
+        ("memory_recall", {"workspace_id": "a/b"}, "workspace_id"),
+        ("memory_recall", {"wrokspace_id": "a"}, "wrokspace_id: unknown"),
+    ],
+)
+async def test_a_refused_call_is_a_tool_error_that_names_the_field(client, tool, given, named):
+    answer = await client.call_tool(tool, given)
+    assert answer.is_error
+    assert named in answer.content[0].text
+    if tool in FLOWS:
+        assert answer.structured_content["success"] is False
+        assert answer.structured_content["answer"] == answer.content[0].text
+        assert answer.structured_content["metadata"]["field"] == named.partition(":")[0]
+
+
+@IN_ONE_LOOP
+async def test_an_unknown_tool_is_a_protocol_error_with_the_nearest_name(client):
+    with pytest.raises(MCPError, match=r"unknown tool 'retreive_tool_memory' \(did you mean 'retrieve_tool_memory'"):
+        await client.call_tool("retreive_tool_memory", {})
+
+
+@IN_ONE_LOOP
+async def test_calls_of_one_client_run_side_by_side(client):
+    adding = [
+        client.call_tool("add_tool_call_result", {"workspace_id": "many", "tool_call_results": [record(n)]})
+        for n in range(30)
+    ]
+    assert not any(answer.is_error for answer in await asyncio.gather(*adding))
+    got = await call(client, "retrieve_tool_memory", "many", tool_names="search")
+    assert got["metadata"]["memory_list"][0]["metadata"]["lifetime"]["calls"] == 30
+
+
+@IN_ONE_LOOP
+async def test_progress_is_told_and_only_grows(client):
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def watch(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+
+    records = [record(n, f"tool_{n % 40}") for n in range(400)]
+    await client.call_tool(
+        "add_tool_call_result", {"workspace_id": "slow", "tool_call_results": records}, progress_callback=watch
+    )
+    figures = [progress for progress, _, _ in told]
+    assert figures == sorted(set(figures))
+    assert figures[-1] == 2.0
+    assert {total for _, total, _ in told} == {2.0}
+    assert any("judged" in (message or "") or "stored" in (message or "") for _, _, message in told)
+
+
+# ---------------------------------------------------------------- resources and prompts
+
+
+@IN_ONE_LOOP
+async def test_the_safety_case_a_decree_of_a_turn_is_in_the_rules_and_the_prompt(client):
+    for said in (SARAH, "永远不要给 sarah@example.com 的 Sarah 发邮件"):
+        captured = await call(
+            client, "capture_tool_rules", "safety", user_message=said, tool_calls=[{"name": "send_email"}]
+        )
+        assert captured["success"] is True
+    rules = (await client.read_resource("toolmem://safety/rules")).contents[0].text
+    assert f"### `send_email`\n- **[critical]** {SARAH}" in rules
+    assert "Sarah 发邮件" in rules
+    prompt = await client.get_prompt("tool_memory", {"tools": "send_email", "workspace_id": "safety"})
+    assert prompt.messages[0].content.text == rules
+    block = await call(client, "tool_rules_for_prompt", "safety")
+    assert block["answer"] == rules
+    (stored,) = [
+        each
+        for each in (await call(client, "memory_tools_list", "safety", tool_name="send_email"))["result"]
+        if each["rule"] == SARAH
+    ]
+    assert (stored["priority"], stored["source"]) == ("critical", "user_explicit")
+    weaker = {"tool_name": "send_email", "rule": SARAH, "priority": "normal", "workspace_id": "safety"}
+    refused = await client.call_tool("memory_tools_put", weaker)
+    assert refused.is_error
+    assert (await client.read_resource("toolmem://safety/rules")).contents[0].text == rules
+
+
+@IN_ONE_LOOP
+async def test_resources_of_the_default_workspace_are_listed_page_by_page(client):
+    await call(
+        client, "add_tool_call_result", "default", tool_call_results=[record(0, f"tool {n:03}/é") for n in range(230)]
+    )
+    uris: list[str] = []
+    cursor, pages = None, 0
+    while pages == 0 or cursor is not None:
+        page = await client.list_resources(cursor=cursor)
+        assert len(page.resources) <= 101
+        uris += [str(resource.uri) for resource in page.resources]
+        cursor, pages = page.next_cursor, pages + 1
+    assert pages == 3
+    assert uris[0] == "toolmem://default/rules"
+    assert uris[1] == "toolmem://default/tools/tool%20000%2F%C3%A9"
+    assert len(uris) == len(set(uris)) == 231
+    read = await client.read_resource(uris[-1])
+    assert read.contents[0].text == "# tool 229/é\n\n(no guidance yet)"
+    with pytest.raises(MCPError, match="cursor"):
+        await client.list_resources(cursor="?")
+
+
+@IN_ONE_LOOP
+async def test_guidance_is_a_resource_and_part_of_the_prompt(client):
+    await call(client, "add_tool_call_result", "guided", tool_call_results=[record(n) for n in range(5)])
+    await call(client, "summary_tool_memory", "guided", tool_names="search")
+    text = (await client.read_resource("toolmem://guided/tools/search")).contents[0].text
+    assert text.startswith("# search\n\n## ")
+    prompt = await client.get_prompt("tool_memory", {"tools": "search, unheard_of", "workspace_id": "guided"})
+    assert "5 of 5 calls worked" in prompt.messages[0].content.text
+    empty = await client.get_prompt("tool_memory", {"workspace_id": "nobody"})
+    assert empty.messages[0].content.text == "No rule is pinned and no guidance is known."
+    assert (await client.read_resource("toolmem://nobody/rules")).contents[0].text == ""
+
+
+@IN_ONE_LOOP
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("toolmem://default/tools/unheard_of", "toolmem://default/tools/", "toolmem://default/other", "file:///x"),
+        *("toolmem://a%2Fb/rules", "toolmem://default/rules/x"),
+    ],
+)
+async def test_an_unknown_resource_is_an_error(client, uri):
+    with pytest.raises(MCPError, match="unknown resource"):
+        await client.read_resource(uri)
+
+
+@IN_ONE_LOOP
+async def test_templates_and_prompts_say_what_there_is(client):
+    templates = (await client.list_resource_templates()).resource_templates
+    assert [template.uri_template for template in templates] == [
+        "toolmem://{workspace}/rules",
+        "toolmem://{workspace}/tools/{tool}",
+    ]
+    (prompt,) = (await client.list_prompts()).prompts
+    assert [argument.name for argument in prompt.arguments] == ["tools", "workspace_id"]
+    with pytest.raises(MCPError, match="unknown prompt"):
+        await client.get_prompt("tool_memry")
+    with pytest.raises(MCPError, match=r"tool: unknown \(did you mean 'tools'"):
+        await client.get_prompt("tool_memory", {"tool": "x"})
+
+
+@IN_ONE_LOOP
+async def test_names_are_completed(client):
+    from mcp_types import PromptReference, ResourceTemplateReference
+
+    await call(client, "add_tool_call_result", "typed", tool_call_results=[record(0, t) for t in ("search", "sql")])
+    tools = PromptReference(name="tool_memory")
+    done = await client.complete(
+        ref=tools, argument={"name": "tools", "value": "sql,s"}, context_arguments={"workspace_id": "typed"}
+    )
+    assert done.completion.values == ["sql,search", "sql,sql"]
+    template = ResourceTemplateReference(uri="toolmem://{workspace}/tools/{tool}")
+    done = await client.complete(ref=template, argument={"name": "workspace", "value": "typ"})
+    assert done.completion.values == ["typed"]
+    with pytest.raises(MCPError, match="nothing to complete"):
+        await client.complete(ref=tools, argument={"name": "other", "value": ""})
+
+
+# ---------------------------------------------------------------- the process
+
+
+class Wire:
+    """The protocol by hand, where a client of good manners would not do."""
+
+    def __init__(self, folder: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, *(arguments or ("mcp",))],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+        )
+        self.ids = 0
+
+    def send(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def read(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, method: str, **params: Any) -> Any:
+        self.request(method, **params)
+        return self.read()
+
+    def request(self, method: str, **params: Any) -> None:
+        self.ids += 1
+        self.send(json.dumps({"jsonrpc": "2.0", "id": self.ids, "method": method, "params": params}))
+
+    def greet(self) -> Any:
+        about = {"name": "by hand", "version": "1"}
+        answer = self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=about)
+        self.send('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+        return answer
+
+    def end(self) -> tuple[int, bytes, bytes]:
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def wire(tmp_path):
+    opened: list[Wire] = []
+
+    def open_(*arguments: str, env: dict[str, str] | None = None) -> Wire:
+        opened.append(Wire(tmp_path, *arguments, env=env))
+        return opened[-1]
+
+    yield open_
+    for each in opened:
+        if each.process.poll() is None:
+            each.process.kill()
+        each.process.communicate()
+
+
+PUT = {"name": "memory_tools_put", "arguments": {"tool_name": "send_email", "rule": SARAH, "priority": "critical"}}
+
+
+def test_lines_that_are_no_message_are_answered_and_the_server_goes_on(wire):
+    server = wire()
+    greeting = server.greet()
+    assert greeting["result"]["serverInfo"]["name"] == "toolmem"
+    assert "toolmem://default/rules" in greeting["result"]["instructions"]
+    server.send("{not json")
+    assert server.read()["error"]["code"] == -32700
+    server.send('{"id": 7, "method": 3}')
+    assert (error := server.read())["error"]["code"] == -32600
+    assert error["id"] == 7
+    server.send("[" * 100_000)
+    assert server.read()["error"]["code"] == -32700
+    server.send("")
+    assert server.ask("tools/call", **PUT)["result"]["isError"] is False
+    code, out, err = server.end()
+    assert (code, out) == (0, b"")
+    assert b"Traceback" not in err
+
+
+def test_what_was_asked_before_stdin_ended_is_answered(wire):
+    server = wire()
+    server.greet()
+    for number in range(20):
+        arguments = {"tool_name": "t", "rule": f"rule {number}"}
+        server.request("tools/call", name="memory_tools_put", arguments=arguments)
+    code, out, _ = server.end()
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert sorted(answer["id"] for answer in answers) == list(range(2, 22))
+    assert not any(answer["result"]["isError"] for answer in answers)
+
+
+def test_sigkill_loses_nothing_that_was_acknowledged_and_sigterm_ends_in_order(wire):
+    first = wire()
+    first.greet()
+    rule = first.ask("tools/call", **PUT)["result"]["structuredContent"]
+    first.process.kill()
+    first.process.wait()
+    second = wire()
+    second.greet()
+    listed = second.ask("tools/call", name="memory_tools_list", arguments={"tool_name": "send_email"})
+    assert listed["result"]["structuredContent"] == {"result": [rule]}
+    second.request("tools/call", name="memory_store", arguments={"content": "said before the end"})
+    assert second.read()["result"]["isError"] is False
+    second.process.send_signal(signal.SIGTERM)
+    code, out, err = second.end()
+    assert (code, out) == (0, b"")
+    assert b"Traceback" not in err
+
+
+def test_two_servers_share_one_store(wire):
+    one, other = wire("mcp", "--workspace", "team"), wire("backend=mcp", "--workspace", "team")
+    one.greet()
+    other.greet()
+    one.ask("tools/call", **PUT)
+    listed = other.ask("tools/call", name="memory_tools_list", arguments={"tool_name": "send_email"})
+    assert listed["result"]["structuredContent"]["result"][0]["rule"] == SARAH
+    rules = other.ask("resources/read", uri="toolmem://team/rules")
+    assert SARAH in rules["result"]["contents"][0]["text"]
+
+
+def test_a_cancelled_call_is_not_answered_and_keeps_what_it_had_stored(wire):
+    server = wire()
+    server.greet()
+    records = [record(n, f"tool_{n}") for n in range(300)]
+    server.request("tools/call", name="add_tool_call_result", arguments={"tool_call_results": records})
+    cancelled = server.ids
+    server.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": cancelled}}))
+    answer = server.ask("tools/call", name="vector_store", arguments={"action": "list"})
+    if answer["id"] == cancelled:  # it was done before the cancellation came
+        answer = server.read()
+    assert answer["result"]["structuredContent"]["success"] is True
+    code, out, err = server.end()
+    assert (code, out) == (0, b"")
+    assert b"Traceback" not in err
+
+
+def test_every_problem_of_the_configuration_ends_the_start(wire):
+    overrides = ("op.summary_tool_memory_op.params.recent_cal_count=5", "mcp.transprt=stdio", "mcp.port=-1")
+    code, out, err = wire("mcp", *overrides).end()
+    assert (code, out) == (2, b"")
+    for named in (b"recent_cal_count: unknown", b"transprt", b"mcp.port"):
+        assert named in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["llm.default.backend=dashscope"], "DASHSCOPE_API_KEY"),
+        (["--workspace", "a/b"], "workspace_id: expected"),
+        (["flow.memory_recall.flow_content=retrieve_tool_memory_op"], "flow.memory_recall: the MCP server has a tool"),
+    ],
+)
+def test_what_could_not_be_served_ends_the_start_before_anything_is_opened(arguments, named, capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        main(["mcp", *arguments])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert named in said.err
+    assert not (tmp_path / ".toolmem").exists()
+
+
+def test_what_the_process_prints_never_reaches_the_protocol(tmp_path):
+    (tmp_path / "noisy.py").write_text(
+        "import os, sys, warnings\n"
+        "from toolmem.flow.op import Op\n"
+        "from toolmem.flow.registry import register\n"
+        "class NoisyOp(Op):\n"
+        "    reads = ('workspace_id',)\n"
+        "    async def execute(self, context):\n"
+        "        print('printed')\n"
+        "        os.write(1, b'written\\n')\n"
+        "        os.system('echo from a child')\n"
+        "        warnings.warn('warned')\n"
+        "        assert sys.stdin.read() == ''\n"
+        "        context.response.answer = 'done'\n"
+        "register(NoisyOp)\n"
+        "from toolmem.cli import main\n"
+        "main(['mcp', 'flow.noisy.flow_content=noisy_op'])\n"
+    )
+    process = subprocess.run(
+        [sys.executable, "noisy.py"],
+        cwd=tmp_path,
+        input="\n".join(
+            json.dumps(line)
+            for line in (
+                {
+                    "jsonrpc": "2.0",
+                    "id": 1,
+                    "method": "initialize",
+                    "params": {
+                        "protocolVersion": "2025-06-18",
+                        "capabilities": {},
+                        "clientInfo": {"name": "x", "version": "1"},
+                    },
+                },
+                {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "noisy", "arguments": {}}},
+                {"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {}},
+            )
+        ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    answers = {answer["id"]: answer["result"] for answer in map(json.loads, process.stdout.splitlines())}
+    assert answers[2]["structuredContent"]["answer"] == "done"
+    noisy = next(tool for tool in answers[3]["tools"] if tool["name"] == "noisy")
+    assert "readOnlyHint" not in noisy["annotations"]  # nothing is promised of somebody else's op
+    for text in ("printed", "written", "from a child", "warned"):
+        assert text in process.stderr

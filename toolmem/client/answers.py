@@ -1,0 +1,155 @@
+"""What comes back: a value, or an error of toolmem's tree that says the same as it would in the service's process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolmem import errors
+from toolmem.errors import (
+    ModelError,
+    RequestError,
+    ServiceDenied,
+    ServiceError,
+    ServiceUnreachable,
+    StoreError,
+    ToolMemError,
+)
+
+if TYPE_CHECKING:
+    from toolmem.schema import FlowResponse
+
+_SHOWN = 200  # characters of a foreign answer
+# Errors that a message alone makes, by the name that the service gives them.
+_NAMED: dict[str, type[ToolMemError]] = {
+    each.__name__: each
+    for each in (
+        *(errors.Refused, errors.ConfigError, errors.NotProvided),
+        *(errors.StoreUnavailable, errors.StoreVersionError, errors.StoreClosed, errors.Conflict),
+        errors.EmbedderMismatch,
+        *(errors.ModelUnreachable, errors.ModelOverloaded, errors.ModelRefused, errors.ModelDenied),
+        *(errors.ContentFiltered, errors.ReplyBroken, errors.ReplyEmpty, errors.ReplyTruncated),
+        *(errors.BudgetReached, errors.RunStopped),
+    )
+}
+_BY_STATUS: dict[int, type[ToolMemError]] = {502: ModelError, 503: StoreError}
+
+
+class Answer(NamedTuple):
+    """One HTTP answer. `url` and `token_name` are the client's, for messages."""
+
+    status: int
+    content: bytes
+    url: str
+    token_name: str  # the variable that holds the token
+    token_sent: bool
+
+    def body(self, what: str) -> dict[str, Any]:
+        """The JSON object of a good answer. Raises ToolMemError."""
+        body = self._json()
+        if self.status == 200 and isinstance(body, dict):
+            return body
+        raise self.error(what, body)
+
+    def values(self, what: str) -> list[Any]:
+        body = self._json()
+        if self.status == 200 and isinstance(body, list):
+            return body
+        if self.status == 200 and isinstance(body, dict) and "error" in body:
+            raise _rpc_error(body["error"])
+        raise self.error(what, body)
+
+    def _json(self) -> Any:
+        try:
+            return json.loads(self.content)
+        except (ValueError, RecursionError):
+            return None
+
+    def error(self, what: str, body: Any) -> ToolMemError:
+        """What went wrong, by status and the body's own words."""
+        if self.status == 401:
+            return ServiceDenied(self._denied())
+        said = body.get("answer") if isinstance(body, dict) else None
+        if not isinstance(said, str) or body.get("success") is not False:
+            return ServiceError(self._foreign(what))
+        if self.status == 403:
+            return ServiceDenied(said)
+        told = _first_error(body)
+        if told.get("type") == "Busy":  # turned away at the door: nothing was begun
+            return ServiceUnreachable(f"{self.url} is busy: {said}", sent=False)
+        if told.get("type") == "Stopping":
+            return ServiceUnreachable(f"{self.url}: {said}", sent=True)
+        named = _NAMED.get(str(told.get("type")))
+        if named is not None:
+            return named(said)
+        if self.status in _BY_STATUS:
+            return _BY_STATUS[self.status](said)
+        if 400 <= self.status < 500:
+            field = told.get("field")
+            return RequestError(said, field=field if isinstance(field, str) else None)
+        return ServiceError(f"{self.url} failed at {what} (status {self.status}): {said}")
+
+    def _denied(self) -> str:
+        remedy = f"set {self.token_name}, or give `token`, to what the service was started with"
+        if self.token_sent:
+            return f"{self.url} does not accept the token that was sent: {remedy}"
+        return f"{self.url} asks for a token: {remedy}"
+
+    def _foreign(self, what: str) -> str:
+        shown = self.content[:_SHOWN].decode("utf-8", "replace")
+        return (
+            f"{self.url} answered {what} with status {self.status} and a body that is not toolmem's: {shown!r}; "
+            "is this the address of `toolmem serve`?"
+        )
+
+
+def _first_error(body: dict[str, Any]) -> dict[str, Any]:
+    metadata = body.get("metadata")
+    told = metadata.get("errors") if isinstance(metadata, dict) else None
+    return told[0] if isinstance(told, list) and told and isinstance(told[0], dict) else {}
+
+
+def flow_response(answer: Answer) -> FlowResponse:
+    """Partial results and things not found are answers (`success` is false), not errors."""
+    from toolmem.schema import FlowResponse
+
+    body = answer.body("a flow")
+    if not isinstance(body.get("answer"), str) or not isinstance(body.get("success"), bool):
+        raise answer.error("a flow", None)
+    return FlowResponse.model_validate(body)
+
+
+def rpc_result(answer: Answer) -> Any:
+    body = answer.body("a method")
+    if "error" in body:
+        raise _rpc_error(body["error"])
+    if "result" not in body:
+        raise answer.error("a method", None)
+    return body["result"]
+
+
+def rpc_results(answer: Answer, readers: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    """In the order of the calls, whatever order they came in. Raises where the batch as a whole was refused."""
+    by_id = {each.get("id"): each for each in answer.values("a batch") if isinstance(each, dict)}
+    results: list[Any] = []
+    for number, read in enumerate(readers, start=1):
+        each = by_id.get(number, {"error": {"message": f"request {number} of the batch was not answered"}})
+        results.append(_rpc_error(each["error"]) if "error" in each else read(each.get("result")))
+    return results
+
+
+def _rpc_error(problem: Any) -> ToolMemError:
+    told = problem if isinstance(problem, dict) else {}
+    code, message = told.get("code"), str(told.get("message", problem))
+    data = told.get("data")
+    parameter = data.get("parameter") if isinstance(data, dict) else None
+    if code == -32602:
+        return RequestError(message.removeprefix("Invalid params: "), field=parameter)
+    if code == -32601:
+        return RequestError(message, field="method")
+    if code == -32000:
+        return StoreError(message.removeprefix("Server error: "))
+    if code in (-32700, -32600):
+        return RequestError(message)
+    return ServiceError(message)

@@ -1,0 +1,183 @@
+"""Client and AsyncClient: the same methods over two kinds of connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from toolmem.client.answers import Answer
+from toolmem.client.attempts import failures_named, policy
+from toolmem.client.calls import BatchCall, Call, Exchange, RpcCall
+from toolmem.client.connection import DEFAULT_URL, TOKEN_VARIABLE, Connection
+from toolmem.client.methods import FlowMethods, RuleMethods
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+TIMEOUT = 300.0  # seconds; a flow that asks a model for many calls takes its time
+RETRIES = 2
+
+
+class _Configured(FlowMethods, RuleMethods):
+    """Raises RequestError for settings that cannot be used. Nothing is connected before the first call."""
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_URL,
+        *,
+        token: str | None = None,
+        workspace_id: str | None = None,
+        timeout: float | None = TIMEOUT,
+        retries: int = RETRIES,
+    ) -> None:
+        self._connection = Connection(base_url, token, timeout, retries)
+        self.workspace_id = workspace_id
+        self._open(self._connection.options())
+
+    def _open(self, options: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    @property
+    def base_url(self) -> str:
+        return self._connection.url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r}, workspace_id={self.workspace_id!r})"
+
+    def _answer(self, response: httpx.Response) -> Answer:
+        connection = self._connection
+        return Answer(
+            response.status_code, response.content, connection.url, TOKEN_VARIABLE, token_sent=connection.has_token
+        )
+
+
+class Client(_Configured):
+    """A `toolmem serve` as Python calls; threads may share one.
+
+        with Client(workspace_id="team") as client:
+            client.add_tool_call_results([{"tool_name": "search", "input": {"query": "rain"}, "output": "[]"}])
+            client.summarize("search")
+            print(client.retrieve("search")[0].content)
+
+    `token`: None takes TOOLMEM_TOKEN from the environment. `workspace_id` is used where a call names none. `timeout`:
+    seconds without a sign of the service, None for ever. `retries`: further attempts, made only where a request did not
+    reach the service or does no more when it is done twice.
+
+    Raises ServiceUnreachable, ServiceDenied or ServiceError, and what the service raised there: RequestError with its
+    `field`, NotProvided, StoreError, ModelError. Partial results and things not found are answers: `success` is false.
+    """
+
+    def _open(self, options: dict[str, Any]) -> None:
+        import httpx
+
+        self._http = httpx.Client(**options)
+
+    def batch(self) -> Batch:
+        """Rule calls in one request."""
+        return Batch(self)
+
+    def send(self, call: Call[T]) -> T:
+        """Send a call that was described by hand (`toolmem.client.flows`, `.rules`)."""
+        from tenacity import Retrying
+
+        exchange = call.exchange(self.workspace_id)
+        value: T = Retrying(**policy(exchange, self._connection.retries))(self._attempt, exchange)
+        return value
+
+    def _attempt(self, exchange: Exchange[T]) -> T:
+        with failures_named(exchange, self.base_url, self._connection.timeout):
+            response = self._http.request(exchange.method, self.base_url + exchange.path, content=exchange.content)
+        return exchange.read(self._answer(response))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncClient(_Configured):
+    """As `Client`, for async code; use one in one event loop.
+
+    async with AsyncClient(workspace_id="team") as client:
+        memories = await client.retrieve("search")
+    """
+
+    def _open(self, options: dict[str, Any]) -> None:
+        import httpx
+
+        self._http = httpx.AsyncClient(**options)
+
+    def batch(self) -> AsyncBatch:
+        """Rule calls in one request."""
+        return AsyncBatch(self)
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a call that was described by hand (`toolmem.client.flows`, `.rules`)."""
+        from tenacity import AsyncRetrying
+
+        exchange = call.exchange(self.workspace_id)
+        value: T = await AsyncRetrying(**policy(exchange, self._connection.retries))(self._attempt, exchange)
+        return value
+
+    async def _attempt(self, exchange: Exchange[T]) -> T:
+        with failures_named(exchange, self.base_url, self._connection.timeout):
+            response = await self._http.request(
+                exchange.method, self.base_url + exchange.path, content=exchange.content
+            )
+        return exchange.read(self._answer(response))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class _Collected(RuleMethods):
+    def __init__(self) -> None:
+        self._calls: list[RpcCall[Any]] = []
+
+    def send(self, call: RpcCall[Any]) -> None:
+        """Add a call."""
+        self._calls.append(call)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+
+class Batch(_Collected):
+    """Rule calls that go in one request; the service carries them out one after the other.
+
+    batch = client.batch()
+    batch.put_rule("send_email", "never email Sarah", priority="critical")
+    batch.rules_for_prompt()
+    rule, block = batch.results()
+    """
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self._client = client
+
+    def results(self) -> list[Any]:
+        """Send them. One result per call, in order: its value, or the ToolMemError that it ended in."""
+        return self._client.send(BatchCall(tuple(self._calls))) if self._calls else []
+
+
+class AsyncBatch(_Collected):
+    """As `Batch`; `results` is awaited."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        super().__init__()
+        self._client = client
+
+    async def results(self) -> list[Any]:
+        """Send them. One result per call, in order: its value, or the ToolMemError that it ended in."""
+        return await self._client.send(BatchCall(tuple(self._calls))) if self._calls else []

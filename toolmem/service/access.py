@@ -1,0 +1,160 @@
+"""Who may come in: the bearer token, the addresses that may be bound without one, and the names a browser may use.
+
+A service on this machine's loopback address needs no token; anything else does. Without a token the `Host` of each
+request must be a loopback name, so that a web page whose own name was pointed at 127.0.0.1 (DNS rebinding) stays out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolmem.config.environment import read_dotenv
+from toolmem.errors import ConfigError
+
+if TYPE_CHECKING:
+    from toolmem.config import Settings
+    from toolmem.config.settings import AuthSettings
+
+_LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+_SCHEME = "bearer "
+
+Headers = Sequence[tuple[bytes, bytes]]  # of an ASGI scope: names in lower case
+
+
+class BearerToken:
+    """The token that requests must carry. It is never shown: not by `repr`, not in an error."""
+
+    def __init__(self, token: str) -> None:
+        self._digest = hashlib.sha256(token.encode()).digest()
+
+    def admits(self, authorization: str) -> bool:
+        """Is this the value of an `Authorization` header that carries the token? Takes as long for any wrong one."""
+        if authorization[: len(_SCHEME)].lower() != _SCHEME:
+            return False
+        given = authorization[len(_SCHEME) :].strip()
+        # Digests are of one length, so that the comparison does not tell how long the token is.
+        return hmac.compare_digest(hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest(), self._digest)
+
+
+def read_token(auth: AuthSettings, *, env: Mapping[str, str] | None = None) -> BearerToken | None:
+    """The configured token: from `auth.token_file` where it is set, else from the variable `auth.token_env`.
+
+    `env`: default the real environment, with `.env` of the working directory behind it. None where no token is
+    configured. Raises ConfigError where the file cannot be read or what it holds is no token.
+    """
+    if auth.token_file is not None:
+        return BearerToken(_checked(_from_file(auth.token_file), f"auth.token_file ({auth.token_file})"))
+    variables = {**read_dotenv(Path(".env")), **os.environ} if env is None else env
+    given = variables.get(auth.token_env, "").strip()
+    return BearerToken(_checked(given, f"the variable {auth.token_env}")) if given else None
+
+
+def _from_file(name: str) -> str:
+    try:
+        return Path(name).expanduser().read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"auth.token_file: {name} cannot be read ({type(error).__name__})") from None
+
+
+def _checked(token: str, where: str) -> str:
+    """A header carries it, so it is visible ASCII without blanks."""
+    if not token:
+        raise ConfigError(f"{where}: is empty; expected a token")
+    if not all("!" <= character <= "~" for character in token):
+        raise ConfigError(f"{where}: a token holds no blanks and nothing but visible ASCII characters")
+    return token
+
+
+# ---------------------------------------------------------------- addresses
+
+
+def is_loopback(host: str) -> bool:
+    """Does this address or name reach nobody but this machine?"""
+    name = host.strip().rstrip(".").lower().removeprefix("[").removesuffix("]")
+    if name in _LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(section: str, host: str, token: BearerToken | None) -> list[str]:
+    """Problems with binding `host`, which `<section>.host` names. Without a token only loopback is allowed.
+
+    A file's 0.0.0.0 without a token was turned into 127.0.0.1 when the configuration was read; what arrives here was
+    asked for on purpose.
+    """
+    if not host.strip():
+        return [f"{section}.host: is empty; expected an address such as 127.0.0.1"]
+    if token is not None or is_loopback(host):
+        return []
+    problem = f"{section}.host: {host} lets others in, and no token is configured"
+    return [f"{problem}: set the variable that auth.token_env names (TOOLMEM_TOKEN) or auth.token_file"]
+
+
+def check_origins(origins: Sequence[str], token: BearerToken | None) -> list[str]:
+    """Problems with `http.cors_origins`: web pages that may read and write the memory from a browser."""
+    problems = []
+    for origin in origins:
+        scheme, separator, rest = origin.partition("://")
+        if origin == "*":
+            if token is None:
+                problems.append("http.cors_origins: '*' lets every web page in, which needs a token (auth.token_env)")
+        elif not separator or scheme not in ("http", "https") or not rest or "/" in rest or "*" in rest:
+            problems.append(f"http.cors_origins: expected an origin such as https://tools.example.org, got {origin!r}")
+    return problems
+
+
+def host_name(header: str) -> str:
+    """The name in a `Host` header, without its port; "" where it is none."""
+    host = header.strip()
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    name, separator, port = host.rpartition(":")
+    return (name if separator and port.isdigit() else host).rstrip(".").lower()
+
+
+class Doorkeeper:
+    """Decides on a request from its headers alone. Shared by the HTTP and the MCP service."""
+
+    def __init__(self, token: BearerToken | None) -> None:
+        self.token = token
+
+    @classmethod
+    def of(cls, settings: Settings, section: str) -> Doorkeeper:
+        """For the service whose address `http` or `mcp` (`section`) holds. Raises ConfigError with all problems."""
+        token, problems = None, []
+        try:
+            token = read_token(settings.auth)
+        except ConfigError as error:
+            problems += error.problems
+        else:
+            problems += check_address(section, getattr(settings, section).host, token)
+        if section == "http":
+            problems += check_origins(settings.http.cors_origins, token)
+        if problems:
+            raise ConfigError(problems)
+        return cls(token)
+
+    def knows(self, headers: Headers) -> bool:
+        """Does the request carry the token? True where none is configured."""
+        return self.token is None or self.token.admits(header(headers, b"authorization"))
+
+    def admits_host(self, headers: Headers) -> bool:
+        """Is the request meant for this service? With a token it may go by any name, without one by loopback's."""
+        return self.token is not None or is_loopback(host_name(header(headers, b"host")))
+
+
+def header(headers: Headers, name: bytes) -> str:
+    """The first header of that name, "" where there is none."""
+    for key, value in headers:
+        if key == name:
+            return value.decode("latin-1")
+    return ""

@@ -1,0 +1,56 @@
+"""Requests to each flow with the answers of a real run, for the OpenAPI document and its page.
+
+`python -m toolmem.service.http_examples` runs the requests again and writes the file; a test compares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FILE = Path(__file__).with_name("http_examples.json")
+
+
+class Example(NamedTuple):
+    flow: str
+    meaning: str
+    request: dict[str, Any]
+    response: dict[str, Any]
+
+
+@functools.cache
+def examples() -> dict[str, list[Example]]:
+    """By flow; in the file they stand in the order in which they were asked."""
+    found: dict[str, list[Example]] = {}
+    for each in recorded():
+        found.setdefault(each.flow, []).append(each)
+    return found
+
+
+def recorded() -> list[Example]:
+    return [Example(**each) for each in json.loads(FILE.read_text(encoding="utf-8"))]
+
+
+async def replayed(asked: list[Example]) -> list[Example]:
+    """The same requests to an empty store, with what is answered now."""
+    from toolmem.app import ToolMemApp
+    from toolmem.testing.clock import ManualClock
+
+    answered = []
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = [f"vector_store.default.params.path='{folder}/memory.db'", f"dump_dir='{folder}/dumps'"]
+        async with ToolMemApp(overrides=overrides, clock=ManualClock()) as app:
+            for each in asked:
+                response = await app.run_flow(each.flow, **each.request)
+                text = response.model_dump_json().replace(f"{folder}/dumps", ".toolmem/dumps")
+                answered.append(each._replace(response=json.loads(text)))
+    return answered
+
+
+if __name__ == "__main__":
+    fresh = [each._asdict() for each in asyncio.run(replayed(recorded()))]
+    FILE.write_text(json.dumps(fresh, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,83 @@
+"""The sockets of a service: every address of a host name, one set for each worker, errors that say what to change."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from toolmem.errors import ConfigError
+
+BACKLOG = 2048  # connections that wait to be taken
+_NO_SUCH_FAMILY = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # ::1 on a machine without IPv6
+
+
+def listen(host: str, port: int, *, count: int = 1) -> list[list[socket.socket]]:
+    """`count` lists of sockets that listen at every address of `host`, one list per worker, and port 0 a free one.
+
+    Where the system shares connections out among sockets of one address (Linux), each list is of its own sockets, else
+    they are the same ones. Raises ConfigError where the address is taken or not this machine's.
+    """
+    first = _bound(host, port)
+    at = first[0].getsockname()[1]
+    if count == 1:
+        return [first]
+    if sys.platform != "linux":
+        return [first] * count
+    for one in first:  # proof that nobody else is there
+        one.close()
+    return [_bound(host, at, shared=True) for _ in range(count)]
+
+
+def _bound(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"http.host: {host!r} is no address of this machine ({error})") from None
+    sockets: list[socket.socket] = []
+    problem: OSError | None = None
+    for family, kind, protocol, _, address in dict.fromkeys(found):
+        place = (address[0], sockets[0].getsockname()[1] if sockets else port, *address[2:])
+        try:
+            sockets.append(_listening(family, kind, protocol, place, shared))
+        except OSError as error:
+            problem = error
+            if error.errno not in _NO_SUCH_FAMILY:
+                break
+    if problem is not None and (not sockets or problem.errno not in _NO_SUCH_FAMILY):
+        for one in sockets:
+            one.close()
+        raise ConfigError(_why(host, port, problem)) from None
+    return sockets
+
+
+def _why(host: str, port: int, problem: OSError) -> str:
+    if problem.errno == errno.EADDRINUSE:
+        return f"http.port: {port} on {host} is taken by another program; give another one, or 0 for any free one"
+    if problem.errno == errno.EACCES:
+        return f"http.port: {port} on {host} may not be used by this user; take one from 1024 up"
+    return f"http.host: {host} port {port} cannot be had ({problem.strerror})"
+
+
+def _listening(family: int, kind: int, protocol: int, place: Any, shared: bool) -> socket.socket:
+    one = socket.socket(family, kind, protocol)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if shared:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind(place)
+        one.listen(BACKLOG)
+        one.setblocking(False)
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def url_of(host: str, sockets: Sequence[socket.socket]) -> str:
+    port = sockets[0].getsockname()[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

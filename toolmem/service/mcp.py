@@ -1,0 +1,188 @@
+"""The MCP server: flows and memory tools, rules and guidance, for any host that speaks the protocol.
+
+    await McpService(ToolMemApp()).serve_stdio()
+
+`mcp_declarations` and `mcp_tools` hold the tools, `mcp_resources` and `mcp_prompts` what a host puts before its model,
+`mcp_stdio` and `mcp_http` the two transports.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+)
+
+from toolmem import __version__
+from toolmem.app import ToolMemApp
+from toolmem.errors import ConfigError, RequestError, ToolMemError
+from toolmem.flow.checks import check_workspace
+from toolmem.service.mcp_progress import tell_progress
+from toolmem.service.mcp_prompts import PROMPT, PROMPTS, McpPrompts
+from toolmem.service.mcp_resources import TEMPLATES, McpResources, rules_uri
+from toolmem.service.mcp_stdio import StdioTransport, standard_streams, stopped_by_signals
+from toolmem.service.mcp_tools import McpTools, Result
+from toolmem.service.under_way import UnderWay
+
+logger = logging.getLogger("toolmem.service")
+
+Context = ServerRequestContext[Any, Any]
+
+
+class McpService:
+    """One app, served to any number of clients. `workspace`: the one that is meant where a client names none.
+
+    Raises ConfigError, with all problems, where a flow could not be offered or its model could not be asked.
+    """
+
+    def __init__(self, app: ToolMemApp, workspace: str = "default") -> None:
+        self.app = app
+        self.workspace = check_workspace(workspace)
+        self._under_way = UnderWay()
+        self._tools = McpTools(app, self.workspace, self._under_way)
+        self._resources = McpResources(app, self.workspace)
+        self._prompts = McpPrompts(app, self.workspace)
+        _check_models(app)
+        app.listeners.append(tell_progress)
+        self.server = self._make_server()
+
+    def _make_server(self) -> Server[Any]:
+        server: Server[Any] = Server(
+            "toolmem",
+            version=__version__,
+            title="toolmem",
+            description="Tool memory for agents: what works with each tool, and what the user demands of it.",
+            instructions=_instructions(self.workspace),
+            on_list_tools=self._list_tools,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+        )
+        server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
+        return server
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        """Open the store, so that one that cannot be reached ends the start instead of the first call."""
+        await self.app.services.store_named()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cancel what is under way and wait for it (a started write finishes), then close the app."""
+        try:
+            await self._under_way.settled()
+        finally:
+            await self.app.close()
+
+    async def serve_stdio(self) -> None:
+        """Until the client closes stdin, or a SIGTERM or SIGINT comes. What was asked before is answered first."""
+        async with self:
+            with standard_streams() as (wire_in, wire_out):
+                transport = StdioTransport(wire_in, wire_out)
+                with stopped_by_signals(transport.stop):
+                    options = self.server.create_initialization_options()
+                    await self.server.run(transport.requests, transport.answers, options)
+                    await self._under_way.settled()
+
+    # -- requests
+
+    async def _list_tools(self, _: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        _refuse_cursor(params)
+        return ListToolsResult(tools=self._tools.declared)
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> Result:
+        wanted = context.meta is not None and context.meta.get("progress_token") is not None
+        progress = context.session.report_progress if wanted else None
+        return await self._tools.call(params.name, params.arguments, progress)
+
+    async def _list_resources(self, _: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        with _errors_told():
+            return await self._resources.list(params.cursor if params else None)
+
+    async def _list_templates(self, _: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        _refuse_cursor(params)
+        return TEMPLATES
+
+    async def _read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        with _errors_told():
+            return await self._resources.read(params.uri)
+
+    async def _list_prompts(self, _: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        _refuse_cursor(params)
+        return PROMPTS
+
+    async def _get_prompt(self, _: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        with _errors_told():
+            return await self._prompts.get(params.name, params.arguments)
+
+    async def _complete(self, _: Context, params: CompleteRequestParams) -> CompleteResult:
+        with _errors_told():
+            return await self._prompts.complete(params)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """What toolmem raises on purpose reaches the client in its words; of anything else only its kind does."""
+    try:
+        yield
+    except MCPError:
+        raise
+    except RequestError as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from error
+    except ToolMemError as error:
+        raise MCPError(INTERNAL_ERROR, str(error)) from error
+    except Exception as error:
+        logger.error("mcp request failed: %s", type(error).__name__)
+        logger.debug("how it failed", exc_info=True)
+        raise MCPError(INTERNAL_ERROR, f"internal error: {type(error).__name__}") from error
+
+
+def _refuse_cursor(params: PaginatedRequestParams | None) -> None:
+    """These lists are one page."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "cursor: not one that this server gave")
+
+
+def _check_models(app: ToolMemApp) -> None:
+    problems: list[str] = []
+    for name in app.flows:
+        try:
+            app.check_models(name)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
+def _instructions(workspace: str) -> str:
+    return (
+        f"A memory of your tools. At the start of a session read {rules_uri(workspace)} (or the prompt {PROMPT}): its "
+        "rules are hard constraints set by the user. Before you use a tool that you are not sure of, ask "
+        "retrieve_tool_memory for its guidance. Where the user demands something of a tool for good, keep it with "
+        "memory_tools_put; give turns to capture_tool_rules and finished calls to add_tool_call_result, and call "
+        "summary_tool_memory now and then to distil them."
+    )

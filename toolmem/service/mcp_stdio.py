@@ -1,0 +1,276 @@
+"""MCP over stdin and stdout: one JSON-RPC message a line.
+
+The SDK's own transport hands every line to a worker thread, twice on its way out, and can be ended neither by a signal
+nor before stdin ends. This one reads in a single daemon thread, writes at once where that cannot block, and ends in
+order: requests that were taken in are answered first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+GRACE = 5.0  # seconds that requests under way get once stdin has ended or a signal came
+_CHUNK = 1 << 16
+_MAX_LINES = 1000  # read and not yet taken in; then the client waits
+
+
+@contextmanager
+def standard_streams() -> Iterator[tuple[int, int]]:
+    """(stdin, stdout) as descriptors that nothing else of this process can reach.
+
+    Until the end, whatever prints lands on stderr, and whatever reads stdin finds it empty: the protocol's bytes are
+    nobody else's.
+    """
+    sys.stdout.flush()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    try:
+        yield wire_in, wire_out
+    finally:
+        sys.stdout.flush()
+        os.dup2(wire_in, 0)
+        os.dup2(wire_out, 1)  # the duplicates stay open: the reading thread may still wait on one
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """A SIGTERM or SIGINT calls `stop` instead of ending the process."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    for each in signals:
+        loop.add_signal_handler(each, stop)
+    try:
+        yield
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)
+
+
+class StdioTransport:
+    """Both streams of one connection: `requests` for the server to read, `answers` for it to write."""
+
+    def __init__(self, wire_in: int, wire_out: int, *, grace: float = GRACE) -> None:
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = threading.Semaphore(_MAX_LINES)
+        self._grace = grace
+        self._stopping = False
+        self._ended = False
+        self._unanswered: set[RequestId] = set()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._loop = asyncio.get_running_loop()
+        self.requests = _Requests(self)
+        self.answers = _Answers(self, wire_out)
+        threading.Thread(target=self._read, args=(wire_in,), name="toolmem-stdin", daemon=True).start()
+
+    def stop(self) -> None:
+        """Take in nothing more and end once everything is answered; a second time: end now."""
+        if self._stopping:
+            self._settled.set()
+        else:
+            self._stopping = True
+            self._lines.put_nowait(None)
+
+    # -- reading
+
+    def _read(self, descriptor: int) -> None:
+        """In a thread of its own. A daemon on the bare descriptor: it may wait for a client that never writes again."""
+        pending = bytearray()
+        with suppress(OSError, RuntimeError):  # a broken stdin has ended; so has the process whose loop is closed
+            while chunk := os.read(descriptor, _CHUNK):
+                pending += chunk
+                if b"\n" not in chunk:
+                    continue
+                *lines, rest = bytes(pending).split(b"\n")
+                pending = bytearray(rest)
+                for line in lines:
+                    self._room.acquire()
+                    self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+        with suppress(RuntimeError):
+            if pending.strip():
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, bytes(pending))
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+
+    async def next_message(self) -> SessionMessage | None:
+        """None once the connection has ended and what it asked for is answered; also when asked again."""
+        while not self._ended:
+            line = await self._lines.get()
+            if line is None:
+                await self._settle()
+                break
+            self._room.release()
+            if not line.strip():
+                continue
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValidationError as error:
+                await self.answers.send(SessionMessage(_unreadable(line, error)))
+                continue
+            self._note(message)
+            return SessionMessage(message)
+        return None
+
+    def _note(self, message: Any) -> None:
+        if isinstance(message, JSONRPCRequest):
+            self._unanswered.add(message.id)
+            self._settled.clear()
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self.answered((message.params or {}).get("requestId"))
+
+    def answered(self, request: Any) -> None:
+        """This request needs no (further) answer."""
+        if isinstance(request, int | str):
+            self._unanswered.discard(request)
+        if not self._unanswered:
+            self._settled.set()
+
+    async def _settle(self) -> None:
+        self._stopping = self._ended = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await self._settled.wait()
+
+
+class _Requests:
+    """The SDK's ReadStream."""
+
+    def __init__(self, transport: StdioTransport) -> None:
+        self._transport = transport
+
+    async def receive(self) -> SessionMessage | Exception:
+        message = await self._transport.next_message()
+        if message is None:
+            raise anyio.EndOfStream
+        return message
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        message = await self._transport.next_message()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def aclose(self) -> None:
+        """Nothing to do: the thread ends with stdin, or with the process."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Answers:
+    """The SDK's WriteStream. Lines never mix, whoever sends them."""
+
+    def __init__(self, transport: StdioTransport, descriptor: int) -> None:
+        self._transport = transport
+        self._descriptor = descriptor
+        self._turn = asyncio.Lock()
+        self._fits = _room_in(descriptor)
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = item.message
+        line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+        try:
+            if not self._turn.locked() and self._fits(len(line)):
+                _write(self._descriptor, line)
+            else:
+                async with self._turn:
+                    await asyncio.to_thread(_write, self._descriptor, line)
+        except OSError:  # the client has gone
+            self._transport.stop()
+            raise anyio.BrokenResourceError from None
+        finally:
+            if isinstance(message, JSONRPCResponse | JSONRPCError):
+                self._transport.answered(message.id)
+
+    async def aclose(self) -> None:
+        """Nothing to do: what was sent is written."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    rest = memoryview(line)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _room_in(descriptor: int) -> Any:
+    """A function that says whether so many bytes can be written without waiting for the reader.
+
+    Of a pipe that is known where it is empty (Linux tells); a file never makes wait; for anything else: no.
+    """
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return lambda size: True
+    if not stat.S_ISFIFO(mode) or not sys.platform.startswith("linux"):
+        return lambda size: False
+    import fcntl
+    import termios
+
+    capacity = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
+    unread = bytearray(4)
+
+    def fits(size: int) -> bool:
+        fcntl.ioctl(descriptor, termios.FIONREAD, unread)
+        return size <= capacity and not any(unread)
+
+    return fits
+
+
+def _unreadable(line: bytes, error: ValidationError) -> JSONRPCError:
+    """The answer to a line that is no message, with its id where it has one."""
+    if error.errors(include_input=False)[0]["type"] == "json_invalid":
+        return JSONRPCError(
+            jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message="Parse error: the line is not JSON")
+        )
+    given: Any = None
+    with suppress(ValueError, RecursionError):
+        body = json.loads(line)
+        given = body.get("id") if isinstance(body, dict) else None
+    known = given if isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool)) else None
+    return JSONRPCError(
+        jsonrpc="2.0",
+        id=known,
+        error=ErrorData(code=INVALID_REQUEST, message="Invalid Request: expected one JSON-RPC 2.0 message a line"),
+    )
