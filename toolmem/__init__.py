@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
+    from toolmem.client import AsyncClient, Client
     from toolmem.errors import (
         ConfigError,
         ModelError,
@@ -48,6 +49,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ToolMemApp": "toolmem.app",
+    "AsyncClient": "toolmem.client",
+    "Client": "toolmem.client",
     "evaluate": "toolmem.evaluation",
     "Op": "toolmem.flow.op",
     "OpParams": "toolmem.flow.op",
@@ -74,6 +77,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "ConfigError",
     "FlowResponse",
     "Guidance",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from toolmem.config.loading import DEFAULT
 from toolmem.errors import RequestError, StoreError
 from toolmem.flow.events import Event
 from toolmem.flow.op import Node
+from toolmem.flow.progress import ProgressLine, in_notebook
 from toolmem.flow.report import total
 from toolmem.importers.imported import Format
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
@@ -291,7 +292,7 @@ def evaluate(
     config: str | Path | Sequence[str | Path] | None = None,
     overrides: Sequence[str] = (),
     reports: str | Path | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None] | None = None,
     listener: Callable[[Event], None] | None = None,
 ) -> Evaluation:
     """Judge recordings, distil guidance, and write the report into the folder `out`. Also for notebooks.
@@ -299,14 +300,50 @@ def evaluate(
     `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db`,
     workspace "evaluate", unless the configuration names a store or `workspace` is given. `limit` judges a seeded
     random sample. `ignore_success` withholds the recorded flag from the judge. `reports`: a folder that gets the
-    RunReport of each flow. `say` is told each phase, `listener` gets the flows' events.
+    RunReport of each flow. `say` is told each phase, `listener` gets the flows' events; without both, a notebook's cell
+    shows a line that moves.
 
     A run that was killed, or stopped by its budget, is taken up by running it again: what was judged is not paid twice.
 
     Raises Refused before anything is done where the input or the configuration is wrong.
     """
-    paths = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    folder = Path(out)
+    with ExitStack() as live:
+        if say is None and listener is None and in_notebook():
+            line = live.enter_context(ProgressLine(notebook=True))
+            say, listener = line.phase, line
+        return _evaluate(
+            [inputs] if isinstance(inputs, str | Path) else list(inputs),
+            Path(out),
+            format,
+            ignore_success=ignore_success,
+            limit=limit,
+            workspace=workspace,
+            config=config,
+            overrides=overrides,
+            reports=reports,
+            say=say or _silent,
+            listener=listener,
+        )
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def _evaluate(
+    paths: list[str | Path],
+    folder: Path,
+    format: Format | None,
+    *,
+    ignore_success: bool,
+    limit: int | None,
+    workspace: str | None,
+    config: str | Path | Sequence[str | Path] | None,
+    overrides: Sequence[str],
+    reports: str | Path | None,
+    say: Callable[[str], None],
+    listener: Callable[[Event], None] | None,
+) -> Evaluation:
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"out: {folder} is not a folder", field="out")
     app = ToolMemApp(config, overrides, count_prompts=True)

@@ -142,6 +142,21 @@ class GuidanceWriter(Protocol):
         """`calls`: the window, oldest first, all judged. Raises ModelError."""
         ...
 
+    @property
+    def edit_version(self) -> str:
+        """The prompt version of `edit`; `prompt_version` where both prompts come from one file."""
+        ...
+
+    async def edit(
+        self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
+    ) -> Guidance:
+        """Change `old` by what the calls `new` (seqs in `window`) say; it sees no other call.
+
+        The rest of `window` serves to count what a whole summary would have cost. Raises ReplyUnreadable where the
+        changes cannot be read or made, else ModelError.
+        """
+        ...
+
 
 # ---------------------------------------------------------------- embedding
 

@@ -202,6 +202,47 @@ class Claim(BaseModel):
     kind: str = ""  # e.g. "parameter", "error_class", "repair", "repeat", "overall"
 
 
+class RepairCount(BaseModel):
+    """How often one kind of repair followed one kind of error."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: str  # the message, particulars masked
+    kind: str  # as in toolmem.guidance.repairs
+    path: str
+    before: str = ""
+    after: str = ""
+    k: int  # failures that were recovered in this way
+    forms: dict[str, int] = Field(default_factory=dict)  # how often a statement that repaired had which form
+    call_ids: tuple[str, ...] = ()  # of the newest of them
+
+
+class RepairHistory(BaseModel):
+    """Repairs over every call that a tool's guidance was ever written from, the window's and those before it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    since: datetime  # create_time of the first call counted
+    calls: int  # calls counted
+    last_seq: int  # the newest of them: what lies behind it is counted already
+    recovered: dict[str, int] = Field(default_factory=dict)  # failures that were recovered, by error
+    repairs: tuple[RepairCount, ...] = ()
+
+
+class Baseline(BaseModel):
+    """How a tool did up to the time of its guidance: what `on_change` compares later calls with."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seq: int = 0  # the newest call that was there; those after it are compared
+    successes: int = 0  # since the tool's last change, up to there
+    failures: int = 0
+    all_successes: int = 0  # the tool's lifetime counters at that time
+    all_failures: int = 0
+    trait_calls: int = 0  # judged calls that were looked at for traits
+    traits: dict[str, int] = Field(default_factory=dict)  # calls by error class, and by parameter that they give
+
+
 class Guidance(BaseModel):
     """Usage guidance of one tool, and the evidence behind it."""
 
@@ -212,6 +253,10 @@ class Guidance(BaseModel):
     author: str  # "offline/data_driven", "dashscope/qwen-plus", ...
     prompt_version: str
     prompt_tokens: int = 0  # of the window; what the next skip saves (an estimate where nothing was sent)
+    update_tokens: int = 0  # of an incremental prompt beside its calls: this text and the instructions
+    edits: int = 0  # incremental summaries since the window was last read as a whole
+    baseline: Baseline | None = None  # kept by `on_change`
+    history: RepairHistory | None = None  # kept by the data-driven writer
     created_at: datetime | None = None
 
 

@@ -335,5 +335,19 @@ class _CountedWriter:
         self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
     ) -> Guidance:
         guidance = await self._writer.write(tool_name, calls, old, purpose)
-        tokens = self._model_writer.prompt_tokens(tool_name, calls)
-        return guidance.model_copy(update={"prompt_tokens": tokens})
+        return self._counted(tool_name, calls, guidance)
+
+    @property
+    def edit_version(self) -> str:
+        return self._writer.edit_version
+
+    async def edit(
+        self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
+    ) -> Guidance:
+        guidance = await self._writer.edit(tool_name, window, new, old, purpose)
+        return self._counted(tool_name, window, guidance)
+
+    def _counted(self, tool_name: str, window: Sequence[ToolCallResult], guidance: Guidance) -> Guidance:
+        tokens = self._model_writer.prompt_tokens(tool_name, window)
+        beside = self._model_writer.update_tokens(tool_name, guidance.text)
+        return guidance.model_copy(update={"prompt_tokens": tokens, "update_tokens": beside})

@@ -10,6 +10,9 @@ Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds,
   not fail), `flag_wrong` (of the calls recorded as a success), `usage` and `example` (of the calls shown), `rule_out`
   (of all calls whose outcome is known), `repair` (failures recovered in this way, of those of their kind that were
   recovered), `unrecovered` (of those that were followed by another call), `repeat` (of the repeats of failed calls);
+* the k failures of n of one kind that are about a parameter: `target`;
+* the newest of the k failures that were recovered in this way, over every call since the day that the sentence names:
+  `repair_since`; the calls before the window may have left the store, their counts stand in `Guidance.history`;
 * none: `schema` (k = n = 0), what the tool's declaration says.
 
 A call went wrong where its recorded flag or the judge says so (`outcomes.went_wrong`); otherwise it worked, whether or
@@ -27,29 +30,45 @@ from importlib import resources
 
 from toolmem.guidance import sentences
 from toolmem.guidance.analysis import Analysis, analyze
+from toolmem.guidance.claim_edits import updated
 from toolmem.guidance.fitting import lay_out
-from toolmem.guidance.repair_sentences import after_any, repairs, rule_out, unrecovered
+from toolmem.guidance.repair_history import Totals, counted
+from toolmem.guidance.repair_sentences import after_any, pointed_at, repairs, rule_out, since, unrecovered
 from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.usage_sentences import usage, usual_form
 from toolmem.guidance.wording import Wording
 from toolmem.ports import Purpose
-from toolmem.schema import Claim, Guidance, Language, ToolCallResult, ToolSchema
+from toolmem.schema import Claim, Guidance, Language, RepairHistory, ToolCallResult, ToolSchema
 
 AUTHOR = "offline/data_driven"
 
 _RULES = (
     *(
         "analysis",
+        "claim_edits",
+        "claim_lines",
         "conditions",
+        "conditions_in_words",
         "conversations",
         "error_messages",
+        "error_targets",
         "exact",
         "fitting",
         "outcomes",
         "patterns",
         "phrases",
     ),
-    *("refusals", "repair_sentences", "repairs", "repeats", "sentences", "shell", "sql", "statistics"),
+    *(
+        "refusals",
+        "repair_history",
+        "repair_sentences",
+        "repairs",
+        "repeats",
+        "sentences",
+        "shell",
+        "sql",
+        "statistics",
+    ),
     *("usage_sentences", "values", "wording"),
 )
 
@@ -83,37 +102,72 @@ class DataDrivenWriter:
         """The version of the rules; another language is another version."""
         return f"{rules_version()}-{self._language}" if self._language else rules_version()
 
+    @property
+    def edit_version(self) -> str:
+        return self.prompt_version
+
     async def write(
         self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
     ) -> Guidance:
-        """`compose` for the port; never raises, `old` and `purpose` are not needed."""
-        return self.compose(tool_name, calls, self._schemas.get(tool_name))
+        """`compose` for the port; never raises. Of `old` only the history of repairs is used, `purpose` not at all."""
+        return self.compose(tool_name, calls, self._schemas.get(tool_name), old.history if old else None)
 
-    def compose(self, tool_name: str, calls: Sequence[ToolCallResult], schema: ToolSchema | None = None) -> Guidance:
+    async def edit(
+        self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
+    ) -> Guidance:
+        """`old` changed by what the calls `new` say, without a look at any other call (`claim_edits`)."""
+        wanted = set(new)
+        fresh = [call for call in window if call.seq in wanted]
+        made = self.compose(tool_name, fresh, self._schemas.get(tool_name))
+        ids = [call.id or f"#{place}" for place, call in enumerate(fresh, 1)]
+        found = analyze(tool_name, fresh)
+        edited = updated(old, made, found, ids, window, Wording(self._language))
+        return edited.model_copy(update={"history": counted(found, ids, old.history)})
+
+    def compose(
+        self,
+        tool_name: str,
+        calls: Sequence[ToolCallResult],
+        schema: ToolSchema | None = None,
+        before: RepairHistory | None = None,
+    ) -> Guidance:
         """Guidance from `calls` (oldest first, all of one tool). Claims come most valuable first.
 
-        A call without an id is named by its place, `#1` being the oldest. Never raises on what a call may hold.
+        `before`: the history of the tool's guidance so far; repairs are counted on where it holds calls that are not
+        among `calls`. Needs calls with a seq. A call without an id is named by its place, `#1` being the oldest. Never
+        raises on what a call may hold.
         """
         found = analyze(tool_name, calls)
         say = Wording(self._language)
-        said = sentences.ordered(_everything(found, schema, say))
         ids = [call.id or f"#{place}" for place, call in enumerate(calls, 1)]
+        history = counted(found, ids, before)
+        said = sentences.ordered(_everything(found, schema, say, history))
         return Guidance(
             text=lay_out(said, say),
             claims=[
-                Claim(text=one.text, k=one.k, n=one.n, kind=one.kind, call_ids=tuple(ids[i] for i in one.positions))
+                Claim(
+                    text=one.text,
+                    k=one.k,
+                    n=one.n,
+                    kind=one.kind,
+                    call_ids=(*one.earlier, *(ids[i] for i in one.positions)),
+                )
                 for one in said
             ],
             statistics=found.statistics,
             covered=[call.seq for call in calls if call.seq is not None],
             author=self.author,
             prompt_version=self.prompt_version,
+            history=history,
         )
 
 
-def _everything(found: Analysis, schema: ToolSchema | None, say: Wording) -> list[Sentence]:
+def _everything(
+    found: Analysis, schema: ToolSchema | None, say: Wording, history: RepairHistory | None
+) -> list[Sentence]:
     if not found.calls:
         return list(sentences.overall(found, say))
+    totals = Totals(history) if history is not None and history.calls > len(found.calls) else None
     return [
         *sentences.overall(found, say),
         *usage(found, schema, say),
@@ -124,9 +178,9 @@ def _everything(found: Analysis, schema: ToolSchema | None, say: Wording) -> lis
         *sentences.errors(found, say),
         *sentences.empty_answers(found, say),
         *sentences.verdict_on_all(found, say),
-        *repairs(found, say),
-        *after_any(found, say),
+        *([*repairs(found, say), *after_any(found, say)] if totals is None else since(totals, say)),
+        *pointed_at(found, say, totals),
         *unrecovered(found, say),
-        *rule_out(found, say),
+        *rule_out(found, say, totals),
         *sentences.repeats(found, say),
     ]

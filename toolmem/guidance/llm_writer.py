@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolmem.config.prompts import (
     SUMMARIZE,
+    UPDATE,
     Prompts,
     PromptTemplate,
     as_json,
@@ -17,8 +18,9 @@ from toolmem.config.prompts import (
     seconds_text,
 )
 from toolmem.errors import ModelError, ReplyUnreadable
+from toolmem.guidance.incremental import UnusableEdits, apply_edits, numbered, parse_edits
 from toolmem.guidance.outcomes import went_wrong
-from toolmem.guidance.reply import read_guidance
+from toolmem.guidance.reply import read_edits_block, read_guidance
 from toolmem.guidance.statistics import statistics_of
 from toolmem.ports import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
 from toolmem.schema import Guidance, Language, ToolCallResult, ToolStatistics
@@ -32,6 +34,7 @@ MAX_INPUT_CHARACTERS = 1_000  # of one call; its verdict says the rest
 # The form that read_guidance reads. Users' templates that do not show it get it at their end.
 _MARKER = "```txt"
 _FORM = "```txt\n...\n```"
+_EDIT_FORM = "```txt\n3: new text of line 3\n-5\n+3: a line added behind it\n```"
 
 
 def writer_prompts(prompt_path: str | Path | None = None) -> Prompts:
@@ -62,8 +65,8 @@ class LLMWriter:
     ) -> None:
         self._llm = llm
         self._tokenizer = tokenizer
-        template = prompts.template(SUMMARIZE, language)
-        self._template = template if template.shows(_MARKER) else template.followed_by(_FORM)
+        self._template = _with_form(prompts.template(SUMMARIZE, language), _FORM)
+        self._update = _with_form(prompts.template(UPDATE, language), _EDIT_FORM)
         self._max_prompt_characters = max_prompt_characters
         self._evidence = evidence
         self._fallback = fallback or evidence
@@ -77,6 +80,12 @@ class LLMWriter:
     def prompt_version(self) -> str:
         return self._template.version
 
+    @property
+    def edit_version(self) -> str:
+        """Both prompts stand behind edited guidance; where they come from two files, both versions are told."""
+        versions = dict.fromkeys((self._template.version, self._update.version))
+        return "+".join(versions)
+
     def prompt(self, tool_name: str, calls: Sequence[ToolCallResult]) -> str:
         """The summary prompt, as it is sent. It shows "```txt" whatever the calls hold."""
         return usage_prompt(self._template, tool_name, calls, self._max_prompt_characters)
@@ -84,6 +93,14 @@ class LLMWriter:
     def prompt_tokens(self, tool_name: str, calls: Sequence[ToolCallResult]) -> int:
         """What a summary of these calls would cost in prompt tokens."""
         return self._tokenizer.count(self.prompt(tool_name, calls))
+
+    def update_prompt(self, tool_name: str, guidance: str, new: Sequence[ToolCallResult]) -> str:
+        """The incremental prompt: the guidance as numbered lines, and the new calls alone."""
+        return usage_prompt(self._update, tool_name, new, self._max_prompt_characters, numbered(guidance))
+
+    def update_tokens(self, tool_name: str, guidance: str) -> int:
+        """Prompt tokens of an incremental summary beside those of its calls."""
+        return self._tokenizer.count(self.update_prompt(tool_name, guidance, ()))
 
     async def write(
         self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
@@ -102,8 +119,47 @@ class LLMWriter:
             author=self.author,
             prompt_version=self.prompt_version,
             prompt_tokens=completion.prompt_tokens,
+            update_tokens=self.update_tokens(tool_name, text),
             created_at=self._clock.now() if self._clock is not None else None,
         )
+
+    async def edit(
+        self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
+    ) -> Guidance:
+        """Raises UnusableEdits where the edits cannot be read or made, else what `llm` raises.
+
+        Where `llm` sends nothing, the text is that of `fallback`'s editor, which sees what the prompt held.
+        `prompt_tokens` stays that of a summary of `window`, counted by the tokenizer.
+        """
+        fresh = [call for call in window if call.seq in set(new)]
+        completion = await self._llm.complete(self.update_prompt(tool_name, old.text, fresh), purpose)
+        text = self._edited(completion.text, old.text) if completion.sent else None
+        counted = None if self._evidence is None else await self._evidence.edit(tool_name, window, new, old, purpose)
+        if text is None:
+            if self._fallback is None:
+                raise ModelError(f"{self._llm.backend} sends nothing, and there is no other writer")
+            same = counted is not None and self._fallback is self._evidence
+            stand_in = counted if same else await self._fallback.edit(tool_name, window, new, old, purpose)
+            text = old.text if stand_in is None else stand_in.text
+        return Guidance(
+            text=text,
+            claims=[] if counted is None else counted.claims,
+            statistics=statistics_of(window),
+            covered=list(new),
+            author=self.author,
+            prompt_version=self.edit_version,
+            prompt_tokens=self.prompt_tokens(tool_name, window),
+            update_tokens=self.update_tokens(tool_name, text),
+            edits=old.edits + 1,
+            created_at=self._clock.now() if self._clock is not None else None,
+        )
+
+    def _edited(self, reply: str, guidance: str) -> str:
+        try:
+            return apply_edits(guidance, parse_edits(read_edits_block(reply)))
+        except ReplyUnreadable as error:
+            logger.debug("%s: unusable edits (%s): %s", self._llm.model, error, reply)
+            raise UnusableEdits(f"{self._llm.model}: the edits cannot be used: {error}", reply=reply) from None
 
     def _read(self, reply: str) -> str:
         try:
@@ -128,20 +184,36 @@ class LLMWriter:
         return (await self._fallback.write(tool_name, calls, old, purpose)).text
 
 
-def usage_prompt(template: PromptTemplate, tool_name: str, calls: Sequence[ToolCallResult], max_characters: int) -> str:
+def usage_prompt(
+    template: PromptTemplate,
+    tool_name: str,
+    calls: Sequence[ToolCallResult],
+    max_characters: int,
+    guidance: str | None = None,
+) -> str:
     """The summary prompt: every call has its place in it; long texts are cut in the middle, visibly.
 
-    `max_characters` gives way where each call would have less than 160 characters of text.
+    `max_characters` gives way where each call would have less than 160 characters of text. `guidance`: what an
+    incremental prompt shows of the old one; it is never cut.
     """
     heads = [_head(call, number) for number, call in enumerate(calls, start=1)]
     bodies = {str(number): _body(call) for number, call in enumerate(calls)}
     name = cut_middle(tool_name, LEAST_CALL_CHARACTERS)
-    used = len(template.literal) + len(name) + sum(len(head) + 2 for head in heads)
+    used = len(template.literal) + len(name) + len(guidance or "") + sum(len(head) + 2 for head in heads)
     texts = fit(bodies, max(max_characters - used, LEAST_CALL_CHARACTERS * len(calls)))
     blocks = [f"{head}\n{body}" for head, body in zip(heads, texts.values(), strict=True)]
     return template.render(
-        {"tool_name": name, "call_summaries": "\n".join(blocks), "statistics": _figures(statistics_of(calls))}
+        {
+            "tool_name": name,
+            "guidance": guidance,
+            "call_summaries": "\n".join(blocks),
+            "statistics": _figures(statistics_of(calls)),
+        }
     )
+
+
+def _with_form(template: PromptTemplate, form: str) -> PromptTemplate:
+    return template if template.shows(_MARKER) else template.followed_by(form)
 
 
 def _head(call: ToolCallResult, number: int) -> str:

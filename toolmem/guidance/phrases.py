@@ -160,9 +160,29 @@ PHRASES: dict[str, tuple[str, str]] = {
         "After any failure: {repair} ({k} of {n} recoveries).",
         "任何失败之后：{repair}（{n} 次恢复中 {k} 次）。",
     ),
+    "repair_since": (
+        "After {error}: {repair} ({k} of {n} recoveries since {since}).",
+        "出现 {error} 之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
+    ),
+    "repair_any_since": (
+        "After any failure: {repair} ({k} of {n} recoveries since {since}).",
+        "任何失败之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
+    ),
     "repair_once": (
         "After {error}: {repair} (seen once).",
         "出现 {error} 之后：{repair}（仅见一次）。",
+    ),
+    "target_named": (
+        "After {error}: check `{path}`, which it is about ({k} of {n} failures).",
+        "出现 {error} 之后：检查它所涉及的 `{path}`（{n} 次失败中 {k} 次）。",
+    ),
+    "target_wanted": (
+        "After {error}: add `{path}`, which it asks for ({k} of {n} failures).",
+        "出现 {error} 之后：加上它所要求的 `{path}`（{n} 次失败中 {k} 次）。",
+    ),
+    "target_only": (
+        "After {error}: change `{path}`, nothing else was given ({k} of {n} failures).",
+        "出现 {error} 之后：修改 `{path}`，没有给出其他参数（{n} 次失败中 {k} 次）。",
     ),
     "unrecovered": (
         "After {error} the next calls failed too in {k} of {n} cases: do not retry here, use another tool.",

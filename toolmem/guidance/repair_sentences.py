@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.error_messages import ErrorGroup
+from toolmem.guidance.error_targets import targets
 from toolmem.guidance.outcomes import passing
+from toolmem.guidance.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.sentences import REPAIR_WORTH, Sentence
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.guidance.wording import MAX_MENTION, Wording, spelled
 
 MAX_GROUPS = 8  # error groups that repairs are named for
-PER_GROUP = 3  # repairs named for one of them
+PER_GROUP = 3  # repairs named for an error that only the history knows
 MAX_TOGETHER = 3  # repairs told in one sentence
-ANY_NAMED, ANY_SHARE = 2, 0.25  # repairs named for any failure, and the share of all recoveries that each must hold
+ANY_WORTH = 1.0  # a repair of any failure, beside one that is told for its kind of error (REPAIR_WORTH)
+MAX_ERRORS_SINCE = 12  # errors that repairs are named for over the whole history
+ANY_NAMED = 2  # repairs named for any failure
+ANY_SHARE, ANY_SHARE_OF_ONE = 0.2, 0.5  # of all recoveries: a repair of several kinds of error, and of one kind
+TARGET_WORTH = 0.6  # a parameter that an error is about, beside a failure that a repair is known for (REPAIR_WORTH)
 LEAST_SHARE = 0.12  # of the group's recoveries that a repair must hold to be named
 
 
@@ -33,25 +38,95 @@ def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
 
 
 def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures."""
-    recovered = found.recoveries
-    failures = {one.failure for one in recovered}
-    if sum(not failures.isdisjoint(group.positions) for group in found.errors) < 2:
-        return
-    n = len(recovered)
+    """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures.
+
+    The ANY_NAMED most frequent repairs: of several kinds of error and in ANY_SHARE of all recoveries, or of one kind
+    and in ANY_SHARE_OF_ONE of them. One that mostly came along with another says nothing new.
+    """
     group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
-    for together, some in _joined(recovered)[:ANY_NAMED]:
-        k = len(some)
-        if k < 3 or k < ANY_SHARE * n:
-            return
-        largest = max(Counter(group_of[one.failure] for one in some).values())
-        if k - largest < max(2, ANY_SHARE * k):
-            continue  # it belongs to one kind of error, which tells it already
-        done = _told(found, together, some, say, examples=False)
-        if not done:
+    n = len(found.recoveries)
+    named = 0
+    told: set[int] = set()
+    for together, some in _joined(found.recoveries):
+        kinds = len({group_of[one.failure] for one in some})
+        failures = [one.failure for one in some]
+        if named == ANY_NAMED or not _of_any(len(some), n, kinds) or len(set(failures) - told) < LEAST_SHARE * n:
             continue
-        text = say.say("repair_any", repair=say.both(done), k=k, n=n)
-        yield Sentence("practices", "repair", text, k, n, [one.failure for one in some], 0.5 * k)
+        if done := _told(found, together, some, say, examples=False, plain=True):
+            named += 1
+            text = say.say("repair_any", repair=say.both(done), k=len(some), n=n)
+            told.update(failures)
+            yield Sentence("practices", "repair", text, len(some), n, failures, ANY_WORTH * len(some))
+
+
+def _of_any(k: int, n: int, kinds: int) -> bool:
+    """Whether k of n recoveries, of so many kinds of error, say something of errors not met so far."""
+    return k >= (ANY_SHARE if kinds > 1 else ANY_SHARE_OF_ONE) * n
+
+
+def since(totals: Totals, say: Wording) -> Iterator[Sentence]:
+    """`repairs` and `after_any` over the whole history, of which the window is the end.
+
+    Evidence: the newest of the failed calls; some of them may have left the store.
+    """
+    errors = sorted(totals.recovered, key=lambda error: (-totals.recovered[error], error))
+    for error in errors[:MAX_ERRORS_SINCE]:
+        n = totals.recovered[error]
+        told = [one for one in totals.of(error)[:PER_GROUP] if n == 1 or (one.k >= 2 and one.k >= LEAST_SHARE * n)]
+        for together in _alike(told):
+            done = [
+                say.repair(one.repair, _form_of(one.repair, one.forms, one.k, say)) for one in together[:MAX_TOGETHER]
+            ]
+            label = say.message(error, MAX_MENTION)
+            yield _since("repair_since", totals, together[0], done, n, say, error=label)
+    n = sum(totals.recovered.values())
+    any_error = [
+        one for one in totals.of_any() if _of_any(one.k, n, sum(_holds(totals, e, one.repair) for e in errors))
+    ]
+    for one in any_error[:ANY_NAMED]:
+        yield _since("repair_any_since", totals, one, [say.repair(one.repair)], n, say)
+
+
+def _holds(totals: Totals, error: str, repair: Repair) -> bool:
+    return any(same(one.repair) == same(repair) for one in totals.of(error))
+
+
+def _alike(told: Sequence[Total]) -> list[list[Total]]:
+    """Repairs of the same recoveries, as far as counts and ids tell, are told together."""
+    joined: dict[tuple[int, tuple[str, ...]], list[Total]] = {}
+    for one in told:
+        joined.setdefault((one.k, one.call_ids), []).append(one)
+    return list(joined.values())
+
+
+def _since(key: str, totals: Totals, one: Total, done: list[str], n: int, say: Wording, error: str = "") -> Sentence:
+    text = say.say(key, error=error, repair=say.both(done), k=one.k, n=n, since=totals.since)
+    worth = (REPAIR_WORTH if error else ANY_WORTH) * one.k if n > 1 else 0.8
+    return Sentence("practices", "repair_since", text, one.k, n, (), worth, one.call_ids)
+
+
+def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
+    """Which parameter an error is about, where no repair tells it. Evidence: the failures of which that holds."""
+    by_failure = {one.failure: one for one in found.recoveries}
+    for group in found.errors[:MAX_GROUPS]:
+        repaired = {
+            repair.path.partition(".")[0]
+            for i in group.positions
+            if i in by_failure
+            for repair in by_failure[i].repairs
+        }
+        if totals is not None:
+            repaired |= {one.repair.path.partition(".")[0] for one in totals.of(error_key(group.label))}
+        n = len(group.positions)
+        for target in targets(found, group):
+            if target.path in repaired and target.how != "only":
+                continue
+            if target.how == "only" and repaired - {target.path}:
+                continue
+            k = len(target.positions)
+            error = say.error(group, MAX_MENTION)
+            text = say.say(f"target_{target.how}", error=error, path=target.path, k=k, n=n)
+            yield Sentence("practices", "target", text, k, n, target.positions, TARGET_WORTH * k)
 
 
 def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -65,13 +140,15 @@ def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:
             yield Sentence("practices", "unrecovered", text, len(lost), len(followed), lost, 0.7 * len(lost))
 
 
-def rule_out(found: Analysis, say: Wording) -> Iterator[Sentence]:
+def rule_out(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
     """Errors that no further call repaired, where too few followed to call them hopeless. Evidence: those failures."""
     recovered = {one.failure for one in found.recoveries}
     known = sum(outcome is not None for outcome in found.outcomes)
     for group in found.errors[:MAX_GROUPS]:
         if all(passing(found.calls[i]) for i in group.positions):
             continue  # nothing that the agent could look at beforehand
+        if totals is not None and totals.recovered.get(error_key(group.label)):
+            continue  # it was repaired before the window
         k = len(group.positions)
         followed = sum(i in found.followed for i in group.positions)
         if k < 2 or k == known or not recovered.isdisjoint(group.positions) or _hopeless(followed, followed):
@@ -109,14 +186,19 @@ def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery],
 
 
 def _told(
-    found: Analysis, together: Sequence[Repair], some: Sequence[Recovery], say: Wording, examples: bool = True
+    found: Analysis,
+    together: Sequence[Repair],
+    some: Sequence[Recovery],
+    say: Wording,
+    examples: bool = True,
+    plain: bool = False,
 ) -> list[str]:
-    """The repairs in words; nothing where all that can be said is that the only parameter was changed."""
+    """The repairs in words; unless `plain`, nothing where all to be said is that the only parameter was changed."""
     told = []
     only = {str(name) for one in found.seen for name in one.params}
     for repair in together[:MAX_TOGETHER]:
         shown = _shown(found, repair, some, say) if examples else ""
-        if repair.kind == "changed" and not (shown or repair.after) and len(only) == 1:
+        if repair.kind == "changed" and not (shown or repair.after or plain) and len(only) == 1:
             continue
         told.append(say.repair(repair, _form(found, repair, some, say), shown))
     return told
@@ -141,12 +223,17 @@ def _joined(recovered: Sequence[Recovery]) -> list[tuple[list[Repair], list[Reco
 
 
 def _form(found: Analysis, repair: Repair, some: Sequence[Recovery], say: Wording) -> str:
-    """How the statement that repaired was written, where most of them were written alike: SHOW TABLES."""
-    if repair.kind != "statement" or not repair.after:
-        return ""
     form, count = commonest_form(some, found.seen, repair.path)
+    return _form_of(repair, {form: count}, len(some), say)
+
+
+def _form_of(repair: Repair, forms: Mapping[str, int], n: int, say: Wording) -> str:
+    """How the statement that repaired was written, where most of the n were written alike: SHOW TABLES."""
+    if repair.kind != "statement" or not repair.after or not forms:
+        return ""
+    form, count = min(forms.items(), key=lambda item: (-item[1], item[0]))
     if form in {"", repair.after}:
         return ""
-    if count == len(some):
+    if count == n:
         return form
-    return say.say("mostly", kind=repair.after, form=form) if 2 * count > len(some) else ""
+    return say.say("mostly", kind=repair.after, form=form) if 2 * count > n else ""

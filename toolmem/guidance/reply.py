@@ -61,3 +61,26 @@ def _blocks(text: str) -> list[tuple[str, str]]:
     if depth:
         blocks.append((kind, text[start:].strip()))
     return blocks
+
+
+_OPENING = re.compile(r"[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*")
+
+
+def read_edits_block(text: str) -> str:
+    """The one txt block of an incremental reply, or the whole of a reply without any fence.
+
+    Stricter than `read_guidance`: a part of the edits is worse than none. Fences stand on lines of their own, anywhere
+    else they are text; a block without an end, or a second one, raises ReplyUnreadable.
+    """
+    lines = _without_thoughts(text).splitlines()
+    fences = [(i, found[1].lower()) for i, line in enumerate(lines) if (found := _OPENING.fullmatch(line))]
+    if not fences:
+        return "\n".join(lines)
+    (start, kind), rest = fences[0], fences[1:]
+    if kind not in _KINDS:
+        raise ReplyUnreadable(f"it holds a fence of another kind ({kind[:40]}), expected txt", reply=text)
+    if not rest or rest[0][1]:
+        raise ReplyUnreadable("its txt block has no end", reply=text)
+    if len(rest) > 1:
+        raise ReplyUnreadable("it holds more than one block", reply=text)
+    return "\n".join(lines[start + 1 : rest[0][0]])

@@ -58,6 +58,7 @@ class Sentence:
     n: int
     positions: Sequence[int]
     value: float
+    earlier: tuple[str, ...] = ()  # ids of calls that are evidence as well, and are not among the positions
 
     @property
     def prevents(self) -> bool:

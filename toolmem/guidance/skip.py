@@ -66,13 +66,24 @@ def window_of(record: ToolRecord, recent: int, *, eligible: Collection[int] | No
     )
 
 
-def decide(record: ToolRecord, window: Window, *, author: str, prompt_version: str, force: bool = False) -> Decision:
+def decide(
+    record: ToolRecord,
+    window: Window,
+    *,
+    author: str,
+    prompt_version: str,
+    also: Collection[str] = (),
+    force: bool = False,
+) -> Decision:
     """Whether to skip. `author` and `prompt_version` are those of the writer that would write now.
 
     Guidance of another author or prompt version is reported, not rewritten: only `force` or a new call does that.
+    `also`: further versions that are this writer's own, of its incremental prompt.
     """
     guidance = record.guidance
-    stale = guidance is not None and (guidance.author, guidance.prompt_version) != (author, prompt_version)
+    stale = guidance is not None and (
+        guidance.author != author or guidance.prompt_version not in {prompt_version, *also}
+    )
     if not window.seqs:
         return Decision(True, "nothing_judged", stale)
     if force:

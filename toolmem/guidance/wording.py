@@ -27,6 +27,11 @@ class Wording:
     def __init__(self, language: Language = "") -> None:
         self._index = 1 if language == "zh" else 0
 
+    @property
+    def language(self) -> int:
+        """0 English, 1 Chinese: the place of a text in `phrases`."""
+        return self._index
+
     def say(self, key: str, **fields: Any) -> str:
         return self._fill(PHRASES, key, fields)
 
@@ -95,7 +100,11 @@ class Wording:
         return self.say("within", within=self.condition(within), condition=said)
 
     def error(self, group: ErrorGroup, limit: int = MAX_MESSAGE) -> str:
-        return quoted(group.label, limit) if group.label else self.say("no_output")
+        return self.message(group.label, limit)
+
+    def message(self, label: str, limit: int = MAX_MESSAGE) -> str:
+        """An error message in quotation marks."""
+        return quoted(label, limit) if label else self.say("no_output")
 
     def repair(self, repair: Repair, form: str = "", shown: str = "") -> str:
         """What to do, as an instruction.

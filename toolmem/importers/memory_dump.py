@@ -8,6 +8,7 @@ value where it is there, and ReMe's own files (memory objects, or the vector nod
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -84,13 +85,18 @@ def _dumped_call(call: ToolCallResult) -> dict[str, Any]:
 def write_dump(path: Path, memories: Iterable[ToolMemory]) -> int:
     """Write a dump in one step: readers see the old file or the whole new one. Answers how many memories."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
+    # Two dumps of one workspace at once each have a file of their own until they are whole.
+    unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     count = 0
-    with unfinished.open("w", encoding="utf-8", newline="\n") as out:
-        for memory in memories:
-            out.write(dump_line(memory) + "\n")
-            count += 1
-    unfinished.replace(path)
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="\n") as out:
+            for memory in memories:
+                out.write(dump_line(memory) + "\n")
+                count += 1
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
     return count
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from toolmem.llm.prefix_cache import WarmPrefixCache
 from toolmem.ports import Clock, Completion, LedgerEntry, Purpose, Tokenizer
 
 # (model, prompt tokens, completion tokens, cached tokens) -> (cost or None where the model has no price, currency)
@@ -16,12 +17,23 @@ class DryRunLLM:
     The cost is that of the prompt alone: how long the reply would be is not known. Entries are marked `estimated`,
     since the tokenizer counted them. A prompt for evaluation is the true prompt; a prompt for a summary holds
     verdicts that here did not come from the model, so that its count is an estimate of the real one as well.
+
+    `cache`: books the tokens that a warm prefix cache would have served, at their price; without it none are cached.
     """
 
     backend = "dry_run"
 
-    def __init__(self, model: str, tokenizer: Tokenizer, *, clock: Clock, price: Price | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        tokenizer: Tokenizer,
+        *,
+        clock: Clock,
+        price: Price | None = None,
+        cache: WarmPrefixCache | None = None,
+    ) -> None:
         self.model = model
+        self._cache = cache
         self._tokenizer = tokenizer
         self._clock = clock
         self._price = price
@@ -29,7 +41,8 @@ class DryRunLLM:
     async def complete(self, prompt: str, purpose: Purpose, *, json_reply: bool = False) -> Completion:
         """Books the prompt with `outcome="not_sent"`; never raises ModelError."""
         tokens = self._tokenizer.count(prompt)
-        cost, currency = (None, "") if self._price is None else self._price(self.model, tokens, 0, 0)
+        cached = 0 if self._cache is None else min(self._cache.served(prompt, purpose), tokens)
+        cost, currency = (None, "") if self._price is None else self._price(self.model, tokens, 0, cached)
         purpose.meter.book(
             LedgerEntry(
                 time=self._clock.now(),
@@ -41,7 +54,7 @@ class DryRunLLM:
                 model=self.model,
                 prompt_tokens=tokens,
                 completion_tokens=0,
-                cached_tokens=0,
+                cached_tokens=cached,
                 estimated=True,
                 outcome="not_sent",
                 seconds=0.0,
@@ -49,4 +62,4 @@ class DryRunLLM:
                 currency=currency,
             )
         )
-        return Completion("", tokens, 0, estimated=True, sent=False)
+        return Completion("", tokens, 0, cached, estimated=True, sent=False)

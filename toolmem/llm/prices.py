@@ -30,11 +30,25 @@ class PriceTable:
         new = prompt_tokens - cached_tokens
         return (new * price.input + cached_tokens * cached + completion_tokens * price.output) / 1000, price.currency
 
+    def batch(self, model: str, prompt_tokens: int, completion_tokens: int = 0) -> tuple[float | None, str]:
+        """What the same tokens cost in a batch; (None, "") where the table has no batch price of the model.
+
+        A batch is answered within a day instead of at once, and the discount of the prefix cache does not come on top.
+        """
+        price = self._prices.get(model)
+        if price is None or price.batch_input is None:
+            return None, ""
+        output = price.output if price.batch_output is None else price.batch_output
+        return (prompt_tokens * price.batch_input + completion_tokens * output) / 1000, price.currency
+
     def stated(self, model: str) -> str:
         """The price as it can be shown beside a figure: per 1000 tokens, with its date; "" where there is none."""
         price = self._prices.get(model)
         if price is None:
             return ""
-        cached = "" if price.cached_input is None else f" (cached {price.cached_input:g})"
+        kinds = [("cached", price.cached_input), ("batch", price.batch_input)]
+        given = ", ".join(f"{kind} {each:g}" for kind, each in kinds if each is not None)
+        into = f"{price.input:g} ({given})" if given else f"{price.input:g}"
+        out = f"{price.output:g}" if price.batch_output is None else f"{price.output:g} (batch {price.batch_output:g})"
         dated = f", read {price.date}" if price.date else ""
-        return f"{model}: {price.input:g}{cached} in, {price.output:g} out, {price.currency} per 1000 tokens{dated}"
+        return f"{model}: {into} in, {out} out, {price.currency} per 1000 tokens{dated}"

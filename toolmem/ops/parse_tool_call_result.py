@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.importers.records import RecordsRead, read_records
 from toolmem.ops.data_from import DataFrom, read_data_from
-from toolmem.ops.judging import judge_calls, read_schemas, tell_stop
+from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.retry_evaluations import KeptCalls
 from toolmem.ports import CallFailure
 from toolmem.schema import ToolCallResult
@@ -74,6 +74,7 @@ class ParseToolCallResultOp(Op):
         context["judged_calls"] = list(zip(positions, judged.calls, strict=True))
         context["keep_calls"] = self.params.max_history_tool_call_cnt
         self._answer(context, len(records), judged.evaluated, judged.reused, duplicates, failures)
+        await self._keep_for_the_bill(context, [call for _, call in recent], judged)
         if retried.calls:
             context.response.metadata["retried"] = retried.summary()
         tell_stop(context.response.metadata, batch.stopped)
@@ -102,6 +103,26 @@ class ParseToolCallResultOp(Op):
                 seen[call.tool_name].add(call.id)
             fresh.append((index, call))
         return fresh, len(calls) - len(fresh)
+
+    @staticmethod
+    async def _keep_for_the_bill(context: Context, handed_over: Sequence[ToolCallResult], judged: Judged) -> None:
+        """Per tool: calls with a verdict, verdicts made now and known already, calls of a known id."""
+        judge = await context.services.judge(context.op)
+        given = Counter(call.tool_name for call in handed_over)
+        fresh = Counter(call.tool_name for call in judged.calls)
+        made = Counter(call.tool_name for call, now in zip(judged.calls, judged.made, strict=True) if now)
+        failed = Counter(failure.tool_name for failure in judged.failures)
+        for tool in sorted(given):
+            context.detail(
+                "judged",
+                tool_name=tool,
+                calls=fresh[tool] - failed[tool],
+                evaluated=made[tool],
+                reused=fresh[tool] - failed[tool] - made[tool],
+                duplicates=given[tool] - fresh[tool],
+                asks_model=judge.identity.backend != "offline",
+                model=judge.identity.model,
+            )
 
     @staticmethod
     def _answer(

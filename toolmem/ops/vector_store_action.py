@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path, PurePath
 from typing import Any
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreError
+from toolmem.flow.checks import check_workspace
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.flow.registry import nearest
@@ -15,6 +17,7 @@ from toolmem.ports import CallFailure, Document, MemoryStore
 from toolmem.schema import ToolMemory
 
 _KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
+_LONGEST_PATH = 200  # bytes; a file's name may have 255, and a dump is written under a longer one first
 
 
 class VectorStoreActionOp(Op):
@@ -45,7 +48,7 @@ class VectorStoreActionOp(Op):
         await actions[action](context, await context.services.store(self))
 
     async def _copy(self, context: Context, store: MemoryStore) -> None:
-        source = _text(context, "src_workspace_id")
+        source = check_workspace(_text(context, "src_workspace_id"), "src_workspace_id")
         if source == context.workspace:
             raise RequestError("src_workspace_id: is the workspace itself", field="src_workspace_id")
         names = await store.tool_names(source)
@@ -77,13 +80,18 @@ class VectorStoreActionOp(Op):
         if not names:
             self._not_found(context, f"workspace {context.workspace!r} holds no tool memories", [context.workspace])
             return
-        count = write_dump(path, await _whole(store, context.workspace))
+        memories = await _whole(store, context.workspace)
+        try:
+            count = await asyncio.to_thread(write_dump, path, memories)
+        except OSError as error:
+            raise StoreError(f"the dump {path.name!r} cannot be written ({error.strerror})") from error
         context.response.metadata.update(path=str(path), dumped=count)
         context.response.answer = f"Dumped {count} tool memories to {path}"
 
     async def _load(self, context: Context, store: MemoryStore) -> None:
         path = self._path(context)
-        read = read_dump(
+        read = await asyncio.to_thread(
+            read_dump,
             path,
             workspace=context.workspace,
             clock=context.services.clock,
@@ -141,10 +149,16 @@ class VectorStoreActionOp(Op):
         if not isinstance(given, str):
             raise RequestError(f"path: expected text, got {type(given).__name__}", field="path")
         asked = PurePath(given)
-        path = (folder / asked).resolve()
-        if not path.is_relative_to(folder):
+        try:
+            path = (folder / asked).resolve()
+        except (ValueError, OSError):  # a zero byte, a lone surrogate, links in a circle
+            raise RequestError("path: expected the name of a file or folder", field="path") from None
+        if len(given.encode()) > _LONGEST_PATH:
+            raise RequestError(f"path: longer than {_LONGEST_PATH} bytes", field="path")
+        file = path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
+        if not all(each.is_relative_to(folder) for each in (path, file.resolve())):  # the file may be a link
             raise RequestError(f"path: {given!r} lies outside the dump folder (`dump_dir`)", field="path")
-        return path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
+        return file
 
 
 async def _whole(store: MemoryStore, workspace: str) -> list[ToolMemory]:

@@ -82,6 +82,27 @@ def chart(draw: Callable[[Axes], None], height: float, alt: str) -> Chart:
     return Chart(figure, alt)
 
 
+def panels(draw: Callable[[int, Axes], None], count: int, height: float, alt: str, *, legend_columns: int = 4) -> Chart:
+    """A chart of `count` panels side by side, `height` inches high, each drawn by `draw(place, axes)`.
+
+    One legend above all of them names what the panels label, each name once.
+    """
+    with _figure_style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        handles: dict[str, Any] = {}
+        for place in range(count):
+            axes = figure.add_subplot(1, count, place + 1)
+            draw(place, axes)
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        options: dict[str, Any] = {"loc": "outside upper left", "ncols": legend_columns, "handlelength": 1.2}
+        figure.legend(list(handles.values()), list(handles), **options)
+        figure.draw_without_rendering()
+    return Chart(figure, alt)
+
+
 @contextmanager
 def _figure_style() -> Iterator[None]:
     import matplotlib

@@ -181,7 +181,9 @@ class Attempts:
     async def _goes_first(self) -> bool:
         """Wait for the first request's answer, but not for long; True: there is none under way, so this is it."""
         try:
-            await asyncio.wait_for(self._first.acquire(), ALONE)
+            # Not wait_for: on Python 3.11 it loses a cancellation that comes as the wait ends, and the run goes on.
+            async with asyncio.timeout(ALONE):
+                await self._first.acquire()
         except TimeoutError:
             return False
         if self._answered:

@@ -1,0 +1,236 @@
+"""Guidance changed by new calls, for an author who sees the old guidance and the new calls and nothing else.
+
+What a model is asked for in an incremental prompt, done by counting. Each old claim is read back from its words:
+
+* a claim that the new calls make as well gets the counts of both;
+* a condition on parameters is looked for in the new calls and counted on; the claim stays while Fisher's test on the
+  sums carries it and its direction holds, and goes otherwise;
+* a refused value goes as soon as a call with it works; an error that was said to have no repair, as soon as it has one;
+* figures over all calls (success rate, how often nothing failed) are said anew from the sums;
+* claims that only the new calls make are added, if they can stand on so few calls.
+
+The most valuable claims stay within `MAX_TEXT` characters. `call_ids` holds the newest `MAX_IDS` calls of the evidence:
+the counts go on where the calls have left the store.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from toolmem.guidance import sentences
+from toolmem.guidance.analysis import Analysis
+from toolmem.guidance.claim_lines import About, Line, read_line
+from toolmem.guidance.conditions_in_words import told_condition
+from toolmem.guidance.exact import fisher_exact
+from toolmem.guidance.fitting import lay_out
+from toolmem.guidance.patterns import ALPHA, MIN_DIFFERENCE
+from toolmem.guidance.sentences import Sentence
+from toolmem.guidance.statistics import statistics_of, wilson_interval
+from toolmem.guidance.wording import Wording, percent
+from toolmem.schema import Claim, Guidance, ToolCallResult
+
+MAX_TEXT = 900  # characters: what an incremental prompt can carry beside ten calls
+MAX_IDS = 200
+_SAID_ANEW = frozenset({"overall", "recorded_flag", "flag_wrong", "inconclusive"})
+_ONE_PER_PHRASE = frozenset({"usage", "example", "empty_answer"})  # a second one would only say it again
+
+
+def updated(
+    old: Guidance, made: Guidance, found: Analysis, ids: Sequence[str], window: Sequence[ToolCallResult], say: Wording
+) -> Guidance:
+    """`old` after the new calls. `made` and `found`: the guidance and the analysis of these calls alone; `ids`: theirs.
+
+    `window` gives the statistics, which no author has to know.
+    """
+    language = say.language
+    fresh = {line.about: line for line in (read_line(claim, language) for claim in made.claims)}
+    lines: list[Line] = []
+    for claim in old.claims:
+        if claim.kind in _SAID_ANEW:
+            continue
+        line = read_line(claim, language)
+        same = fresh.pop(line.about, None)
+        after = _summed(line, same, say) if same else _counted_on(line, fresh, found, ids, say)
+        if after is not None:
+            lines.append(after)
+    lines += _added(lines, fresh)
+    told = [_sentence(line) for line in lines]
+    separated = any(line.claim.kind in ("parameter", "refused") for line in lines)
+    told += _over_all(old, found, say, inconclusive=not separated)
+    kept = _within(sentences.ordered(told), say)
+    return made.model_copy(
+        update={
+            "text": lay_out(kept, say),
+            "claims": _claims(kept, lines, old, ids),
+            "statistics": statistics_of(window),
+            "edits": old.edits + 1,
+        }
+    )
+
+
+def _claims(kept: Sequence[Sentence], lines: Sequence[Line], old: Guidance, ids: Sequence[str]) -> list[Claim]:
+    """The claims of the sentences. Those over all calls stand on the old ones' calls and the new ones."""
+    of_line = {line.claim.text: line.claim for line in lines}
+    before = {claim.kind: claim.call_ids for claim in old.claims if claim.kind in _SAID_ANEW}
+    claims = []
+    for one in kept:
+        known = of_line[one.text].call_ids if one.text in of_line else (*before.get(one.kind, ()), *ids)
+        newest = tuple(dict.fromkeys(known))[-MAX_IDS:]
+        claims.append(Claim(text=one.text, k=one.k, n=one.n, kind=one.kind, call_ids=newest))
+    return claims
+
+
+def _summed(line: Line, same: Line, say: Wording) -> Line | None:
+    """Both counts together."""
+    if not line.phrase:
+        return line
+    counts = {name: count + same.counts.get(name, 0) for name, count in line.counts.items()}
+    if line.phrase in {"pattern", "pattern_useful"} and not _carried(counts):
+        return None
+    return line.recounted(say, same.claim.call_ids, **counts)
+
+
+def _counted_on(
+    line: Line, fresh: dict[About, Line], found: Analysis, ids: Sequence[str],
+    say: Wording,
+) -> Line | None:  # fmt: skip
+    """A claim that the new calls do not make by themselves; None where they contradict it."""
+    kind, counts = line.claim.kind, line.counts
+    bad = len(found.where(False))
+    if kind == "error_class" and line.phrase:
+        return line.recounted(say, n=counts["n"] + bad)
+    if kind in {"rule_out", "unrecovered"}:
+        repaired = any(other.claim.kind == "repair" and other.error == line.error for other in fresh.values())
+        if repaired:
+            return None
+        more = len(found.where(True)) + bad if kind == "rule_out" else 0
+        return line.recounted(say, n=counts["n"] + more) if line.phrase else line
+    if kind == "repair" and line.phrase == "repair":
+        others = [o.counts["n"] for o in fresh.values() if o.phrase == "repair" and o.error == line.error]
+        return line.recounted(say, n=counts["n"] + max(others)) if others else line
+    if kind == "repeat":
+        return None if any(other.claim.kind == "repeat" for other in fresh.values()) else line
+    if line.phrase in {"pattern", "advice_avoid", "advice_prefer", "advice_prefer_calls"}:
+        return _condition_counted(line, found, ids, say)
+    if line.phrase == "refused_value":
+        return _refusal_counted(line, found, ids, say)
+    return line
+
+
+def _condition_counted(line: Line, found: Analysis, ids: Sequence[str], say: Wording) -> Line | None:
+    told = told_condition(dict(line.words)["condition"], found.seen, say)
+    if told is None:
+        return line  # no new call has to do with it
+    holds, base = told
+    known = [i for i in base if found.outcomes[i] is not None]
+    inside = [i for i in known if i in holds]
+    good = sum(bool(found.outcomes[i]) for i in inside)
+    counts = {**line.counts, "k": line.counts["k"] + good, "n": line.counts["n"] + len(inside)}
+    if line.phrase == "pattern":
+        others = [i for i in known if i not in holds]
+        counts["ok"] += sum(bool(found.outcomes[i]) for i in others)
+        counts["on"] += len(others)
+        if not _carried(counts) or _better(counts) != _better(line.counts):
+            return None
+    elif (counts["k"] * 2 > counts["n"]) != (line.counts["k"] * 2 > line.counts["n"]):
+        return None
+    return line.recounted(say, tuple(ids[i] for i in inside), **counts)
+
+
+def _refusal_counted(line: Line, found: Analysis, ids: Sequence[str], say: Wording) -> Line | None:
+    words = dict(line.words)
+    given = [
+        (i, condition.detail)
+        for i, one in enumerate(found.seen)
+        for condition in one.conditions
+        if condition.kind == "value" and condition.path == words["path"] and found.outcomes[i] is not None
+    ]
+    refused = [i for i, detail in given if detail in words["bad"]]
+    others = [i for i, detail in given if detail not in words["bad"]]
+    if any(found.outcomes[i] for i in refused):
+        return None
+    counts = {
+        **line.counts,
+        "n": line.counts["n"] + len(refused),
+        "ok": line.counts["ok"] + sum(bool(found.outcomes[i]) for i in others),
+        "on": line.counts["on"] + len(others),
+    }
+    return line.recounted(say, tuple(ids[i] for i in refused), **counts)
+
+
+def _better(counts: Mapping[str, int]) -> bool:
+    return counts["k"] * counts["on"] > counts["ok"] * counts["n"]
+
+
+def _carried(counts: dict[str, int]) -> bool:
+    """Whether the sums still tell the calls apart."""
+    k, n, ok, on = (counts[name] for name in ("k", "n", "ok", "on"))
+    return bool(n and on) and abs(k / n - ok / on) >= MIN_DIFFERENCE and fisher_exact(k, n, ok, on) <= ALPHA
+
+
+def _added(lines: Sequence[Line], fresh: dict[About, Line]) -> Iterator[Line]:
+    """What only the new calls say. Of lines that describe the usual call the old one stays."""
+    there = {line.phrase for line in lines if line.claim.kind in _ONE_PER_PHRASE}
+    for line in fresh.values():
+        if line.claim.kind not in _SAID_ANEW and line.phrase not in there:
+            yield line
+
+
+def _over_all(old: Guidance, found: Analysis, say: Wording, *, inconclusive: bool) -> Iterator[Sentence]:
+    """The figures over all calls known to the guidance, said from the sums."""
+    rates_told = (read_line(claim, say.language) for claim in old.claims if claim.kind == "overall")
+    before = next((line.counts for line in rates_told if line.phrase), {"k": 0, "n": 0})
+    good, bad = len(found.where(True)), len(found.where(False))
+    k, n = before["k"] + good, before["n"] + good + bad
+    if not n:
+        return
+    low, high = wilson_interval(k, n)
+    rates = {"rate": percent(k / n), "low": percent(low), "high": percent(high)}
+    text = say.say("overall", k=k, n=n, extras="", **rates)
+    yield Sentence("statistics", "overall", text, k, n, (), sentences.ALWAYS)
+    if k == n:
+        limit = percent(math.ceil(100 * (1 - 0.05 ** (1 / n))) / 100)
+        yield Sentence("issues", "overall", say.say("all_worked", n=n, high=limit), n, n, (), 0.2)
+    elif k == 0:
+        yield Sentence("success", "overall", say.say("none_worked", n=n), n, n, (), 0.05)
+    elif inconclusive:
+        text = say.say("too_few", k=k, bad=n - k)
+        if any(claim.kind == "inconclusive" for claim in old.claims):
+            yield Sentence("success", "inconclusive", text, k, n, (), 0.02)
+
+
+def _sentence(line: Line) -> Sentence:
+    claim = line.claim
+    return Sentence(line.part, claim.kind, claim.text, claim.k, claim.n, (), _value(line))
+
+
+def _value(line: Line) -> float:
+    """What the line is worth, as `sentences` values it."""
+    k, n, c = line.claim.k, line.claim.n, line.counts
+    if line.claim.kind == "repair":
+        worth = {"repair": sentences.REPAIR_WORTH, "repair_once": 0.8, "repair_any": 0.5}
+        return worth.get(line.phrase, 0.3) * k
+    if line.phrase in {"pattern", "pattern_useful"} and c["n"] and c["on"]:
+        return (
+            sentences.PREVENTION_WORTH
+            * abs(c["k"] / c["n"] - c["ok"] / c["on"])
+            * c["n"]
+            * c["on"]
+            / (c["n"] + c["on"])
+        )
+    if line.claim.kind == "refused":
+        return sentences.PREVENTION_WORTH * n * c.get("ok", 1) / max(1, c.get("on", 1))
+    weights = {"error_class": 0.4, "empty_answer": 0.3, "unrecovered": 0.7, "rule_out": 0.3, "repeat": 0.8, "target": 0.5}
+    if line.claim.kind in weights:
+        return weights[line.claim.kind] * k
+    return {"advice": 1.0, "sequence": 1.0, "usage": 0.5, "schema": 0.3, "example": 0.15}.get(line.claim.kind, 0.1)
+
+
+def _within(ordered: Sequence[Sentence], say: Wording) -> list[Sentence]:
+    """The most valuable sentences whose text has at most MAX_TEXT characters."""
+    kept: list[Sentence] = []
+    for one in ordered:
+        if len(lay_out([*kept, one], say)) <= MAX_TEXT:
+            kept.append(one)
+    return kept

@@ -1,0 +1,173 @@
+"""Summarizing one tool: deciding by the policy, asking the writer, storing what it wrote."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from toolmem.errors import Conflict, ModelError, ReplyUnreadable
+from toolmem.flow.context import Context
+from toolmem.guidance.on_change import KEPT, baseline_of
+from toolmem.guidance.policies import Plan, Policy
+from toolmem.guidance.skip import Window, window_of
+from toolmem.ports import Document, Embedder, GuidanceWriter, MemoryStore, StoredMemory
+from toolmem.schema import Guidance, ToolCallResult, ToolRecord
+
+log = logging.getLogger("toolmem.ops")
+
+_ATTEMPTS = 3  # how often a tool whose guidance somebody else writes meanwhile is decided anew
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one tool."""
+
+    tool_name: str
+    action: str  # summarized, skipped, failed, not_found
+    reason: str = ""
+    new_calls: int = 0
+    not_analyzed: int = 0
+    stale_author: bool = False
+    prompt_tokens: int = 0  # of the window's prompt; where the tool was skipped, of what was not sent
+    error: str = ""
+    detail: str = ""  # the reason with its figures
+    prompt: str = ""  # of a tool that was summarized: "full", "incremental", or "fallback" (incremental, then full)
+
+
+@dataclass
+class Summarizing:
+    """The adapters, params and outcomes of one execution."""
+
+    context: Context
+    store: MemoryStore
+    writer: GuidanceWriter
+    embedder: Embedder
+    policy: Policy
+    recent: int
+    force: bool
+    since: datetime | None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    without_vector: list[str] = field(default_factory=list)  # tools whose new guidance only the text leg finds
+    stopped: ModelError | None = None
+
+    # -- deciding
+
+    async def decide(self, record: ToolRecord) -> tuple[Window, Plan]:
+        """What to do with a tool. Reads calls only where the policy compares them, or `data_from` picks them."""
+        window = await self._window(record)
+        plan = self.policy.plan(record, window, self.writer, recent=self.recent, force=self.force)
+        if plan.look:
+            plan = self.policy.compared(plan, await self._newest(record, KEPT))
+        return window, plan
+
+    async def _window(self, record: ToolRecord) -> Window:
+        if self.since is None:
+            return window_of(record, self.recent)
+        calls = (await self._newest(record, None)).calls
+        eligible = [call.seq for call in calls if call.seq is not None and call.create_time >= self.since]
+        return window_of(record, self.recent, eligible=eligible)
+
+    async def _newest(self, record: ToolRecord, recent: int | None) -> StoredMemory:
+        """The newest kept calls; of a tool that is gone none, so that what follows says so."""
+        read = await self.store.memories(self.context.workspace, [record.tool_name], calls=True, recent=recent)
+        return read[0] if read else StoredMemory(record)
+
+    def skipped(self, record: ToolRecord, window: Window, plan: Plan) -> Outcome:
+        name = record.tool_name
+        if plan.reason == "nothing_judged":
+            return Outcome(name, "failed", plan.reason, error="no call of this tool has a verdict to summarize")
+        return Outcome(
+            name,
+            "skipped",
+            plan.reason,
+            len(window.new),
+            window.not_analyzed,
+            plan.stale_author,
+            self.policy.saved_tokens(record),
+            detail=plan.detail,
+        )
+
+    # -- writing
+
+    async def summarize(self, record: ToolRecord, window: Window, plan: Plan) -> Outcome:
+        """Write the guidance of one tool as planned; decided anew where somebody else was faster."""
+        tool = record.tool_name
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                window, plan = await self.decide(record)
+            if plan.skip:
+                return self.skipped(record, window, plan)
+            read = await self.store.memories(self.context.workspace, [tool], calls=True, seqs={tool: window.seqs})
+            if not read:
+                return Outcome(tool, "not_found")
+            done = Outcome(tool, "failed", plan.reason, len(window.new), window.not_analyzed, detail=plan.detail)
+            try:
+                guidance = await self._write(record, window, plan, read[0].calls, done)
+            except ModelError as error:
+                if error.fatal:
+                    self.stopped = error
+                done.error = str(error)
+                return done
+            if await self._put(record, guidance, plan):
+                done.action, done.stale_author, done.prompt_tokens = (
+                    "summarized",
+                    plan.stale_author,
+                    guidance.prompt_tokens,
+                )
+                return done
+            again = await self.store.records(self.context.workspace, [tool])
+            if not again:
+                return Outcome(tool, "not_found")
+            record = again[0]
+        return Outcome(tool, "failed", error=f"others changed this tool {_ATTEMPTS} times meanwhile; run it again")
+
+    async def _write(
+        self, record: ToolRecord, window: Window, plan: Plan, calls: Sequence[ToolCallResult], done: Outcome
+    ) -> Guidance:
+        """The guidance; `done` learns which prompt it came from. Raises ModelError."""
+        tool, old = record.tool_name, record.guidance
+        purpose = self.context.purpose(tool)
+        done.prompt = plan.prompt
+        if plan.prompt == "incremental" and old is not None:
+            new = [call.seq for call in calls if call.seq in set(window.new) and call.seq is not None]
+            try:
+                return await self.writer.edit(tool, calls, new, old, purpose)
+            except ReplyUnreadable as error:
+                log.info("an incremental summary of a tool is written in full instead: %s", error)
+                self.context.note(f"{tool}: the edits of an incremental summary were of no use ({error}); full summary")
+                done.prompt, done.detail = "fallback", str(error)
+        guidance = await self.writer.write(tool, calls, old, purpose)
+        return guidance.model_copy(update={"covered": [call.seq for call in calls if call.seq is not None]})
+
+    async def _put(self, record: ToolRecord, guidance: Guidance, plan: Plan) -> bool:
+        """Store it; False where somebody else wrote first, or the tool is gone."""
+        tool = record.tool_name
+        update: dict[str, object] = {"created_at": self.context.services.clock.now()}
+        if self.policy.name == "on_change":
+            stored = await self._newest(record, KEPT)
+            before = None if record.guidance is None else record.guidance.baseline
+            update["baseline"] = baseline_of(stored.record, stored.calls, before, changed=plan.changed)
+        document = await self._document(tool, guidance.text)
+        try:
+            await self.store.put_guidance(
+                self.context.workspace,
+                tool,
+                guidance.model_copy(update=update),
+                document=document,
+                guidance_version=record.guidance_version,
+            )
+        except Conflict:
+            return False
+        return True
+
+    async def _document(self, tool: str, guidance: str) -> Document:
+        """The guidance's searchable side. Guidance that was paid for is kept even where it cannot be embedded."""
+        text = f"{tool}\n{guidance}"
+        try:
+            return Document(text, (await self.embedder.embed([text]))[0])
+        except ModelError as error:
+            log.warning("the guidance of a tool is stored without its vector: %s", error)
+            self.without_vector.append(tool)
+            return Document(text)

@@ -1,0 +1,297 @@
+"""The bill: what was spent on judging and on summarizing, what was avoided, and how well each figure is known.
+
+A charge is one request, or what a skip or a known verdict made unnecessary. Requests come from two places: the ledger,
+and the run reports, which hold the same entries and more (the prompts of a dry run, the policy of each summary); an
+entry that both hold counts once. What was avoided stands in the run reports alone.
+
+How a number of tokens is known:
+
+* `reply`: the service stated it; that is what is paid;
+* `tokenizer`: counted on the prompt or the text, before or after the request;
+* `estimate`: nobody has seen the text. The reply of a request that was not sent is taken to be as long as the mean of
+  the replies that were booked for the same kind of work, or as ASSUMED_REPLY says where there are none. The prompt of
+  an avoided request is taken to be that of the window's last summary, or the tool's mean evaluation prompt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal, Protocol
+
+from toolmem.flow.report import RunReport
+from toolmem.ports import LedgerEntry
+
+JUDGING: Final = "judging"
+SUMMARIZING: Final = "summarizing"
+OTHER: Final = "other"
+Kind = Literal["judging", "summarizing", "other"]
+State = Literal["sent", "counted", "avoided"]
+Known = Literal["reply", "tokenizer", "estimate"]
+
+NOT_SENT = "not_sent"  # the outcome of a dry run's entry
+ASSUMED_REPLY: Mapping[str, int] = {
+    JUDGING: 90,  # tokens: JSON with three sentences, as the prompt asks
+    SUMMARIZING: 270,  # tokens: at most 200 words, as the prompt asks
+    OTHER: 0,  # embeddings have no reply
+}
+# The ops of the configuration that comes along. Other keys are named by whoever knows their classes.
+KINDS: Mapping[str, Kind] = {
+    "parse_tool_call_result_op": JUDGING,
+    "rejudge_op": JUDGING,
+    "retry_evaluations_op": JUDGING,
+    "judge_only_op": JUDGING,
+    "summary_tool_memory_op": SUMMARIZING,
+}
+
+
+class Pricing(Protocol):
+    """`toolmem.llm.prices.PriceTable`, as far as a bill needs it. Answers (cost or None, currency)."""
+
+    def __call__(
+        self, model: str, prompt_tokens: int, completion_tokens: int = 0, cached_tokens: int = 0
+    ) -> tuple[float | None, str]: ...
+
+    def batch(self, model: str, prompt_tokens: int, completion_tokens: int = 0) -> tuple[float | None, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One request, or what made some unnecessary. Costs are None where no price is known."""
+
+    time: datetime
+    kind: Kind
+    state: State
+    workspace: str
+    flow: str
+    op: str
+    tool: str
+    policy: str  # of the summary; "" where no run report tells it
+    run: str  # of the run report; "" where there is none
+    model: str
+    requests: int
+    input_tokens: int  # all of the prompt, cached ones among them
+    cached_tokens: int
+    output_tokens: int
+    input_by: Known
+    output_by: Known
+    cost: float | None = None  # with the cached prefix at its price
+    uncached_cost: float | None = None  # the same without a cache
+    batch_cost: float | None = None  # the same in a batch, where the cache gives no discount
+    currency: str = ""
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Charges in the order of their times, and what an unseen reply was taken to be."""
+
+    charges: tuple[Charge, ...] = ()
+    replies: Mapping[str, float] = field(default_factory=dict)  # kind -> tokens of an unseen reply
+    replies_seen: Mapping[str, int] = field(default_factory=dict)  # kind -> booked replies that the mean is of
+
+    def of(self, *, kind: str | None = None, state: str | None = None) -> list[Charge]:
+        return [c for c in self.charges if (kind is None or c.kind == kind) and (state is None or c.state == state)]
+
+
+def make_bill(
+    entries: Iterable[LedgerEntry] = (),
+    reports: Sequence[RunReport] = (),
+    *,
+    prices: Pricing | None = None,
+    kinds: Mapping[str, Kind] = KINDS,
+    replies: Mapping[str, float] | None = None,
+) -> Bill:
+    """The bill of these requests and runs.
+
+    `entries`: of the ledger; `reports`: the runs of the same workspace and time. `kinds`: what the ops do, by their
+    keys; a key that is missing is "other", unless a report's rows tell it. `replies`: tokens of an unseen reply by
+    kind, in place of the mean of what was booked. `prices`: without them only booked costs are known.
+    """
+    known = {**kinds, **_told_kinds(reports)}
+    booked = _each_once(entries, reports)
+    seen, lengths = _reply_lengths([entry for entry, _, _ in booked], known)
+    lengths = {**lengths, **(replies or {})}
+    rating = _Rating(prices, lengths)
+    charges = [_booked(entry, run, policy, known, rating) for entry, run, policy in booked]
+    prompts = _mean_prompts(charges)
+    for report in reports:
+        charges += _avoided(report, rating, prompts)
+    return Bill(tuple(sorted(charges, key=lambda charge: charge.time)), lengths, seen)
+
+
+def run_name(report: RunReport) -> str:
+    """`2026-03-01 22:00:00.000 summary_tool_memory`"""
+    milliseconds = report.started.microsecond // 1000
+    return f"{report.started:%Y-%m-%d %H:%M:%S}.{milliseconds:03} {report.flow}".rstrip()
+
+
+# ---------------------------------------------------------------- what was booked
+
+
+def _told_kinds(reports: Sequence[RunReport]) -> dict[str, Kind]:
+    """Ops whose rows in a report say what they do."""
+    told: dict[str, Kind] = {}
+    for report in reports:
+        for op in report.ops:
+            for row in op.details:
+                if row.get("kind") in ("summary", "judged"):
+                    told[op.op] = SUMMARIZING if row["kind"] == "summary" else JUDGING
+    return told
+
+
+def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> list[tuple[LedgerEntry, str, str]]:
+    """(entry, run, policy). The ledger's entries that a report holds as well are taken from the report."""
+    found: list[tuple[LedgerEntry, str, str]] = []
+    held: Counter[LedgerEntry] = Counter()
+    for report in reports:
+        policies = {
+            (op.op, row["tool_name"]): str(row.get("policy", ""))
+            for op in report.ops
+            for row in op.details
+            if row.get("kind") == "summary"
+        }
+        name = run_name(report)
+        for entry in report.entries:
+            held[entry] += 1
+            found.append((entry, name, policies.get((entry.op, entry.tool), "")))
+    for entry in entries:
+        if held[entry]:
+            held[entry] -= 1
+        else:
+            found.append((entry, "", ""))
+    return found
+
+
+def _reply_lengths(
+    entries: Sequence[LedgerEntry], kinds: Mapping[str, Kind]
+) -> tuple[dict[str, int], dict[str, float]]:
+    """(replies per kind, their mean length in tokens, or what is assumed where there are none)"""
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for entry in entries:
+        if entry.outcome == "ok" and entry.completion_tokens:
+            sizes[kinds.get(entry.op, OTHER)].append(entry.completion_tokens)
+    seen = {kind: len(sizes[kind]) for kind in ASSUMED_REPLY}
+    return seen, {k: sum(sizes[k]) / len(sizes[k]) if sizes[k] else float(n) for k, n in ASSUMED_REPLY.items()}
+
+
+@dataclass(frozen=True)
+class _Rating:
+    """Prices, and the length of replies that nobody has seen."""
+
+    prices: Pricing | None
+    replies: Mapping[str, float]
+
+    def reply(self, kind: str, requests: int) -> int:
+        return round(self.replies.get(kind, 0.0) * requests)
+
+    def costs(self, model: str, into: int, cached: int, out: int) -> dict[str, Any]:
+        if self.prices is None:
+            return {}
+        cost, currency = self.prices(model, into, out, cached)
+        return {
+            "cost": cost,
+            "uncached_cost": self.prices(model, into, out, 0)[0],
+            "batch_cost": self.prices.batch(model, into, out)[0],
+            "currency": currency,
+        }
+
+
+def _booked(entry: LedgerEntry, run: str, policy: str, kinds: Mapping[str, Kind], rating: _Rating) -> Charge:
+    kind = kinds.get(entry.op, OTHER)
+    sent = entry.outcome != NOT_SENT
+    out = entry.completion_tokens if sent else rating.reply(kind, 1)
+    costs = rating.costs(entry.model, entry.prompt_tokens, entry.cached_tokens, out)
+    if sent:  # what was booked was the price of its day
+        costs |= {"cost": entry.cost, "currency": entry.currency or costs.get("currency", "")}
+    by: Known = "tokenizer" if entry.estimated else "reply"
+    return Charge(
+        time=entry.time,
+        kind=kind,
+        state="sent" if sent else "counted",
+        workspace=entry.workspace,
+        flow=entry.flow,
+        op=entry.op,
+        tool=entry.tool,
+        policy=policy,
+        run=run,
+        model=entry.model,
+        requests=1,
+        input_tokens=entry.prompt_tokens,
+        cached_tokens=entry.cached_tokens,
+        output_tokens=out,
+        input_by=by,
+        output_by=by if sent else "estimate",
+        **costs,
+    )
+
+
+# ---------------------------------------------------------------- what was avoided
+
+
+def _mean_prompts(charges: Sequence[Charge]) -> dict[str, float]:
+    """Mean prompt of an evaluation per tool, and of all of them under ""."""
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for charge in charges:
+        if charge.kind == JUDGING and charge.input_tokens:
+            sizes[charge.tool].append(charge.input_tokens)
+            sizes[""].append(charge.input_tokens)
+    return {tool: sum(tokens) / len(tokens) for tool, tokens in sizes.items()}
+
+
+def _avoided(report: RunReport, rating: _Rating, prompts: Mapping[str, float]) -> list[Charge]:
+    charges: list[Charge] = []
+    for op in report.ops:
+        rows = [row for row in op.details if row.get("kind") in ("summary", "judged")]
+        for row in rows:
+            kind: Kind = SUMMARIZING if row["kind"] == "summary" else JUDGING
+            requests, tokens = _saved_summary(row) if kind == SUMMARIZING else _saved_verdicts(row, prompts)
+            if requests:
+                charges.append(_spared(report, op.op, kind, row, requests, tokens, rating))
+        if not rows and op.usage.saved_requests:  # a report from before the rows: sums of all tools
+            row = {"kind": "summary", "tool_name": ""}
+            saved = op.usage
+            charges.append(
+                _spared(report, op.op, SUMMARIZING, row, saved.saved_requests, saved.saved_prompt_tokens, rating)
+            )
+    return charges
+
+
+def _saved_summary(row: Mapping[str, Any]) -> tuple[int, int]:
+    """A skip saves the request for its window, where the last summary of it counted a prompt."""
+    tokens = int(row.get("prompt_tokens", 0)) if row.get("action") == "skipped" else 0
+    return (1, tokens) if tokens else (0, 0)
+
+
+def _saved_verdicts(row: Mapping[str, Any], prompts: Mapping[str, float]) -> tuple[int, int]:
+    """A known verdict, and a call that was sent twice, save a request each; only a judge that asks a model has any."""
+    requests = int(row.get("reused", 0)) + int(row.get("duplicates", 0)) if row.get("asks_model") else 0
+    mean = prompts.get(str(row.get("tool_name", "")), prompts.get("", 0.0))
+    return requests, round(mean * requests)
+
+
+def _spared(
+    report: RunReport, op: str, kind: Kind, row: Mapping[str, Any], requests: int, tokens: int, rating: _Rating
+) -> Charge:
+    model = str(row.get("model", ""))
+    out = rating.reply(kind, requests)
+    return Charge(
+        time=report.started,
+        kind=kind,
+        state="avoided",
+        workspace=report.workspace,
+        flow=report.flow,
+        op=op,
+        tool=str(row.get("tool_name", "")),
+        policy=str(row.get("policy", "")),
+        run=run_name(report),
+        model=model,
+        requests=requests,
+        input_tokens=tokens,
+        cached_tokens=0,
+        output_tokens=out,
+        input_by="tokenizer" if kind == SUMMARIZING else "estimate",
+        output_by="estimate",
+        **rating.costs(model, tokens, 0, out),
+    )

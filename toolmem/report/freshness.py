@@ -1,0 +1,135 @@
+"""Freshness: how many judged calls of a tool its guidance does not hold yet, over time.
+
+Read from the run reports: calls arrive with the runs that judge them, and each summary run says how many were new to
+the guidance when it looked, and how many are left after it (calls outside the analyzed window, or all of them where
+the policy waits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from toolmem.flow.report import RunReport
+from toolmem.report.bill import run_name
+from toolmem.report.numbers import UNKNOWN, count
+from toolmem.report.summary import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Calls of one tool that its guidance does not hold, before and after one run."""
+
+    time: datetime  # start of the run
+    run: str
+    tool: str
+    policy: str  # of a summary run; "" where calls arrived
+    event: str  # "arrived", or what a summary run did: "summarized", "skipped", "failed"
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """One tool over all runs."""
+
+    tool: str
+    policies: tuple[str, ...]
+    summaries: int
+    skips: int
+    most: int  # calls that waited at once, at most
+    mean: float  # calls that waited when a summary run looked, on average
+    now: int  # after the last run
+    last_summary: datetime | None
+
+
+def waiting(reports: Iterable[RunReport]) -> list[Waiting]:
+    """What happened to each tool, oldest first. Runs of one workspace; reports without rows say nothing."""
+    counts: dict[str, int] = {}
+    return [
+        _happened(report, row, counts)
+        for report in sorted(reports, key=lambda report: report.started)
+        for op in report.ops
+        for row in op.details
+        if row.get("kind") in ("judged", "summary")
+    ]
+
+
+def _happened(report: RunReport, row: dict[str, Any], counts: dict[str, int]) -> Waiting:
+    tool = str(row["tool_name"])
+    name = run_name(report)
+    if row["kind"] == "judged":
+        before = counts.get(tool, 0)
+        counts[tool] = before + int(row["calls"])
+        return Waiting(report.started, name, tool, "", "arrived", before, counts[tool])
+    # The run has looked at the record itself: its figures hold whatever was counted here (calls may be trimmed).
+    before = int(row["new_calls"]) + int(row["not_analyzed"])
+    done = row["action"] == "summarized"
+    counts[tool] = int(row["not_analyzed"]) if done else before
+    return Waiting(report.started, name, tool, str(row.get("policy", "")), str(row["action"]), before, counts[tool])
+
+
+def freshness(happened: Sequence[Waiting]) -> list[Freshness]:
+    """One row per tool, by name."""
+    by_tool: dict[str, list[Waiting]] = {}
+    for each in happened:
+        by_tool.setdefault(each.tool, []).append(each)
+    return [_of_tool(tool, by_tool[tool]) for tool in sorted(by_tool)]
+
+
+def _of_tool(tool: str, happened: Sequence[Waiting]) -> Freshness:
+    looked = [each for each in happened if each.event != "arrived"]
+    written = [each.time for each in looked if each.event == "summarized"]
+    return Freshness(
+        tool,
+        tuple(dict.fromkeys(each.policy for each in looked if each.policy)),
+        len(written),
+        sum(each.event == "skipped" for each in looked),
+        max(max(each.before, each.after) for each in happened),
+        sum(each.before for each in looked) / len(looked) if looked else 0.0,
+        happened[-1].after,
+        max(written, default=None),
+    )
+
+
+def waiting_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
+    """One row per tool and run, the columns of Waiting."""
+    return _frame(Waiting, happened)
+
+
+def freshness_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
+    """One row per tool, the columns of Freshness; policies as one text."""
+    frame = _frame(Freshness, freshness(happened))
+    return frame.assign(policies=[", ".join(each) for each in frame["policies"]])
+
+
+def _frame(kind: type[Waiting] | type[Freshness], rows: Sequence[Waiting] | Sequence[Freshness]) -> pd.DataFrame:
+    import pandas as pd
+
+    names = [each.name for each in fields(kind)]
+    return pd.DataFrame([[getattr(row, name) for name in names] for row in rows], columns=names)
+
+
+def freshness_table(happened: Sequence[Waiting]) -> Table:
+    """One row per tool, as the command prints it."""
+    columns = ("tool", "policy", "summaries", "skips", "waiting at most", "on average", "now", "last summary (UTC)")
+    rows = tuple(
+        (
+            each.tool,
+            ", ".join(each.policies) or UNKNOWN,
+            count(each.summaries),
+            count(each.skips),
+            count(each.most),
+            f"{each.mean:.1f}",
+            count(each.now),
+            UNKNOWN if each.last_summary is None else f"{each.last_summary:%Y-%m-%d %H:%M}",
+        )
+        for each in freshness(happened)
+    )
+    note = "Waiting: judged calls that the guidance did not hold when a summary run looked. Counted, no estimate."
+    return Table("Freshness", columns, rows, frozenset(columns[2:7]), (note,))
