@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from toolmem import ToolMemApp
 
 AppFactory = Callable[..., ToolMemApp]
+
+# Properties are about what holds, never about how fast this machine is. Where CI runs them, the same examples are tried
+# each time: a red run then means a change of the code.
+settings.register_profile("anywhere", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("anywhere"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "anywhere")
 
 
 @pytest.fixture(autouse=True)

@@ -259,7 +259,10 @@ def made(drawn: Rows) -> list[ToolCallResult]:
     ]
 
 
-_BY_K = {"error_class", "empty_answer", "flag_wrong", "usage", "example", "rule_out", "repair", "unrecovered", "repeat"}
+_BY_K = {
+    *("error_class", "empty_answer", "flag_wrong", "usage", "example", "rule_out", "repair", "unrecovered", "repeat"),
+    "target",
+}
 
 
 @settings(max_examples=150, deadline=None)
@@ -287,7 +290,7 @@ def recount(guidance: Guidance, calls: list[ToolCallResult]) -> None:
         named = [by_id[i] for i in claim.call_ids]
         if claim.kind in {"parameter", "advice", "sequence"}:
             assert claim.k == sum(c.id in known - wrong for c in named)
-        elif claim.kind in {"error_class", "refused", "repair", "unrecovered", "rule_out"}:
+        elif claim.kind in {"error_class", "refused", "repair", "unrecovered", "rule_out", "target"}:
             assert all(c.id in wrong for c in named)
             assert claim.kind != "error_class" or claim.n == len(wrong)
         elif claim.kind == "empty_answer":

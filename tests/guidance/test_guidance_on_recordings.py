@@ -122,5 +122,5 @@ def test_every_claim_on_every_tool_can_be_checked(dataset: str, language: str) -
             assert len(named) in {claim.k, claim.n}
             if claim.kind in {"parameter", "advice", "sequence"}:
                 assert claim.k == sum(went_wrong(one) is False for one in named)
-            if claim.kind in {"error_class", "refused", "repair", "unrecovered", "rule_out"}:
+            if claim.kind in {"error_class", "refused", "repair", "unrecovered", "rule_out", "target"}:
                 assert all(went_wrong(one) for one in named)

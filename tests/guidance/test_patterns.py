@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.analysis import analyze
 from toolmem.guidance.conditions import Condition, holds
-from toolmem.guidance.patterns import Pattern, positions_of
+from toolmem.guidance.masks import positions_of
+from toolmem.guidance.patterns import Pattern
 from toolmem.schema import ToolCallResult
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from toolmem.app import ToolMemApp
 from toolmem.errors import ModelError, RequestError
 from toolmem.testing.scripted_llm import ScriptedLLM
 
@@ -313,3 +314,14 @@ async def test_a_dry_run_counts_true_prompts_and_sends_nothing(make_app):
         assert usage["estimated"]
         assert usage["cost"] == pytest.approx(usage["prompt_tokens"] * 0.8 / 1000)
         assert {call["judge"]["backend"] for call in await calls_of(app, "search")} == {"dry_run"}
+
+
+async def test_a_key_that_is_a_slip_of_a_known_one_is_warned_of_once(caplog, tmp_path):
+    records = [{"tool_name": "search", "sucess": True}, {"tool_name": "search", "sucess": False}]
+    async with ToolMemApp(overrides=[f"vector_store.default.params.path='{tmp_path}/memory.db'"]) as app:
+        with caplog.at_level("WARNING", logger="toolmem"):
+            response = await app.run_flow("add_tool_call_result", workspace_id="team", tool_call_results=records)
+    assert response.success
+    assert [record.getMessage() for record in caplog.records] == [
+        "the key 'sucess' is unknown and was kept as metadata; did you mean 'success'?"
+    ]

@@ -75,9 +75,9 @@ async def replay(
     ]
     counter = tokenizer or QwenTokenizer()
     clock = ManualClock(calls[0].create_time) if calls else ManualClock()
-    app = ToolMemApp(overrides=settings, clock=clock)
-    dry = DryRunLLM(model, counter, clock=clock, price=app.services.price, cache=WarmPrefixCache(counter))
+    dry = DryRunLLM(model, counter, clock=clock, price=lambda *tokens: prices(*tokens), cache=WarmPrefixCache(counter))
     app = ToolMemApp(overrides=settings, clock=clock, llms={"default": dry})
+    prices = app.services.price  # of the configuration that the model is part of
     async with app:
         return await _replayed(app, clock, list(calls), _due(calls, cadence, of), keep)
 

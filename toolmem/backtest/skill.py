@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from toolmem.backtest.intervals import DRAWS, LEVEL
 from toolmem.backtest.splitting import Split, task_of
@@ -24,6 +25,9 @@ from toolmem.guidance.conversations import UNKNOWN, conversations
 from toolmem.guidance.outcomes import went_wrong
 from toolmem.guidance.refusals import refused_by
 from toolmem.schema import ToolCallResult
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,14 @@ def score(made: Sequence[Forecast], seed: int = 0) -> Skill:
     n = len(made)
     low, high = _interval(by_claims, by_rate, [one.cluster for one in made], seed)
     return Skill(n, sum(one.told for one in made), sum(by_claims) / n, sum(by_rate) / n, low, high)
+
+
+def frame_of(made: Sequence[Forecast]) -> pd.DataFrame:
+    """One row per call: probability, rate, told, failed, cluster."""
+    import pandas as pd
+
+    names = ["probability", "rate", "told", "failed", "cluster"]
+    return pd.DataFrame([[getattr(one, name) for name in names] for one in made], columns=names)
 
 
 def _counted(found: Analysis, one: Observation) -> tuple[int, int] | None:

@@ -5,14 +5,19 @@ In the order in which a window of calls meets them:
     outcomes       whether a call worked: its recorded flag, and what the judge saw
     statistics     figures over calls (rates with Wilson intervals, averages that leave out unknown values)
     skip           the window of newest judged calls, and whether there is anything new in it
+    policies       when a tool with new calls is summarized, and what the prompt holds
+    on_change      whether a tool has changed since its last summary: exact tests, one bound on their false alarms
     data_driven    guidance without a model: every sentence is a claim with its counts and call ids
     llm_writer     guidance by a model, with `prompts.yaml` and the reply reader beside it
+    incremental    edits of numbered lines: what an incremental reply asks for, and the text after it
+    claim_edits    the same without a model: old claims and new calls (`claim_lines`, `conditions_in_words` read them)
     memory         what an agent, a dump or a report gets of one tool
     fitting        guidance within a token budget, whole sentences only
 
 The data-driven writer stands on modules of one subject each: `conversations` (which calls belong together), `values`,
 `sql` and `shell` (what a parameter holds), `conditions` (what can be said of a call before it is made), `exact`
 (Fisher's test, Tarone's correction), `patterns` (conditions that go with success or failure), `error_messages`,
-`refusals` (values that errors name), `repairs`, `repeats`; `analysis` holds what they find, `sentences`,
+`refusals` (values that errors name), `repairs`, `error_targets` (parameters that errors are about), `repair_history`
+(repairs counted on from summary to summary), `repeats`; `analysis` holds what they find, `sentences`,
 `repair_sentences` and `usage_sentences` make claims of it, `wording` and `phrases` say them in English or Chinese.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from toolmem.guidance.conditions import Observation, TextKind, observe_all, text_kinds
 from toolmem.guidance.conversations import conversations
@@ -11,14 +12,14 @@ from toolmem.guidance.error_messages import ErrorGroup, error_groups, telling_li
 from toolmem.guidance.outcomes import passing, went_wrong
 from toolmem.guidance.patterns import Search, find_patterns
 from toolmem.guidance.refusals import Refusal, refusals
-from toolmem.guidance.repairs import Recovery, recoveries
+from toolmem.guidance.repairs import Recovery, recoveries, restless
 from toolmem.guidance.repeats import Repeats, repeats_of_failures
 from toolmem.guidance.statistics import statistics_of
 from toolmem.guidance.values import canonical, parameters
 from toolmem.schema import ToolCallResult, ToolStatistics
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Analysis:
     """What was found in `calls` (oldest first). Positions are those of `calls`."""
 
@@ -31,11 +32,18 @@ class Analysis:
     useful: Sequence[bool | None]  # of the calls that worked: True = the judge found the answer useful
     failures: Search  # what goes with failing and with working
     empty: Search  # what goes with an answer that was worth nothing, among calls that worked
+    messages: Mapping[int, str]  # the telling line of each failure
     errors: tuple[ErrorGroup, ...]
     refusals: tuple[Refusal, ...]
     recoveries: tuple[Recovery, ...]
+    restless: frozenset[str]  # parameters that change with nearly every call, whatever came of the one before
     followed: frozenset[int]  # calls after which the tool was called again in the same conversation
     repeats: Repeats
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Parameters that any of the calls gives."""
+        return frozenset(str(name) for one in self.seen for name in one.params)
 
     def where(self, outcome: bool) -> list[int]:
         """Positions of the calls that worked (True) or failed (False)."""
@@ -72,9 +80,11 @@ def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
         useful=useful,
         failures=find_patterns(seen, outcomes, conversation_of, identity, blameless),
         empty=find_patterns(seen, useful, conversation_of, identity),
+        messages=messages,
         errors=tuple(error_groups(calls, messages)),
         refusals=tuple(refusals(seen, outcomes, messages, {*kinds, *actions})),
         recoveries=tuple(recoveries(outcomes, groups, seen)),
+        restless=restless(outcomes, groups, seen),
         followed=frozenset(position for group in groups for position in group[:-1]),
         repeats=repeats_of_failures(outcomes, groups, identity),
     )

@@ -88,7 +88,7 @@ def _summed(line: Line, same: Line, say: Wording) -> Line | None:
     counts = {name: count + same.counts.get(name, 0) for name, count in line.counts.items()}
     if line.phrase in {"pattern", "pattern_useful"} and not _carried(counts):
         return None
-    return line.recounted(say, same.claim.call_ids, **counts)
+    return line.with_recovered(same.recovered, say).recounted(say, same.claim.call_ids, **counts)
 
 
 def _counted_on(
@@ -221,7 +221,14 @@ def _value(line: Line) -> float:
         )
     if line.claim.kind == "refused":
         return sentences.PREVENTION_WORTH * n * c.get("ok", 1) / max(1, c.get("on", 1))
-    weights = {"error_class": 0.4, "empty_answer": 0.3, "unrecovered": 0.7, "rule_out": 0.3, "repeat": 0.8, "target": 0.5}
+    weights = {
+        "error_class": 0.4,
+        "empty_answer": 0.3,
+        "unrecovered": 0.7,
+        "rule_out": 0.3,
+        "repeat": 0.8,
+        "target": 0.5,
+    }
     if line.claim.kind in weights:
         return weights[line.claim.kind] * k
     return {"advice": 1.0, "sequence": 1.0, "usage": 0.5, "schema": 0.3, "example": 0.15}.get(line.claim.kind, 0.1)

@@ -17,7 +17,7 @@ from toolmem.guidance.sentences import Part
 from toolmem.guidance.wording import Wording
 from toolmem.schema import Claim
 
-COUNTS = frozenset({"k", "n", "ok", "on", "named", "bad", "tests"})
+COUNTS = frozenset({"k", "n", "ok", "on", "named"})
 # Phrases by the kind of their claim, and the part of the text where they stand ("" = by whether the counts are good).
 _KINDS: dict[str, tuple[str, ...]] = {
     "overall": ("overall",),
@@ -58,6 +58,18 @@ About = tuple[str, tuple[tuple[str, str], ...]]
 _ERRORS = frozenset({"error", "message"})  # placeholders that hold an error message
 _QUOTED = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
 _VARIES = "'…'"
+_NUMBER = re.compile(r"[0-9]+")
+
+
+_LOOSE = frozenset({"example", "recovered", "rest"})  # placeholders that two lines about the same may fill differently
+_EXAMPLE = re.compile(r"(?:, e\.g\. |，例如 ).*?(?= and | 并|$)", re.DOTALL)
+
+
+def _gist(name: str, text: str) -> str:
+    """What a placeholder's text comes down to, without examples and without the things that an error names."""
+    if name in _ERRORS:
+        return _kind_of(text)
+    return _EXAMPLE.sub("", text) if name == "repair" else text
 
 
 def _kind_of(error: str) -> str:
@@ -78,7 +90,7 @@ class Line:
     def about(self) -> About:
         """Equal for lines that say the same of the same. A repair seen once and one with counts are alike."""
         phrase = "repair" if self.phrase == "repair_once" else self.phrase
-        return phrase, tuple((name, _kind_of(text) if name in _ERRORS else text) for name, text in self.words)
+        return phrase, tuple((name, _gist(name, text)) for name, text in self.words if name not in _LOOSE)
 
     @property
     def error(self) -> str:
@@ -87,10 +99,23 @@ class Line:
 
     @property
     def part(self) -> Part:
-        if self.claim.kind == "parameter":
+        if self.phrase == "pattern":
             c = self.counts
             return "success" if c["k"] * c["on"] > c["ok"] * c["n"] else "issues"
         return _PARTS.get(self.claim.kind, "issues")
+
+    @property
+    def recovered(self) -> int:
+        """Of an error: how many of its failures were recovered."""
+        told = _NUMBER.search(dict(self.words).get("recovered", ""))
+        return int(told[0]) if told else 0
+
+    def with_recovered(self, more: int, say: Wording) -> Line:
+        """The line of an error with `more` recovered failures; its counts are said when it is `recounted`."""
+        if "recovered" not in dict(self.words) or not more:
+            return self
+        told = say.say("recovered", r=self.recovered + more)
+        return replace(self, words=tuple((name, told if name == "recovered" else text) for name, text in self.words))
 
     def recounted(self, say: Wording, ids: tuple[str, ...] = (), **counts: int) -> Line:
         """The same line with other counts; `ids`: calls that are further evidence."""
@@ -100,7 +125,7 @@ class Line:
         known = dict.fromkeys((*self.claim.call_ids, *ids))
         k, n = now.get("k", now.get("n", 0)), now.get("n", 0)
         if self.claim.kind == "refused":
-            k = 0
+            k = now.get("named", 0)
         claim = self.claim.model_copy(update={"text": text, "k": k, "n": n, "call_ids": tuple(known)})
         return replace(self, claim=claim, counts=now, phrase=phrase)
 
@@ -118,6 +143,10 @@ def read_line(claim: Claim, language: int) -> Line:
     return Line(claim, "", (("text", claim.text),), {"k": claim.k, "n": claim.n})
 
 
+# What may stand for a placeholder that follows another one.
+_FORMS = {"message": ".+?", "cls": r"(?: \([^()]*\))?", "recovered": r"(?:; [0-9]+ [^;]*|；[^；]*)?"}
+
+
 @cache
 def _inverse(phrase: str, language: int) -> re.Pattern[str] | None:
     """A pattern that finds the fields of a phrase; None where there is no such phrase."""
@@ -127,5 +156,5 @@ def _inverse(phrase: str, language: int) -> re.Pattern[str] | None:
     for literal, name, _, _ in Formatter().parse(PHRASES[phrase][language]):
         parts.append(re.escape(literal))
         if name is not None:
-            parts.append(f"(?P<{name}>{r'[0-9]+' if name in COUNTS else '.*?'})")
+            parts.append(f"(?P<{name}>{'[0-9]+' if name in COUNTS else _FORMS.get(name, '.*?')})")
     return re.compile("".join(parts), re.DOTALL)

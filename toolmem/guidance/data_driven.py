@@ -54,6 +54,7 @@ _RULES = (
         "error_targets",
         "exact",
         "fitting",
+        "masks",
         "outcomes",
         "patterns",
         "phrases",

@@ -9,14 +9,15 @@ counts; that changing it helps is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from toolmem.guidance import values
 from toolmem.guidance.analysis import Analysis
-from toolmem.guidance.error_messages import MASK, ErrorGroup, telling_line
+from toolmem.guidance.error_messages import MASK, ErrorGroup
 from toolmem.guidance.outcomes import passing
+from toolmem.guidance.repairs import Repair
 
 LEAST_WORD = 3  # letters of a word that may point at a parameter
 MOST = 2  # parameters that one kind of error may point at
@@ -66,9 +67,21 @@ def targets(found: Analysis, group: ErrorGroup) -> Iterator[Target]:
         yield Target(path, how, tuple(places))
 
 
+def unrelated(found: Analysis, group: ErrorGroup) -> frozenset[str]:
+    """Parameters that change with nearly every call, and that the error is not about: their change repairs nothing."""
+    if not found.restless:
+        return frozenset()
+    return found.restless - {target.path for target in targets(found, group)}
+
+
+def noise(repair: Repair, names: Collection[str]) -> bool:
+    """Whether a repair is no more than the change of a parameter in `names`, without a change of its form."""
+    return repair.kind == "changed" and repair.path in names and not (repair.before or repair.after)
+
+
 def _of_call(found: Analysis, position: int) -> Sequence[tuple[str, Pointing]]:
     params = found.seen[position].params
-    line = telling_line(found.calls[position].output)
+    line = found.messages[position]
     wanted = _wanted(found, params.keys(), line)
     if wanted:
         return [(wanted, "wanted")]
@@ -86,7 +99,8 @@ def _wanted(found: Analysis, given: Iterable[str], line: str) -> str:
     """A parameter known from other calls that the message asks for and the call does not give."""
     if not _REQUIRED.search(line):
         return ""
-    known = sorted({str(name) for one in found.seen for name in one.params} - set(given), key=lambda n: (-len(n), n))
+    held = set(given)
+    known = sorted((name for name in found.names if name not in held), key=lambda name: (-len(name), name))
     return next((name for name in known if name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line)), "")
 
 

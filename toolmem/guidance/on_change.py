@@ -102,13 +102,15 @@ def change_in_rate(
     whole = [number for number in WHOLE if number <= life]
     whole_level = spent * WHOLE_SHARE / max(1, len(whole))
     newest = _Newest(record, baseline, figures)
-    for end in range(newest.age, max(0, newest.age - len(figures)), -1):
-        lengths = [(length, level) for length, step in RUNNING if end % step == 0 and end >= length]
-        lengths += [(end, whole_level)] if end in whole else []
-        for length, allowed in lengths:
-            found = newest.compared(end, length, allowed) if end <= life else None
-            if found is not None:
+    last = min(newest.age, life)
+    first = newest.age - len(figures)  # the calls up to here are not at hand any more
+    for length, step in RUNNING:
+        for end in range(last - last % step, max(first, length - 1), -step):
+            if (found := newest.compared(end, length, level)) is not None:
                 return found
+    for end in whole:
+        if first < end <= last and (found := newest.compared(end, end, whole_level)) is not None:
+            return found
     return None
 
 

@@ -20,18 +20,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolmem.guidance.conditions import SIZES, Condition, Observation
 from toolmem.guidance.conversations import UNKNOWN
 from toolmem.guidance.exact import fisher_exact, least_p, tarone_level
+from toolmem.guidance.masks import mask_of, positions_of
 
 ALPHA = 0.05  # chance of one or more false claims per tool
 MAX_CANDIDATES = 1500
 MAX_PATTERNS = 8
 MAX_CUTS = 6  # bounds tried per measure
 WARNING_BONUS = 0.2  # of the share that a statement is judged by: what fails is worth more than what works
+LEAST_SEPARATED = 5  # failures, and other calls, that a clean separation is told of
+_STRONGER = 1e-9  # nats
 MIN_DIFFERENCE = 0.15  # of the two success rates; smaller ones help nobody choose
 
 # The plainest way to name the same set of calls first.
@@ -88,6 +91,7 @@ class Search:
     candidates: int  # hypotheses that the counts could have carried at all
     good: int  # calls that went well
     bad: int
+    separating: Condition | None = None  # where no pattern passed: holds of all calls that failed, and of no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,7 @@ def find_patterns(
         for candidate, reachable in zip(candidates, least, strict=True)
         if reachable <= level and (pattern := _tested(candidate, good, level)) is not None
     ]
+    found = [sharpened(pattern, seen, good) for pattern in found]
     found = [pattern for pattern in found if _widespread(pattern, good, conversation_of)]
     found.sort(key=lambda one: (-one.strength, _PLAINNESS.get(one.condition.kind, 99), one.condition))
     return Search(
@@ -140,34 +145,50 @@ def find_patterns(
         sum(p <= ALPHA for p in least),
         good.bit_count(),
         (known & ~good).bit_count(),
+        None if found else _separating(candidates, good, known & ~mask_of(blameless)),
     )
 
 
+def _separating(candidates: Sequence[_Candidate], good: int, known: int) -> Condition | None:
+    """What all failures have and no other call: the plainest of several."""
+    if min(good.bit_count(), (known & ~good).bit_count()) < LEAST_SEPARATED:
+        return None
+    for candidate in candidates:
+        if candidate.within is None and candidate.condition.kind != "earlier" and candidate.base & known == known:
+            if candidate.holds & known == known & ~good:
+                return candidate.condition
+            if candidate.holds & known == good and candidate.otherwise is not None:
+                return candidate.otherwise
+            if candidate.holds & known == good and (kind := _OPPOSITE.get(candidate.condition.kind)):
+                return candidate.condition._replace(kind=kind)
+    return None
+
+
+def sharpened(pattern: Pattern, seen: Sequence[Observation], good: int) -> Pattern:
+    """The same pattern with its bound where it separates best; others as they are.
+
+    Bounds are tried at a few quantiles, so that few tests are paid for. That the measure matters is what the test of
+    such a bound carries; where exactly it matters is read from all values, and the counts shown are those of the value.
+    """
+    kind, path, measure, _ = pattern.condition
+    if kind not in {"at_least", "below"}:
+        return pattern
+    values = {i: seen[i].measures.get((measure, path)) for i in positions_of(pattern.base)}
+    best = pattern
+    for bound in sorted({value for value in values.values() if value is not None})[1:]:
+        above = mask_of(i for i, value in values.items() if value is not None and value >= bound)
+        holds = above if kind == "at_least" else pattern.base & ~above
+        counts = _counts(holds, pattern.base, good)
+        if not counts[1] or not counts[3]:
+            continue
+        condition = pattern.condition._replace(bound=bound)
+        moved = Pattern(condition, pattern.within, *counts, pattern.p, holds, pattern.base)
+        if moved.good == pattern.good and moved.strength > best.strength + _STRONGER:
+            best = moved
+    return best
+
+
 # ---------------------------------------------------------------- candidates
-
-
-def mask_of(positions: Iterable[int]) -> int:
-    """Positions as the bits of one number."""
-    raw = bytearray()
-    for position in positions:
-        byte = position >> 3
-        if byte >= len(raw):
-            raw.extend(bytes(byte + 1 - len(raw)))
-        raw[byte] |= 1 << (position & 7)
-    return int.from_bytes(raw, "little")
-
-
-def positions_of(mask: int) -> list[int]:
-    """Positions of the bits that are set, ascending."""
-    return list(_bits(mask))
-
-
-def _bits(mask: int) -> Iterator[int]:
-    for byte, bits in enumerate(mask.to_bytes((mask.bit_length() + 7) // 8, "little")):
-        while bits:
-            low = bits & -bits
-            yield byte * 8 + low.bit_length() - 1
-            bits ^= low
 
 
 def _distinct(outcomes: Sequence[bool | None], conversation_of: Sequence[int], identity: Sequence[Hashable]) -> int:

@@ -112,6 +112,10 @@ PHRASES: dict[str, tuple[str, str]] = {
         "No parameter tells the {k} calls that worked from the {bad} that failed beyond chance ({tests} comparisons).",
         "没有参数能以超出偶然的程度区分 {k} 次成功与 {bad} 次失败（共 {tests} 项比较）。",
     ),
+    "separated": (
+        "{condition}: none of these {bad} calls worked, all {k} others did; too few differ to rule out chance.",
+        "{condition}：这 {bad} 次调用无一成功，其余 {k} 次全部成功；不同的调用太少，不能排除偶然。",
+    ),
     "too_few": (
         "Too little data to say which parameters matter: {k} calls worked, {bad} failed.",
         "数据太少，无法判断哪些参数起作用：{k} 次成功，{bad} 次失败。",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from toolmem.guidance import sql
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.error_messages import mask
+from toolmem.guidance.error_targets import noise, unrelated
 from toolmem.guidance.repairs import Recovery, Repair
 from toolmem.schema import RepairCount, RepairHistory
 
@@ -87,6 +88,7 @@ def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -
     if max(seqs) < last:  # the tool was deleted and began anew
         before, last = None, 0
     group_of = {position: error_key(group.label) for group in found.errors for position in group.positions}
+    leave_out = {error_key(group.label): unrelated(found, group) for group in found.errors}
     recovered = dict(before.recovered) if before else {}
     held = {(one.error, same(_repair(one))): one for one in before.repairs} if before else {}
     for recovery in found.recoveries:
@@ -95,6 +97,8 @@ def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -
         error = group_of[recovery.failure]
         recovered[error] = recovered.pop(error, 0) + 1
         for repair in recovery.repairs:
+            if noise(repair, leave_out[error]):
+                continue
             key = (error, same(repair))
             old = held.pop(key, None)  # put in anew at the end: the newest are there
             known = (*(old.call_ids if old else ()), ids[recovery.failure])

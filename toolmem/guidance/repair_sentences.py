@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.error_messages import ErrorGroup
-from toolmem.guidance.error_targets import targets
+from toolmem.guidance.error_targets import noise, targets, unrelated
 from toolmem.guidance.outcomes import passing
 from toolmem.guidance.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.repairs import Recovery, Repair, commonest_change, commonest_form, tally
@@ -29,7 +29,8 @@ def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """What repaired each kind of failure. Evidence: the failed calls that were recovered in this way.
 
     A repair is named where it was seen at least twice and in LEAST_SHARE of the group's recoveries; where a group
-    has a single recovery, that one is told as what it is. No cause is claimed: the counts say what came next.
+    has a single recovery, that one is told as what it is. That a parameter changed which changes with nearly every
+    call is left out, unless the error is about it. No cause is claimed: the counts say what came next.
     """
     by_failure = {one.failure: one for one in found.recoveries}
     for group in found.errors[:MAX_GROUPS]:
@@ -45,6 +46,7 @@ def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """
     group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
     n = len(found.recoveries)
+    leave_out = [unrelated(found, group) for group in found.errors]
     named = 0
     told: set[int] = set()
     for together, some in _joined(found.recoveries):
@@ -52,7 +54,9 @@ def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
         failures = [one.failure for one in some]
         if named == ANY_NAMED or not _of_any(len(some), n, kinds) or len(set(failures) - told) < LEAST_SHARE * n:
             continue
-        if done := _told(found, together, some, say, examples=False, plain=True):
+        concerned = {group_of[i] for i in failures}
+        telling = [one for one in together if not all(noise(one, leave_out[number]) for number in concerned)]
+        if done := _told(found, telling, some, say, examples=False, plain=True):
             named += 1
             text = say.say("repair_any", repair=say.both(done), k=len(some), n=n)
             told.update(failures)
@@ -165,6 +169,7 @@ def _hopeless(lost: int, followed: int) -> bool:
 def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery], say: Wording) -> Iterator[Sentence]:
     n = len(recovered)
     told: set[int] = set()
+    leave_out = unrelated(found, group) if recovered else frozenset()
     for together, some in _joined(recovered):
         k, failures = len(some), [one.failure for one in some]
         # The same failing call sent again and again ends in one repair, not in several.
@@ -175,7 +180,7 @@ def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery],
             return
         if not once and new < max(2, LEAST_SHARE * n):
             continue
-        done = _told(found, together, some, say)
+        done = _told(found, [one for one in together if not noise(one, leave_out)], some, say)
         if not done:
             continue
         text = say.say(
@@ -195,10 +200,9 @@ def _told(
 ) -> list[str]:
     """The repairs in words; unless `plain`, nothing where all to be said is that the only parameter was changed."""
     told = []
-    only = {str(name) for one in found.seen for name in one.params}
     for repair in together[:MAX_TOGETHER]:
         shown = _shown(found, repair, some, say) if examples else ""
-        if repair.kind == "changed" and not (shown or repair.after or plain) and len(only) == 1:
+        if repair.kind == "changed" and not (shown or repair.after or plain) and len(found.names) == 1:
             continue
         told.append(say.repair(repair, _form(found, repair, some, say), shown))
     return told

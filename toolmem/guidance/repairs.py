@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from toolmem.guidance import shell, sql, values
 from toolmem.guidance.conditions import Observation
 
 WITHIN = 3  # calls of the tool after the failure
+RESTLESS_PAIRS, RESTLESS_SHARE = 5, 0.9  # calls that worked and were followed by another one; share with a change
 
 
 class Repair(NamedTuple):
@@ -56,6 +58,29 @@ def recoveries(
             if success is not None:
                 found.append(Recovery(failure, success, frozenset(differences(seen[failure], seen[success]))))
     return found
+
+
+def restless(
+    outcomes: Sequence[bool | None], groups: Sequence[Sequence[int]], seen: Sequence[Observation]
+) -> frozenset[str]:
+    """Parameters that change from nearly every call that worked to the next one: that they changed repairs nothing.
+
+    Nothing where calls give a single parameter: it always is what changes.
+    """
+    pairs: Counter[str] = Counter()
+    changed: Counter[str] = Counter()
+    for group in groups:
+        for first, second in pairwise(group):
+            if not outcomes[first]:
+                continue
+            a, b = seen[first].params, seen[second].params
+            for name in a.keys() & b.keys():
+                pairs[str(name)] += 1
+                changed[str(name)] += a[name] != b[name]
+    several = len({str(name) for one in seen for name in one.params}) > 1
+    return frozenset(
+        name for name, n in pairs.items() if several and n >= RESTLESS_PAIRS and changed[name] >= RESTLESS_SHARE * n
+    )
 
 
 def differences(before: Observation, after: Observation) -> Iterable[Repair]:

@@ -17,8 +17,9 @@ from toolmem.guidance import values
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.conditions import Condition
 from toolmem.guidance.error_messages import MASK, ErrorGroup
+from toolmem.guidance.masks import mask_of, positions_of
 from toolmem.guidance.outcomes import flag_is_wrong
-from toolmem.guidance.patterns import Pattern, Search, mask_of, positions_of
+from toolmem.guidance.patterns import Pattern, Search
 from toolmem.guidance.refusals import Refusal
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.guidance.wording import Wording, percent, quoted
@@ -302,8 +303,12 @@ def values_of_things(condition: Condition) -> bool:
 
 
 def _nothing_found(found: Analysis, search: Search, say: Wording) -> Sentence:
-    key = "inconclusive" if search.candidates else "too_few"
-    text = say.say(key, k=search.good, bad=search.bad, tests=search.candidates)
+    if search.separating is not None:
+        separating = say.sentence_of(search.separating)
+        text = say.say("separated", condition=separating, k=search.good, bad=search.bad)
+    else:
+        key = "inconclusive" if search.candidates else "too_few"
+        text = say.say(key, k=search.good, bad=search.bad, tests=search.candidates)
     known = [i for i, outcome in enumerate(found.outcomes) if outcome is not None]
     return Sentence("success", "inconclusive", text, search.good, len(known), known, 0.02 * len(known))
 

@@ -81,10 +81,16 @@ class Wording:
             on=pattern.other_n,
         )
 
+    def sentence_of(self, condition: Condition) -> str:
+        """The condition as the beginning of a sentence."""
+        return self._capital(self.condition(condition), condition)
+
     def _opening(self, pattern: Pattern) -> str:
-        """The circumstance with a capital, unless it begins with a name."""
-        said = self.circumstance(pattern)
-        leads = pattern.within or pattern.condition
+        return self._capital(self.circumstance(pattern), pattern.within or pattern.condition)
+
+    @staticmethod
+    def _capital(said: str, leads: Condition) -> str:
+        """With a capital, unless it begins with a name."""
         named = leads.kind in {"statement", "program", "flag", "part", "clause", "value"}
         return said if named or said[:1] == "`" else said[:1].upper() + said[1:]
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from toolmem.errors import RequestError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
-from toolmem.importers.records import RecordsRead, read_records
+from toolmem.importers.records import RecordsRead, misspelt_in_words, read_records
 from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.retry_evaluations import KeptCalls
@@ -83,6 +83,8 @@ class ParseToolCallResultOp(Op):
     def _tell_repairs(read: RecordsRead) -> None:
         if read.repaired_surrogates:
             log.warning("%d lone surrogates in the records became U+FFFD", read.repaired_surrogates)
+        for sentence in misspelt_in_words(read.misspelt):
+            log.warning("%s", sentence)
 
     @staticmethod
     async def _without_duplicates(

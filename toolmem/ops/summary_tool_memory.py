@@ -39,7 +39,7 @@ class SummaryToolMemoryOp(Op):
         summary_sleep_interval: Annotated[float, Field(ge=0)] = 1.0  # seconds between two requests to a model
         force: bool = False  # summarize where nothing is new, too
         data_from: DataFrom = ""  # only calls created since then (ISO 8601); empty: all
-        policy: PolicyName = "smart_skip"
+        policy: PolicyName = "smart_skip"  # when a tool with new calls is summarized, and what its prompt holds
         min_new_calls: Annotated[int, Field(ge=1)] = 1  # a tool with guidance and fewer new calls is skipped
         full_every: Annotated[int, Field(ge=1)] = 25  # incremental: every so many summaries reads the whole window
         false_alarm_rate: Annotated[float, Field(gt=0, lt=1)] = 0.05  # on_change: of a tool that stays as it is

@@ -8,12 +8,18 @@ The road of an evaluation through this room:
     plots.py, timeline.py, costs.py     the figures, in the one look of style.py
     blocks.py, sections.py, evidence.py the tables and sentences of the page
     summary.py      the tables that the command prints
+    bill.py, bill_sums.py               what judging and summarizing cost and avoided, from the ledger and run reports
+    single_pass.py, freshness.py        beside it: each call read once; calls that the guidance does not hold yet
+    cost_plots.py, money_chart.py       the figures of the bill, and money against what it buys
     page.py         executes the notebook in a kernel (kernel.py) and writes the page
 
 The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in a notebook of your own.
 """
 
+from toolmem.report.bill import Bill, make_bill
+from toolmem.report.bill_sums import bill_frame, bill_table, charges_frame
 from toolmem.report.blocks import Html, scope
+from toolmem.report.cost_plots import bill_chart, days_chart, freshness_chart
 from toolmem.report.costs import cost_chart
 from toolmem.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
 from toolmem.report.evidence import claims_frame, claims_of, guidance_block
@@ -25,6 +31,8 @@ from toolmem.report.frames import (
     totals,
     wilson_interval,
 )
+from toolmem.report.freshness import freshness_frame, waiting, waiting_frame
+from toolmem.report.money_chart import money_chart
 from toolmem.report.page import notebook_path, render_page
 from toolmem.report.plots import error_chart, score_chart, success_chart
 from toolmem.report.savings import resummarized, runs_frame, skips_frame
@@ -45,6 +53,7 @@ from toolmem.report.sections import (
     tools_table,
     window_text,
 )
+from toolmem.report.single_pass import single_pass, single_pass_frame
 from toolmem.report.style import Chart
 from toolmem.report.summary import Table, skip_table, spending_table, summary_table
 from toolmem.report.tables import summary, write_tables
@@ -52,6 +61,7 @@ from toolmem.report.timeline import timeline, timeline_chart
 
 __all__ = [
     "BadRecord",
+    "Bill",
     "Chart",
     "Evaluation",
     "Html",
@@ -59,19 +69,28 @@ __all__ = [
     "Table",
     "ToolUsage",
     "agreement_table",
+    "bill_chart",
+    "bill_frame",
+    "bill_table",
     "calls_frame",
+    "charges_frame",
     "claims_frame",
     "claims_of",
     "cost_chart",
     "cost_note",
+    "days_chart",
     "error_chart",
     "errors_frame",
     "errors_note",
     "errors_table",
     "flag_and_judge_frame",
+    "freshness_chart",
+    "freshness_frame",
     "guidance_block",
     "headline",
     "judge_note",
+    "make_bill",
+    "money_chart",
     "notebook_path",
     "problems_block",
     "rates_note",
@@ -82,6 +101,8 @@ __all__ = [
     "runs_table",
     "scope",
     "score_chart",
+    "single_pass",
+    "single_pass_frame",
     "skip_table",
     "skips_frame",
     "skips_table",
@@ -96,6 +117,8 @@ __all__ = [
     "tools_frame",
     "tools_table",
     "totals",
+    "waiting",
+    "waiting_frame",
     "wilson_interval",
     "window_text",
     "write_tables",

@@ -127,18 +127,38 @@ def run_name(report: RunReport) -> str:
     return f"{report.started:%Y-%m-%d %H:%M:%S}.{milliseconds:03} {report.flow}".rstrip()
 
 
+Row = Mapping[str, Any]
+_COUNTS = {
+    "summary": ("new_calls", "not_analyzed", "prompt_tokens"),
+    "judged": ("calls", "reused", "duplicates"),
+}
+
+
+def told(report: RunReport) -> list[tuple[str, Row]]:
+    """(op, row) of a report: what was done with each tool. Rows of other ops, and damaged ones, are not among them.
+
+    A row of kind "summary" has `tool_name`, `policy`, `action`, `reason`, `model` and the counts `new_calls`,
+    `not_analyzed` and `prompt_tokens`; one of kind "judged" `tool_name`, `asks_model`, `model` and the counts `calls`,
+    `reused` and `duplicates`.
+    """
+    return [(op.op, row) for op in report.ops for row in op.details if _is_whole(row)]
+
+
+def _is_whole(row: Row) -> bool:
+    counts = _COUNTS.get(str(row.get("kind")))
+    return counts is not None and isinstance(row.get("tool_name"), str) and all(type(row.get(n)) is int for n in counts)
+
+
 # ---------------------------------------------------------------- what was booked
 
 
 def _told_kinds(reports: Sequence[RunReport]) -> dict[str, Kind]:
     """Ops whose rows in a report say what they do."""
-    told: dict[str, Kind] = {}
-    for report in reports:
-        for op in report.ops:
-            for row in op.details:
-                if row.get("kind") in ("summary", "judged"):
-                    told[op.op] = SUMMARIZING if row["kind"] == "summary" else JUDGING
-    return told
+    return {op: _kind(row) for report in reports for op, row in told(report)}
+
+
+def _kind(row: Row) -> Kind:
+    return SUMMARIZING if row["kind"] == "summary" else JUDGING
 
 
 def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> list[tuple[LedgerEntry, str, str]]:
@@ -147,10 +167,7 @@ def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> 
     held: Counter[LedgerEntry] = Counter()
     for report in reports:
         policies = {
-            (op.op, row["tool_name"]): str(row.get("policy", ""))
-            for op in report.ops
-            for row in op.details
-            if row.get("kind") == "summary"
+            (op, row["tool_name"]): str(row.get("policy", "")) for op, row in told(report) if row["kind"] == "summary"
         }
         name = run_name(report)
         for entry in report.entries:
@@ -241,39 +258,36 @@ def _mean_prompts(charges: Sequence[Charge]) -> dict[str, float]:
 
 
 def _avoided(report: RunReport, rating: _Rating, prompts: Mapping[str, float]) -> list[Charge]:
+    rows = told(report)
     charges: list[Charge] = []
-    for op in report.ops:
-        rows = [row for row in op.details if row.get("kind") in ("summary", "judged")]
-        for row in rows:
-            kind: Kind = SUMMARIZING if row["kind"] == "summary" else JUDGING
-            requests, tokens = _saved_summary(row) if kind == SUMMARIZING else _saved_verdicts(row, prompts)
-            if requests:
-                charges.append(_spared(report, op.op, kind, row, requests, tokens, rating))
-        if not rows and op.usage.saved_requests:  # a report from before the rows: sums of all tools
-            row = {"kind": "summary", "tool_name": ""}
-            saved = op.usage
-            charges.append(
-                _spared(report, op.op, SUMMARIZING, row, saved.saved_requests, saved.saved_prompt_tokens, rating)
-            )
+    for op, row in rows:
+        kind = _kind(row)
+        requests, tokens = _saved_summary(row) if kind == SUMMARIZING else _saved_verdicts(row, prompts)
+        if requests:
+            charges.append(_spared(report, op, kind, row, requests, tokens, rating))
+    in_rows = {op for op, _ in rows}
+    for each in report.ops:  # of a report from before the rows, the sums of all tools are known
+        saved = each.usage
+        if saved.saved_requests and each.op not in in_rows:
+            given = (saved.saved_requests, saved.saved_prompt_tokens)
+            charges.append(_spared(report, each.op, SUMMARIZING, {}, *given, rating))
     return charges
 
 
-def _saved_summary(row: Mapping[str, Any]) -> tuple[int, int]:
+def _saved_summary(row: Row) -> tuple[int, int]:
     """A skip saves the request for its window, where the last summary of it counted a prompt."""
-    tokens = int(row.get("prompt_tokens", 0)) if row.get("action") == "skipped" else 0
+    tokens = row["prompt_tokens"] if row.get("action") == "skipped" else 0
     return (1, tokens) if tokens else (0, 0)
 
 
-def _saved_verdicts(row: Mapping[str, Any], prompts: Mapping[str, float]) -> tuple[int, int]:
+def _saved_verdicts(row: Row, prompts: Mapping[str, float]) -> tuple[int, int]:
     """A known verdict, and a call that was sent twice, save a request each; only a judge that asks a model has any."""
-    requests = int(row.get("reused", 0)) + int(row.get("duplicates", 0)) if row.get("asks_model") else 0
-    mean = prompts.get(str(row.get("tool_name", "")), prompts.get("", 0.0))
+    requests = row["reused"] + row["duplicates"] if row.get("asks_model") else 0
+    mean = prompts.get(row["tool_name"], prompts.get("", 0.0))
     return requests, round(mean * requests)
 
 
-def _spared(
-    report: RunReport, op: str, kind: Kind, row: Mapping[str, Any], requests: int, tokens: int, rating: _Rating
-) -> Charge:
+def _spared(report: RunReport, op: str, kind: Kind, row: Row, requests: int, tokens: int, rating: _Rating) -> Charge:
     model = str(row.get("model", ""))
     out = rating.reply(kind, requests)
     return Charge(

@@ -121,6 +121,10 @@ def notes(bill: Bill) -> list[str]:
     stated = sum(charge.input_by == "tokenizer" for charge in bill.of(state="sent"))
     if stated:
         said.append(f"{stated:,} replies stated no usage: the tokenizer counted these requests.")
+    if bill.of(state="avoided"):
+        said.append(
+            "Avoided: what the same runs would have asked without the skip, and without verdicts known already."
+        )
     unseen = [charge.kind for charge in bill.charges if charge.output_by == "estimate"]
     for kind in dict.fromkeys(kind for kind in unseen if bill.replies.get(kind)):
         seen = bill.replies_seen.get(kind, 0)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolmem.flow.report import RunReport
-from toolmem.report.bill import run_name
+from toolmem.report.bill import Row, run_name, told
 from toolmem.report.numbers import UNKNOWN, count
 from toolmem.report.summary import Table
 
@@ -54,24 +54,22 @@ def waiting(reports: Iterable[RunReport]) -> list[Waiting]:
     return [
         _happened(report, row, counts)
         for report in sorted(reports, key=lambda report: report.started)
-        for op in report.ops
-        for row in op.details
-        if row.get("kind") in ("judged", "summary")
+        for _, row in told(report)
     ]
 
 
-def _happened(report: RunReport, row: dict[str, Any], counts: dict[str, int]) -> Waiting:
-    tool = str(row["tool_name"])
+def _happened(report: RunReport, row: Row, counts: dict[str, int]) -> Waiting:
+    tool = row["tool_name"]
     name = run_name(report)
     if row["kind"] == "judged":
         before = counts.get(tool, 0)
-        counts[tool] = before + int(row["calls"])
+        counts[tool] = before + row["calls"]
         return Waiting(report.started, name, tool, "", "arrived", before, counts[tool])
     # The run has looked at the record itself: its figures hold whatever was counted here (calls may be trimmed).
-    before = int(row["new_calls"]) + int(row["not_analyzed"])
-    done = row["action"] == "summarized"
-    counts[tool] = int(row["not_analyzed"]) if done else before
-    return Waiting(report.started, name, tool, str(row.get("policy", "")), str(row["action"]), before, counts[tool])
+    before = row["new_calls"] + row["not_analyzed"]
+    action = str(row.get("action", ""))
+    counts[tool] = row["not_analyzed"] if action == "summarized" else before
+    return Waiting(report.started, name, tool, str(row.get("policy", "")), action, before, counts[tool])
 
 
 def freshness(happened: Sequence[Waiting]) -> list[Freshness]:

@@ -23,6 +23,12 @@ REASONS = {
     "no_guidance": "no guidance yet",
     "nothing_judged": "no judged call",
     "forced": "forced",
+    "too_few_new_calls": "too few new calls",
+    "not_changed": "no change",
+    "changed": "changed",
+    "window_filled": "window filled",
+    "refresh_due": "refresh due",
+    "no_baseline": "nothing to compare with",
 }
 
 

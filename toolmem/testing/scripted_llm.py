@@ -184,8 +184,9 @@ _LOOKS_FAILED = re.compile(
 
 
 def plausible_reply(prompt: str) -> str:
-    """A verdict where the prompt shows "```json" before any "```txt", else guidance (an edit of its first line where the
-    prompt shows numbered guidance). A function of the prompt alone.
+    """A verdict where the prompt shows "```json" before any "```txt", else guidance. A function of the prompt alone.
+
+    Where the prompt shows numbered guidance, the reply is an edit of its first line.
 
     The score is 0.0 where a common failure word stands behind the place where the form is shown, else 1.0: enough
     for both scores to occur, not a judgement.

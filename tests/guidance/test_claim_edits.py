@@ -1,0 +1,155 @@
+"""The data-driven editor: guidance changed by new calls, by an author who sees nothing else."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from toolmem.guidance.claim_edits import MAX_IDS, MAX_TEXT
+from toolmem.guidance.claim_lines import read_line
+from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.ports import Purpose
+from toolmem.schema import Claim, Guidance, ToolCallResult
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PURPOSE = Purpose("w", "summary_tool_memory", "summary_tool_memory_op", "search", None)  # type: ignore[arg-type]
+
+
+def call(seq: int, given: dict[str, Any], error: str = "", conversation: str = "") -> ToolCallResult:
+    return ToolCallResult(
+        tool_name="search",
+        input=given,
+        output=error or f"[{seq}]",
+        success=not error,
+        score=0.0 if error else 1.0,
+        evaluation_status="ok",
+        create_time=NOW,
+        seq=seq,
+        id=f"c{seq}",
+        metadata={"conversation_id": conversation} if conversation else {},
+    )
+
+
+def usual(first: int, last: int, *, refuse: bool = True) -> list[ToolCallResult]:
+    """Every third call asks for the language 'xx', which the tool does not take (as long as it refuses it)."""
+    calls = []
+    for seq in range(first, last):
+        bad = seq % 3 == 0
+        error = f"Error: unsupported language 'xx' (query {seq})" if bad and refuse else ""
+        calls.append(call(seq, {"query": f"q{seq}", "language": "xx" if bad else "en"}, error))
+    return calls
+
+
+async def edited(old: Guidance, new: list[ToolCallResult], language: str = "") -> Guidance:
+    seqs = [one.seq for one in new if one.seq is not None]
+    return await DataDrivenWriter(language).edit("search", new, seqs, old, PURPOSE)  # type: ignore[arg-type]
+
+
+def claim(guidance: Guidance, words: str) -> Claim:
+    found = [one for one in guidance.claims if words in one.text]
+    assert len(found) == 1, [one.text for one in guidance.claims]
+    return found[0]
+
+
+@pytest.mark.parametrize("language", ["", "zh"])
+async def test_counts_of_a_claim_go_on_with_the_new_calls(language: str):
+    writer = DataDrivenWriter(language)  # type: ignore[arg-type]
+    first, more = usual(1, 31), usual(31, 41)
+    old = writer.compose("search", first)
+    now = await edited(old, more, language)
+    whole = writer.compose("search", [*first, *more])
+    for kind in ("parameter", "refused", "overall"):
+        counts = {(one.k, one.n) for one in whole.claims if one.kind == kind}
+        assert {(one.k, one.n) for one in now.claims if one.kind == kind} <= counts
+    assert {one.kind for one in now.claims} >= {"parameter", "refused", "overall"}
+    assert now.covered == list(range(31, 41))
+    assert now.edits == 1
+
+
+async def test_the_text_says_what_the_claims_count():
+    now = await edited(DataDrivenWriter().compose("search", usual(1, 31)), usual(31, 41))
+    assert all(f"- {one.text}" in now.text.splitlines() for one in now.claims)
+    assert "27 of 40 calls worked" in claim(now, "calls worked").text
+    assert claim(now, "never with 'xx'").n == 13
+
+
+async def test_a_refused_value_goes_as_soon_as_it_works():
+    old = DataDrivenWriter().compose("search", usual(1, 31))
+    assert claim(old, "never with 'xx'")
+    now = await edited(old, usual(31, 41, refuse=False))
+    assert not [one for one in now.claims if "never with" in one.text]
+
+
+async def test_a_pattern_goes_when_the_sums_carry_it_no_more():
+    guidance = DataDrivenWriter().compose("search", usual(1, 31))
+    assert [one for one in guidance.claims if one.kind == "parameter"]
+    for first in range(31, 231, 10):
+        guidance = await edited(guidance, usual(first, first + 10, refuse=False))
+    assert not [one for one in guidance.claims if one.kind == "parameter"]
+
+
+async def test_a_repair_seen_once_and_again_is_told_with_its_counts():
+    def repaired(seq: int) -> list[ToolCallResult]:
+        return [
+            call(seq, {"query": f"q{seq}"}, "Error: 'region' is required", f"conversation {seq}"),
+            call(seq + 1, {"query": f"q{seq}", "region": "eu"}, "", f"conversation {seq}"),
+        ]
+
+    old = DataDrivenWriter().compose("search", repaired(1))
+    assert "seen once" in claim(old, "required”: add `region`").text
+    now = await edited(old, repaired(3))
+    told = claim(now, "required”: add `region`")
+    assert (told.k, told.n) == (2, 2)
+    assert "(2 of 2 recoveries)" in told.text
+
+
+async def test_an_error_that_varies_is_one_error_even_where_few_calls_show_it():
+    def lost(seq: int, name: str) -> ToolCallResult:
+        return call(seq, {"query": name}, f"Error: no such index '{name}'")
+
+    old = DataDrivenWriter().compose("search", [lost(n, f"index_{n}") for n in range(1, 6)])
+    now = await edited(old, [lost(9, "other")])
+    (told,) = [one for one in now.claims if one.kind == "error_class"]
+    assert (told.k, told.n) == (6, 6)
+
+
+async def test_text_and_evidence_stay_bounded_however_often_they_are_edited():
+    draw = random.Random(0)
+    guidance = DataDrivenWriter().compose("search", usual(1, 31))
+    for first in range(31, 1031, 10):
+        calls = [
+            call(
+                seq,
+                {"query": f"q{draw.randrange(9)}", f"option_{draw.randrange(30)}": draw.random()},
+                draw.choice(["", "", f"Error {draw.randrange(500)}: {draw.choice('abcdefgh') * 9} failed"]),
+                f"conversation {seq // 4}",
+            )
+            for seq in range(first, first + 10)
+        ]
+        guidance = await edited(guidance, calls)
+        assert len(guidance.text) <= MAX_TEXT
+        assert all(len(one.call_ids) <= MAX_IDS for one in guidance.claims)
+    assert "of 1030 calls worked" in guidance.text
+
+
+async def test_a_text_of_a_model_is_taken_for_what_it_is():
+    """Claims of other forms are kept; a text without claims gives way to what can be counted."""
+    other = Claim(text="Something nobody wrote.", k=1, n=2, call_ids=("a",), kind="parameter")
+    old = Guidance(text="Free text.", claims=[other], author="a/b", prompt_version="v")
+    assert "Something nobody wrote." in (await edited(old, usual(1, 11))).text
+    assert (await edited(old.model_copy(update={"claims": []}), usual(1, 11))).text
+
+
+@pytest.mark.parametrize("language", ["", "zh"])
+def test_every_line_of_the_writer_can_be_read_and_said_again(language: str):
+    from toolmem.guidance.wording import Wording
+
+    guidance = DataDrivenWriter(language).compose("search", usual(1, 61))  # type: ignore[arg-type]
+    say = Wording(language)  # type: ignore[arg-type]
+    read = [read_line(one, say.language) for one in guidance.claims]
+    lines = [line for line in read if line.phrase and line.claim.kind != "overall"]
+    assert len(lines) >= 4
+    assert all(line.recounted(say).claim.text == line.claim.text for line in lines)

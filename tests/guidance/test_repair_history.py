@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.repair_history import KEPT_IDS, MAX_ERRORS, MAX_REPAIRS, Totals
+from toolmem.ports import LedgerEntry, Purpose
+from toolmem.schema import Guidance, RepairHistory, ToolCallResult
+
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+WRITER = DataDrivenWriter()
+
+
+def pair(i: int, message: str, before: dict[str, Any], after: dict[str, Any]) -> list[ToolCallResult]:
+    """A failure and the success that followed it, with the seqs 2 i + 1 and 2 i + 2."""
+    return [
+        ToolCallResult(
+            tool_name="t",
+            id=f"c{seq}",
+            seq=seq,
+            input=given,
+            output=output,
+            success=success,
+            create_time=BEGIN + timedelta(hours=seq),
+            metadata={"conversation_id": f"k{i}"},
+        )
+        for seq, given, output, success in (
+            (2 * i + 1, before, f"Error: {message}", False),
+            (2 * i + 2, after, "fine", True),
+        )
+    ]
+
+
+def units(i: int) -> list[ToolCallResult]:
+    return pair(i, "units must be metric", {"city": "x", "units": "kelvin"}, {"city": "x", "units": "metric"})
+
+
+def after(*windows: list[ToolCallResult]) -> Guidance:
+    guidance: Guidance | None = None
+    for calls in windows:
+        guidance = WRITER.compose("t", calls, before=guidance.history if guidance else None)
+    assert guidance is not None
+    return guidance
+
+
+def history(guidance: Guidance) -> RepairHistory:
+    assert guidance.history is not None
+    return guidance.history
+
+
+class _Meter:
+    def book(self, entry: LedgerEntry) -> None:
+        raise AssertionError(f"nothing is sent, so nothing is booked: {entry}")
+
+
+async def test_the_writer_counts_repairs_on_from_the_old_guidance() -> None:
+    purpose = Purpose("w", "summary_tool_memory", "summary_tool_memory_op", "t", _Meter())
+    first = await WRITER.write("t", [*units(0), *units(1)], None, purpose)
+    assert not [claim for claim in first.claims if claim.kind == "repair_since"]
+    second = await WRITER.write("t", units(2), first, purpose)
+    claim = next(claim for claim in second.claims if claim.kind == "repair_since")
+    assert claim.text == "After “units must be metric”: change `units` (3 of 3 recoveries since 2026-03-01)."
+    assert (claim.k, claim.n, claim.call_ids) == (3, 3, ("c1", "c3", "c5"))
+    assert not [claim for claim in second.claims if claim.kind == "repair"]
+    assert (history(second).calls, history(second).last_seq) == (6, 6)
+
+
+def test_windows_that_overlap_count_a_repair_once() -> None:
+    guidance = after([*units(0), *units(1)], [*units(1), *units(2)], [*units(1), *units(2)])
+    assert history(guidance).recovered == {"units must be metric": 3}
+    assert history(guidance).calls == 6
+
+
+def test_a_repair_whose_failure_stood_in_the_window_before_is_counted() -> None:
+    failure, success = units(0)
+    guidance = after([failure], [failure, success])
+    assert history(guidance).recovered == {"units must be metric": 1}
+
+
+def test_an_error_is_known_again_by_its_masked_message() -> None:
+    one = pair(0, "no city 'Oslo'", {"city": "Oslo", "n": 1}, {"city": "Bergen", "n": 1})
+    other = pair(1, "no city 'Rome'", {"city": "Rome", "n": 1}, {"city": "Milan", "n": 1})
+    guidance = after(one, other)
+    assert history(guidance).recovered == {"no city …": 2}
+    assert "- After “no city …”: change `city` (2 of 2 recoveries since 2026-03-01)." in guidance.text
+
+
+def test_statements_keep_the_form_in_which_they_were_mostly_written() -> None:
+    bad, good = {"query": "SELECT a FROM b"}, {"query": "SHOW TABLES"}
+    guidance = after(*(pair(i, "Table 'b' doesn't exist", bad, good) for i in range(3)))
+    assert "use SHOW TABLES next, not another SELECT (3 of 3 recoveries since 2026-03-01)" in guidance.text
+
+
+def test_what_is_kept_is_bounded_and_can_be_stored() -> None:
+    words = ["".join(chr(97 + (i // 26**p) % 26) for p in range(3)) for i in range(MAX_ERRORS + 9)]
+    windows = [pair(i, f"{word} is wrong", {"a": i, word: 1}, {"a": i}) for i, word in enumerate(words)]
+    windows += [pair(len(words) + i, "all is wrong", {"a": i}, {"a": i, f"p{i}": 1}) for i in range(MAX_REPAIRS + 9)]
+    start = len(words) + MAX_REPAIRS + 9
+    windows += [units(start + i) for i in range(KEPT_IDS + 4)]
+    made = after(*windows)
+    held = history(made)
+    assert len(held.recovered) == MAX_ERRORS
+    assert {one.error for one in held.repairs} <= set(held.recovered)
+    assert max(sum(one.error == error for one in held.repairs) for error in held.recovered) == MAX_REPAIRS
+    assert max(len(one.call_ids) for one in held.repairs) == KEPT_IDS
+    assert Totals(held).of("units must be metric")[0].k == KEPT_IDS + 4
+    assert Guidance.model_validate_json(made.model_dump_json()) == made
+
+
+def test_calls_without_a_place_in_the_store_have_no_history() -> None:
+    calls = [one.model_copy(update={"seq": None}) for one in units(0)]
+    assert WRITER.compose("t", calls).history is None
+
+
+def test_a_tool_that_began_anew_has_no_old_history() -> None:
+    guidance = after([*units(5), *units(6)], units(0))
+    assert history(guidance).recovered == {"units must be metric": 1}
+    assert "since" not in guidance.text
+
+
+def test_a_repaired_error_is_not_called_beyond_repair_by_a_window_without_repairs() -> None:
+    failures = [
+        one.model_copy(update={"metadata": {"conversation_id": f"x{one.seq}"}})
+        for i in (3, 4, 5)
+        for one in units(i)[:1]
+    ]
+    works = units(6)[1:]
+    assert "rule out" in WRITER.compose("t", [*failures, *works]).text
+    guidance = after(units(0), [*failures, *works])
+    assert "rule out" not in guidance.text
+    assert "(1 of 1 recoveries since 2026-03-01)" in guidance.text
+
+
+def test_the_day_is_told_in_chinese_as_well() -> None:
+    writer = DataDrivenWriter("zh")
+    first = writer.compose("t", units(0))
+    text = writer.compose("t", units(1), before=first.history).text
+    assert "修改 `units`（自 2026-03-01 起 2 次恢复中 2 次）" in text
