@@ -3,12 +3,13 @@ that says what to do where it is not."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 import pytest
 
 from toolmem import AsyncClient, Client
-from toolmem.client import attempts
+from toolmem.client import attempts, connection
 from toolmem.errors import (
     BudgetReached,
     ModelError,
@@ -122,6 +123,15 @@ def test_a_service_that_is_busy_has_begun_nothing_so_anything_is_sent_again(clie
         asking.summarize("search")
 
 
+async def test_more_calls_than_connections_wait_for_one(misbehaving, monkeypatch):
+    monkeypatch.setattr(connection, "MAX_CONNECTIONS", 1)
+    server = misbehaving("silence")
+    async with AsyncClient(server.url, workspace_id="team", timeout=0.3) as asking:
+        outcomes = await asyncio.gather(*(asking.retrieve("search") for _ in range(2)), return_exceptions=True)
+    assert sorted(outcome.sent for outcome in outcomes) == [False, True]
+    assert any("all connections" in str(outcome) for outcome in outcomes)
+
+
 def test_the_number_of_attempts_is_bounded(client):
     asking, server = client(*["cut"] * 9, retries=3)
     with pytest.raises(ServiceUnreachable):
@@ -135,10 +145,11 @@ def test_the_number_of_attempts_is_bounded(client):
 
 async def test_the_async_client_makes_the_same_attempts(misbehaving):
     server = misbehaving("cut", GOOD, "cut", "silence")
-    async with AsyncClient(server.url, workspace_id="team", timeout=0.2) as asking:
+    async with AsyncClient(server.url, workspace_id="team") as asking:
         assert await asking.retrieve("search") == []
         with pytest.raises(ServiceUnreachable, match="is not known"):
             await asking.summarize("search")
+    async with AsyncClient(server.url, workspace_id="team", timeout=0.3) as asking:
         with pytest.raises(ServiceUnreachable, match="within"):
             await asking.retrieve("search")
     assert len(server.received) == 4
@@ -170,7 +181,11 @@ def test_where_nothing_listens_the_error_names_the_address_and_the_remedy():
         (refused(502, "ModelError", "gave no answer"), ModelError, "gave no answer"),
         (refused(503, "StoreError", "the disk is full"), StoreError, "the disk is full"),
         (refused(403, "WrongHost", "this service answers to localhost only"), ServiceDenied, "localhost only"),
-        (refused(500, "InternalError", "internal error (KeyError)"), ServiceError, "failed at a flow .status 500."),
+        (
+            refused(500, "InternalError", "internal error (KeyError)"),
+            ServiceError,
+            "failed at summary_tool_memory .status 500.",
+        ),
         ((200, {"hello": "world"}), ServiceError, "is this the address of `toolmem serve`"),
         ((200, ["a"]), ServiceError, "not toolmem's"),
         ((404, {"detail": "Not Found"}), ServiceError, "status 404"),

@@ -174,6 +174,14 @@ def test_with_a_token_the_service_may_go_by_any_name(guarded):
     assert ask(guarded, Authorization=f"Bearer {TOKEN}", Host="memory.example.org").status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/nosuch", "/docs", "/health"])
+def test_a_host_that_is_no_name_is_no_reason_to_fail(guarded, path):
+    headers = {"Authorization": f"Bearer {TOKEN}", "Host": "[<b>"}
+    answer = httpx.get(guarded.url + path, headers=headers)
+    assert answer.status_code in (200, 404)
+    assert "<b>" not in answer.text
+
+
 def test_a_configured_web_page_may_ask_and_another_may_not(guarded):
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
     ours = httpx.options(guarded.url + FLOW, headers={"Origin": "https://tools.example.org", **asked})

@@ -297,6 +297,36 @@ def test_a_worker_that_dies_is_replaced_and_all_stop_together(start):
     assert not any(is_running(pid) for pid in (*first, *last))
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_once_more_does_not_wait_for_what_is_in_flight(start, workers):
+    with ModelServer(Script(latency=60.0)) as model:
+        process = start(
+            "serve",
+            "http.port=0",
+            f"http.workers={workers}",
+            "llm.default.backend=openai_compatible",
+            "llm.default.model_name=qwen-plus",
+            "llm.default.params.api_key=any",
+            f"llm.default.params.base_url={model.openai_url}",
+        )
+        url = url_of(process)
+        statuses: list[int] = []
+        body = {"workspace_id": "w", "tool_call_results": [{"tool_name": "t", "output": "x"}]}
+        ask = threading.Thread(
+            target=lambda: statuses.append(httpx.post(f"{url}/add_tool_call_result", json=body, timeout=50).status_code)
+        )
+        ask.start()
+        until(lambda: bool(model.requests))
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # says nothing new
+        time.sleep(1.0)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        code, _, _ = ended(process)
+        ask.join()
+    assert (code, statuses) == (0, [503])
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_workers_do_not_outlive_their_supervisor(start):
     process = start("serve", "http.port=0", "http.workers=2")

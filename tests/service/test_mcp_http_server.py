@@ -187,9 +187,10 @@ async def test_with_the_token_any_name_of_the_server_will_do(guarded):
 def test_an_address_that_lets_others_in_needs_a_token(capsys, monkeypatch, own_logging):
     monkeypatch.delenv("TOOLMEM_TOKEN", raising=False)
     with pytest.raises(SystemExit) as ended:
-        main(["mcp", "mcp.transport=http", "mcp.host=0.0.0.0", "mcp.port=0"])
+        main(["mcp", "mcp.transport=http", "mcp.host=0.0.0.0", "mcp.port=0", "llm.default.backend=dashscope"])
     said = capsys.readouterr()
     assert ended.value.code == 2
+    assert "DASHSCOPE_API_KEY" in said.err  # every problem at once
     assert "mcp.host: 0.0.0.0 lets others in, and no token is configured" in said.err
 
 

@@ -391,6 +391,28 @@ def test_what_was_asked_before_stdin_ended_is_answered(wire):
     assert not any(answer["result"]["isError"] for answer in answers)
 
 
+def test_a_client_that_writes_everything_before_it_reads_gets_every_answer(wire, tmp_path):
+    greeting = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "in a hurry", "version": "1"},
+    }
+    asked = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *({"jsonrpc": "2.0", "id": n, "method": "tools/list" if n % 12 == 0 else "ping"} for n in range(1, 1201)),
+    ]
+    (tmp_path / "asked.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    with (tmp_path / "asked.jsonl").open("rb") as given:
+        from_file = subprocess.run([*COMMAND, "mcp"], cwd=tmp_path, stdin=given, capture_output=True, timeout=60)
+    server = wire()
+    from_pipe = server.process.communicate((tmp_path / "asked.jsonl").read_bytes(), timeout=60)[0]
+    for out in (from_file.stdout, from_pipe):
+        answers = [json.loads(line) for line in out.splitlines()]
+        assert sorted(answer["id"] for answer in answers) == list(range(1201))
+        assert all("result" in answer for answer in answers)
+
+
 def test_sigkill_loses_nothing_that_was_acknowledged_and_sigterm_ends_in_order(wire):
     first = wire()
     first.greet()

@@ -137,7 +137,7 @@ async def test_told_to_stop_it_finishes_what_is_in_flight(serve, http_load, work
     # Requests that crossed with the closing of an idle connection, or waited at the closed door: nothing was promised.
     assert load.statuses[0] <= 2 * CLIENTS
     assert told.count > 0
-    service.start()
+    _start_again(service)
     assert told.missing(service.url) == []
 
 
@@ -162,7 +162,7 @@ async def test_a_request_that_takes_its_time_is_finished_before_the_service_stop
                     await late.retrieve("slow")
             assert (await adding).success
         assert await asyncio.to_thread(service.wait) == 0
-    service.start()
+    _start_again(service)
     with Client(service.url, workspace_id=WORKSPACE) as client:
         (memory,) = client.retrieve("slow", include_calls=True)
         assert memory.tool_call_results[0].evaluation_status == "ok"
@@ -175,10 +175,15 @@ async def test_killed_it_keeps_what_it_had_acknowledged(serve, http_load):
     assert load.statuses[0] > 0
     assert told.unexpected == []
     assert told.count > 0
-    service.start()
+    _start_again(service)
     assert told.missing(service.url) == []
     with Client(service.url, workspace_id=WORKSPACE) as client:  # and it goes on
         assert client.add_tool_call_results([{"tool_name": "after", "output": "ok"}]).success
+
+
+def _start_again(service: Any) -> None:
+    service.workers = 1  # enough to look, and sooner there
+    service.start()
 
 
 async def _interrupted(service: Any, http_load: Any, told: Acknowledged, end: Any) -> Any:

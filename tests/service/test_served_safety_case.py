@@ -27,29 +27,32 @@ def capture(url: str, workspace: str, message: str) -> dict[str, Any]:
     return answered
 
 
-@pytest.mark.parametrize(("workspace", "said"), [("sarah", SARAH), ("sarah-zh", SARAH_ZH)])
-def test_a_demand_of_one_turn_is_pinned_to_the_prompts_of_all_later_ones(serve, workspace, said):
+def test_a_demand_of_one_turn_is_pinned_to_the_prompts_of_all_later_ones(serve):
     service = serve()
-    capture(service.url, workspace, said)
-    (rule,) = rpc(service.url, "memory.tool_rule_list", tool_name="send_email", workspace_id=workspace)
-    assert (rule["rule"], rule["priority"], rule["source"]) == (said, "critical", "user_explicit")
-    assert rule["tags"] == ["user-edict"]
-    block = rpc(service.url, "memory.tool_rules_for_prompt", workspace_id=workspace)["rendered"]
-    assert block.splitlines()[-2:] == ["### `send_email`", f"- **[critical]** {said}"]
-    flow = {"workspace_id": workspace, "tools": ["send_email", "search"]}
-    flow_block = requests.post(f"{service.url}/tool_rules_for_prompt", json=flow, timeout=10).json()["answer"]
-    assert flow_block == block, "the flow and the RPC answer the same bytes"
-
-    # A thousand calls are kept, and the process is killed: the bytes of the block stay.
-    body = {"workspace_id": workspace, "tool_call_results": [{"tool_name": "send_email", "output": "sent"}] * 1000}
-    assert requests.post(f"{service.url}/add_tool_call_result", json=body, timeout=60).json()["success"]
-    capture(service.url, workspace, said)  # said again: still one rule
+    blocks = {}
+    for workspace, said in (("sarah", SARAH), ("sarah-zh", SARAH_ZH)):
+        capture(service.url, workspace, said)
+        (rule,) = rpc(service.url, "memory.tool_rule_list", tool_name="send_email", workspace_id=workspace)
+        assert (rule["rule"], rule["priority"], rule["source"]) == (said, "critical", "user_explicit")
+        assert rule["tags"] == ["user-edict"]
+        block = rpc(service.url, "memory.tool_rules_for_prompt", workspace_id=workspace)["rendered"]
+        assert block.splitlines()[-2:] == ["### `send_email`", f"- **[critical]** {said}"]
+        flow = {"workspace_id": workspace, "tools": ["send_email", "search"]}
+        answer = requests.post(f"{service.url}/tool_rules_for_prompt", json=flow, timeout=10).json()["answer"]
+        assert answer == block, "the flow and the RPC answer the same bytes"
+        blocks[workspace] = block
+        # A thousand calls are kept, and it is said again: the bytes of the block stay.
+        calls = [{"tool_name": "send_email", "output": "sent"}] * 1000
+        body = {"workspace_id": workspace, "tool_call_results": calls}
+        assert requests.post(f"{service.url}/add_tool_call_result", json=body, timeout=60).json()["success"]
+        capture(service.url, workspace, said)
     service.kill()
     service.start()
-    assert rpc(service.url, "memory.tool_rules_for_prompt", workspace_id=workspace)["rendered"] == block
-    assert rpc(service.url, "memory.tool_rules_for_prompt", tools=["SEND_EMAIL"], workspace_id=workspace)[
-        "rendered"
-    ].endswith(f"- **[critical]** {said}")
+    for workspace, block in blocks.items():
+        for tools in ([], ["search", "send_email"]):
+            pinned = rpc(service.url, "memory.tool_rules_for_prompt", tools=tools, workspace_id=workspace)
+            assert pinned["rendered"] == block
+            assert len(pinned["rules"]) == 1
 
 
 def test_a_critical_rule_is_never_dropped_and_workspaces_do_not_see_each_other(served):

@@ -21,6 +21,7 @@ __all__ = [
     "Config",
     "Overrides",
     "ProgressLine",
+    "counted",
     "exit_code",
     "logs_to_stderr",
     "print_json",
@@ -41,6 +42,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def say(text: str) -> None:
     """A message for people: stderr."""
     print(text, file=sys.stderr)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `1,200 records`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def print_json(value: Any) -> None:

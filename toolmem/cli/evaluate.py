@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, ProgressLine, logs_to_stderr, print_table, say
+from toolmem.cli.console import Config, Overrides, ProgressLine, counted, logs_to_stderr, print_table, say
 from toolmem.errors import RequestError
 
 
@@ -32,7 +32,12 @@ def evaluate(
         int | None, typer.Option("--limit", min=1, help="Judge a seeded random sample of so many calls.")
     ] = None,
     workspace: Annotated[
-        str | None, typer.Option("--workspace", help="Default: evaluate, in a fresh store DIR/memory.db.")
+        str | None,
+        typer.Option(
+            "--workspace",
+            help="Default: evaluate, in a fresh store DIR/memory.db. With it, calls and guidance are written into that "
+            "workspace of the configured store.",
+        ),
     ] = None,
     reports: Annotated[
         Path | None, typer.Option("--reports", help="Folder in which the report of each flow is kept.")
@@ -82,7 +87,8 @@ def evaluate(
         raise typer.Exit(3)
     unsummarized = evaluation.unsummarized
     if evaluation.failures:
-        say(f"{len(evaluation.failures)} records failed; {out / 'summary.json'} names them")
+        failed = len(evaluation.failures)
+        say(f"{counted(failed, 'record')} failed; {out / 'summary.json'} names {'it' if failed == 1 else 'them'}")
     if unsummarized:
         say(f"not summarized in the last run: {', '.join(unsummarized)}; {out / 'skips.csv'} says why")
     if evaluation.failures or unsummarized:

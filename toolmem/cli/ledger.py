@@ -86,16 +86,10 @@ def ledger(
         zone = app.settings.zone
         start, end = _moment("since", since, app), _moment("until", until, app)
         _refuse_unknown(columns, savings)  # before anything is opened
-        saved: list[Saved] | None = None
-        runs: list[RunReport] | None = None
-        if reports is not None:
-            from toolmem.report.run_savings import read_reports, sum_savings
-
-            runs, problems = read_reports(reports, workspace=workspace, since=start, until=end)
-            saved = sum_savings(runs, columns, zone=zone)
-            for problem in problems:
-                say(f"left out: {problem}")
-        entries, others, place, memories = asyncio.run(_read(app, workspace, start, end, calls=savings))
+        runs = None if reports is None else _read_reports(reports, workspace, start, end)
+        entries, others, place, memories = asyncio.run(
+            _read(app, workspace, start, end, calls_of=_named(runs or []) if savings else None)
+        )
     if savings:
         from toolmem.cli.ledger_savings import show_savings
 
@@ -103,7 +97,10 @@ def ledger(
         options: dict[str, Any] = {"as_json": as_json, "csv": csv, "plots": plots, "narrowed": narrowed}
         show_savings(app, workspace, columns, entries, runs, memories, **options)
         return
+    from toolmem.report.run_savings import sum_savings
+
     sums = sum_up(entries, columns, zone=zone)
+    saved = None if runs is None else sum_savings(runs, columns, zone=zone)
     if csv is not None:
         _write_csv(csv, columns, sums)
         say(f"{len(sums)} rows in {csv}")
@@ -136,17 +133,38 @@ def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
         sum_up([], columns)
 
 
+def _read_reports(folder: Path, workspace: str, since: datetime | None, until: datetime | None) -> list[RunReport]:
+    """The workspace's run reports of that time; files that are none are named. Raises RequestError."""
+    from toolmem.report.run_savings import read_reports
+
+    runs, problems = read_reports(folder, workspace=workspace, since=since, until=until)
+    for problem in problems:
+        say(f"left out: {problem}")
+    return runs
+
+
+def _named(runs: Sequence[RunReport]) -> set[str]:
+    """Tools that the run reports speak of."""
+    from toolmem.report.bill import told
+
+    rows = {row["tool_name"] for report in runs for _, row in told(report)}
+    return rows | {entry.tool for report in runs for entry in report.entries if entry.tool}
+
+
 async def _read(
-    app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None, *, calls: bool
+    app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None, *, calls_of: set[str] | None
 ) -> tuple[list[LedgerEntry], list[str], str, list[StoredMemory]]:
-    """(requests, workspaces with a ledger, where the store is, with `calls` the tools with their kept calls)"""
+    """(requests, workspaces with a ledger, where the store is, kept calls of `calls_of` and of the requests' tools)"""
     from toolmem.llm.ledger import NAMESPACE, read_ledger
 
     async with app:
         store = await app.services.store_named()
         entries = await read_ledger(store, workspace, since=since, until=until)
         others = [] if entries else [w for w in await store.workspaces() if NAMESPACE in await store.namespaces(w)]
-        memories = await store.memories(workspace, None, calls=True) if calls else []
+        memories: list[StoredMemory] = []
+        if calls_of is not None:
+            names = sorted(calls_of | {entry.tool for entry in entries} - {""})
+            memories = await store.memories(workspace, names, calls=True)
         return entries, others, str((await store.info())["location"]), memories
 
 

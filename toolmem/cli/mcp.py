@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolmem.cli.console import Config, Overrides, logs_to_stderr, say
+from toolmem.errors import ConfigError
 
 if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
     from toolmem.service.mcp import McpService
 
 
@@ -42,15 +44,35 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
     Raises ConfigError before anything is served, StoreError where the store cannot be opened.
     """
     from toolmem.app import ToolMemApp
-    from toolmem.service.mcp import McpService
 
     with logs_to_stderr():
-        app = ToolMemApp(files, overrides)
-        service = McpService(app, workspace)
-        if app.settings.mcp.transport == "stdio":
+        service = _prepared(ToolMemApp(files, overrides), workspace)
+        if service.app.settings.mcp.transport == "stdio":
             asyncio.run(service.serve_stdio())
             return
     _serve_http(service)
+
+
+def _prepared(app: ToolMemApp, workspace: str) -> McpService:
+    """Raises ConfigError with every problem of serving this configuration."""
+    from toolmem.service.mcp import McpService
+
+    problems: list[str] = []
+    service = None
+    try:
+        service = McpService(app, workspace)
+    except ConfigError as error:
+        problems += error.problems
+    if app.settings.mcp.transport != "stdio":
+        from toolmem.service.access import Doorkeeper
+
+        try:
+            Doorkeeper.of(app.settings, "mcp")
+        except ConfigError as error:
+            problems += error.problems
+    if service is None or problems:
+        raise ConfigError(problems)
+    return service
 
 
 def _serve_http(service: McpService) -> None:

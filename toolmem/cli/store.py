@@ -12,7 +12,17 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, ProgressLine, logs_to_stderr, print_json, print_table, say
+from toolmem.cli.console import (
+    AsJson,
+    Config,
+    Overrides,
+    ProgressLine,
+    counted,
+    logs_to_stderr,
+    print_json,
+    print_table,
+    say,
+)
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -283,8 +293,9 @@ def _report(done: Copied, as_json: bool, verb: str) -> None:
         print_json(asdict(done))
     else:
         print(
-            f"{verb} {done.tools:,} tools: {done.calls:,} calls added, {done.duplicates:,} there already; "
-            f"{done.records:,} records added, {done.kept:,} there already; {done.verdicts:,} cached verdicts added"
+            f"{verb} {counted(done.tools, 'tool')}: {counted(done.calls, 'call')} added, "
+            f"{done.duplicates:,} there already; {counted(done.records, 'record')} added, {done.kept:,} there already; "
+            f"{counted(done.verdicts, 'cached verdict')} added"
         )
         for failure in done.failures[:20]:
             say(f"failed: {failure.tool_name}, call {failure.index}: {failure.error}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from toolmem import errors
 from toolmem.errors import (
@@ -19,6 +20,8 @@ from toolmem.errors import (
 
 if TYPE_CHECKING:
     from toolmem.schema import FlowResponse
+
+T = TypeVar("T")
 
 _SHOWN = 200  # characters of a foreign answer
 # Errors that a message alone makes, by the name that the service gives them.
@@ -110,33 +113,50 @@ def _first_error(body: dict[str, Any]) -> dict[str, Any]:
     return told[0] if isinstance(told, list) and told and isinstance(told[0], dict) else {}
 
 
-def flow_response(answer: Answer) -> FlowResponse:
+def flow_value(answer: Answer, flow: str, read: Callable[[FlowResponse], T]) -> T:
     """Partial results and things not found are answers (`success` is false), not errors."""
     from toolmem.schema import FlowResponse
 
-    body = answer.body("a flow")
+    body = answer.body(flow)
     if not isinstance(body.get("answer"), str) or not isinstance(body.get("success"), bool):
-        raise answer.error("a flow", None)
-    return FlowResponse.model_validate(body)
+        raise answer.error(flow, None)
+    with _understood(answer, flow):
+        return read(FlowResponse.model_validate(body))
 
 
-def rpc_result(answer: Answer) -> Any:
-    body = answer.body("a method")
+def rpc_value(answer: Answer, method: str, read: Callable[[Any], T]) -> T:
+    body = answer.body(method)
     if "error" in body:
         raise _rpc_error(body["error"])
     if "result" not in body:
-        raise answer.error("a method", None)
-    return body["result"]
+        raise answer.error(method, None)
+    with _understood(answer, method):
+        return read(body["result"])
 
 
-def rpc_results(answer: Answer, readers: Sequence[Callable[[Any], Any]]) -> list[Any]:
+def rpc_values(answer: Answer, name: str, readers: Sequence[Callable[[Any], Any]]) -> list[Any]:
     """In the order of the calls, whatever order they came in. Raises where the batch as a whole was refused."""
-    by_id = {each.get("id"): each for each in answer.values("a batch") if isinstance(each, dict)}
+    by_id = {str(each.get("id")): each for each in answer.values(name) if isinstance(each, dict)}
     results: list[Any] = []
     for number, read in enumerate(readers, start=1):
-        each = by_id.get(number, {"error": {"message": f"request {number} of the batch was not answered"}})
-        results.append(_rpc_error(each["error"]) if "error" in each else read(each.get("result")))
+        each = by_id.get(str(number), {"error": {"message": f"request {number} of the batch was not answered"}})
+        if "error" in each:
+            results.append(_rpc_error(each["error"]))
+        else:
+            with _understood(answer, name):
+                results.append(read(each.get("result")))
     return results
+
+
+@contextmanager
+def _understood(answer: Answer, name: str) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ServiceError(
+            f"{answer.url} answered {name} with values that this client does not know ({type(error).__name__}); "
+            "are client and service of one version?"
+        ) from error
 
 
 def _rpc_error(problem: Any) -> ToolMemError:

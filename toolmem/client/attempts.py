@@ -36,7 +36,9 @@ def failures_named(exchange: Exchange[Any], url: str, timeout: float | None) -> 
 
     try:
         yield
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
+    except httpx.PoolTimeout as error:
+        raise _TimedOut(f"{exchange.name}: all connections to {url} were in use for {timeout:g} s") from error
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
         raise ServiceUnreachable(
             f"nothing answers at {url} ({_reason(error)}): start it with `toolmem serve`, or give the right base_url"
         ) from error

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
-from toolmem.client.answers import Answer, flow_response, rpc_result, rpc_results
+from toolmem.client.answers import Answer, flow_value, rpc_value, rpc_values
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class FlowCall(Generic[T]):
             "POST",
             "/" + quote(self.flow, safe=""),
             as_json(body),
-            lambda answer: self.read(flow_response(answer)),
+            lambda answer: flow_value(answer, self.flow, self.read),
             self.repeatable,
         )
 
@@ -77,7 +77,7 @@ class RpcCall(Generic[T]):
             "POST",
             _RPC_PATH,
             as_json(self.body(1, workspace)),
-            lambda answer: self.read(rpc_result(answer)),
+            lambda answer: rpc_value(answer, self.method, self.read),
             self.repeatable,
         )
 
@@ -97,12 +97,13 @@ class BatchCall:
     calls: Sequence[RpcCall[Any]]
 
     def exchange(self, workspace: str | None) -> Exchange[list[Any]]:
+        name = f"a batch of {len(self.calls)}"
         return Exchange(
-            f"a batch of {len(self.calls)}",
+            name,
             "POST",
             _RPC_PATH,
             as_json([call.body(number, workspace) for number, call in enumerate(self.calls, start=1)]),
-            lambda answer: rpc_results(answer, [call.read for call in self.calls]),
+            lambda answer: rpc_values(answer, name, [call.read for call in self.calls]),
             all(call.repeatable for call in self.calls),
         )
 

@@ -33,7 +33,6 @@ def log_to_stderr() -> None:
         logger.propagate = False
         logger.setLevel(logging.WARNING)
     requests.setLevel(logging.INFO)
-    logging.captureWarnings(False)
 
 
 class JsonLines(logging.Formatter):

@@ -24,7 +24,7 @@ from toolmem.app import ToolMemApp
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.schema import FlowResponse
 from toolmem.service import http_models as models
-from toolmem.service.access import Doorkeeper
+from toolmem.service.access import Doorkeeper, header
 from toolmem.service.access_log import AccessLog, note_workspaces
 from toolmem.service.health import health
 from toolmem.service.http_answers import BUSY_PAUSE, JsonAnswer, answered, failed, no_such_flow, refusal
@@ -139,6 +139,7 @@ def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
         tags=["service"],
         responses={**models.health_answers(), **models.refusals()},
     )
+    routes.add_route(HEALTH, _health(app, doorkeeper), methods=["HEAD"], include_in_schema=False)
     _add_pages(routes, app, doorkeeper)
     return routes
 
@@ -160,7 +161,8 @@ def _add_pages(routes: FastAPI, app: ToolMemApp, doorkeeper: Doorkeeper) -> None
     async def as_page(request: Request) -> Response:
         from toolmem.service.http_page import POLICY, page
 
-        return HTMLResponse(page(document(), str(request.base_url)), headers={"Content-Security-Policy": POLICY})
+        address = f"{request.scope['scheme']}://{header(request.scope['headers'], b'host')}"
+        return HTMLResponse(page(document(), address), headers={"Content-Security-Policy": POLICY})
 
     routes.add_route("/openapi.json", as_json, methods=["GET"])
     routes.add_route("/docs", as_page, methods=["GET"])
@@ -222,7 +224,7 @@ def _unrouted(app: ToolMemApp, request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers: Mapping[str, str] = error.headers or {}
     if error.status_code == 404:
-        return no_such_flow(request.url.path.strip("/"), app.flows, app.configured.left_out)
+        return no_such_flow(request.scope["path"].strip("/"), app.flows, app.configured.left_out)
     if error.status_code == 405:
         allowed = headers.get("Allow", "POST")
         message = f"{request.method}: expected {allowed}"

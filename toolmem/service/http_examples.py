@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,6 +52,20 @@ async def replayed(asked: list[Example]) -> list[Example]:
     return answered
 
 
+def as_text(given: list[Example]) -> str:
+    """The file's text; ids, which differ from run to run, are numbered in the order in which they appear."""
+    text = json.dumps([each._asdict() for each in given], indent=1, ensure_ascii=False) + "\n"
+    numbers: dict[str, int] = {}
+
+    def numbered(found: re.Match[str]) -> str:
+        number = numbers.setdefault(found[1], len(numbers) + 1)
+        return re.sub(r"[0-9a-f]", "0", found[1])[: -len(f"{number:x}")] + f"{number:x}"
+
+    return _ID.sub(numbered, text)
+
+
+_ID = re.compile(r"\b([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16}(?=-\d+\b))")
+
+
 if __name__ == "__main__":
-    fresh = [each._asdict() for each in asyncio.run(replayed(recorded()))]
-    FILE.write_text(json.dumps(fresh, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    FILE.write_text(as_text(asyncio.run(replayed(recorded()))), encoding="utf-8")

@@ -32,7 +32,7 @@ def page(document: dict[str, Any], address: str) -> str:
         f"{escape(each['summary'])}</li>"
         for path, method, each in operations
     )
-    parts = [_operation(document, address.rstrip("/"), *each) for each in operations]
+    parts = [_operation(document, address, *each) for each in operations]
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'

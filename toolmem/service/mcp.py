@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 from mcp.server.context import ServerRequestContext
@@ -37,6 +38,7 @@ from toolmem import __version__
 from toolmem.app import ToolMemApp
 from toolmem.errors import ConfigError, RequestError, ToolMemError
 from toolmem.flow.checks import check_workspace
+from toolmem.service.mcp_declarations import flow_tools
 from toolmem.service.mcp_progress import tell_progress
 from toolmem.service.mcp_prompts import PROMPT, PROMPTS, McpPrompts
 from toolmem.service.mcp_resources import TEMPLATES, McpResources, rules_uri
@@ -58,11 +60,11 @@ class McpService:
     def __init__(self, app: ToolMemApp, workspace: str = "default") -> None:
         self.app = app
         self.workspace = check_workspace(workspace)
+        _check(app, self.workspace)
         self._under_way = UnderWay()
         self._tools = McpTools(app, self.workspace, self._under_way)
         self._resources = McpResources(app, self.workspace)
         self._prompts = McpPrompts(app, self.workspace)
-        _check_models(app)
         app.listeners.append(tell_progress)
         self.server = self._make_server()
 
@@ -167,11 +169,14 @@ def _refuse_cursor(params: PaginatedRequestParams | None) -> None:
         raise MCPError(INVALID_PARAMS, "cursor: not one that this server gave")
 
 
-def _check_models(app: ToolMemApp) -> None:
+def _check(app: ToolMemApp, workspace: str) -> None:
+    """Raises ConfigError with every flow that cannot be offered and every model that cannot be asked."""
     problems: list[str] = []
-    for name in app.flows:
+    checks: list[Callable[[], object]] = [lambda: flow_tools(app, workspace)]
+    checks += [partial(app.check_models, name) for name in app.flows]
+    for check in checks:
         try:
-            app.check_models(name)
+            check()
         except ConfigError as error:
             problems += error.problems
     if problems:

@@ -1,8 +1,8 @@
 """MCP over stdin and stdout: one JSON-RPC message a line.
 
-The SDK's own transport hands every line to a worker thread, twice on its way out, and can be ended neither by a signal
-nor before stdin ends. This one reads in a single daemon thread, writes at once where that cannot block, and ends in
-order: requests that were taken in are answered first.
+The SDK's own transport hands every line to a worker thread, twice on its way out, and no signal ends it before stdin
+does. This one reads and writes in the event loop where neither can block, and ends in order: requests that were taken
+in are answered first.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-GRACE = 5.0  # seconds that requests under way get once stdin has ended or a signal came
+GRACE = 30.0  # seconds that requests under way get once stdin has ended or a signal came; a second signal ends it
 _CHUNK = 1 << 16
-_MAX_LINES = 1000  # read and not yet taken in; then the client waits
+_MAX_LINES = 1000  # read and not yet taken in; with more the client waits
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def standard_streams() -> Iterator[tuple[int, int]]:
     finally:
         sys.stdout.flush()
         os.dup2(wire_in, 0)
-        os.dup2(wire_out, 1)  # the duplicates stay open: the reading thread may still wait on one
+        os.dup2(wire_out, 1)  # the duplicates stay open: a thread may still wait on one
 
 
 @contextmanager
@@ -79,7 +79,9 @@ class StdioTransport:
 
     def __init__(self, wire_in: int, wire_out: int, *, grace: float = GRACE) -> None:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._room = threading.Semaphore(_MAX_LINES)
+        self._partial = bytearray()  # of a line
+        self._wire = wire_in
+        self._paused = False
         self._grace = grace
         self._stopping = False
         self._ended = False
@@ -89,7 +91,7 @@ class StdioTransport:
         self._loop = asyncio.get_running_loop()
         self.requests = _Requests(self)
         self.answers = _Answers(self, wire_out)
-        threading.Thread(target=self._read, args=(wire_in,), name="toolmem-stdin", daemon=True).start()
+        self._start_reading()
 
     def stop(self) -> None:
         """Take in nothing more and end once everything is answered; a second time: end now."""
@@ -101,23 +103,51 @@ class StdioTransport:
 
     # -- reading
 
-    def _read(self, descriptor: int) -> None:
-        """In a thread of its own. A daemon on the bare descriptor: it may wait for a client that never writes again."""
-        pending = bytearray()
-        with suppress(OSError, RuntimeError):  # a broken stdin has ended; so has the process whose loop is closed
-            while chunk := os.read(descriptor, _CHUNK):
-                pending += chunk
-                if b"\n" not in chunk:
-                    continue
-                *lines, rest = bytes(pending).split(b"\n")
-                pending = bytearray(rest)
-                for line in lines:
-                    self._room.acquire()
-                    self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
-        with suppress(RuntimeError):
-            if pending.strip():
-                self._loop.call_soon_threadsafe(self._lines.put_nowait, bytes(pending))
-            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+    def _start_reading(self) -> None:
+        """Without a thread where the loop can tell when there is something to read: of pipes, sockets and terminals."""
+        try:
+            self._loop.add_reader(self._wire, self._readable)
+            self._paused = False
+        except (OSError, NotImplementedError):  # a file; or a loop that cannot watch descriptors
+            threading.Thread(target=self._read_all, name="toolmem-stdin", daemon=True).start()
+
+    def stop_reading(self) -> None:
+        with suppress(NotImplementedError):
+            self._loop.remove_reader(self._wire)
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._wire, _CHUNK)
+        except OSError:
+            chunk = b""
+        self._take(chunk)
+        self._paused = bool(chunk) and self._lines.qsize() > _MAX_LINES
+        if self._paused or not chunk:
+            self.stop_reading()
+
+    def _read_all(self) -> None:
+        """In a daemon thread, which ends with stdin or with the process."""
+        chunk = b"-"
+        with suppress(RuntimeError):  # the loop is closed
+            while chunk:
+                try:
+                    chunk = os.read(self._wire, _CHUNK)
+                except OSError:
+                    chunk = b""
+                asyncio.run_coroutine_threadsafe(self._taken(chunk), self._loop).result()
+
+    async def _taken(self, chunk: bytes) -> None:
+        self._take(chunk)
+
+    def _take(self, chunk: bytes) -> None:
+        """Cut what was read into lines; nothing: it has ended."""
+        self._partial += chunk
+        if chunk and b"\n" not in chunk:
+            return
+        *lines, rest = bytes(self._partial).split(b"\n")
+        self._partial = bytearray(rest if chunk else b"")
+        for line in [*lines, *([] if chunk else [rest, None])]:
+            self._lines.put_nowait(line)
 
     async def next_message(self) -> SessionMessage | None:
         """None once the connection has ended and what it asked for is answered; also when asked again."""
@@ -126,7 +156,8 @@ class StdioTransport:
             if line is None:
                 await self._settle()
                 break
-            self._room.release()
+            if self._paused and not self._lines.qsize():
+                self._start_reading()
             if not line.strip():
                 continue
             try:
@@ -181,7 +212,7 @@ class _Requests:
         return message
 
     async def aclose(self) -> None:
-        """Nothing to do: the thread ends with stdin, or with the process."""
+        self._transport.stop_reading()
 
     async def __aenter__(self) -> Self:
         return self

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.flow.checks import check_workspace
@@ -16,11 +18,14 @@ from toolmem.rules.general_memory import GLOBAL, LIMIT, GeneralMemory
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.rules.turns import read_tools
+from toolmem.schema import ToolMemoryRule
 
 WORKSPACE = "workspace_id"
 DEFAULT_WORKSPACE = "default"
 PREFIX = "memory."
 ALIAS_PREFIX = "openhuman.memory_"  # memory.tool_rule_put is openhuman.memory_tool_rule_put there
+
+_RULES = TypeAdapter(list[ToolMemoryRule])
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "a string": lambda value: isinstance(value, str),
@@ -113,7 +118,7 @@ async def _rules_for_prompt(services: Services, workspace: str, tools: Sequence[
     section = ToolMemoryRulesSection(pinned, "zh" if chosen == "zh" else "")
     answer: dict[str, Any] = {
         "rendered": section.text,
-        "rules": [rule.model_dump(mode="json") for rule in pinned.rules],
+        "rules": _RULES.dump_python(list(pinned.rules), mode="json"),
     }
     if pinned.left_out:
         answer["left_out"] = [each._asdict() for each in pinned.left_out]

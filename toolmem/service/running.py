@@ -22,7 +22,7 @@ from toolmem.service.http_protocol import bounded
 
 logger = logging.getLogger("toolmem.service")
 
-_LAST_MOMENTS = 5.0  # seconds for cancelled requests to end
+_LAST_MOMENTS = 10.0  # seconds for cancelled requests to end
 
 Ready = Callable[[], None]
 
@@ -36,7 +36,7 @@ def run(
     signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGINT),
     stopper: Callable[[Callable[[], None]], None] | None = None,
 ) -> None:
-    """Serve until a signal comes: the first finishes the requests in flight, a second one cancels them.
+    """Serve until a signal comes: the requests in flight are finished then; a second SIGINT cancels them.
 
     `ready` is called when requests are taken; `stopper` is handed a function that stops the service as a signal does.
     Raises StoreError where the store cannot be opened; a cluster that is not reached yet is waited for.
@@ -108,17 +108,21 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit:
-            self.force_exit = True
+        # Whoever stops a group of processes may send SIGTERM twice without meaning anything by it.
+        if sig == signal.SIGINT:
+            self.stop()
         self.should_exit = True
 
     def stop(self) -> None:
+        """Finish what is in flight; called again, cancel it."""
+        self.force_exit = self.should_exit
         self.should_exit = True
 
     async def end_requests(self) -> None:
         """What is still under way was given its time: cancel it, and wait until it has ended."""
         tasks: set[asyncio.Task[Any]] = set(self.server_state.tasks)
         for task in tasks:
-            task.cancel()
+            if not task.cancelling():  # a second time would cut off what it does to end well
+                task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=_LAST_MOMENTS)

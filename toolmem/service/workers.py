@@ -27,7 +27,8 @@ _READY = b"ready"
 _FIRST_PAUSE = 0.1  # seconds before a worker is replaced; doubled each time one dies young
 _LONGEST_PAUSE = 10.0
 _YOUNG = 30.0  # seconds
-_GRACE = 10.0  # seconds over `http.shutdown_timeout` before a worker that does not end is killed
+_LOOK = 0.2  # seconds between two looks at workers that are ending
+_GRACE = 20.0  # seconds over `http.shutdown_timeout` before a worker that does not end is killed
 
 Listeners = list[socket.socket]
 
@@ -36,7 +37,7 @@ Listeners = list[socket.socket]
 class _Worker:
     number: int
     process: SpawnProcess
-    pipe: Connection  # the worker says that it is ready; its end tells the worker that we are gone
+    pipe: Connection  # the worker says that it is ready; closed, it tells the worker that nobody waits for it
     started: float = field(default_factory=time.monotonic)
     ready: bool = False
 
@@ -63,6 +64,7 @@ class Workers:
         self._waiting: dict[int, float] = {}  # worker number -> when its replacement starts
         self._pauses: dict[int, float] = {}
         self._stopping = False
+        self._forced = False  # Ctrl-C once more: requests in flight are not waited for
         self._wake_read, self._wake_write = os.pipe()
 
     def run(self) -> int:
@@ -80,7 +82,8 @@ class Workers:
             os.close(self._wake_read)
             os.close(self._wake_write)
 
-    def _told_to_stop(self, *_: Any) -> None:
+    def _told_to_stop(self, number: int, _: Any) -> None:
+        self._forced = self._forced or (self._stopping and number == signal.SIGINT)
         self._stopping = True
         with contextlib.suppress(BlockingIOError):  # it is full of earlier signals
             os.write(self._wake_write, b".")
@@ -151,15 +154,24 @@ class Workers:
     # -- stopping
 
     def _stop_all(self) -> None:
+        for listener in {one for each in self._listeners for one in each}:
+            listener.close()  # whoever comes now is refused, not left waiting
         for worker in self._workers:
             worker.process.terminate()
         deadline = time.monotonic() + self._shutdown_timeout + _GRACE
+        forced = False
+        while alive := [worker for worker in self._workers if worker.process.is_alive()]:
+            if self._forced and not forced:
+                forced = True
+                for worker in alive:
+                    worker.pipe.close()
+            if time.monotonic() > deadline:
+                for worker in alive:
+                    logger.error("worker %d did not end and is killed", worker.process.pid)
+                    worker.process.kill()
+            wait([worker.process.sentinel for worker in alive], _LOOK)
         for worker in self._workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
-            if worker.process.is_alive():
-                logger.error("worker %d did not end and is killed", worker.process.pid)
-                worker.process.kill()
-                worker.process.join()
+            worker.process.join()
             worker.pipe.close()
 
 
@@ -193,7 +205,7 @@ def _work(files: list[Path], overrides: list[str], listeners: Listeners, pipe: C
 
 
 def _stop_when_alone(pipe: Connection, stop: Callable[[], None]) -> None:
-    """Call `stop` when the supervisor has gone, so that no worker outlives it."""
+    """Call `stop` when the supervisor has gone, so that no worker outlives it, or when it waits no longer."""
     import asyncio
 
     loop = asyncio.get_running_loop()
