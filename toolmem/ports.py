@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
@@ -207,6 +207,7 @@ class StoredMemory:
     record: ToolRecord
     figures: tuple[CallFigures, ...] = ()
     calls: tuple[ToolCallResult, ...] = ()
+    state: Hashable = field(default=None, compare=False)  # see `MemoryStore.memories`; None: the store tells none
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,11 +304,15 @@ class MemoryStore(Protocol):
         calls: bool = False,
         recent: int | None = None,
         seqs: Mapping[str, Sequence[int]] | None = None,
+        known: Mapping[str, Hashable] | None = None,
     ) -> builtins.list[StoredMemory]:
         """In the order asked (None: all, by name); missing ones absent; each one a consistent snapshot.
 
         `figures` of the newest `recent` kept calls (None: all kept); with `calls=True` the calls themselves as
         well, oldest first; `seqs` (per tool) picks calls by seq instead of `recent`.
+
+        `known`: by tool, the `state` that an earlier answer to the same question bore. A tool whose state is still
+        that one comes with its record alone: nothing of it was committed since, by any process.
         """
         ...
 

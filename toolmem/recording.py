@@ -61,6 +61,10 @@ def read_recording(app: ToolMemApp, inputs: Sequence[str | Path], format: Format
             schema = ToolSchema.read(tool, f"tools[{index}]")
             recording.tools.setdefault(schema.name, schema)
         return recording
+    seen: set[Path] = set()
     for path in inputs:
+        if Path(path).resolve() in seen:
+            recording.notes.append(f"{Path(path).name} is given twice: its calls are counted twice")
+        seen.add(Path(path).resolve())
         recording.add(Path(path).name, read_file(path, format, clock=app.clock, time_zone=app.settings.time_zone))
     return recording

@@ -50,7 +50,7 @@ def test_a_copy_tells_what_it_did_and_verifies_it(filled: Path, tmp_path: Path, 
     target = f"sqlite:{tmp_path / 'target.db'}"
     assert run("store", "copy", "--from", f"sqlite:{filled}", "--to", target) == 0
     out = capsys.readouterr().out
-    assert "copied 1 tools: 5 calls added, 0 there already; 1 records added" in out
+    assert "copied 1 tool: 5 calls added, 0 there already; 1 record added" in out
     assert "verified" in out
     assert run("store", "copy", "--from", f"sqlite:{filled}", "--to", target, "--json") == 0
     again = json.loads(capsys.readouterr().out)
@@ -88,7 +88,7 @@ def test_import_brings_over_what_reme_wrote(tmp_path: Path, capsys: pytest.Captu
     store = f"sqlite:{tmp_path / 'store.db'}"
     assert run("store", "import", str(folder), "--store", store) == 0
     captured = capsys.readouterr()
-    assert "imported 1 tools: 2 calls added" in captured.out
+    assert "imported 1 tool: 2 calls added" in captured.out
     assert "1 lines of other memory types passed over (task)" in captured.err
     assert run("store", "import", str(folder), "--store", store) == 0
     assert "0 calls added, 2 there already" in capsys.readouterr().out

@@ -176,3 +176,27 @@ def test_written_calls_come_back_and_the_bytes_depend_on_them_alone(tmp_path: Pa
     assert first.read_bytes() == second.read_bytes()
     assert [call for _, call in read(first, trust=True).calls] == calls
     assert [call.score for _, call in read(first).calls] == [None, None]
+
+
+def test_a_key_that_is_a_slip_of_a_known_one_is_named_and_kept(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    path.write_text('{"tool_name": "a", "sucess": true, "Output": "x", "source": 1}\n', encoding="utf-8")
+    imported = read_file(path, clock=SystemClock())
+    ((_, call),) = imported.calls
+    assert call.metadata == {"sucess": True, "Output": "x", "source": 1}
+    assert "the key 'sucess' is unknown and was kept as metadata; did you mean 'success'?" in imported.notes
+    assert any("'Output'" in note and "'output'" in note for note in imported.notes)
+    assert not any("'source'" in note for note in imported.notes)
+
+
+def test_calls_without_a_time_are_said_to_carry_that_of_the_import(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    one = '{"tool_name": "a"}\n'
+    path.write_text(one, encoding="utf-8")
+    assert read_file(path, clock=SystemClock()).notes == [
+        "1 call has no time of its own and carries the time of the import"
+    ]
+    path.write_text(one * 2, encoding="utf-8")
+    assert read_file(path, clock=SystemClock()).notes == [
+        "2 calls have no time of their own and carry the time of the import"
+    ]

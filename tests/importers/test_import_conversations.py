@@ -96,7 +96,7 @@ def test_a_call_id_used_again_in_a_conversation_joins_turn_by_turn(tmp_path: Pat
         ({"n": 3}, "three", "c1/call_0#2"),
     ]
     assert imported.unanswered == 1
-    assert "1 calls have no answer and were left out" in imported.notes
+    assert "1 call has no answer and was left out" in imported.notes
 
 
 def test_parallel_calls_with_one_id_are_answered_in_order(tmp_path: Path) -> None:

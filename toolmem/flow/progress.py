@@ -197,4 +197,4 @@ class _Notebook:
 
 
 def _as_text(text: str) -> str:
-    return f'<pre style="white-space:pre;line-height:normal;font-family:monospace">{text}</pre>'
+    return f'<pre style="white-space:pre-wrap;line-height:normal;font-family:monospace">{text}</pre>'

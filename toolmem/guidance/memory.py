@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from toolmem.guidance.skip import count_covered, count_new
 from toolmem.guidance.statistics import lifetime_statistics, statistics_of
@@ -11,8 +11,21 @@ from toolmem.ports import StoredMemory
 from toolmem.schema import CallFigures, ToolCallResult, ToolMemory, ToolRecord, ToolStatistics
 
 
-def tool_memory(stored: StoredMemory, include_calls: bool = False) -> ToolMemory:
-    """The memory of one tool.
+class Measured(NamedTuple):
+    """What the kept calls of a tool come to. Shared between requests: copy what is handed out."""
+
+    statistics: ToolStatistics
+    window: Mapping[str, Any]  # as in `tool_memory`
+
+
+def measured(stored: StoredMemory) -> Measured:
+    """Of the calls that were handed over."""
+    calls: Sequence[CallFigures] | Sequence[ToolCallResult] = stored.figures or stored.calls
+    return Measured(statistics_of(calls), _window(stored.record, calls))
+
+
+def tool_memory(stored: StoredMemory, include_calls: bool = False, figures: Measured | None = None) -> ToolMemory:
+    """The memory of one tool. `figures`: of its kept calls, where they were counted already.
 
     `score` averages the kept calls that were handed over (None where none has a score). `metadata` is JSON:
 
@@ -25,11 +38,10 @@ def tool_memory(stored: StoredMemory, include_calls: bool = False) -> ToolMemory
     * `judges`: who scored, and `judges_note` where there is more than one and the average mixes them.
     """
     record, guidance = stored.record, stored.record.guidance
-    measured: Sequence[CallFigures] | Sequence[ToolCallResult] = stored.figures or stored.calls
-    statistics = statistics_of(measured)
+    statistics, window = measured(stored) if figures is None else figures
     metadata: dict[str, Any] = {
         "statistics": statistics.model_dump(mode="json"),
-        "window": _window(record, measured),
+        "window": dict(window),
         "lifetime": _lifetime(record, statistics),
         "guidance_statistics": guidance.statistics.model_dump(mode="json") if guidance else None,
         "claims": [claim.model_dump(mode="json") for claim in guidance.claims] if guidance else [],
@@ -39,7 +51,7 @@ def tool_memory(stored: StoredMemory, include_calls: bool = False) -> ToolMemory
         "covered": count_covered(record),
         "new": count_new(record),
         "unjudged": len(record.unjudged),
-        "judges": statistics.judges,
+        "judges": [*statistics.judges],
     }
     if len(statistics.judges) > 1:
         metadata["judges_note"] = mixing_note(statistics)
@@ -64,11 +76,11 @@ def mixing_note(statistics: ToolStatistics) -> str:
     return f"the average score mixes {len(statistics.judges)} judges: {', '.join(statistics.judges)}"
 
 
-def _window(record: ToolRecord, measured: Sequence[CallFigures] | Sequence[ToolCallResult]) -> dict[str, Any]:
+def _window(record: ToolRecord, calls: Sequence[CallFigures] | Sequence[ToolCallResult]) -> dict[str, Any]:
     return {
-        "first_seq": measured[0].seq if measured else None,
-        "last_seq": measured[-1].seq if measured else None,
-        "calls": len(measured),
+        "first_seq": calls[0].seq if calls else None,
+        "last_seq": calls[-1].seq if calls else None,
+        "calls": len(calls),
         "kept": record.last_seq - record.first_seq + 1,
     }
 

@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 from toolmem.errors import RecordError
 from toolmem.importers.imported import Imported
 from toolmem.importers.lines import Entry
-from toolmem.importers.records import GIVEN, JUDGED, RecordNotes, read_record
+from toolmem.importers.records import GIVEN, JUDGED, RecordNotes, misspelt_in_words, read_record
 from toolmem.ports import CallFailure, Clock
 from toolmem.schema import ToolCallResult
 
@@ -39,6 +39,8 @@ def read_calls(
         else:
             imported.calls.append((row, call))
     imported.repaired_surrogates, imported.naive_times = notes.surrogates, notes.naive_times
+    imported.timeless = notes.timeless
+    imported.notes += misspelt_in_words(notes.misspelt)
     return imported
 
 

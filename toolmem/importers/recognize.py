@@ -74,7 +74,7 @@ def read_file(
     if not imported.calls:
         raise RequestError(_nothing_in(path, imported, seen.format), field="input")
     imported.tools = tools.schemas
-    imported.notes = [*tools.notes, *_counts_in_words(imported, time_zone)]
+    imported.notes = [*tools.notes, *imported.notes, *_counts_in_words(imported, time_zone)]
     return imported
 
 
@@ -172,4 +172,18 @@ def _counts_in_words(imported: Imported, time_zone: str) -> list[str]:
         (imported.naive_times, f"times have no zone and were read as {time_zone}"),
         (imported.repaired_surrogates, "lone surrogates were replaced by U+FFFD"),
     )
-    return [f"{count:,} {text}" for count, text in counts if count]
+    return [f"{count:,} {text if count != 1 else _of_one(text)}" for count, text in counts if count]
+
+
+def _of_one(text: str) -> str:
+    """The same of one alone: "call has no time of its own ..."."""
+    for many, one in (
+        ("calls have", "call has"),
+        ("times have", "time has"),
+        ("surrogates were", "surrogate was"),
+        (" and were", " and was"),
+        ("their own", "its own"),
+        ("and carry", "and carries"),
+    ):
+        text = text.replace(many, one)
+    return text

@@ -48,11 +48,13 @@ _KNOWN = frozenset(GIVEN + JUDGED)
 class RecordNotes(Repairs):
     """What was put right in silence, counted, so that it can be said once."""
 
-    __slots__ = ("naive_times",)
+    __slots__ = ("misspelt", "naive_times", "timeless")
 
     def __init__(self) -> None:
         super().__init__()
         self.naive_times = 0  # times without a zone, read in `time_zone`
+        self.timeless = 0  # records without a time: they carry the clock's
+        self.misspelt: dict[str, str] = {}  # unknown keys (they went to the metadata) that are close to a known one
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class RecordsRead:
     failures: list[CallFailure] = field(default_factory=list)
     repaired_surrogates: int = 0
     naive_times: int = 0  # the caller logs one warning where this is not 0
+    misspelt: dict[str, str] = field(default_factory=dict)  # key as written -> the known key that it is close to
 
 
 class _FieldError(ValueError):
@@ -89,6 +92,7 @@ def read_records(
             read.calls.append((index, call))
     read.repaired_surrogates = notes.surrogates
     read.naive_times = notes.naive_times
+    read.misspelt = notes.misspelt
     return read
 
 
@@ -125,6 +129,8 @@ def read_record(
         raise RecordError(str(error), index=index, tool_name=tool_name) from None
     notes.surrogates += repairs.surrogates
     notes.naive_times += repairs.naive_times
+    notes.timeless += repairs.timeless
+    notes.misspelt |= repairs.misspelt
     return ToolCallResult(**fields)
 
 
@@ -238,6 +244,7 @@ def _id(value: Any, repairs: Repairs) -> str | None:
 
 def _create_time(value: Any, clock: Clock, time_zone: str, repairs: RecordNotes) -> Any:
     if value is None:
+        repairs.timeless += 1
         return clock.now()
     try:
         moment, naive = read_time(value, time_zone)
@@ -247,7 +254,7 @@ def _create_time(value: Any, clock: Clock, time_zone: str, repairs: RecordNotes)
     return moment
 
 
-def _metadata(raw: Mapping[str, Any], repairs: Repairs) -> dict[str, Any]:
+def _metadata(raw: Mapping[str, Any], repairs: RecordNotes) -> dict[str, Any]:
     """The record's metadata and, beside it, every key that toolmem does not know."""
     value = raw.get("metadata")
     if value is not None and not isinstance(value, Mapping):
@@ -259,8 +266,25 @@ def _metadata(raw: Mapping[str, Any], repairs: Repairs) -> dict[str, Any]:
     for key, item in raw.items():
         if key not in _KNOWN:
             name = clean_text(key, repairs)
+            if (meant := _meant(name, raw)) is not None:
+                repairs.misspelt[name[:40]] = meant
             metadata[name if name not in metadata else f"record.{name}"] = _cleaned(item, name[:40], repairs)
     return metadata
+
+
+def _meant(key: str, raw: Mapping[str, Any]) -> str | None:
+    """The known key that this one is most likely a slip of, where the record does not have that one itself."""
+    if len(key) > 20:
+        return None
+    missing = [name for name in GIVEN if len(name) > 2 and name not in raw]
+    near = difflib.get_close_matches(key.lower(), missing, 1, 0.8)
+    return near[0] if near else None
+
+
+def misspelt_in_words(misspelt: Mapping[str, str]) -> list[str]:
+    """One sentence per key."""
+    said = "the key {!r} is unknown and was kept as metadata; did you mean {!r}?"
+    return [said.format(key, meant) for key, meant in misspelt.items()]
 
 
 def _judgement(raw: Mapping[str, Any], repairs: Repairs) -> dict[str, Any]:

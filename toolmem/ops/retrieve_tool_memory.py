@@ -9,6 +9,7 @@ from pydantic import Field
 from toolmem.errors import RequestError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
+from toolmem.guidance.known_figures import known_figures
 from toolmem.guidance.memory import tool_memory
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.ports import Where
@@ -43,15 +44,20 @@ class RetrieveToolMemoryOp(Op):
             similarities = dict(hits)
             wanted = list(similarities)
         include_calls = bool(context.get("include_calls", self.params.include_calls))
-        stored = await store.memories(context.workspace, wanted or [], calls=include_calls)
-        found = {memory.record.tool_name for memory in stored}
+        if include_calls:
+            stored = await store.memories(context.workspace, wanted or [], calls=True)
+            memories = [tool_memory(memory, include_calls=True) for memory in stored]
+        else:
+            counted = await known_figures(store).memories(store, context.workspace, wanted or [])
+            memories = [tool_memory(memory, figures=figures) for memory, figures in counted]
+        found = {memory.when_to_use for memory in memories}
         missing = await self._missing(context, names, found)
 
         memory_list: list[dict[str, Any]] = []
-        for memory in stored:
-            shown = tool_memory(memory, include_calls=include_calls).model_dump(mode="json")
+        for memory in memories:
+            shown = memory.model_dump(mode="json")
             if similarities:
-                shown["metadata"]["similarity"] = similarities[memory.record.tool_name]
+                shown["metadata"]["similarity"] = similarities[memory.when_to_use]
             memory_list.append(shown)
         response = context.response
         response.metadata["memory_list"] = memory_list

@@ -62,7 +62,7 @@ def money_chart(panels: Sequence[Panel], currency: str, budget: int) -> Chart | 
     def draw(place: int, axes: Axes) -> None:
         panel = panels[place]
         _scale(axes, least, most)
-        axes.set_ylim(0, min(top * 1.08, 1.0) or 1.0)
+        axes.set_ylim(0, min(top * 1.08, 1.03) or 1.0)
         axes.axvline(panel.bound, color=style.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="single pass")
         for point in panel.points:
             colour, mark = looks[point.name]
@@ -81,7 +81,7 @@ def money_chart(panels: Sequence[Panel], currency: str, budget: int) -> Chart | 
                 zorder=3,
             )
         axes.set_title(panel.title, fontsize=9.5, loc="left", color=style.INK)
-        axes.set_xlabel(f"{currency} per 1000 calls, for summaries")
+        axes.set_xlabel(f"summaries: {currency} per 1000 calls")
         if place == 0:
             axes.set_ylabel(f"share of repairs named, at {budget} tokens")
         axes.grid(axis="both")
@@ -96,7 +96,7 @@ def _scale(axes: Axes, least: float, most: float) -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     start = 10.0 ** _floor_log(least)
-    axes.set_xscale("symlog", linthresh=start, linscale=0.5)
+    axes.set_xscale("symlog", linthresh=start, linscale=0.7)
     axes.set_xlim(-start * 0.25, most * 1.6)
     ticks = [0.0]
     tick = start

@@ -166,7 +166,8 @@ class Pinning:
         return [line.rule for lines in self._block.groups() for line in lines]
 
     def _add(self, line: _Line) -> None:
-        self._characters_left -= self._size(line)
+        if not self.full:  # once full it stays so, and how long the block is no longer matters
+            self._characters_left -= self._size(line)
         self._rules_left -= 1
         self._block.add(line)
 

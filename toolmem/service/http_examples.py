@@ -53,7 +53,7 @@ async def replayed(asked: list[Example]) -> list[Example]:
 
 
 def as_text(given: list[Example]) -> str:
-    """The file's text; ids, which differ from run to run, are numbered in the order in which they appear."""
+    """The file's text; ids and versions are numbered in the order in which they appear."""
     text = json.dumps([each._asdict() for each in given], indent=1, ensure_ascii=False) + "\n"
     numbers: dict[str, int] = {}
 
@@ -64,7 +64,12 @@ def as_text(given: list[Example]) -> str:
     return _ID.sub(numbered, text)
 
 
-_ID = re.compile(r"\b([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16}(?=-\d+\b))")
+_ID = re.compile(
+    r"((?<![\w-])[0-9a-f]{32}\b"  # memories
+    r"|(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"  # rules
+    r"|(?<![\w-])[0-9a-f]{16}(?=-\d+\b)"  # calls
+    r"|(?<=@)[0-9a-f]{12}\b|(?<=\"prompt_version\": \")[0-9a-f]{12}\b)"  # versions of prompts and of the check
+)
 
 
 if __name__ == "__main__":

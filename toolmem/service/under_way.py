@@ -20,8 +20,8 @@ class UnderWay:
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def run(self, work: Awaitable[T]) -> T:
-        task: asyncio.Task[T] = asyncio.ensure_future(work)  # type: ignore[assignment]
-        self._tasks.add(task)  # type: ignore[arg-type]
+        task: asyncio.Task[T] = asyncio.ensure_future(work)
+        self._tasks.add(task)
         task.add_done_callback(self._ended)
         try:
             return await asyncio.shield(task)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -206,11 +206,12 @@ class ElasticsearchStore:
         calls: bool = False,
         recent: int | None = None,
         seqs: Mapping[str, Sequence[int]] | None = None,
+        known: Mapping[str, Hashable] | None = None,
     ) -> builtins.list[StoredMemory]:
         states = await self._states(workspace, tools)
         session = self._open_session()
         return await call_documents.read_memories(
-            session.connection, self._layout, states, calls=calls, recent=recent, seqs=seqs
+            session.connection, self._layout, states, calls=calls, recent=recent, seqs=seqs, known=known or {}
         )
 
     async def _states(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolState]:

@@ -8,7 +8,7 @@ waits for a write lock that another process holds, and the event loop never wait
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -83,6 +83,7 @@ class SqliteStore:
         self._busy_timeout = busy_timeout
         self._accept_read_only = accept_read_only
         self._lanes: Lanes | None = None
+        self._opening = object()  # another one each time: between two of them the file may have been replaced
         self._cache = VectorCache()
 
     @property
@@ -101,6 +102,7 @@ class SqliteStore:
             await lanes.close()
         else:
             self._lanes = lanes
+            self._opening = object()
 
     async def close(self) -> None:
         """What was handed over is done first. A closed store may be closed, or opened, again."""
@@ -160,8 +162,10 @@ class SqliteStore:
         calls: bool = False,
         recent: int | None = None,
         seqs: Mapping[str, Sequence[int]] | None = None,
+        known: Mapping[str, Hashable] | None = None,
     ) -> builtins.list[StoredMemory]:
-        return await self._read(tool_reads.memories, workspace, tools, calls=calls, recent=recent, seqs=seqs)
+        wanted = tool_reads.Wanted(calls, recent, seqs, known or {}, self._opening)
+        return await self._read(tool_reads.memories, workspace, tools, wanted)
 
     async def put_guidance(
         self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -47,29 +48,36 @@ def records(db: apsw.Connection, workspace: str, tools: Sequence[str] | None) ->
     return [record_of(workspace, row) for row in read_tools(db, workspace, names)]
 
 
-def memories(
-    db: apsw.Connection,
-    workspace: str,
-    tools: Sequence[str] | None,
-    *,
-    calls: bool,
-    recent: int | None,
-    seqs: Mapping[str, Sequence[int]] | None,
-) -> list[StoredMemory]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `MemoryStore.memories` is asked for, beside the tools."""
+
+    calls: bool
+    recent: int | None
+    seqs: Mapping[str, Sequence[int]] | None
+    known: Mapping[str, Hashable]
+    opening: Hashable  # of the store
+
+    def state(self, row: ToolRow) -> Hashable:
+        """No two tools bear one stem (`memory_id` may come back with a dump), and every commit raises the version."""
+        return self.opening, row.id_stem, row.version
+
+
+def memories(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, wanted: Wanted) -> list[StoredMemory]:
     judges = Judges(db)
     found = []
     for row in read_tools(db, workspace, None if tools is None else list(tools)):
-        if seqs is not None and row.name in seqs:
-            rows = _rows_at(db, row, seqs[row.name], calls)
+        record, state = record_of(workspace, row), wanted.state(row)
+        if wanted.known.get(row.name) == state:
+            found.append(StoredMemory(record, state=state))
+            continue
+        if wanted.seqs is not None and row.name in wanted.seqs:
+            rows = _rows_at(db, row, wanted.seqs[row.name], wanted.calls)
         else:
-            rows = _newest_rows(db, row, recent, calls)
-        found.append(
-            StoredMemory(
-                record=record_of(workspace, row),
-                figures=tuple(_figures(row, rows, judges)),
-                calls=tuple(_readable_calls(row, rows, judges)) if calls else (),
-            )
-        )
+            rows = _newest_rows(db, row, wanted.recent, wanted.calls)
+        figures = tuple(_figures(row, rows, judges))
+        calls = tuple(_readable_calls(row, rows, judges)) if wanted.calls else ()
+        found.append(StoredMemory(record, figures, calls, state))
     return found
 
 

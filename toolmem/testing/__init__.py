@@ -1,4 +1,4 @@
-"""For people who add adapters or test their own agents: contract suites, fakes, a clock to drive, a real service process.
+"""For people who add adapters or test their agents: contract suites, fakes, a clock to drive, a real service process.
 
 Everything here is public. `store_contract` needs the extra `testing`.
 """

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +36,7 @@ class ServiceProcess:
 
     `token`: what TOOLMEM_TOKEN is in its environment, "" for none. `env`: further variables. `cold_start` is how many
     seconds passed from the start of the process to its first answer. Raises ServiceUnreachable, with the end of its
-    log, where it does not come up.
+    log, where it does not come up. Ended at the latest with this object, or with the interpreter.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class ServiceProcess:
         self._overrides = overrides
         self._env = {**os.environ, "TOOLMEM_TOKEN": token, **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
+        self._end: weakref.finalize[[int], Self] | None = None
         self.port = 0
 
     @property
@@ -79,6 +81,7 @@ class ServiceProcess:
                 stderr=log,
                 start_new_session=True,  # so that its workers can be killed with it
             )
+        self._end = weakref.finalize(self, _kill_group, self._process.pid)
         while not self._answers():
             if self._process.poll() is not None or time.perf_counter() - began > STARTING:
                 self.kill()
@@ -128,10 +131,9 @@ class ServiceProcess:
 
     def kill(self) -> None:
         """SIGKILL to the process and its workers: no time to finish anything."""
-        if self._process is None:
+        if self._process is None or self._end is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._end()
         self._process.wait()
 
     def __enter__(self) -> Self:
@@ -141,6 +143,11 @@ class ServiceProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _free_port() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolmem.ports import StoredMemory
@@ -70,12 +70,14 @@ async def read_memories(
     calls: bool,
     recent: int | None,
     seqs: Mapping[str, Sequence[int]] | None,
+    known: Mapping[str, Hashable],
 ) -> list[StoredMemory]:
     """Each a consistent snapshot: where a commit removed calls between the two reads, its tool is read again."""
     current: dict[str, ToolState | None] = {state.id: state for state in states}
-    done: dict[str, StoredMemory] = {}
+    unchanged = {state.id for state in states if known.get(state.row.name) == _commit(state)}
+    done = {state.id: _memory(state, [], calls=False) for state in states if state.id in unchanged}
     suspected: dict[str, int] = {}  # tool -> version at which documents were missing already
-    waiting = list(states)
+    waiting = [state for state in states if state.id not in unchanged]
     while waiting:
         chosen = {state.id: _chosen(state, recent, seqs) for state in waiting}
         found = await _fetch(connection, layout, [doc for ids in chosen.values() for doc in ids.values()], calls)
@@ -89,7 +91,7 @@ async def read_memories(
             if missing:  # the record has not changed and still names them
                 logger.error("calls %s of tool %r are gone and left out", missing[:20], state.row.name)
             rows = [(seq, found[doc]) for seq, doc in chosen[state.id].items() if doc in found]
-            done[state.id] = _memory(state, rows, calls)
+            done[state.id] = _memory(state, rows, calls, whole=not missing)
         waiting = []
         for state in torn:
             again = await read_states(connection, layout, state.workspace, [state.row.name])
@@ -118,11 +120,19 @@ async def _fetch(
     return {each["_id"]: each["_source"] for each in found if each.get("found")}
 
 
-def _memory(state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]], calls: bool) -> StoredMemory:
+def _commit(state: ToolState) -> Hashable:
+    """No two tools bear one stem, and no two writes of a document one position."""
+    return state.row.id_stem, state.row.version, state.position
+
+
+def _memory(
+    state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]], calls: bool, *, whole: bool = True
+) -> StoredMemory:
     return StoredMemory(
         record=state.record,
         figures=tuple(_readable_figures(state, rows)),
         calls=tuple(_readable_calls(state, rows)) if calls else (),
+        state=_commit(state) if whole else None,
     )
 
 

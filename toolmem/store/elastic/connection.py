@@ -10,14 +10,16 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from toolmem.errors import StoreUnavailable
 from toolmem.store.elastic import failures
 
 if TYPE_CHECKING:
-    from elasticsearch import AsyncElasticsearch
+    from elasticsearch import ApiError, AsyncElasticsearch
 
 BULK_ITEMS = 1000
 BULK_CHARACTERS = 8_000_000
@@ -30,6 +32,7 @@ _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _BULK_ANSWER = "error,status,items.*.status,items.*.error,items.*.get"
 
 Request = Callable[["AsyncElasticsearch"], Awaitable[Any]]
+Refusal = tuple[int, Mapping[str, Any]]  # status and cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Connection:
         begun = time.monotonic()
         give_up = begun + self.timeout if deadline is None else deadline
         lost = 0
+        refused: ApiError | None = None
         pauses = _pauses()
         while True:
             remaining = max(give_up - time.monotonic(), 0.05)
@@ -104,8 +108,11 @@ class Connection:
                 cause = failures.error_cause(error.body)
                 if not failures.may_retry(error.meta.status, cause) or time.monotonic() >= give_up:
                     raise failures.from_status(error, self.location) from error
+                refused = error
             except TransportError as error:
                 lost += 1
+                if refused is not None and time.monotonic() >= give_up:  # the last attempt had no time left
+                    raise failures.from_status(refused, self.location) from error
                 if lost > self._max_retries or time.monotonic() >= give_up:
                     raise failures.unreachable(error, self.location, time.monotonic() - begun) from error
             await asyncio.sleep(min(next(pauses), max(give_up - time.monotonic(), 0)))
@@ -128,11 +135,13 @@ class Connection:
 
     async def _get_page(self, documents: Sequence[Mapping[str, Any]], give_up: float) -> list[dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
+        earlier: Refusal | None = None
         waiting = list(range(len(documents)))
         pauses = _pauses()
         while True:
             asked = [documents[position] for position in waiting]
-            answer = await self.call(lambda es, asked=asked: es.mget(docs=asked), deadline=give_up)  # type: ignore[misc]
+            with self._reason_kept(earlier, give_up):
+                answer = await self.call(lambda es, asked=asked: es.mget(docs=asked), deadline=give_up)  # type: ignore[misc]
             again = []
             for position, each in zip(waiting, answer["docs"], strict=True):
                 error = each.get("error")
@@ -140,6 +149,7 @@ class Connection:
                     found[position] = each
                 elif failures.is_passing(error) and time.monotonic() < give_up:
                     again.append(position)
+                    earlier = failures.status_of(error), error
                 else:
                     raise failures.refusal(failures.status_of(error), error, self.location)
             if not again:
@@ -162,13 +172,15 @@ class Connection:
         self, operations: Sequence[Operation], positions: list[int], outcomes: list[ItemResult | None], give_up: float
     ) -> None:
         pauses = _pauses()
+        earlier: Refusal | None = None
         while positions:
             lines = [operations[position].lines() for position in positions]
-            answer = await self.call(
-                lambda es, lines=lines: es.bulk(operations=lines, filter_path=_BULK_ANSWER),  # type: ignore[misc]
-                ignore=(413,),
-                deadline=give_up,
-            )
+            with self._reason_kept(earlier, give_up):
+                answer = await self.call(
+                    lambda es, lines=lines: es.bulk(operations=lines, filter_path=_BULK_ANSWER),  # type: ignore[misc]
+                    ignore=(413,),
+                    deadline=give_up,
+                )
             if answer.meta.status == 413:
                 if len(positions) == 1:
                     outcomes[positions[0]] = ItemResult(
@@ -185,12 +197,23 @@ class Connection:
                 error = body.get("error")
                 if error and failures.may_retry(body["status"], error) and time.monotonic() < give_up:
                     again.append(position)
+                    earlier = body["status"], error
                     continue
                 found = body.get("get", {}).get("_source")
                 outcomes[position] = ItemResult(body["status"], error if body["status"] != 404 else None, found)
             positions = again
             if positions:
                 await asyncio.sleep(next(pauses))
+
+    @contextmanager
+    def _reason_kept(self, earlier: Refusal | None, give_up: float) -> Iterator[None]:
+        """Where the time is over, the reason is what the server said before, not that it could not say it again."""
+        try:
+            yield
+        except StoreUnavailable:
+            if earlier is None or time.monotonic() < give_up:
+                raise
+            raise failures.refusal(*earlier, self.location) from None
 
     def require(self, outcomes: Sequence[ItemResult]) -> None:
         """Every item must be done. Raises StoreError that says what the first one said."""

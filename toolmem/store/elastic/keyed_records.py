@@ -270,7 +270,9 @@ async def buckets(
             composite["after"] = after
         aggregations = {"values": {"composite": composite, "aggs": inner or {}}}
         answer = await session.connection.call(
-            lambda es, aggs=aggregations: es.search(index=index, query=query, aggs=aggs, size=0, routing=routing)  # type: ignore[misc]
+            lambda es, aggs=aggregations: es.search(  # type: ignore[misc]
+                index=index, query=query, aggs=aggs, size=0, routing=routing, allow_partial_search_results=False
+            )
         )
         found = answer["aggregations"]["values"]
         for bucket in found["buckets"]:
@@ -283,7 +285,9 @@ async def buckets(
 async def whole(session: Session, index: str, field: str, shown: str) -> str:
     """The text behind a label that was cut."""
     answer = await session.connection.call(
-        lambda es: es.search(index=index, query={"term": {field: shown}}, size=1, source=_BODY)
+        lambda es: es.search(
+            index=index, query={"term": {field: shown}}, size=1, source=_BODY, allow_partial_search_results=False
+        )
     )
     hits = answer["hits"]["hits"]
     try:

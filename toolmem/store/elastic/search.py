@@ -29,7 +29,7 @@ from toolmem.store.elastic.session import Session
 from toolmem.store.fusion import fuse, leg_depth
 from toolmem.store.words import query_words
 
-MAX_NEIGHBOURS = 10_000  # the engine's own limit
+MAX_DEPTH = 10_000  # of a leg: the engine's own limit for the hits of a search, and for neighbours
 _SPARE = 8  # neighbours beyond the depth, so that ties at its end are seen
 _TOLERANCE = 1e-5  # the engine's float32 products of equal vectors differ by less
 Packed = dict[str, str | None]  # keys with their vectors as the engine hands them out: base64 of float32, if any
@@ -50,14 +50,15 @@ async def search(
     )
     if filters is None or nothing:
         return []
-    legs = _Legs(session, kind, workspace, filters, leg_depth(top_k), claim)
+    depth = min(leg_depth(top_k), MAX_DEPTH)
+    legs = _Legs(session, kind, workspace, filters, depth, claim)
     by_text, by_vector = await legs.ask(query_words(text), query)
     if query is None:
         return fuse(list(by_text), [], {}, top_k)
     similarity = _cosines({**by_vector, **by_text}, query)
     # By cosine to nine decimals, then by key: as the embedded store ranks.
     ranked = sorted((key for key in by_vector if key in similarity), key=lambda key: (-round(similarity[key], 9), key))
-    return fuse(list(by_text), ranked[: leg_depth(top_k)], similarity, top_k)
+    return fuse(list(by_text), ranked[:depth], similarity, top_k)
 
 
 async def _nothing() -> None:
@@ -158,7 +159,7 @@ class _Legs:
 
     async def ask(self, words: Sequence[str], query: NDArray[np.float32] | None) -> tuple[Packed, Packed]:
         """Keys with their vectors: the text leg's, best first, and the vector leg's candidates."""
-        neighbours = min(self._depth + _SPARE, MAX_NEIGHBOURS)
+        neighbours = min(self._depth + _SPARE, MAX_DEPTH)
         bodies = []
         if words:
             bodies.append(self._text_body(words))
@@ -173,7 +174,7 @@ class _Legs:
         vector_hits = answers[-1] if by_vector else []
         while self._cut_through_a_tie(vector_hits, neighbours):
             assert query is not None
-            neighbours = min(neighbours * 4, MAX_NEIGHBOURS)
+            neighbours = min(neighbours * 4, MAX_DEPTH)
             (vector_hits,) = await self._send([self._vector_body(query, neighbours)])
         return await self._held(text_hits), await self._held(vector_hits)
 
@@ -193,7 +194,7 @@ class _Legs:
                 "field": vector_field(self._claim.generation),
                 "query_vector": query.tolist(),
                 "k": neighbours,
-                "num_candidates": min(_CANDIDATES * neighbours, MAX_NEIGHBOURS),
+                "num_candidates": min(_CANDIDATES * neighbours, MAX_DEPTH),
                 "filter": list(self._filters),
             },
             "size": neighbours,
@@ -218,7 +219,7 @@ class _Legs:
 
     def _cut_through_a_tie(self, hits: Sequence[Mapping[str, Any]], neighbours: int) -> bool:
         """Whether documents that were not handed over may be as near as one within the depth."""
-        if len(hits) < neighbours or neighbours >= MAX_NEIGHBOURS:
+        if len(hits) < neighbours or neighbours >= MAX_DEPTH:
             return False
         # _score is (1 + cosine) / 2
         return bool(2 * (hits[self._depth - 1]["_score"] - hits[-1]["_score"]) <= _TOLERANCE)

@@ -1,0 +1,123 @@
+"""`toolmem ledger --savings`, as it is run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from toolmem import ToolMemApp
+from toolmem.cli import main
+from toolmem.sample import load_records
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def toolmem(capsys: pytest.CaptureFixture[str], monkeypatch, tmp_path) -> Callable[..., Ran]:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        captured = capsys.readouterr()
+        return Ran(int(left.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with a memory and the reports of four runs: prompts counted and not sent, some skipped."""
+    folder = tmp_path_factory.mktemp("runs")
+    settings = [f"vector_store.default.params.path='{folder / 'memory.db'}'", "llm.default.backend=dry_run"]
+    records = load_records()[:30]
+    tools = sorted({record["tool_name"] for record in records})
+    with ToolMemApp(overrides=settings) as app:
+        for flow, request in [
+            ("add_tool_call_result", {"tool_call_results": records}),
+            ("summary_tool_memory", {"tool_names": tools}),
+            ("summary_tool_memory", {"tool_names": tools}),
+            ("add_tool_call_result", {"tool_call_results": records[:5]}),
+        ]:
+            run = app.call(app.run_detailed(flow, workspace_id="team", **request))
+            run.report.save(folder / "reports")
+    return folder
+
+
+@pytest.fixture
+def evaluated(runs):
+    """The options of a bill over these runs."""
+    return [
+        "--reports",
+        str(runs / "reports"),
+        "--workspace",
+        "team",
+        f"vector_store.default.params.path={runs}/memory.db",
+    ]
+
+
+def test_the_bill_names_what_was_spent_avoided_and_estimated(toolmem, evaluated):
+    ran = toolmem("ledger", "--savings", "--by", "kind", "--by", "policy", *evaluated)
+    assert ran.code == 0, ran.err
+    for text in ("Spent and avoided", "Beside a single pass", "Freshness", "smart_skip", "~ marks an estimate"):
+        assert text in ran.out
+
+
+def test_json_csv_and_the_run_reports_agree(toolmem, evaluated, runs, tmp_path):
+    found = json.loads(toolmem("ledger", "--savings", "--by", "tool", "--json", "--csv", "bill.csv", *evaluated).out)
+    (total,) = found["total"]
+    rows = list(csv.DictReader((tmp_path / "bill.csv").open()))
+    assert sum(int(row["input_tokens"]) for row in rows) == total["input_tokens"]
+    reports = [json.loads(path.read_text()) for path in (runs / "reports").glob("*.json")]
+    entries = [entry for report in reports for entry in report["entries"]]
+    assert total["input_tokens"] == sum(entry["prompt_tokens"] for entry in entries)
+    assert total["requests"] == total["not_sent"] == len(entries)
+    saved = sum(op["usage"]["saved_requests"] for report in reports for op in report["ops"])
+    judged = [row for report in reports for op in report["ops"] for row in op["details"] if row["kind"] == "judged"]
+    assert total["avoided_requests"] == saved + sum(row["reused"] + row["duplicates"] for row in judged)
+    assert sum(row["duplicates"] for row in judged) == 5
+    assert sum(row["calls"] for row in judged) == sum(row["calls"] for row in found["single_pass"]) == 30
+    assert {row["bound_by"] for row in found["single_pass"]} == {"tokenizer"}
+    assert {row["now"] for row in found["freshness"]} == {0}
+
+
+def test_figures_are_drawn_into_a_folder(toolmem, evaluated, tmp_path):
+    assert toolmem("ledger", "--savings", "--plots", "figures", *evaluated).code == 0
+    drawn = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert drawn == ["bill_by_day.svg", "bill_by_tool.svg", "freshness.svg"]
+    assert all("<svg" in path.read_text() for path in (tmp_path / "figures").iterdir())
+
+
+def test_a_bill_of_a_time_has_no_bound_beside_it(toolmem, evaluated):
+    found = json.loads(toolmem("ledger", "--savings", "--json", "--since", "2020-01-01", *evaluated).out)
+    assert found["single_pass"] == []
+    assert found["bill"]
+
+
+def test_without_reports_the_bill_says_what_it_cannot_know(toolmem):
+    ran = toolmem("ledger", "--savings")
+    assert ran.code == 0
+    assert "nothing was asked or avoided" in ran.err
+    assert "--reports DIR" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--savings", "--by", "outcome"], "outcome"),
+        (["--plots", "figures"], "--savings"),
+        (["--savings", "--reports", "nosuch"], "nosuch"),
+    ],
+)
+def test_a_bill_that_cannot_be_drawn_up_is_refused(toolmem, arguments, named):
+    ran = toolmem("ledger", *arguments)
+    assert ran.code == 2
+    assert named in ran.err
