@@ -13,11 +13,11 @@ help:  ## show this list
 evaluate: $(VENV)/.core  ## judge, summarize and report the project's own recording (no key, no network)
 	@$(BIN)/toolmem evaluate $(ARGS)
 
-test: $(VENV)/.dev  ## run the tests
+test: $(VENV)/.dev  ## run the tests; those of Elasticsearch too where a server can be had
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-server: $(VENV)/.dev  ## run the tests that need a real Elasticsearch server (ELASTICSEARCH_URL, Docker, or Java and Maven)
-	@$(BIN)/python -m pytest -o addopts="-ra --import-mode=importlib" tests/server $(ARGS)
+test-server: $(VENV)/.dev  ## run only those that need an Elasticsearch server (ELASTICSEARCH_URL, Docker, or Java and Maven)
+	@$(BIN)/python -m pytest tests/server $(ARGS)
 
 lint: $(VENV)/.dev  ## style, types, import direction
 	@$(BIN)/ruff check .
@@ -29,7 +29,8 @@ bench: $(VENV)/.dev  ## measure: prints tables, writes benchmarks/results/*.json
 	@$(BIN)/python benchmarks/run_all.py $(ARGS)
 
 docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
-	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@$(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
+	@$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean:  ## remove what was built (the memory in .toolmem/ stays)

@@ -261,9 +261,9 @@ async def adding(store: Any, tools: list[str]) -> list[Figure]:
     basis = f"one of {len(tools)} tools x 100 calls, median of {times}"
     return [
         Figure("add 1 call", statistics.median(taken) * 1000, "ms", basis=basis),
-        Figure("  requests", requests.count / times, "requests", 4, basis="read, bulk, swap, trim"),
-        Figure("  call documents written", (after["calls"] - before["calls"]) / times, "documents", 1),
-        Figure("  records written", (after["tools"] - before["tools"]) / times, "documents", 1),
+        Figure("add 1 call: requests", requests.count / times, "requests", 4, basis="read, bulk, swap, trim"),
+        Figure("add 1 call: call documents written", (after["calls"] - before["calls"]) / times, "documents", 1),
+        Figure("add 1 call: records written", (after["tools"] - before["tools"]) / times, "documents", 1),
     ]
 
 
@@ -281,8 +281,10 @@ async def idle(store: Any, names: list[str]) -> list[Figure]:
     after = {kind: await indexed(store, kind) for kind in before}
     return [
         Figure("records of 50 tools (an idle summary)", statistics.median(taken) * 1000, "ms", basis="median of 30"),
-        Figure("  requests", requests.count / 30, "requests", 1, basis="one multi-get"),
-        Figure("  documents written", float(sum(after.values()) - sum(before.values())), "documents", 0),
+        Figure("records of 50 tools: requests", requests.count / 30, "requests", 1, basis="one multi-get"),
+        Figure(
+            "records of 50 tools: documents written", float(sum(after.values()) - sum(before.values())), "documents", 0
+        ),
     ]
 
 

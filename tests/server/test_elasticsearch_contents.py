@@ -120,6 +120,14 @@ async def test_more_than_10000_records_are_listed(server: Server, fresh_prefix: 
         assert await store.list_raw(W, None) == []
 
 
+async def test_more_hits_may_be_asked_for_than_a_search_hands_over(server: Server, fresh_prefix: Callable[[], str]):
+    async with store_at(server.url, fresh_prefix()) as store:
+        for n in range(3):
+            await store.put(W, "n", f"{n}", {}, document=document("umbrella", 1, n, 0, 0))
+        hits = await store.search(W, "umbrella", vector(1, 0, 0, 0), 50_000, Where(namespace="n"))
+        assert [hit.key for hit in hits] == ["0", "1", "2"]
+
+
 # -- names
 
 NAMES = st.one_of(

@@ -18,6 +18,7 @@ from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import EMBEDDER, W, append, call, document, kept_calls, numbers_of
 
 TOOLS = ("a", "b", "c")
+PATIENCE = 300.0  # seconds: ends what hangs, on however busy a machine
 
 
 def store_at(hosts: str | Sequence[str], **params: object) -> ElasticsearchStore:
@@ -65,8 +66,8 @@ class Adders:
             assert await store.known_ids(W, tool, ids) == set(ids)
 
 
-async def _until(condition, seconds: float) -> None:
-    give_up = time.monotonic() + seconds
+async def _until(condition) -> None:
+    give_up = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < give_up, "it took too long"
         await asyncio.sleep(0.1)
@@ -83,16 +84,16 @@ async def test_a_single_node_killed_loses_nothing_acknowledged_and_work_resumes(
         adders = Adders(store, batch=200)
         await store.put(W, "n", "k", {"n": 1}, document=document("umbrella", 1, 0, 0, 0))
         tasks = [asyncio.create_task(adders.add(tool)) for tool in TOOLS]
-        await _until(lambda: _count(adders) > 3000, 60)
+        await _until(lambda: _count(adders) > 3000)
         node.kill()  # in the middle of a bulk
         begun = time.monotonic()
         with pytest.raises(StoreUnavailable, match=r"cannot be reached.*Start the server"):
             await store.append_calls(W, "d", [call(1, "d")], 10)
         assert time.monotonic() - begun < 7
-        await _until(lambda: len(adders.errors) >= 3, 30)
+        await _until(lambda: len(adders.errors) >= 3)
         before = _count(adders)
         await asyncio.to_thread(node.start)
-        await _until(lambda: _count(adders) > before + 1000, 60)  # the same store object goes on
+        await _until(lambda: _count(adders) > before + 1000)  # the same store object goes on
         adders.busy = False
         await asyncio.gather(*tasks)
         await adders.check(store)
@@ -110,26 +111,23 @@ async def test_a_request_that_the_loss_of_the_node_broke_off_goes_on_when_it_is_
     overrides = [
         *("vector_store.default.backend=elasticsearch", f"vector_store.default.params.hosts={node.url}"),
         *("vector_store.default.params.index_prefix=flow", "vector_store.default.params.number_of_replicas=0"),
-        *("vector_store.default.params.timeout=4", "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0"),
+        "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
     ]
     async with ToolMemApp(overrides=overrides) as app:
         warm = await app.run_flow("add_tool_call_result", workspace_id="team", tool_call_results=records[:1])
         assert warm.success
         sent = asyncio.create_task(app.run_flow("add_tool_call_result", workspace_id="team", tool_call_results=records))
         store = await app.services.store_named("default")
-        await _until_async(lambda: _kept(store, "team"), more_than=1, seconds=60)
+        await _until_async(lambda: _kept(store, "team"), more_than=1)
         node.kill()
-        broken = await sent
-        assert not broken.success
-        told = f"{broken.answer} {broken.metadata}"
-        assert "cannot be reached" in told
-        assert "Start the server" in told
+        with pytest.raises(StoreUnavailable, match=r"cannot be reached.*Start the server"):
+            await sent
         await asyncio.to_thread(node.start)
         before = await _kept(store, "team")
         again = await app.run_flow("add_tool_call_result", workspace_id="team", tool_call_results=records)
         assert again.success
         assert 1 < before < len(records)
-        assert again.metadata["duplicates"] == before
+        assert again.metadata["evaluation"]["duplicates"] == before
         kept = await store.memories("team", None, calls=True)
         assert sorted(int(each.id or -1) for memory in kept for each in memory.calls) == list(range(len(records)))
 
@@ -138,8 +136,8 @@ async def _kept(store: MemoryStore, workspace: str) -> int:
     return sum(record.last_seq - record.first_seq + 1 for record in await store.records(workspace, None))
 
 
-async def _until_async(count: Callable[[], Awaitable[int]], more_than: int, seconds: float) -> None:
-    give_up = time.monotonic() + seconds
+async def _until_async(count: Callable[[], Awaitable[int]], more_than: int) -> None:
+    give_up = time.monotonic() + PATIENCE
     while await count() <= more_than:
         assert time.monotonic() < give_up, "it took too long"
         await asyncio.sleep(0.01)
@@ -154,13 +152,13 @@ async def test_a_disk_that_has_filled_up_is_named_and_writing_goes_on_by_itself(
         **{f"{watermark}.{name}": f"{n}pb" for name, n in (("flood_stage", 901), ("high", 902), ("low", 903))},
     }
     async with store_at(node.url, index_prefix="disk", number_of_replicas=0) as store:
-        await append(store, 1)
+        await append(store, 1, keep=1000)
         await asyncio.to_thread(node.ask, "/_cluster/settings", {"persistent": full}, method="PUT")
         refused: StoreUnavailable | None = None
         acknowledged = [1]
         for number in range(2, 400):
             try:
-                await append(store, number)
+                await append(store, number, keep=1000)
             except StoreUnavailable as error:
                 refused = error
                 break
@@ -170,19 +168,17 @@ async def test_a_disk_that_has_filled_up_is_named_and_writing_goes_on_by_itself(
         assert "takes no writes" in str(refused)
         assert "Free disk space" in str(refused)
         assert numbers_of(await kept_calls(store)) == acknowledged
-        free = {**dict.fromkeys(full), "cluster.routing.allocation.disk.threshold_enabled": None}
         low = {f"{watermark}.{name}": f"{n}kb" for name, n in (("flood_stage", 1), ("high", 2), ("low", 3))}
-        interval = {"cluster.info.update.interval": "10s", "cluster.routing.allocation.disk.threshold_enabled": "true"}
-        await asyncio.to_thread(node.ask, "/_cluster/settings", {"persistent": {**low, **interval}}, method="PUT")
-        give_up = time.monotonic() + 90
+        await asyncio.to_thread(node.ask, "/_cluster/settings", {"persistent": {**full, **low}}, method="PUT")
+        give_up = time.monotonic() + PATIENCE
         while True:
             try:
-                await append(store, 1000)
+                await append(store, 1000, keep=1000)
                 break
             except StoreUnavailable:
                 assert time.monotonic() < give_up
                 await asyncio.sleep(0.5)
-        await asyncio.to_thread(node.ask, "/_cluster/settings", {"persistent": free}, method="PUT")
+        await asyncio.to_thread(node.ask, "/_cluster/settings", {"persistent": dict.fromkeys(full)}, method="PUT")
         assert numbers_of(await kept_calls(store)) == [*acknowledged, 1000]
 
 
@@ -206,15 +202,15 @@ async def test_a_cluster_goes_on_when_its_master_is_killed_in_mid_bulk(cluster: 
     async with store_at(cluster.urls, index_prefix="master", number_of_replicas=1, timeout=60) as store:
         adders = Adders(store, batch=200)
         tasks = [asyncio.create_task(adders.add(tool)) for tool in TOOLS]
-        await _until(lambda: _count(adders) > 2000, 90)
+        await _until(lambda: _count(adders) > 2000)
         victim = cluster.elected()
         await asyncio.to_thread(victim.kill)
         before = _count(adders)
-        await _until(lambda: _count(adders) > before + 2000, 120)
+        await _until(lambda: _count(adders) > before + 2000)
         assert adders.errors == []  # the caller did not even notice
         await asyncio.to_thread(victim.launch)
         await asyncio.to_thread(victim.wait, 3)
-        await _until(lambda: _count(adders) > before + 3000, 90)
+        await _until(lambda: _count(adders) > before + 3000)
         adders.busy = False
         await asyncio.gather(*tasks)
         await adders.check(store)
@@ -228,15 +224,15 @@ async def test_a_replica_that_hangs_is_left_behind_and_nothing_is_lost(cluster: 
         master = cluster.elected()
         hung = next(node for node in cluster.nodes if node is not master)
         tasks = [asyncio.create_task(adders.add(tool)) for tool in TOOLS]
-        await _until(lambda: _count(adders) > 500, 90)
+        await _until(lambda: _count(adders) > 500)
         hung.pause()
         try:
             before = _count(adders)
-            await _until(lambda: _count(adders) > before + 1500, 150)
+            await _until(lambda: _count(adders) > before + 1500)
         finally:
             hung.resume()
         before = _count(adders)
-        await _until(lambda: _count(adders) > before + 500, 90)
+        await _until(lambda: _count(adders) > before + 500)
         adders.busy = False
         await asyncio.gather(*tasks)
         assert adders.errors == []
@@ -246,3 +242,21 @@ async def test_a_replica_that_hangs_is_left_behind_and_nothing_is_lost(cluster: 
         for url in cluster.urls:  # whichever copy answers
             async with store_at(url, index_prefix="replica", timeout=30) as each:
                 await adders.check(each)
+
+
+async def test_a_list_never_answers_with_the_part_that_is_left(cluster: Cluster):
+    """Three shards without a replica, one on each node: whoever lists workspaces needs them all."""
+    names = [f"team {n}" for n in range(12)]
+    params = {"index_prefix": "parts", "number_of_shards": 3, "number_of_replicas": 0}
+    async with store_at(cluster.urls, timeout=30, **params) as store:
+        for name in names:
+            await append(store, 1, workspace=name)
+    victim = cluster.nodes[0]
+    async with store_at([node.url for node in cluster.nodes[1:]], timeout=6, **params) as store:
+        await asyncio.to_thread(victim.kill)
+        for _ in range(2):  # each of the nodes that are left
+            with pytest.raises(StoreUnavailable, match=r"could not serve within the timeout|did not answer in time"):
+                await store.workspaces()
+    cluster.mend()
+    async with store_at(cluster.urls, timeout=30, **params) as store:
+        assert await store.workspaces() == sorted(names)
