@@ -114,7 +114,7 @@ def read(
 
 @functools.cache
 def _default_document() -> Document:
-    return read_file(Path(__file__).with_name("default.yaml"))
+    return read_file(Path(__file__).with_name("default.yaml"), packaged=True)
 
 
 def _default_layer(above: Sequence[Layer]) -> Layer:

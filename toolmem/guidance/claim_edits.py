@@ -5,6 +5,7 @@ What a model is asked for in an incremental prompt, done by counting. Each old c
 * a claim that the new calls make as well gets the counts of both;
 * a condition on parameters is looked for in the new calls and counted on; the claim stays while Fisher's test on the
   sums carries it and its direction holds, and goes otherwise;
+* repairs are said anew from the history that the old guidance carries, where it has one (`repair_history`);
 * a refused value goes as soon as a call with it works; an error that was said to have no repair, as soon as it has one;
 * figures over all calls (success rate, how often nothing failed) are said anew from the sums;
 * claims that only the new calls make are added, if they can stand on so few calls.
@@ -28,26 +29,30 @@ from toolmem.guidance.patterns import ALPHA, MIN_DIFFERENCE
 from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.statistics import statistics_of, wilson_interval
 from toolmem.guidance.wording import Wording, percent
+from toolmem.guidance.worth import TOLD_TWICE, moved, of_empty_pattern, of_pattern, of_refusal, of_repair, worth
 from toolmem.schema import Claim, Guidance, ToolCallResult
 
 MAX_TEXT = 900  # characters: what an incremental prompt can carry beside ten calls
 MAX_IDS = 200
 _SAID_ANEW = frozenset({"overall", "recorded_flag", "flag_wrong", "inconclusive"})
+_REPAIRS = frozenset({"repair", "repair_since"})
 _ONE_PER_PHRASE = frozenset({"usage", "example", "empty_answer"})  # a second one would only say it again
 
 
 def updated(
     old: Guidance, made: Guidance, found: Analysis, ids: Sequence[str], window: Sequence[ToolCallResult], say: Wording
 ) -> Guidance:
-    """`old` after the new calls. `made` and `found`: the guidance and the analysis of these calls alone; `ids`: theirs.
+    """`old` after the new calls. `found`: the analysis of these calls alone; `ids`: theirs; `made`: the guidance from
+    them and from the history of `old`, which says all repairs where there is one.
 
     `window` gives the statistics, which no author has to know.
     """
+    said_anew = _SAID_ANEW | _REPAIRS if old.history is not None else _SAID_ANEW
     language = say.language
     fresh = {line.about: line for line in (read_line(claim, language) for claim in made.claims)}
     lines: list[Line] = []
     for claim in old.claims:
-        if claim.kind in _SAID_ANEW:
+        if claim.kind in said_anew:
             continue
         line = read_line(claim, language)
         same = fresh.pop(line.about, None)
@@ -55,9 +60,10 @@ def updated(
         if after is not None:
             lines.append(after)
     lines += _added(lines, fresh)
-    told = [_sentence(line) for line in lines]
+    rates = _rates(old, found, say)
+    told = [_sentence(line, *rates) for line in lines]
     separated = any(line.claim.kind in ("parameter", "refused") for line in lines)
-    told += _over_all(old, found, say, inconclusive=not separated)
+    told += _over_all(old, *rates, say, inconclusive=not separated)
     kept = _within(sentences.ordered(told), say)
     return made.model_copy(
         update={
@@ -65,6 +71,7 @@ def updated(
             "claims": _claims(kept, lines, old, ids),
             "statistics": statistics_of(window),
             "edits": old.edits + 1,
+            "history": made.history if old.history is not None else None,  # else it would know less than the lines
         }
     )
 
@@ -101,7 +108,7 @@ def _counted_on(
     if kind == "error_class" and line.phrase:
         return line.recounted(say, n=counts["n"] + bad)
     if kind in {"rule_out", "unrecovered"}:
-        repaired = any(other.claim.kind == "repair" and other.error == line.error for other in fresh.values())
+        repaired = any(other.claim.kind in _REPAIRS and other.error == line.error for other in fresh.values())
         if repaired:
             return None
         more = len(found.where(True)) + bad if kind == "rule_out" else 0
@@ -177,61 +184,57 @@ def _added(lines: Sequence[Line], fresh: dict[About, Line]) -> Iterator[Line]:
             yield line
 
 
-def _over_all(old: Guidance, found: Analysis, say: Wording, *, inconclusive: bool) -> Iterator[Sentence]:
-    """The figures over all calls known to the guidance, said from the sums."""
+def _rates(old: Guidance, found: Analysis, say: Wording) -> tuple[int, int]:
+    """(calls that worked, calls whose outcome is known) of all calls known to the guidance and the new ones."""
     rates_told = (read_line(claim, say.language) for claim in old.claims if claim.kind == "overall")
     before = next((line.counts for line in rates_told if line.phrase), {"k": 0, "n": 0})
     good, bad = len(found.where(True)), len(found.where(False))
-    k, n = before["k"] + good, before["n"] + good + bad
+    return before["k"] + good, before["n"] + good + bad
+
+
+def _over_all(old: Guidance, k: int, n: int, say: Wording, *, inconclusive: bool) -> Iterator[Sentence]:
+    """The figures over all calls known to the guidance, said from the sums."""
     if not n:
         return
     low, high = wilson_interval(k, n)
     rates = {"rate": percent(k / n), "low": percent(low), "high": percent(high)}
     text = say.say("overall", k=k, n=n, extras="", **rates)
-    yield Sentence("statistics", "overall", text, k, n, (), sentences.ALWAYS)
+    yield Sentence("statistics", "overall", text, k, n, (), worth("overall"))
     if k == n:
         limit = percent(math.ceil(100 * (1 - 0.05 ** (1 / n))) / 100)
-        yield Sentence("issues", "overall", say.say("all_worked", n=n, high=limit), n, n, (), 0.2)
+        yield Sentence("issues", "overall", say.say("all_worked", n=n, high=limit), n, n, (), worth("all_worked"))
     elif k == 0:
-        yield Sentence("success", "overall", say.say("none_worked", n=n), n, n, (), 0.05)
+        yield Sentence("success", "overall", say.say("none_worked", n=n), n, n, (), worth("none_worked"))
     elif inconclusive:
         text = say.say("too_few", k=k, bad=n - k)
         if any(claim.kind == "inconclusive" for claim in old.claims):
-            yield Sentence("success", "inconclusive", text, k, n, (), 0.02)
+            yield Sentence("success", "inconclusive", text, k, n, (), worth("too_few", n))
 
 
-def _sentence(line: Line) -> Sentence:
+def _sentence(line: Line, k: int, n: int) -> Sentence:
+    """`k` of the tool's `n` calls worked."""
     claim = line.claim
-    return Sentence(line.part, claim.kind, claim.text, claim.k, claim.n, (), _value(line))
+    return Sentence(line.part, claim.kind, claim.text, claim.k, claim.n, (), _value(line, k, n))
 
 
-def _value(line: Line) -> float:
-    """What the line is worth, as `sentences` values it."""
-    k, n, c = line.claim.k, line.claim.n, line.counts
-    if line.claim.kind == "repair":
-        worth = {"repair": sentences.REPAIR_WORTH, "repair_once": 0.8, "repair_any": 0.5}
-        return worth.get(line.phrase, 0.3) * k
-    if line.phrase in {"pattern", "pattern_useful"} and c["n"] and c["on"]:
-        return (
-            sentences.PREVENTION_WORTH
-            * abs(c["k"] / c["n"] - c["ok"] / c["on"])
-            * c["n"]
-            * c["on"]
-            / (c["n"] + c["on"])
-        )
-    if line.claim.kind == "refused":
-        return sentences.PREVENTION_WORTH * n * c.get("ok", 1) / max(1, c.get("on", 1))
-    weights = {
-        "error_class": 0.4,
-        "empty_answer": 0.3,
-        "unrecovered": 0.7,
-        "rule_out": 0.3,
-        "repeat": 0.8,
-        "target": 0.5,
-    }
-    if line.claim.kind in weights:
-        return weights[line.claim.kind] * k
-    return {"advice": 1.0, "sequence": 1.0, "usage": 0.5, "schema": 0.3, "example": 0.15}.get(line.claim.kind, 0.1)
+def _value(line: Line, all_k: int, all_n: int) -> float:
+    """As the writer of the line valued it, as far as its words tell."""
+    kind, phrase, c = line.claim.kind, line.phrase, line.counts
+    k, n, ok, on = c.get("k", 0), c.get("n", 0), c.get("ok", 0), c.get("on", 0)
+    if phrase == "pattern":
+        return of_pattern(moved(k, n, ok, on), good=line.part == "success")
+    if phrase == "pattern_useful":
+        return of_empty_pattern(moved(k, n, ok, on))
+    if phrase == "advice_first":
+        return moved(k, n, ok, on)
+    if kind == "advice" and phrase:
+        shift = moved(k, n, max(0, all_k - k), max(0, all_n - n))
+        return TOLD_TWICE * of_pattern(shift, good=k * all_n > all_k * n)
+    if kind == "refused" and phrase:
+        return of_refusal(n, ok, on)
+    if kind in _REPAIRS and phrase:
+        return of_repair(phrase, k, n)
+    return worth(phrase, line.claim.k, all_n - all_k)
 
 
 def _within(ordered: Sequence[Sentence], say: Wording) -> list[Sentence]:

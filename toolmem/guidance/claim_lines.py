@@ -21,6 +21,7 @@ COUNTS = frozenset({"k", "n", "ok", "on", "named"})
 # Phrases by the kind of their claim, and the part of the text where they stand ("" = by whether the counts are good).
 _KINDS: dict[str, tuple[str, ...]] = {
     "overall": ("overall",),
+    "schema": ("purpose",),
     "usage": ("usage_none", "usage_optional", "usage", "mix", "answers"),
     "parameter": ("pattern",),
     "empty_pattern": ("pattern_useful",),
@@ -34,6 +35,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "example": ("worked",),
     "repeat": ("repeat", "retry"),
     "repair": ("repair_any", "repair_once", "repair"),
+    "repair_since": ("repair_any_since", "repair_since"),
     "target": ("target_named", "target_wanted", "target_only"),
 }
 _PARTS: dict[str, Part] = {
@@ -50,6 +52,7 @@ _PARTS: dict[str, Part] = {
     "unrecovered": "practices",
     "repeat": "practices",
     "repair": "practices",
+    "repair_since": "practices",
     "target": "practices",
 }
 

@@ -70,7 +70,7 @@ _RULES = (
         "sql",
         "statistics",
     ),
-    *("usage_sentences", "values", "wording"),
+    *("usage_sentences", "values", "wording", "worth"),
 )
 
 
@@ -116,14 +116,14 @@ class DataDrivenWriter:
     async def edit(
         self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
     ) -> Guidance:
-        """`old` changed by what the calls `new` say, without a look at any other call (`claim_edits`)."""
+        """`old`, with the history that it carries, changed by what the calls `new` say, without a look at any other
+        call (`claim_edits`)."""
         wanted = set(new)
         fresh = [call for call in window if call.seq in wanted]
-        made = self.compose(tool_name, fresh, self._schemas.get(tool_name))
+        made = self.compose(tool_name, fresh, self._schemas.get(tool_name), old.history)
         ids = [call.id or f"#{place}" for place, call in enumerate(fresh, 1)]
         found = analyze(tool_name, fresh)
-        edited = updated(old, made, found, ids, window, Wording(self._language))
-        return edited.model_copy(update={"history": counted(found, ids, old.history)})
+        return updated(old, made, found, ids, window, Wording(self._language))
 
     def compose(
         self,

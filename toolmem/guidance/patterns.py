@@ -27,6 +27,7 @@ from toolmem.guidance.conditions import SIZES, Condition, Observation
 from toolmem.guidance.conversations import UNKNOWN
 from toolmem.guidance.exact import fisher_exact, least_p, tarone_level
 from toolmem.guidance.masks import mask_of, positions_of
+from toolmem.guidance.worth import moved
 
 ALPHA = 0.05  # chance of one or more false claims per tool
 MAX_CANDIDATES = 1500
@@ -67,8 +68,7 @@ class Pattern:
     @property
     def weight(self) -> float:
         """How many calls the difference moves: that of the rates, times n other_n / (n + other_n)."""
-        difference = abs(self.k / self.n - self.other_k / self.other_n)
-        return difference * self.n * self.other_n / (self.n + self.other_n)
+        return moved(self.k, self.n, self.other_k, self.other_n)
 
     @property
     def strength(self) -> float:

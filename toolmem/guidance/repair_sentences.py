@@ -10,18 +10,17 @@ from toolmem.guidance.error_targets import noise, targets, unrelated
 from toolmem.guidance.outcomes import passing
 from toolmem.guidance.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.repairs import Recovery, Repair, commonest_change, commonest_form, tally
-from toolmem.guidance.sentences import REPAIR_WORTH, Sentence
+from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.guidance.wording import MAX_MENTION, Wording, spelled
+from toolmem.guidance.worth import of_repair, worth
 
 MAX_GROUPS = 8  # error groups that repairs are named for
 PER_GROUP = 3  # repairs named for an error that only the history knows
 MAX_TOGETHER = 3  # repairs told in one sentence
-ANY_WORTH = 1.0  # a repair of any failure, beside one that is told for its kind of error (REPAIR_WORTH)
 MAX_ERRORS_SINCE = 12  # errors that repairs are named for over the whole history
 ANY_NAMED = 2  # repairs named for any failure
 ANY_SHARE, ANY_SHARE_OF_ONE = 0.2, 0.5  # of all recoveries: a repair of several kinds of error, and of one kind
-TARGET_WORTH = 0.6  # a parameter that an error is about, beside a failure that a repair is known for (REPAIR_WORTH)
 LEAST_SHARE = 0.12  # of the group's recoveries that a repair must hold to be named
 
 
@@ -42,9 +41,12 @@ def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures.
 
     The ANY_NAMED most frequent repairs: of several kinds of error and in ANY_SHARE of all recoveries, or of one kind
-    and in ANY_SHARE_OF_ONE of them. One that mostly came along with another says nothing new.
+    and in ANY_SHARE_OF_ONE of them. One that mostly came along with another says nothing new, and so does any of them
+    where a single kind of error was recovered: it is told by that.
     """
     group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
+    if len({group_of[one.failure] for one in found.recoveries}) < 2:
+        return
     n = len(found.recoveries)
     leave_out = [unrelated(found, group) for group in found.errors]
     named = 0
@@ -60,7 +62,7 @@ def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
             named += 1
             text = say.say("repair_any", repair=say.both(done), k=len(some), n=n)
             told.update(failures)
-            yield Sentence("practices", "repair", text, len(some), n, failures, ANY_WORTH * len(some))
+            yield Sentence("practices", "repair", text, len(some), n, failures, worth("repair_any", len(some)))
 
 
 def _of_any(k: int, n: int, kinds: int) -> bool:
@@ -83,6 +85,8 @@ def since(totals: Totals, say: Wording) -> Iterator[Sentence]:
             ]
             label = say.message(error, MAX_MENTION)
             yield _since("repair_since", totals, together[0], done, n, say, error=label)
+    if len(errors) < 2:
+        return
     n = sum(totals.recovered.values())
     any_error = [
         one for one in totals.of_any() if _of_any(one.k, n, sum(_holds(totals, e, one.repair) for e in errors))
@@ -105,8 +109,8 @@ def _alike(told: Sequence[Total]) -> list[list[Total]]:
 
 def _since(key: str, totals: Totals, one: Total, done: list[str], n: int, say: Wording, error: str = "") -> Sentence:
     text = say.say(key, error=error, repair=say.both(done), k=one.k, n=n, since=totals.since)
-    worth = (REPAIR_WORTH if error else ANY_WORTH) * one.k if n > 1 else 0.8
-    return Sentence("practices", "repair_since", text, one.k, n, (), worth, one.call_ids)
+    value = of_repair(key, one.k, n)
+    return Sentence("practices", "repair_since", text, one.k, n, (), value, one.call_ids)
 
 
 def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
@@ -129,8 +133,9 @@ def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> I
                 continue
             k = len(target.positions)
             error = say.error(group, MAX_MENTION)
-            text = say.say(f"target_{target.how}", error=error, path=target.path, k=k, n=n)
-            yield Sentence("practices", "target", text, k, n, target.positions, TARGET_WORTH * k)
+            key = f"target_{target.how}"
+            text = say.say(key, error=error, path=target.path, k=k, n=n)
+            yield Sentence("practices", "target", text, k, n, target.positions, worth(key, k))
 
 
 def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -141,7 +146,8 @@ def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:
         lost = [i for i in followed if i not in recovered]
         if _hopeless(len(lost), len(followed)):
             text = say.say("unrecovered", error=say.error(group, MAX_MENTION), k=len(lost), n=len(followed))
-            yield Sentence("practices", "unrecovered", text, len(lost), len(followed), lost, 0.7 * len(lost))
+            value = worth("unrecovered", len(lost))
+            yield Sentence("practices", "unrecovered", text, len(lost), len(followed), lost, value)
 
 
 def rule_out(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
@@ -158,7 +164,7 @@ def rule_out(found: Analysis, say: Wording, totals: Totals | None = None) -> Ite
         if k < 2 or k == known or not recovered.isdisjoint(group.positions) or _hopeless(followed, followed):
             continue
         text = say.say("rule_out", error=say.error(group, MAX_MENTION), k=k, n=known)
-        yield Sentence("practices", "rule_out", text, k, known, group.positions, 0.3 * k)
+        yield Sentence("practices", "rule_out", text, k, known, group.positions, worth("rule_out", k))
 
 
 def _hopeless(lost: int, followed: int) -> bool:
@@ -183,11 +189,10 @@ def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery],
         done = _told(found, [one for one in together if not noise(one, leave_out)], some, say)
         if not done:
             continue
-        text = say.say(
-            "repair_once" if once else "repair", error=say.error(group, MAX_MENTION), repair=say.both(done), k=k, n=n
-        )
+        key = "repair_once" if once else "repair"
+        text = say.say(key, error=say.error(group, MAX_MENTION), repair=say.both(done), k=k, n=n)
         told.update(failures)
-        yield Sentence("practices", "repair", text, k, n, failures, 0.8 if once else REPAIR_WORTH * k)
+        yield Sentence("practices", "repair", text, k, n, failures, worth(key, k))
 
 
 def _told(

@@ -1,9 +1,4 @@
-"""Sentences with their counts: what an analysis says, each as one claim with a place in the text and a value.
-
-The value of a sentence estimates how many calls it would have helped: recoveries that a repair names, failures beyond
-what the other calls' rate predicts, repeats that failed again. It orders sentences, and decides what stays where
-tokens are few.
-"""
+"""Sentences with their counts: what an analysis says, each as one claim with a place in the text and a value (`worth`)."""
 
 from __future__ import annotations
 
@@ -15,7 +10,6 @@ from typing import Literal
 
 from toolmem.guidance import values
 from toolmem.guidance.analysis import Analysis
-from toolmem.guidance.conditions import Condition
 from toolmem.guidance.error_messages import MASK, ErrorGroup
 from toolmem.guidance.masks import mask_of, positions_of
 from toolmem.guidance.outcomes import flag_is_wrong
@@ -23,6 +17,14 @@ from toolmem.guidance.patterns import Pattern, Search
 from toolmem.guidance.refusals import Refusal
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.guidance.wording import Wording, percent, quoted
+from toolmem.guidance.worth import (
+    TOLD_TWICE,
+    of_empty_pattern,
+    of_pattern,
+    of_refusal,
+    values_of_things,
+    worth,
+)
 
 Part = Literal["core", "success", "issues", "practices", "statistics"]
 PARTS: tuple[Part, ...] = ("core", "success", "issues", "practices", "statistics")
@@ -33,16 +35,9 @@ MAX_ADVICE = 2
 MAX_REFUSALS = 6
 MAX_LISTED = 4  # values or examples listed in one sentence
 MAX_THING = 50  # characters of an example of what varies in a message
-REPAIR_WORTH = 3.0  # a repair is wanted at the moment when it is read: each recovery counts so many times
-PREVENTION_WORTH = 2.0  # a call that does not fail needs no repair
-TOLD_TWICE = 0.25  # of the value of a sentence: what an instruction adds to the counts that it stands on
-# An agent seldom chooses the statement, program or table for its chances: that they differ is worth less to it.
-_CHOOSABLE = {"statement": 0.3, "program": 0.5, "table": 0.5, "uppercase": 0.5}
-THING_WORTH = 0.3  # so is what a single id, date or name has to do with it
 MAX_EXAMPLE = 160  # characters of an input that is shown
 FEW = 5  # calls
 _PREVENTING = frozenset({"parameter", "refused", "advice", "sequence"})
-ALWAYS = 1e9  # value of the sentence that is kept first
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +82,13 @@ def overall(found: Analysis, say: Wording) -> Iterator[Sentence]:
         extras.append(say.say("mixed_judges", x=len(figures.judges)))
     if not known:
         text = say.say("overall_unknown", n=figures.calls, extras=say.extras(extras))
-        yield Sentence("statistics", "overall", text, 0, 0, (), ALWAYS)
+        yield Sentence("statistics", "overall", text, 0, 0, (), worth("overall_unknown"))
         return
     k, n = len(good), len(known)
     low, high = wilson_interval(k, n)
     rates = {"rate": percent(k / n), "low": percent(low), "high": percent(high)}
-    yield Sentence(
-        "statistics", "overall", say.say("overall", k=k, n=n, extras=say.extras(extras), **rates), k, n, known, ALWAYS
-    )
+    text = say.say("overall", k=k, n=n, extras=say.extras(extras), **rates)
+    yield Sentence("statistics", "overall", text, k, n, known, worth("overall"))
     yield from _flag(found, known, say)
 
 
@@ -110,10 +104,10 @@ def _flag(found: Analysis, known: Sequence[int], say: Wording) -> Iterator[Sente
     key = "by_flag" if len(flagged) == len(known) else "by_flag_or_judge"
     k, n = len(known) - found.statistics.failures, len(known)
     text = say.say(key, k=k, n=n, rate=percent(k / n))
-    yield Sentence("statistics", "recorded_flag", text, k, n, known, 0.1 * len(wrong))
+    yield Sentence("statistics", "recorded_flag", text, k, n, known, worth(key, len(wrong)))
     successes = sum(found.calls[i].success is True for i in flagged)
     text = say.say("flag_wrong", k=len(wrong), n=successes)
-    yield Sentence("issues", "flag_wrong", text, len(wrong), successes, wrong, 0.2 * len(wrong))
+    yield Sentence("issues", "flag_wrong", text, len(wrong), successes, wrong, worth("flag_wrong", len(wrong)))
 
 
 def patterns(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -128,7 +122,7 @@ def patterns(found: Analysis, say: Wording) -> Iterator[Sentence]:
             )
             continue
         part: Part = "success" if pattern.good else "issues"
-        value = PREVENTION_WORTH * pattern.weight * (0.8 if pattern.good else 1.0) * _choosable(pattern.condition)
+        value = of_pattern(pattern.weight, good=pattern.good, condition=pattern.condition)
         yield Sentence(part, "parameter", say.pattern(pattern), pattern.k, pattern.n, evidence, value)
         if advised < MAX_ADVICE and not _needs_no_advice(found, pattern) and (text := _advice(pattern, say)):
             advised += 1
@@ -143,8 +137,8 @@ def refused(found: Analysis, say: Wording) -> Iterator[Sentence]:
     for refusal in found.refusals[:MAX_REFUSALS]:
         worked = _that_worked(found, refusal, say)
         k, n = len(refusal.named), len(refusal.positions)
-        spared = n * refusal.other_k / max(1, refusal.other_n)
-        value = PREVENTION_WORTH * spared * (TOLD_TWICE if mask_of(refusal.positions) in known else 1.0)
+        value = of_refusal(n, refusal.other_k, refusal.other_n)
+        value *= TOLD_TWICE if mask_of(refusal.positions) in known else 1.0
         yield Sentence("success", "refused", say.refusal(refusal, worked), k, n, refusal.positions, value)
 
 
@@ -179,7 +173,7 @@ def example(found: Analysis, say: Wording) -> Iterator[Sentence]:
         text = min(short)[-1]
         held = [i for i in good if values.canonical(found.calls[i].input) == text]
         said = say.say("worked", x=text, k=len(held), n=len(good))
-        yield Sentence("success", "example", said, len(held), len(good), held, 0.15)
+        yield Sentence("success", "example", said, len(held), len(good), held, worth("worked"))
 
 
 def errors(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -198,7 +192,7 @@ def errors(found: Analysis, say: Wording) -> Iterator[Sentence]:
             example=_example_of(group, say),
             recovered=say.say("recovered", r=back) if back else "",
         )
-        yield Sentence("issues", "error_class", text, k, failures, group.positions, 0.4 * k)
+        yield Sentence("issues", "error_class", text, k, failures, group.positions, worth("error", k))
 
 
 def empty_answers(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -211,12 +205,15 @@ def empty_answers(found: Analysis, say: Wording) -> Iterator[Sentence]:
     commonest = max(sorted(set(outputs)), key=outputs.count)
     example = say.say("example", x=quoted(commonest)) if commonest and len(commonest) <= 160 else ""
     text = say.say("empty", k=len(worthless), n=judged, example=example)
-    yield Sentence("issues", "empty_answer", text, len(worthless), judged, worthless, 0.3 * len(worthless))
+    value = worth("empty", len(worthless))
+    yield Sentence("issues", "empty_answer", text, len(worthless), judged, worthless, value)
     bad = [pattern for pattern in found.empty.patterns if not pattern.good]
     for pattern in bad[:MAX_EMPTY_PATTERNS]:
         text = say.pattern(pattern, "pattern_useful")
         evidence = positions_of(pattern.calls)
-        yield Sentence("issues", "empty_pattern", text, pattern.k, pattern.n, evidence, 0.3 * pattern.weight)
+        yield Sentence(
+            "issues", "empty_pattern", text, pattern.k, pattern.n, evidence, of_empty_pattern(pattern.weight)
+        )
 
 
 def repeats(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -227,10 +224,10 @@ def repeats(found: Analysis, say: Wording) -> Iterator[Sentence]:
     low, high = wilson_interval(k, n)
     if low > 0.5:
         text = say.say("repeat", k=k, n=n)
-        yield Sentence("practices", "repeat", text, k, n, found.repeats.failed, 0.8 * k)
+        yield Sentence("practices", "repeat", text, k, n, found.repeats.failed, worth("repeat", k))
     elif high < 0.5:
         text = say.say("retry", k=n - k, n=n)
-        yield Sentence("practices", "repeat", text, n - k, n, found.repeats.succeeded, 0.8 * (n - k))
+        yield Sentence("practices", "repeat", text, n - k, n, found.repeats.succeeded, worth("retry", n - k))
 
 
 def verdict_on_all(found: Analysis, say: Wording) -> Iterator[Sentence]:
@@ -239,13 +236,16 @@ def verdict_on_all(found: Analysis, say: Wording) -> Iterator[Sentence]:
     if good and not bad:
         # Exact: with a failure rate of at least this, no failure in `good` calls has a chance of at most 5%.
         high = percent(math.ceil(100 * (1 - 0.05 ** (1 / good))) / 100)
-        text = say.say("few_calls" if good < FEW else "all_worked", n=good, high=high)
-        yield Sentence("issues", "overall", text, good, good, found.where(True), 0.2)
+        key = "few_calls" if good < FEW else "all_worked"
+        text = say.say(key, n=good, high=high)
+        yield Sentence("issues", "overall", text, good, good, found.where(True), worth(key))
     if bad and not good:
         failed = found.where(False)
-        yield Sentence("success", "overall", say.say("none_worked", n=bad), bad, bad, failed, 0.05)
+        text = say.say("none_worked", n=bad)
+        yield Sentence("success", "overall", text, bad, bad, failed, worth("none_worked"))
     if bad >= 4 and not good:
-        yield Sentence("practices", "overall", say.say("all_failed", n=bad), bad, bad, found.where(False), float(bad))
+        text = say.say("all_failed", n=bad)
+        yield Sentence("practices", "overall", text, bad, bad, found.where(False), worth("all_failed", bad))
 
 
 def _first_then(pattern: Pattern, say: Wording) -> str:
@@ -260,10 +260,6 @@ def _first_then(pattern: Pattern, say: Wording) -> str:
         ok=pattern.other_k,
         on=pattern.other_n,
     )
-
-
-def _choosable(condition: Condition) -> float:
-    return THING_WORTH if values_of_things(condition) else _CHOOSABLE.get(condition.kind, 1.0)
 
 
 def _needs_no_advice(found: Analysis, pattern: Pattern) -> bool:
@@ -296,21 +292,15 @@ def _advice(pattern: Pattern, say: Wording) -> str:
     return ""
 
 
-def values_of_things(condition: Condition) -> bool:
-    """A value that names one thing (an id, a date, a name): a fact about that thing, not advice for the next call."""
-    detail = condition.detail.strip("'")
-    return condition.kind == "value" and (values.text_shape(detail) != "word" or detail != detail.lower())
-
-
 def _nothing_found(found: Analysis, search: Search, say: Wording) -> Sentence:
     if search.separating is not None:
-        separating = say.sentence_of(search.separating)
-        text = say.say("separated", condition=separating, k=search.good, bad=search.bad)
+        key, separating = "separated", say.sentence_of(search.separating)
+        text = say.say(key, condition=separating, k=search.good, bad=search.bad)
     else:
         key = "inconclusive" if search.candidates else "too_few"
         text = say.say(key, k=search.good, bad=search.bad, tests=search.candidates)
     known = [i for i, outcome in enumerate(found.outcomes) if outcome is not None]
-    return Sentence("success", "inconclusive", text, search.good, len(known), known, 0.02 * len(known))
+    return Sentence("success", "inconclusive", text, search.good, len(known), known, worth(key, len(known)))
 
 
 def _example_of(group: ErrorGroup, say: Wording) -> str:

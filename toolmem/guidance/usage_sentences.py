@@ -12,6 +12,7 @@ from toolmem.guidance import values
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.wording import Wording
+from toolmem.guidance.worth import worth
 from toolmem.schema import ToolSchema
 
 MAX_NAMED = 8  # parameters, keys or actions listed in one sentence
@@ -26,7 +27,7 @@ def usage(found: Analysis, schema: ToolSchema | None, say: Wording) -> Iterator[
     """Purpose, parameters, actions and the form of answers. Evidence: the calls that the sentence counts."""
     if schema is not None and schema.description.strip():
         text = " ".join(schema.description.split())[:MAX_PURPOSE]
-        yield Sentence("core", "schema", say.say("purpose", text=text), 0, 0, (), 0.3 * _weight(found))
+        yield Sentence("core", "schema", say.say("purpose", text=text), 0, 0, (), _worth("purpose", found))
     good = found.where(True)
     shown = good or list(range(len(found.calls)))
     which = say.say("successful" if good else "all_calls")
@@ -43,7 +44,7 @@ def usual_form(found: Analysis, say: Wording) -> Iterator[Sentence]:
     regular = _regular(found, good)
     same = [i for i in good if regular <= found.seen[i].params.keys()]
     text = say.say("keep_form", k=len(same), n=len(same))
-    yield Sentence("practices", "overall", text, len(same), len(same), same, 0.05)
+    yield Sentence("practices", "overall", text, len(same), len(same), same, worth("keep_form"))
 
 
 def _regular(found: Analysis, shown: Sequence[int]) -> set[str]:
@@ -58,19 +59,19 @@ def _parameters(found: Analysis, shown: Sequence[int], which: str, say: Wording)
     order = list(dict.fromkeys(name for i in shown for name in found.seen[i].params))
     if not order:
         text = say.say("usage_none", k=len(shown), n=len(shown))
-        yield Sentence("core", "usage", text, len(shown), len(shown), shown, 0.15 * _weight(found))
+        yield Sentence("core", "usage", text, len(shown), len(shown), shown, _worth("usage_none", found))
         return
     if regular:
         held = [i for i in shown if regular <= found.seen[i].params.keys()]
         named = [_described(found, name, shown, say) for name in sorted(order) if name in regular]
         text = say.say("usage", params=say.join(named[:MAX_NAMED]), k=len(held), n=len(shown), which=which)
-        yield Sentence("core", "usage", _tidy(text), len(held), len(shown), held, 0.15 * _weight(found))
+        yield Sentence("core", "usage", _tidy(text), len(held), len(shown), held, _worth("usage", found))
     rare = sorted(set(order) - regular)
     if rare:
         some = [i for i in shown if not found.seen[i].params.keys().isdisjoint(rare)]
         named = [_described(found, name, shown, say) for name in rare]
         text = say.say("usage_optional", params=say.join(named[:MAX_NAMED]), k=len(some), n=len(shown), which=which)
-        yield Sentence("core", "usage", _tidy(text), len(some), len(shown), some, 0.1 * _weight(found))
+        yield Sentence("core", "usage", _tidy(text), len(some), len(shown), some, _worth("usage_optional", found))
 
 
 def _described(found: Analysis, name: str, shown: Sequence[int], say: Wording) -> str:
@@ -127,7 +128,7 @@ def _actions(found: Analysis, say: Wording) -> Iterator[Sentence]:
         "mix", path=first.path, top=first.detail, k=k, n=n, rest=say.say("mix_rest", x=say.join(rest)) if rest else ""
     )
     held = [i for i, one in enumerate(found.seen) if one.action == first]
-    yield Sentence("core", "usage", text, k, n, held, 0.08 * _weight(found))
+    yield Sentence("core", "usage", text, k, n, held, _worth("mix", found))
 
 
 def _answers(found: Analysis, good: Sequence[int], say: Wording) -> Iterator[Sentence]:
@@ -140,7 +141,7 @@ def _answers(found: Analysis, good: Sequence[int], say: Wording) -> Iterator[Sen
     shape, held = min(shapes.items(), key=lambda item: (-len(item[1]), item[0]))
     if 2 * len(held) > len(good):
         text = say.say("answers", shape=shape, k=len(held), n=len(good))
-        yield Sentence("core", "usage", text, len(held), len(good), held, 0.07 * _weight(found))
+        yield Sentence("core", "usage", text, len(held), len(good), held, _worth("answers", found))
 
 
 def _answer_shape(output: str, say: Wording) -> str:
@@ -167,9 +168,8 @@ def _keys(read: dict[str, Any], say: Wording) -> str:
     return say.join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
 
 
-def _weight(found: Analysis) -> float:
-    """What is known from the declaration anyway yields to what went wrong."""
-    return 1.0 + found.failures.bad
+def _worth(phrase: str, found: Analysis) -> float:
+    return worth(phrase, failures=found.failures.bad)
 
 
 def _tidy(text: str) -> str:

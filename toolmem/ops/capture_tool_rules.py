@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.ops.rule_store import rule_store
+from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.turns import read_turn
-
-if TYPE_CHECKING:
-    from toolmem.rules.capture import Captured
 
 _TURN = ("user_message", "tool_calls", "session_id", "tools")
 
@@ -27,9 +23,6 @@ class CaptureToolRulesOp(Op):
     leaves = ("captured_rules",)
 
     async def execute(self, context: Context) -> None:
-        # The rules of two languages take a fifth of a second to load, which no other op should wait for.
-        from toolmem.rules.capture import ToolMemoryCaptureHook
-
         turn = read_turn({key: context[key] for key in _TURN if key in context})
         settings = context.services.settings.rules
         rules = await rule_store(context.services, self, context.workspace)

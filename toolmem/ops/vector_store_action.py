@@ -85,8 +85,9 @@ class VectorStoreActionOp(Op):
             count = await asyncio.to_thread(write_dump, path, memories)
         except OSError as error:
             raise StoreError(f"the dump {path.name!r} cannot be written ({error.strerror})") from error
-        context.response.metadata.update(path=str(path), dumped=count)
-        context.response.answer = f"Dumped {count} tool memories to {path}"
+        told = _as_configured(path, context.services.settings.dump_dir)
+        context.response.metadata.update(path=str(told), dumped=count)
+        context.response.answer = f"Dumped {count} tool memories to {told}"
 
     async def _load(self, context: Context, store: MemoryStore) -> None:
         path = self._path(context)
@@ -159,6 +160,11 @@ class VectorStoreActionOp(Op):
         if not all(each.is_relative_to(folder) for each in (path, file.resolve())):  # the file may be a link
             raise RequestError(f"path: {given!r} lies outside the dump folder (`dump_dir`)", field="path")
         return file
+
+
+def _as_configured(file: Path, dump_dir: str) -> Path:
+    """The file under `dump_dir` as it is configured: where that lies on this machine is not the caller's affair."""
+    return Path(dump_dir) / file.relative_to(Path(dump_dir).resolve())
 
 
 async def _whole(store: MemoryStore, workspace: str) -> list[ToolMemory]:

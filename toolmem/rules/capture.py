@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
-from toolmem.rules.decrees import DecreesFound, find_decrees
 from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.failures import repeated_failures
 from toolmem.rules.rule_store import ToolMemoryStore
@@ -52,7 +51,10 @@ class Captured:
 
 def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) -> Heard:
     """The rules that a turn gives, stored nowhere: decrees of the user's message, then repeated failures."""
-    found: DecreesFound = find_decrees(turn.user_message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
+    # The grammar of two languages takes a tenth of a second to load, which nothing else should wait for.
+    from toolmem.rules.decrees import find_decrees
+
+    found = find_decrees(turn.user_message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
     decrees = [
         RuleDraft(tool, decree.rule, priority="critical", source="user_explicit", tags=[USER_EDICT])
         for decree in found.standing

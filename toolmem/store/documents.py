@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from toolmem.errors import EmbedderMismatch, RequestError
 from toolmem.ports import Document, EmbedderIdentity
 from toolmem.store.codec import require_storable
 from toolmem.store.lookup import one
 from toolmem.store.words import index_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 GUIDANCE = 0  # kinds of scope
 RECORDS = 1
@@ -104,6 +106,8 @@ def _next_change(db: apsw.Connection, workspace: int, kind: int, namespace: str)
 
 def unit_vector(vector: NDArray[np.float32], embedder: EmbedderIdentity | None, field: str) -> NDArray[np.float32]:
     """Of unit length; a zero vector stays zero. Raises RequestError for a wrong shape, NaN or infinity."""
+    import numpy as np
+
     array = np.asarray(vector, dtype=np.float64)
     if embedder is None:
         raise RequestError(f"{field}: this store was opened without an embedder; it takes no vectors", field=field)

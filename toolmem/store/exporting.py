@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import apsw
-import numpy as np
 
 from toolmem.ports import Document
 from toolmem.store import documents
@@ -28,6 +27,8 @@ def read_documents(
     )
     if scope is None:
         return {}
+    import numpy as np
+
     found = {}
     for key in keys:
         row = storable(key) and one(db, "SELECT text, vector FROM documents WHERE scope = ? AND key = ?", scope[0], key)

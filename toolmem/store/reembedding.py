@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from toolmem.errors import Conflict
 from toolmem.ports import Embedder, EmbedderIdentity
 from toolmem.store import documents
 from toolmem.store.lanes import Lanes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BATCH = 256  # texts handed to the embedder at once
 MAX_ROUNDS = 100  # of catching up with writers that go on meanwhile

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from toolmem.errors import RequestError
 from toolmem.ports import EmbedderIdentity, Hit, Where
@@ -16,8 +14,13 @@ from toolmem.store import documents
 from toolmem.store.codec import micros, storable
 from toolmem.store.fusion import fuse, leg_depth
 from toolmem.store.lookup import one, workspace_id
-from toolmem.store.vector_index import VectorCache
 from toolmem.store.words import query_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from toolmem.store.vector_cache import VectorCache
 
 
 def search(

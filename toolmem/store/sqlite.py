@@ -41,7 +41,7 @@ from toolmem.store import (
 )
 from toolmem.store.connection import MEMORY, Synchronous
 from toolmem.store.lanes import Lanes
-from toolmem.store.vector_index import VectorCache
+from toolmem.store.vector_cache import VectorCache
 
 if TYPE_CHECKING:
     import apsw

@@ -6,7 +6,6 @@ process's writes advance, tell which rows are new and whether any have gone.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from itertools import islice
 
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from toolmem.store.lookup import one
 
-CACHE_BYTES = 512 * 1024 * 1024  # of all scopes together; the one in use always stays
 _LOAD_ROWS = 4096
 _TOLERANCE = 1e-5  # float32 products of equal rows may differ by less than this, depending on where a row stands
 
@@ -147,25 +145,3 @@ def _largest(values: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
         return np.arange(len(values))
     threshold = np.partition(values, len(values) - depth)[len(values) - depth]
     return np.flatnonzero(values >= threshold - _TOLERANCE)
-
-
-class VectorCache:
-    """The indexes of the scopes that were searched last, for one embedder at a time."""
-
-    def __init__(self, capacity_bytes: int = CACHE_BYTES) -> None:
-        self._capacity = capacity_bytes
-        self._owner: object = None
-        self._indexes: OrderedDict[int, VectorIndex] = OrderedDict()
-
-    def current(self, db: apsw.Connection, scope: int, dimension: int, owner: object) -> VectorIndex:
-        """The up-to-date index of a scope. `owner`: whose vectors they are; another owner forgets everything."""
-        if owner != self._owner:
-            self._indexes.clear()
-            self._owner = owner
-        index = self._indexes.get(scope) or VectorIndex(scope, dimension)
-        self._indexes.pop(scope, None)
-        index.refresh(db)
-        self._indexes[scope] = index
-        while len(self._indexes) > 1 and sum(each.size_bytes for each in self._indexes.values()) > self._capacity:
-            self._indexes.popitem(last=False)
-        return index
