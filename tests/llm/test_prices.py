@@ -51,3 +51,21 @@ def test_users_add_their_own_prices():
     assert table("mine", 1000) == (3.0, "USD")
     assert table.stated("mine") == "mine: 3 in, 0 out, USD per 1000 tokens"
     assert "CNY per 1000 tokens, read 2026" in table.stated("qwen-plus")
+
+
+def test_a_batch_has_its_own_price_and_no_discount_of_a_cache():
+    table = PriceTable({"m": Price(input=2.0, output=10.0, batch_input=1.0, batch_output=5.0), "n": Price(input=2.0)})
+    assert table.batch("m", 1000, 100) == (pytest.approx(1.0 + 0.5), "CNY")
+    assert table.batch("n", 1000) == (None, "")
+    assert table.batch("unknown", 1000) == (None, "")
+    assert PriceTable({"m": Price(input=2.0, output=10.0, batch_input=1.0)}).batch("m", 0, 1000) == (10.0, "CNY")
+    assert table.stated("m") == "m: 2 (batch 1) in, 10 (batch 5) out, CNY per 1000 tokens"
+
+
+def test_the_prices_of_batches_that_come_along_are_half_of_the_others():
+    prices = ToolMemApp().settings.prices
+    batched = {model: price for model, price in prices.items() if price.batch_input is not None}
+    assert {"qwen-plus", "qwen-turbo", "qwen-flash", "qwen-max"} <= set(batched)
+    for model, price in batched.items():
+        assert price.batch_input == pytest.approx(price.input / 2), model
+        assert (price.batch_output or 0.0) == pytest.approx(price.output / 2), model

@@ -12,7 +12,8 @@ from toolmem.ports import Document, EmbedderIdentity
 from toolmem.store import documents
 from toolmem.store.connection import MEMORY, open_writer, read_transaction, write_transaction
 from toolmem.store.fusion import fuse, leg_depth
-from toolmem.store.vector_index import VectorCache, VectorIndex
+from toolmem.store.vector_cache import VectorCache
+from toolmem.store.vector_index import VectorIndex
 
 EMBEDDER = EmbedderIdentity("test", "axes", 3)
 KEYS = st.sampled_from("abcdefgh")

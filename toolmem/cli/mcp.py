@@ -43,10 +43,13 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
 
     Raises ConfigError before anything is served, StoreError where the store cannot be opened.
     """
-    from toolmem.app import ToolMemApp
+    from toolmem.service.starting import loading
 
     with logs_to_stderr():
-        service = _prepared(ToolMemApp(files, overrides), workspace)
+        with loading():
+            from toolmem.app import ToolMemApp
+
+            service = _prepared(ToolMemApp(files, overrides), workspace)
         if service.app.settings.mcp.transport == "stdio":
             asyncio.run(service.serve_stdio())
             return

@@ -84,12 +84,17 @@ async def _run_once(files: list[Path], overrides: list[str]) -> int:
 
 def _serve_http(files: list[Path], overrides: list[str]) -> int:
     from toolmem import __version__
-    from toolmem.service.access_log import log_to_stderr
-    from toolmem.service.listening import listen, url_of
-    from toolmem.service.preparing import prepare
+    from toolmem.service.starting import loading
 
-    log_to_stderr()
-    app, doorkeeper = prepare(files, overrides)
+    with loading():
+        from toolmem.service.access_log import log_to_stderr
+        from toolmem.service.listening import listen, url_of
+        from toolmem.service.preparing import prepare
+
+        log_to_stderr()
+        app, doorkeeper = prepare(files, overrides)
+        if app.settings.http.workers == 1:
+            from toolmem.service.running import run
     http = app.settings.http
     listeners = listen(http.host, http.port, count=http.workers)
     url = url_of(http.host, listeners[0])
@@ -98,8 +103,6 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
         print(f"toolmem {__version__} serves {url} ({_described(app.settings)})", flush=True)
 
     if http.workers == 1:
-        from toolmem.service.running import run
-
         run(app, doorkeeper, listeners[0], ready=ready)
         return 0
     from toolmem.service.workers import Workers

@@ -27,7 +27,6 @@ from toolmem.ops.tool_rules_prompt import read_prompt_tools
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.service.mcp_declarations import WORKSPACE
 from toolmem.service.mcp_resources import RULES_TEMPLATE, TOOL_TEMPLATE, language_of
-from toolmem.session.prompt import guidance_block, system_prompt
 
 PROMPT = "tool_memory"
 TOOLS = "tools"
@@ -79,6 +78,9 @@ class McpPrompts:
             tools = [str(tool) for tool in read_prompt_tools(given.get(TOOLS, ""))]
         except RequestError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
+        # Not at the top: it reads guidance, whose grammar no start should wait for.
+        from toolmem.session.prompt import system_prompt
+
         pinned = await (await self._app.rule_store(workspace)).rules_for_prompt(tools)
         rules = ToolMemoryRulesSection(pinned, language_of(self._app)).text
         text = system_prompt("", rules, await self._guidance(workspace, tools)) or _NOTHING
@@ -95,6 +97,7 @@ class McpPrompts:
         if not any(record.guidance for record in records):
             return ""
         from toolmem.llm.tokenizer import QwenTokenizer
+        from toolmem.session.prompt import guidance_block
 
         return guidance_block(records, budget, QwenTokenizer().count, language_of(self._app))
 

@@ -182,13 +182,16 @@ def _work(files: list[Path], overrides: list[str], listeners: Listeners, pipe: C
     """A worker's whole life. Ctrl-C reaches the whole group of processes; the supervisor passes on what it means."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    from toolmem.service.access_log import log_to_stderr
-    from toolmem.service.preparing import prepare
-    from toolmem.service.running import run
+    from toolmem.service.starting import loading
 
-    logging.disable(logging.WARNING)  # the supervisor has said it
-    app, doorkeeper = prepare(files, overrides)
-    logging.disable(logging.NOTSET)
+    with loading():
+        from toolmem.service.access_log import log_to_stderr
+        from toolmem.service.preparing import prepare
+        from toolmem.service.running import run
+
+        logging.disable(logging.WARNING)  # the supervisor has said it
+        app, doorkeeper = prepare(files, overrides)
+        logging.disable(logging.NOTSET)
     log_to_stderr()
     try:
         run(

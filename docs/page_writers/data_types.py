@@ -1,0 +1,70 @@
+"""What travels (calls, memories, rules, responses), and the columns of the files that the report writes."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from page_writers.markdown import GENERATED, code, comments, default_text, docstring, field_type, page, table
+
+_TYPES_HEAD = """\
+All times are aware and in UTC. `null` means unknown, never zero.
+"""
+_FILES_HEAD = """\
+`toolmem evaluate` writes these beside `report.html`. CSV files are UTF-8 with one header line; booleans are `true` and
+`false`, an unknown value is an empty field. An example value of each column comes from an evaluation of the project's
+own sample.
+"""
+
+
+def data_types() -> str:
+    from toolmem import schema
+
+    parts = [_TYPES_HEAD + GENERATED]
+    for name in (
+        *("ToolCallResult", "ToolMemory", "FlowResponse", "ToolStatistics", "LifetimeCounters", "Claim", "Guidance"),
+        *("Verdict", "JudgeIdentity", "Usage", "ToolSchema", "ToolMemoryRule"),
+    ):
+        cls: Any = getattr(schema, name)
+        said = comments(cls)
+        rows = [
+            (f"`{key}`", field_type(field), default_text(field), said.get(key, ""))
+            for key, field in cls.model_fields.items()
+        ]
+        parts += [f"## {name}", docstring(cls), table(["field", "type", "default", "meaning"], rows)]
+    return page("Data types", *parts)
+
+
+def files() -> str:
+    from toolmem.evaluation import evaluate
+    from toolmem.report import evidence, frames, savings, tables
+
+    frame_of = {
+        "calls.csv": frames.calls_frame,
+        "tools.csv": frames.tools_frame,
+        "skips.csv": savings.skips_frame,
+        "errors.csv": frames.errors_frame,
+        "claims.csv": evidence.claims_frame,
+    }
+    parts = [_FILES_HEAD + "Written by `python docs/generate.py`."]
+    with tempfile.TemporaryDirectory() as folder:
+        tables.write_tables(evaluate(out=folder, limit=300), folder)
+        for name, frame in frame_of.items():
+            with (Path(folder) / name).open(encoding="utf-8", newline="") as file:
+                rows = list(csv.reader(file))
+            columns = [(f"`{column}`", _example(rows[1:], place)) for place, column in enumerate(rows[0])]
+            parts += [f"## {name}", table(["column", "for example"], columns)]
+            parts += [f"As a DataFrame: `toolmem.report.{frame.__name__}(evaluation)`.", docstring(frame)]
+    described = docstring(tables.summary).partition("\n\n")
+    parts += ["## summary.json", described[0], code("text", described[2])]
+    return page("Files of the report", *parts)
+
+
+def _example(rows: list[list[str]], place: int) -> str:
+    """The first value that is not empty; the version of a judge's rules changes with them."""
+    value = next((row[place] for row in rows if row[place]), "").replace("\n", " ")
+    value = re.sub(r"@[0-9a-f]{12}", "@...", value)
+    return f"`{value[:57]}...`" if len(value) > 60 else f"`{value}`" if value else "(empty)"

@@ -1,0 +1,113 @@
+"""What toolmem does not do, or not well enough, with the figures of the last measurements."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from page_writers.benchmarks import RESULTS, figures_of, goal_of
+from page_writers.markdown import page, table
+
+_HEAD = """\
+What to know before you rely on it. Figures come from `benchmarks/results/*.json`; [](benchmarks.md) has all of them,
+and the commands that make them. Written by `python docs/generate.py`.
+"""
+_JUDGE = """\
+## The offline judge
+
+Without a key no model is involved. The judge is a rule-based check of the output, the recorded flag and the tool's
+schema:
+
+* Its score 1.0 means "ran and answered". **It does not know whether an answer was useful.**
+* It was tuned on half of each of the recordings that it is measured on. At first sight of three lists that were
+  written to mislead it, it found 0.76, 0.75 and 0.91 of the failures, and cleared 0.72, 0.83 and 0.83 of the good
+  calls. Expect figures like these on outputs that are unlike the recordings.
+* What it misses most is a failure that prints nothing at all; what it takes for a failure by mistake is most often
+  the complaint of a program whose exit status a pipeline hides.
+"""
+_GUIDANCE = """\
+## The data-driven guidance
+
+* It counts; it does not understand. It finds that `limit` above 10 failed, not why a page has ten entries.
+* A claim says what was true of these calls. The counts and the interval beside it say how much that is; a few calls
+  carry little.
+* It sees the window (the newest 30 judged calls unless configured otherwise). What left the window is in counters
+  only.
+* Calls of one conversation are not independent, so intervals are somewhat too narrow.
+"""
+_EMBEDDER = """\
+## The hashing embedder
+
+Search by a query compares character n-grams. It finds similar wording in any language, and no synonyms: a query for
+"mail" finds `send_email`, a query for "letter" does not. A real embedder is a matter of
+[configuration](real-models.md). Guidance by a tool's name does not depend on it.
+"""
+_RULES = """\
+## Rules
+
+**A rule is text, not a lock.** It is put in front of the model at every turn; nothing stops a model that does not
+listen.
+
+The capture hook reads sentences by their form, without a model. On sentences that its author had not seen, in English
+(en) and Chinese (zh), by three hands:
+"""
+_RULES_MORE = """\
+So a demand is missed now and then, and a wish is taken for a demand now and then. Look at `toolmem rules list` from
+time to time; put by hand what must not be missed. Other languages are not read at all.
+"""
+_STORE = """\
+## The store
+
+* SQLite takes one writer at a time; other processes wait their turn. It is meant for one machine and a local disk,
+  not for a network file system.
+* Search compares the query with every vector. Its cost grows with the number of tools; everything else does not.
+* Rules and calls of one workspace can be read by everybody who can read the file: workspaces keep memories apart,
+  they are not a protection.
+* After a fork the store has to be opened again.
+* A process that is killed loses the bookings of its last fifth of a second in the ledger, never a call.
+"""
+_MODELS = """\
+## Models
+
+**No figure in this repository was made with a paid model.** Prompts are counted with Qwen's tokenizer and priced by a
+table of list prices with the day on which they were read. Not measured:
+
+* how often a paid judge is right about usefulness (`toolmem judge compare` measures it on your calls);
+* how much better guidance by a model is than counted guidance;
+* how much an agent gains from either, end to end;
+* the real services' speed, rate limits and failures, beyond a loopback server that imitates them.
+"""
+
+
+def limits() -> str:
+    parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_decrees(), _RULES_MORE, _STORE, _MODELS]
+    return page("Limits", *parts, "## Goals that were not met", _missed())
+
+
+def _unseen_decrees() -> str:
+    rows = []
+    for row in json.loads((RESULTS / "decrees.json").read_text(encoding="utf-8")):
+        if row["detector"] == "ours" and row["set"].endswith("unseen"):
+            numbers = [f"{row[name]:.2f}" for name in ("precision", "recall", "right_tools", "session_caught")]
+            rows.append((row["set"].removesuffix(" unseen"), row["language"], str(row["sentences"]), *numbers))
+    columns = ["set", "language", "sentences", "precision", "recall", "right tools", "session demands seen"]
+    return table(columns, rows)
+
+
+def _missed() -> str:
+    rows: list[tuple[str, str, str, str]] = []
+    for path in sorted(RESULTS.glob("*.json")):
+        body = json.loads(path.read_text(encoding="utf-8"))
+        rows += [
+            (f"`benchmarks/{path.stem}.py`", figure["question"], _value(figure), goal_of(figure))
+            for figure in figures_of(body)
+            if figure["met"] == "NO"
+        ]
+    if not rows:
+        return "None of the stated goals was missed in the last measurements."
+    note = "Seconds were measured on a shared machine with two cores."
+    return table(["measured by", "question", "value", "goal"], rows) + "\n\n" + note
+
+
+def _value(figure: dict[str, Any]) -> str:
+    return f"{figure['value']:.4g} {figure.get('unit', '')}"

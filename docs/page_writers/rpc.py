@@ -1,0 +1,91 @@
+"""The JSON-RPC methods: parameters, and an example of each from a real run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from typing import Any
+
+from page_writers.markdown import json_block, page, table
+
+_HEAD = """\
+JSON-RPC 2.0 over rules and short memories, batches included; `toolmem serve` answers it over HTTP. Each method is also
+known under OpenHuman's name: `memory.tool_rule_put` is `openhuman.memory_tool_rule_put`. `workspace_id` may be given
+everywhere and is "default" where it is not. In `tools`, names and schemas may stand side by side. The examples are from
+one real run, in this order; written by `python docs/generate.py`.
+"""
+_ID = "6f1c2a44-0d5e-4c1a-9b57-0f2d8a6e3b10"
+_RULE = {"tool_name": "send_email", "rule": "never email Sarah at sarah@example.com", "priority": "critical"}
+EXAMPLES: list[tuple[str, dict[str, Any]]] = [
+    ("memory.tool_rule_put", {**_RULE, "id": _ID, "tags": ["people"]}),
+    ("memory.tool_rule_get", {"tool_name": "send_email", "id": _ID}),
+    ("memory.tool_rule_list", {"tool_name": "send_email"}),
+    ("memory.tool_rules_for_prompt", {"tools": ["send_email", "search"]}),
+    ("memory.tool_rules_json", {"tool_name": "send_email"}),
+    ("memory.tool_rule_delete", {"tool_name": "send_email", "id": _ID}),
+    ("memory.store", {"content": "The staging database is called blue.", "id": "staging"}),
+    ("memory.recall", {"query": "which database is staging?", "limit": 1}),
+    ("memory.forget", {"id": "staging"}),
+]
+_ERRORS: list[tuple[str, str, str]] = [
+    ("an unknown method", "memory.tool_rule_putt", "{}"),
+    ("a missing parameter", "memory.tool_rule_put", '{"tool_name": "send_email"}'),
+    ("an unknown parameter", "memory.tool_rule_list", '{"tool": "send_email"}'),
+]
+_CODES = """\
+| code | meaning |
+|---|---|
+| -32700 | not JSON, or not UTF-8 |
+| -32600 | JSON, and not a request |
+| -32601 | an unknown method; the nearest one is named |
+| -32602 | a parameter is missing, unknown or wrong; its name is in `data.parameter` |
+| -32000 | the store failed |
+| -32603 | anything else |
+"""
+
+
+def rpc() -> str:
+    from toolmem.service.rpc_methods import METHODS, alias
+
+    answers = asyncio.run(_answers())
+    parts = [_HEAD]
+    for (name, params), answer in zip(EXAMPLES, answers, strict=False):
+        rows = [
+            (f"`{key}`", param.kind, "yes" if param.required else "no") for key, param in METHODS[name].params.items()
+        ]
+        parts += [f"## {name}", f"Also `{alias(name)}`.", table(["parameter", "type", "required"], rows)]
+        parts += [json_block(_request(name, params)), json_block(_shown(answer))]
+    parts += ["## Errors", _CODES]
+    for (what, _, _), answer in zip(_ERRORS, answers[len(EXAMPLES) :], strict=True):
+        parts += [f"{what[0].upper()}{what[1:]}:", json_block(_shown(answer))]
+    return page("RPC methods", *parts)
+
+
+def _request(name: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": name, "params": params}
+
+
+def _shown(answer: Any) -> Any:
+    """Times and ids are fixed in these runs, so everything stands as it came; a similarity is rounded."""
+    if isinstance(answer, dict):
+        return {key: _shown(value) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [_shown(value) for value in answer]
+    return round(answer, 4) if isinstance(answer, float) else answer
+
+
+async def _answers() -> list[Any]:
+    from toolmem.app import ToolMemApp
+    from toolmem.service.rpc import RpcService
+    from toolmem.service.rpc_methods import METHODS
+    from toolmem.testing.clock import ManualClock
+
+    assert {name for name, _ in EXAMPLES} == set(METHODS), "each method has one example"
+    requests = [json.dumps(_request(name, params)) for name, params in EXAMPLES]
+    requests += [json.dumps(_request(name, json.loads(params))) for _, name, params in _ERRORS]
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = [f"vector_store.default.params.path='{folder}/memory.db'"]
+        async with ToolMemApp(overrides=overrides, clock=ManualClock()) as app:
+            service = RpcService(app.services)
+            return [json.loads(await service.dispatch(request) or "null") for request in requests]
