@@ -5,13 +5,16 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help evaluate test test-server lint bench docs clean
+.PHONY: help evaluate serve test test-server lint bench docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 evaluate: $(VENV)/.core  ## judge, summarize and report the project's own recording (no key, no network)
 	@$(BIN)/toolmem evaluate $(ARGS)
+
+serve: $(VENV)/.serve  ## serve the flows and rules on http://127.0.0.1:8002
+	@$(BIN)/toolmem serve $(ARGS)
 
 test: $(VENV)/.dev  ## run the tests; those of Elasticsearch too where a server can be had
 	@$(BIN)/python -m pytest $(ARGS)
@@ -49,10 +52,15 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e .
 	@touch $@
 
+$(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing toolmem and what serving needs into $(VENV) (once) ..." >&2
+	@$(PIP) -e '.[serve]'
+	@touch $@ $(VENV)/.core
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing toolmem and its development tools into $(VENV) (once) ..." >&2
 	@$(PIP) -e '.[dev]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.core $(VENV)/.serve $(VENV)/.docs
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing toolmem and its documentation tools into $(VENV) (once) ..." >&2

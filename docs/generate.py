@@ -19,6 +19,7 @@ from page_writers.configuration import configuration
 from page_writers.data_types import data_types, files
 from page_writers.elasticsearch import elasticsearch
 from page_writers.flows import flows
+from page_writers.front_page import front_page
 from page_writers.limits import limits
 from page_writers.ops import ops
 from page_writers.python_api import python_api
@@ -37,6 +38,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "benchmarks.md": benchmarks,
     "elasticsearch.md": elasticsearch,
     "limits.md": limits,
+    "../README.md": front_page,
 }
 
 
