@@ -74,6 +74,9 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
         )
         figures.append(Figure("  bytes written by it", float(_bytes(path) - before), "B", 0, "2.2 MB", "50 runs"))
 
+        if not quick:
+            figures += await nothing_new_anywhere(app, path, [f"tool_{tool:04}" for tool in range(tools)])
+
         async def retrieve(number: int) -> None:
             name = fifty[number % 50]
             response = await app.run_flow("retrieve_tool_memory", workspace_id="bench", tool_names=name)
@@ -83,6 +86,22 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
             Figure("flow: retrieve by name", await median_ms(times, retrieve), "ms", None, "250 ms (1000 tools)", basis)
         )
     return figures
+
+
+async def nothing_new_anywhere(app: Any, path: Path, names: list[str]) -> list[Figure]:
+    """A summary of every tool of the store, none of which has a new call."""
+    await app.run_flow("summary_tool_memory", workspace_id="bench", tool_names=names)
+    before = _bytes(path)
+
+    async def idle(_: int) -> None:
+        response = await app.run_flow("summary_tool_memory", workspace_id="bench", tool_names=names)
+        assert len(response.metadata["skipped"]) == len(names), response.answer
+
+    question = f"flow: summary of {len(names)} tools, nothing new"
+    return [
+        Figure(question, await median_ms(20, idle), "ms", 50, "", "median of 20"),
+        Figure("  bytes written by it", float(_bytes(path) - before), "B", 0, "", "20 runs"),
+    ]
 
 
 def _bytes(path: Path) -> int:

@@ -20,7 +20,8 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 NAMES = [
     *("store", "flows", "recordings", "start_up", "judge_agreement", "guidance_evidence", "decrees"),
-    *("rules", "model_overhead", "model_costs"),
+    "guidance_benefit",
+    *("rules", "model_overhead", "model_costs", "summarization_cost", "elasticsearch", "serving", "mcp_calls"),
 ]
 
 

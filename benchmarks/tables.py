@@ -17,10 +17,30 @@ class Figure:
     goal: float | None = None  # at most this much, in the same unit
     peer: str = ""  # what the peer needs for the same (source: the project's notes on ReMe 0.2.0.6)
     basis: str = ""  # how many runs, which data
+    at_least: bool = False  # the goal is a minimum
 
     @property
     def met(self) -> str:
-        return "" if self.goal is None else "yes" if self.value <= self.goal else "NO"
+        if self.goal is None:
+            return ""
+        return "yes" if (self.value >= self.goal if self.at_least else self.value <= self.goal) else "NO"
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table as it is printed, kept in the results, and shown by the documentation and the notebooks."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def show(self) -> None:
+        """Print it, columns aligned."""
+        lines = [tuple(self.columns), *map(tuple, self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
+        print(f"\n{self.title}")
+        for line in lines:
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def arguments(description: str | None) -> argparse.Namespace:
@@ -33,7 +53,7 @@ def arguments(description: str | None) -> argparse.Namespace:
 def show(figures: Sequence[Figure], target: Path | None) -> None:
     rows = [("question", "value", "goal", "met", "peer", "basis")]
     for f in figures:
-        goal = "" if f.goal is None else f"<= {f.goal:g} {f.unit}"
+        goal = "" if f.goal is None else f"{'>=' if f.at_least else '<='} {f.goal:g} {f.unit}"
         rows.append((f.question, f"{f.value:.4g} {f.unit}", goal, f.met, f.peer, f.basis))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:

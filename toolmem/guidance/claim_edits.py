@@ -36,6 +36,7 @@ MAX_TEXT = 900  # characters: what an incremental prompt can carry beside ten ca
 MAX_IDS = 200
 _SAID_ANEW = frozenset({"overall", "recorded_flag", "flag_wrong", "inconclusive"})
 _REPAIRS = frozenset({"repair", "repair_since"})
+_OF_ONE_ERROR = frozenset({"repair", "repair_widely"})
 _ONE_PER_PHRASE = frozenset({"usage", "example", "empty_answer"})  # a second one would only say it again
 
 
@@ -113,8 +114,8 @@ def _counted_on(
             return None
         more = len(found.where(True)) + bad if kind == "rule_out" else 0
         return line.recounted(say, n=counts["n"] + more) if line.phrase else line
-    if kind == "repair" and line.phrase == "repair":
-        others = [o.counts["n"] for o in fresh.values() if o.phrase == "repair" and o.error == line.error]
+    if line.phrase in _OF_ONE_ERROR:
+        others = [o.counts["n"] for o in fresh.values() if o.phrase in _OF_ONE_ERROR and o.error == line.error]
         return line.recounted(say, n=counts["n"] + max(others)) if others else line
     if kind == "repeat":
         return None if any(other.claim.kind == "repeat" for other in fresh.values()) else line

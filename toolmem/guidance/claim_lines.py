@@ -34,8 +34,8 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "unrecovered": ("unrecovered",),
     "example": ("worked",),
     "repeat": ("repeat", "retry"),
-    "repair": ("repair_any", "repair_once", "repair"),
-    "repair_since": ("repair_any_since", "repair_since"),
+    "repair": ("repair_widely", "repair_any", "repair_once", "repair"),
+    "repair_since": ("repair_widely_since", "repair_any_since", "repair_since"),
     "target": ("target_named", "target_wanted", "target_only"),
 }
 _PARTS: dict[str, Part] = {
@@ -92,7 +92,7 @@ class Line:
     @property
     def about(self) -> About:
         """Equal for lines that say the same of the same. A repair seen once and one with counts are alike."""
-        phrase = "repair" if self.phrase == "repair_once" else self.phrase
+        phrase = "repair" if self.phrase in {"repair_once", "repair_widely"} else self.phrase
         return phrase, tuple((name, _gist(name, text)) for name, text in self.words if name not in _LOOSE)
 
     @property

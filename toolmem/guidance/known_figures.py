@@ -26,7 +26,7 @@ class KnownFigures:
         self, store: MemoryStore, workspace: str, tools: Sequence[str]
     ) -> list[tuple[StoredMemory, Measured]]:
         """As the store has them now, without calls, and what all their kept calls come to."""
-        known = self._of(workspace, tools)
+        known = self.known(workspace, tools)
         read = await store.memories(workspace, tools, known={tool: state for tool, (state, _) in known.items()})
         found = []
         for stored in read:
@@ -38,7 +38,8 @@ class KnownFigures:
             found.append((stored, figures))
         return found
 
-    def _of(self, workspace: str, tools: Iterable[str]) -> dict[str, tuple[Hashable, Measured]]:
+    def known(self, workspace: str, tools: Iterable[str]) -> dict[str, tuple[Hashable, Measured]]:
+        """By tool: its state when it was counted, and its figures then. These tools are now the last asked for."""
         found = {}
         with self._lock:
             for tool in tools:

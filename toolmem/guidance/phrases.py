@@ -164,6 +164,14 @@ PHRASES: dict[str, tuple[str, str]] = {
         "After any failure: {repair} ({k} of {n} recoveries).",
         "任何失败之后：{repair}（{n} 次恢复中 {k} 次）。",
     ),
+    "repair_widely": (
+        "After any failure, as seen after {error}: {repair} ({k} of {n} recoveries).",
+        "任何失败之后（见于 {error} 之后）：{repair}（{n} 次恢复中 {k} 次）。",
+    ),
+    "repair_widely_since": (
+        "After any failure, as seen after {error}: {repair} ({k} of {n} recoveries since {since}).",
+        "任何失败之后（见于 {error} 之后）：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
+    ),
     "repair_since": (
         "After {error}: {repair} ({k} of {n} recoveries since {since}).",
         "出现 {error} 之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",

@@ -21,6 +21,8 @@ _REPAIR, _REPAIR_OF_ANY, _TARGET = 3.0, 1.0, 0.6
 _OF_EACH_CALL = {  # times the calls that the sentence counts
     "repair": _REPAIR,
     "repair_since": _REPAIR,
+    "repair_widely": _REPAIR,
+    "repair_widely_since": _REPAIR,
     "repair_any": _REPAIR_OF_ANY,
     "repair_any_since": _REPAIR_OF_ANY,
     "target_named": _TARGET,

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolmem.ports import MemoryStore
 from toolmem.schema import CallFigures, LifetimeCounters, ToolCallResult
+from toolmem.testing.store_contract.merging import dumped
 from toolmem.testing.store_contract.scenario import (
     JUDGE,
     OTHER_JUDGE,
@@ -18,7 +19,9 @@ from toolmem.testing.store_contract.scenario import (
     append,
     call,
     calls,
+    document,
     driven,
+    guidance,
     kept_calls,
     numbers_of,
     verdict,
@@ -122,6 +125,41 @@ class CallsContract(Scenario):
                 "judge": "" if stored.judge is None else str(stored.judge),
             }
         assert memory.figures[0].judge == str(JUDGE)
+
+    @driven
+    async def test_a_tool_without_a_new_commit_comes_with_its_record_alone(self, store: MemoryStore) -> None:
+        await append(store, 1, 2)
+        await append(store, 1, tool="other")
+        read = await store.memories(W, [TOOL, "other"])
+        known = {each.record.tool_name: each.state for each in read if each.state is not None}
+        await append(store, 2, tool="other")
+        same, changed = await store.memories(W, [TOOL, "other"], known=known)
+        assert same.record == read[0].record
+        assert same.state == read[0].state
+        assert len(same.figures) == (0 if TOOL in known else 2)
+        assert len(changed.figures) == 2
+        assert "other" not in known or changed.state != known["other"]
+
+    @driven
+    async def test_every_commit_changes_the_state(self, store: MemoryStore) -> None:
+        async def state() -> object:
+            (memory,) = await store.memories(W, [TOOL], calls=True)
+            return memory.state
+
+        await append(store, 1)
+        (first,) = await store.memories(W, [TOOL], calls=True)
+        states = [first.state]
+        await store.update_verdicts(W, TOOL, {1: call(1).judged(verdict(0.0))})
+        states.append(await state())
+        await store.put_guidance(W, TOOL, guidance(covered=[1]), document=document(), guidance_version=1)
+        states.append(await state())
+        await append(store, 2)
+        states.append(await state())
+        await store.delete_memories(W, [first.record.memory_id])
+        await store.merge(W, dumped(first), 100)  # under the same memory_id
+        states.append(await state())
+        told = [each for each in states if each is not None]
+        assert len(set(told)) == len(told)
 
     # -- ids
 

@@ -1,0 +1,244 @@
+"""The runs of the cost benchmark: what policies cost and what they buy on recordings, and what they cost on many tools.
+
+Every figure comes from calls that were replayed one by one through the real op and the real store (in memory), with the
+prompts counted by the tokenizer and not sent (`toolmem.backtest.replay`). Nothing is simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from cost_streams import Pattern, drawn, recorded, spread
+
+from toolmem import ToolMemApp
+from toolmem.backtest.baselines import counting_only
+from toolmem.backtest.call_lines import LineCounter
+from toolmem.backtest.coverage import Coverage, replayed_coverage
+from toolmem.backtest.opportunities import opportunities
+from toolmem.backtest.paired import compare
+from toolmem.backtest.replay import Cadence, Replay, replay
+from toolmem.judge.llm_judge import LLMJudge, judge_prompts
+from toolmem.llm.tokenizer import QwenTokenizer
+from toolmem.report.bill import Bill, make_bill
+from toolmem.report.bill_sums import BillSum, sum_bill
+from toolmem.report.freshness import freshness, waiting
+from toolmem.schema import ToolCallResult
+
+BUDGET = 500  # tokens of guidance per tool
+MARGIN = 0.02
+WINDOW = 30  # calls that a summary reads, and that the baseline counts
+MODEL = "qwen-plus"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A policy as it is run."""
+
+    name: str
+    params: Mapping[str, Any]
+    cadence: Cadence = "call"
+
+
+ALWAYS_FRESH = "always fresh"
+SMART_SKIP_10 = "smart skip, 10 new calls"
+WAYS = (
+    Way(ALWAYS_FRESH, {}),
+    Way("smart skip, each conversation", {}, "conversation"),
+    Way(SMART_SKIP_10, {"min_new_calls": 10}),
+    Way("incremental, 10 new calls", {"policy": "incremental", "min_new_calls": 10}),
+    Way("on change", {"policy": "on_change"}),
+)
+BASELINES = ("no guidance", "counting only")
+
+
+@cache
+def tokenizer() -> QwenTokenizer:
+    return QwenTokenizer()
+
+
+@cache
+def app() -> ToolMemApp:
+    return ToolMemApp()
+
+
+def bill_of(run: Replay) -> Bill:
+    return make_bill([], run.reports, prices=app().services.price)
+
+
+def spent(run: Replay) -> BillSum:
+    sums = sum_bill(bill_of(run), [])
+    return sums[0] if sums else BillSum({}, "")
+
+
+def bound_of(calls: Sequence[ToolCallResult]) -> int:
+    """Input tokens of a single pass."""
+    return sum(line.bound for line in LineCounter(tokenizer()).of_calls(calls))
+
+
+def most_waiting(run: Replay) -> int:
+    """Calls of one tool that its guidance did not hold when a summary run looked, at most."""
+    return max((each.most for each in freshness(waiting(run.reports))), default=0)
+
+
+# ---------------------------------------------------------------- what it buys
+
+
+def recording(dataset: str, tool: str, limit: int) -> dict[str, Any]:
+    """All ways and baselines on the first `limit` calls of a recording (of one tool, or of all of them)."""
+    calls = recorded(dataset, tool=tool, limit=limit)
+    bound = bound_of(calls)
+    runs = {way.name: asyncio.run(replay(calls, way.params, cadence=way.cadence, model=MODEL)) for way in WAYS}
+    covered = {name: replayed_coverage(run.in_force, calls, BUDGET) for name, run in runs.items()}
+    covered |= {name: _baseline(name, calls) for name in BASELINES}
+    rows = [_row(name, runs.get(name), covered, bound, len(calls)) for name in (*BASELINES, *runs)]
+    judged = _judging(calls)
+    return {
+        "recording": dataset,
+        "tool": tool,
+        "calls": len(calls),
+        "tools": len({call.tool_name for call in calls}),
+        "failures": sum(call.failed is True for call in calls),
+        "repaired": len(opportunities(calls)),
+        "bound_tokens": bound,
+        "bound_cost": app().services.price(MODEL, bound)[0],
+        "judging": judged,
+        "policies": rows,
+    }
+
+
+def _baseline(name: str, calls: Sequence[ToolCallResult]) -> Coverage:
+    """Counting costs no request, so its text is always fresh: of the newest calls of the tool, up to the failure."""
+    texts: list[str | None] = [None] * len(calls)
+    if name == "counting only":
+        for one in opportunities(calls):
+            so_far = [call for call in calls[: one.position + 1] if call.tool_name == one.tool_name]
+            texts[one.position] = counting_only(so_far[-WINDOW:])
+    return replayed_coverage(texts, calls, BUDGET)
+
+
+def _row(name: str, run: Replay | None, covered: Mapping[str, Coverage], bound: int, calls: int) -> dict[str, Any]:
+    coverage = covered[name]
+    money = BillSum({}, "") if run is None else spent(run)
+    interval = coverage.interval()
+    return {
+        "policy": name,
+        "summaries": money.requests,
+        "input_tokens": money.input_tokens,
+        "cached_tokens": money.cached_tokens,
+        "output_tokens": money.output_tokens,
+        "output_by": money.output_by,
+        "times_single_pass": money.input_tokens / bound if bound else None,
+        "cost": money.cost or 0.0,
+        "uncached_cost": money.uncached_cost or 0.0,
+        "batch_cost": money.batch_cost or 0.0,
+        "cost_per_1000_calls": 1000 * (money.cost or 0.0) / calls,
+        "currency": money.currency,
+        "avoided_requests": money.avoided_requests,
+        "avoided_input_tokens": money.avoided_input_tokens,
+        "most_waiting": None if run is None else most_waiting(run),
+        "coverage": coverage.share,
+        "low": interval.low,
+        "high": interval.high,
+        "than_always_fresh": _beside(covered[ALWAYS_FRESH], coverage),
+        "than_smart_skip_10": _beside(covered[SMART_SKIP_10], coverage),
+    }
+
+
+def _beside(reference: Coverage, coverage: Coverage) -> dict[str, Any] | None:
+    """The paired difference on the same repaired failures; None where there was none."""
+    if not coverage.n:
+        return None
+    found = compare(reference, coverage, MARGIN)
+    return {"difference": found.difference, "low": found.low, "high": found.high, "verdict": found.verdict}
+
+
+def _judging(calls: Sequence[ToolCallResult]) -> dict[str, Any]:
+    """Evaluation prompts of all calls; identical ones are asked once. The same under every policy."""
+    judge = LLMJudge(_Nobody(), judge_prompts(), tokenizer())
+    prompts = dict.fromkeys(judge.prompt(call, None) for call in calls)
+    tokens = sum(map(tokenizer().count, prompts))
+    replies = 90 * len(prompts)
+    cost, currency = app().services.price(MODEL, tokens, replies)
+    return {
+        "requests": len(prompts),
+        "input_tokens": tokens,
+        "output_tokens": replies,
+        "cost": cost,
+        "currency": currency,
+    }
+
+
+class _Nobody:
+    """A model that is never asked: only prompts are built."""
+
+    backend = "dry_run"
+    model = MODEL
+
+    async def complete(self, prompt: str, purpose: Any, *, json_reply: bool = False) -> Any:
+        raise AssertionError("nothing is asked here")
+
+
+# ---------------------------------------------------------------- many tools
+
+
+def cell(dataset: str, tools: int, pattern: Pattern, limit: int) -> list[dict[str, Any]]:
+    """What each way costs where a recording's calls are those of `tools` tools. Conversations are not kept."""
+    calls = spread(_cycled(recorded(dataset, limit=limit), limit if tools >= 1000 else 0), tools, pattern)
+    bound = bound_of(calls)
+    rows = []
+    for way in WAYS:
+        if way.cadence != "call":
+            continue
+        run = asyncio.run(replay(calls, way.params, cadence=way.cadence, model=MODEL))
+        money = spent(run)
+        rows.append(
+            {
+                "recording": dataset,
+                "tools": tools,
+                "called": len({call.tool_name for call in calls}),
+                "pattern": pattern,
+                "calls": len(calls),
+                "policy": way.name,
+                "summaries": money.requests,
+                "input_tokens": money.input_tokens,
+                "times_single_pass": money.input_tokens / bound,
+                "cost_per_1000_calls": 1000 * (money.cost or 0.0) / len(calls),
+                "most_waiting": most_waiting(run),
+            }
+        )
+    return rows
+
+
+def _cycled(calls: Sequence[ToolCallResult], least: int) -> list[ToolCallResult]:
+    """At least `least` calls: from the beginning again where a recording has fewer."""
+    found = list(calls)
+    while len(found) < least:
+        found += calls[: least - len(found)]
+    return found
+
+
+# ---------------------------------------------------------------- change
+
+
+def stationary(dataset: str, tool: str, calls: int, rate: float, seed: int) -> dict[str, Any]:
+    """Summaries of `on_change` where nothing changes: independent calls of one success rate."""
+    stream = drawn(recorded(dataset, tool=tool), [rate] * calls, seed)
+    run = asyncio.run(replay(stream, {"policy": "on_change"}, model=MODEL))
+    return {"kind": "stationary", "seed": seed, "calls": calls, "rate": rate, "summaries": run.requests}
+
+
+def drop(dataset: str, tool: str, before: int, after: int, rates: tuple[float, float], seed: int) -> dict[str, Any]:
+    """Calls from the drop of the success rate to the summary that it caused; None where it was not noticed."""
+    stream = drawn(recorded(dataset, tool=tool), [rates[0]] * before + [rates[1]] * after, seed)
+    run = asyncio.run(replay(stream, {"policy": "on_change"}, model=MODEL))
+    noticed = None
+    for place, report in enumerate(run.reports):
+        changed = any(row["reason"] == "changed" for op in report.ops for row in op.details)
+        if place >= before and changed:
+            noticed = place - before + 1
+            break
+    return {"kind": "drop", "seed": seed, "before": before, "after": after, "rates": rates, "noticed_after": noticed}
