@@ -348,7 +348,7 @@ class MemoryStore(Protocol):
 
         A tool that is new here takes over guidance, coverage and lifetime counters as well: the guidance from
         `content`, `author` and `metadata`'s `claims`, `guidance_statistics`, `prompt_version`, `prompt_tokens`,
-        `guidance_created_at`; coverage from `is_summarized`; the counters from `metadata["lifetime"]`.
+        `guidance_created_at`, `upkeep`; coverage from `is_summarized`; the counters from `metadata["lifetime"]`.
         `document` is the searchable side of that guidance; without it the text alone can be searched. Calls without
         an id are recognized by their content, so that the same memory merged twice adds nothing.
         """

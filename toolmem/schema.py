@@ -259,6 +259,13 @@ class Guidance(BaseModel):
     history: RepairHistory | None = None  # kept by the data-driven writer
     created_at: datetime | None = None
 
+    def upkeep(self) -> dict[str, Any]:
+        """As JSON: what the next summary needs of this one, and no reader is shown."""
+        return self.model_dump(mode="json", include=set(UPKEEP))
+
+
+UPKEEP = ("update_tokens", "edits", "baseline", "history")  # fields of Guidance; `upkeep` in a memory's metadata
+
 
 class ToolRecord(BaseModel):
     """The authoritative state of one tool in one workspace; a call exists once this record says so.

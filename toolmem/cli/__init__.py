@@ -55,6 +55,8 @@ def _version(
 def main(argv: Sequence[str] | None = None) -> None:
     """The entry point: arranges ReMe's way of writing overrides, and turns errors into exit codes."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if "" not in sys.path:
+        sys.path.append("")  # `op_modules` may lie in the working directory; last, so that a file there hides no library
     try:
         app(arrange(arguments, _option_names()), standalone_mode=True)
     except Refused as error:

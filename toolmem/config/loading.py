@@ -18,6 +18,7 @@ from toolmem.config.document import Document, read_file
 from toolmem.config.environment import capture_switch, fall_back, fill_in, read_dotenv
 from toolmem.config.layers import OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
+from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
 from toolmem.config.problems import explain, shown
 from toolmem.config.settings import STORE_PARAMS, Settings
@@ -65,6 +66,8 @@ def load(
     what the file does not say. Where a file chooses another backend for `llm.<name>`, `embedding_model.<name>` or
     `vector_store.<name>`, the default's model and params of that entry do not carry over.
 
+    The modules of `op_modules` are imported: a configuration is as trusted as the code that it names.
+
     `env` is the environment (default: the real one), `dotenv` a file whose variables stand behind it. `provided`:
     names of ops that there are, though another toolkit has one of the same name.
 
@@ -87,20 +90,21 @@ def read(
     dotenv: str | Path | None = ".env",
     provided: Collection[str] = (),
 ) -> Loaded:
-    """As `load`, but leaves wrong values out and their problems to the caller, who may find more.
+    """As `load`, but leaves wrong values and overrides out, and their problems to the caller, who may find more.
 
-    Raises ConfigError only where a file or an override cannot be read at all.
+    Raises ConfigError only where a file cannot be read at all: half of what the rest refers to may stand in it.
     """
     variables = {**(read_dotenv(Path(dotenv)) if dotenv is not None else {}), **(os.environ if env is None else env)}
     given, problems = read_overrides(overrides)
     documents: list[Document] = []
+    unreadable: list[str] = []
     for file in files:
         try:
             documents.append(read_file(file))
         except ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigError(problems)
+            unreadable += error.problems
+    if unreadable:
+        raise ConfigError([*problems, *unreadable])
     layers = [_file_layer(document, variables, problems) for document in documents]
     layers += _override_layers(given, variables, problems)
     tree, origins = merge([_default_layer(layers), *layers])
@@ -223,6 +227,7 @@ class _Checking:
     def loaded(self) -> Loaded:
         loaded = self._loaded
         loaded.warnings += elsewhere.drop_ignored(self._tree)
+        loaded.problems += import_op_modules(self._tree, loaded.place)  # first: what is an op depends on it
         loaded.absent_ops = elsewhere.drop_absent_ops(self._tree, self._provided)
         loaded.problems += elsewhere.map_stores(self._tree, loaded.origins)
         self._keep_local()

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolmem.config.problems import dotted, is_secret
+from toolmem.config.problems import dotted
 from toolmem.config.scalars import read_scalar
+from toolmem.config.secrets import HIDDEN, is_secret, masked
 
 Key = tuple[str, ...]
 
@@ -68,7 +69,7 @@ def _read_name(name: str) -> Key:
 
 def _without_secret(item: str) -> str:
     name, equals, _ = item.partition("=")
-    return f"{name}=***" if equals and is_secret(name.rpartition(".")[2]) else item
+    return f"{name}={HIDDEN}" if equals and is_secret(name.rpartition(".")[2]) else masked(item)
 
 
 def split_overrides(argv: Sequence[str], known: Sequence[str] = ()) -> tuple[list[str], list[str], list[str]]:

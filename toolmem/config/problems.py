@@ -11,9 +11,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from toolmem.config.names import hint
+from toolmem.config.secrets import is_secret, masked_value
 
 _SHOWN = 60  # characters of a wrong value that an error repeats
-_SECRET = ("key", "token", "password", "secret", "auth")
 
 Model = TypeVar("Model", bound=BaseModel)
 Path = tuple[str, ...]
@@ -45,14 +45,9 @@ _BOUND = {
 }
 
 
-def is_secret(name: str) -> bool:
-    """Does a key of this name hold something that is never shown?"""
-    words = name.lower().split("_")
-    return any(word in _SECRET for word in words) and not name.lower().endswith(("_env", "_file", "tokens"))
-
-
 def shown(value: Any) -> str:
-    """A value as an error or `config show` prints it: text in quotes, the rest as JSON, long ones cut."""
+    """A value as an error prints it: text in quotes, the rest as JSON, secrets of addresses hidden, long ones cut."""
+    value = masked_value(value)
     if isinstance(value, str):
         text = repr(value)
     else:

@@ -269,6 +269,7 @@ class Settings(Section):
     disabled_flows: list[str] = Field(default_factory=list)
     max_errors: Annotated[int, Field(ge=0)] | None = None  # a run with more failed requests stops; None: no limit
     dump_dir: str = ".toolmem/dumps"
+    op_modules: list[str] = Field(default_factory=list)
 
     flow: dict[str, FlowSettings] = Field(default_factory=dict)
     op: dict[str, OpEntry] = Field(default_factory=dict)

@@ -25,13 +25,15 @@ def check_flow(node: Node, held: Iterable[str], *, ops: Mapping[str, type[Op]] |
     """Every problem with what the ops of a flow read and leave; `held`: the keys that its request may hold."""
     walk = _Walk(known_ops() if ops is None else ops)
     walk.visit(node, frozenset(held) | {WORKSPACE_KEY})
-    return walk.problems
+    return walk.problems + walk.left_too_late()
 
 
 class _Walk:
     def __init__(self, ops: Mapping[str, type[Op]]) -> None:
         self.problems: list[str] = []
         self._ops = ops
+        self._visited: list[Op] = []
+        self._unfound: list[tuple[int, list[str]]] = []  # place in the flow, keys that the op there goes without
 
     def visit(self, node: Node, held: frozenset[str]) -> frozenset[str]:
         """Answers the keys that are there after the node."""
@@ -43,6 +45,8 @@ class _Walk:
             return self._visit_branches(node, held)
         assert isinstance(node, Op)
         self.problems += [self._missing(node, key) for key in node.reads if key not in held]
+        self._unfound.append((len(self._visited), [key for key in node.optional if key not in held]))
+        self._visited.append(node)
         return held | set(node.leaves)
 
     def _visit_branches(self, node: Parallel, held: frozenset[str]) -> frozenset[str]:
@@ -67,6 +71,20 @@ class _Walk:
             # What a sibling leaves is reported above; it is not a missing key as well.
             after |= self.visit(branch, held | set(elsewhere))
         return after
+
+    def left_too_late(self) -> list[str]:
+        """Ops that go without a key which a later op leaves for nobody: the two stand in the wrong order."""
+        problems = []
+        for place, keys in self._unfound:
+            for later, leaver in enumerate(self._visited[place + 1 :], start=place + 1):
+                behind = {key for op in self._visited[later + 1 :] for key in (*op.reads, *op.optional)}
+                lost = [key for key in keys if key in leaver.leaves and key not in behind]
+                if lost:
+                    problems.append(
+                        f"{self._visited[place].key} uses {' and '.join(map(repr, lost))}, but {leaver.key}, which "
+                        f"leaves {'it' if len(lost) == 1 else 'them'}, comes after it: put {leaver.key} before it"
+                    )
+        return problems
 
     def _missing(self, op: Op, key: str) -> str:
         could = _who_leaves(key, self._ops)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,15 +9,13 @@ from pydantic import BaseModel, SecretStr
 
 from toolmem.config.layers import CLASS_DEFAULT
 from toolmem.config.loading import DEFAULT
-from toolmem.config.problems import dotted, is_secret
+from toolmem.config.problems import dotted
 from toolmem.config.scalars import write_scalar
+from toolmem.config.secrets import HIDDEN, is_secret, masked_value
 from toolmem.config.settings import STORE_PARAMS, StoreSettings
 
 if TYPE_CHECKING:
     from toolmem.flow.configure import Configured
-
-HIDDEN = "***"
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")  # of a URL
 
 
 class Effective(NamedTuple):
@@ -89,8 +86,8 @@ def _shown(name: str, value: Any) -> str:
         value = value.model_dump(mode="json")
     if value == "":
         return "''"
+    value = masked_value(value)
     try:
-        text = write_scalar(value)
+        return write_scalar(value)
     except (TypeError, ValueError):
-        text = str(value)
-    return _CREDENTIALS.sub(HIDDEN, text)
+        return str(value)

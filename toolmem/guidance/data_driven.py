@@ -33,7 +33,7 @@ from toolmem.guidance.analysis import Analysis, analyze
 from toolmem.guidance.claim_edits import updated
 from toolmem.guidance.fitting import lay_out
 from toolmem.guidance.repair_history import Totals, counted
-from toolmem.guidance.repair_sentences import after_any, pointed_at, repairs, rule_out, since, unrecovered
+from toolmem.guidance.repair_sentences import pointed_at, repairs, rule_out, since, unrecovered
 from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.usage_sentences import usage, usual_form
 from toolmem.guidance.wording import Wording
@@ -179,7 +179,7 @@ def _everything(
         *sentences.errors(found, say),
         *sentences.empty_answers(found, say),
         *sentences.verdict_on_all(found, say),
-        *([*repairs(found, say), *after_any(found, say)] if totals is None else since(totals, say)),
+        *(repairs(found, say) if totals is None else since(totals, say)),
         *pointed_at(found, say, totals),
         *unrecovered(found, say),
         *rule_out(found, say, totals),

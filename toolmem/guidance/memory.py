@@ -24,7 +24,9 @@ def measured(stored: StoredMemory) -> Measured:
     return Measured(statistics_of(calls), _window(stored.record, calls))
 
 
-def tool_memory(stored: StoredMemory, include_calls: bool = False, figures: Measured | None = None) -> ToolMemory:
+def tool_memory(
+    stored: StoredMemory, include_calls: bool = False, figures: Measured | None = None, *, upkeep: bool = False
+) -> ToolMemory:
     """The memory of one tool. `figures`: of its kept calls, where they were counted already.
 
     `score` averages the kept calls that were handed over (None where none has a score). `metadata` is JSON:
@@ -35,7 +37,8 @@ def tool_memory(stored: StoredMemory, include_calls: bool = False, figures: Meas
     * `guidance_statistics`, `claims`, `prompt_version`, `prompt_tokens`, `guidance_created_at`: of the guidance
       (None, or an empty list, where there is none);
     * `covered`, `new`, `unjudged`: kept calls that guidance covers, that it does not cover yet, that have no verdict;
-    * `judges`: who scored, and `judges_note` where there is more than one and the average mixes them.
+    * `judges`: who scored, and `judges_note` where there is more than one and the average mixes them;
+    * `upkeep`, where it is asked for: what another store has to know of the guidance for the next summary.
     """
     record, guidance = stored.record, stored.record.guidance
     statistics, window = measured(stored) if figures is None else figures
@@ -55,6 +58,8 @@ def tool_memory(stored: StoredMemory, include_calls: bool = False, figures: Meas
     }
     if len(statistics.judges) > 1:
         metadata["judges_note"] = mixing_note(statistics)
+    if upkeep and guidance is not None:
+        metadata["upkeep"] = guidance.upkeep()
     return ToolMemory(
         workspace_id=record.workspace,
         memory_id=record.memory_id,

@@ -58,7 +58,7 @@ class Policy:
     name: PolicyName = "smart_skip"
     min_new_calls: int = 1
     full_every: int = 1
-    false_alarm_rate: float = 0.05
+    false_alarm_rate: float = 0.2
     refresh_after: int = 1
 
     def plan(

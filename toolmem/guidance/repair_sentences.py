@@ -25,6 +25,14 @@ LEAST_SHARE = 0.12  # of the group's recoveries that a repair must hold to be na
 
 
 def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
+    """What repaired failures, by kind of error and after any. A repair that both would tell is told in one line."""
+    general = list(_after_any(found, say))
+    told = {frozenset(one.positions) for one in general} if _kinds(found) == 1 else set()
+    yield from (one for one in _by_error(found, say) if frozenset(one.positions) not in told)
+    yield from general
+
+
+def _by_error(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """What repaired each kind of failure. Evidence: the failed calls that were recovered in this way.
 
     A repair is named where it was seen at least twice and in LEAST_SHARE of the group's recoveries; where a group
@@ -37,16 +45,21 @@ def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
         yield from _of_group(found, group, recovered, say)
 
 
-def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
+def _kinds(found: Analysis) -> int:
+    """How many kinds of error were recovered."""
+    recovered = {one.failure for one in found.recoveries}
+    return sum(not recovered.isdisjoint(group.positions) for group in found.errors)
+
+
+def _after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures.
 
     The ANY_NAMED most frequent repairs: of several kinds of error and in ANY_SHARE of all recoveries, or of one kind
-    and in ANY_SHARE_OF_ONE of them. One that mostly came along with another says nothing new, and so does any of them
-    where a single kind of error was recovered: it is told by that.
+    and in ANY_SHARE_OF_ONE of them. One that mostly came along with another says nothing new. Where a single kind of
+    error was recovered at all, the sentence names it.
     """
     group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
-    if len({group_of[one.failure] for one in found.recoveries}) < 2:
-        return
+    alone = _kinds(found) == 1
     n = len(found.recoveries)
     leave_out = [unrelated(found, group) for group in found.errors]
     named = 0
@@ -58,11 +71,13 @@ def after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
             continue
         concerned = {group_of[i] for i in failures}
         telling = [one for one in together if not all(noise(one, leave_out[number]) for number in concerned)]
-        if done := _told(found, telling, some, say, examples=False, plain=True):
+        if done := _told(found, telling, some, say, examples=alone, plain=True):
             named += 1
-            text = say.say("repair_any", repair=say.both(done), k=len(some), n=n)
+            key = "repair_widely" if alone else "repair_any"
+            error = say.error(found.errors[group_of[failures[0]]], MAX_MENTION) if alone else ""
+            text = say.say(key, error=error, repair=say.both(done), k=len(some), n=n)
             told.update(failures)
-            yield Sentence("practices", "repair", text, len(some), n, failures, worth("repair_any", len(some)))
+            yield Sentence("practices", "repair", text, len(some), n, failures, of_repair(key, len(some), n))
 
 
 def _of_any(k: int, n: int, kinds: int) -> bool:
@@ -71,11 +86,13 @@ def _of_any(k: int, n: int, kinds: int) -> bool:
 
 
 def since(totals: Totals, say: Wording) -> Iterator[Sentence]:
-    """`repairs` and `after_any` over the whole history, of which the window is the end.
+    """`repairs` over the whole history, of which the window is the end.
 
     Evidence: the newest of the failed calls; some of them may have left the store.
     """
     errors = sorted(totals.recovered, key=lambda error: (-totals.recovered[error], error))
+    alone = len(errors) == 1
+    named = 0
     for error in errors[:MAX_ERRORS_SINCE]:
         n = totals.recovered[error]
         told = [one for one in totals.of(error)[:PER_GROUP] if n == 1 or (one.k >= 2 and one.k >= LEAST_SHARE * n)]
@@ -84,8 +101,11 @@ def since(totals: Totals, say: Wording) -> Iterator[Sentence]:
                 say.repair(one.repair, _form_of(one.repair, one.forms, one.k, say)) for one in together[:MAX_TOGETHER]
             ]
             label = say.message(error, MAX_MENTION)
-            yield _since("repair_since", totals, together[0], done, n, say, error=label)
-    if len(errors) < 2:
+            widely = alone and named < ANY_NAMED and _of_any(together[0].k, n, kinds=1)
+            named += widely
+            key = "repair_widely_since" if widely else "repair_since"
+            yield _since(key, totals, together[0], done, n, say, error=label)
+    if alone:
         return
     n = sum(totals.recovered.values())
     any_error = [

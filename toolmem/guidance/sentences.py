@@ -1,4 +1,7 @@
-"""Sentences with their counts: what an analysis says, each as one claim with a place in the text and a value (`worth`)."""
+"""Sentences with their counts: what an analysis says, each as one claim with a place in the text and a value.
+
+The values come from `worth`.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class SummaryToolMemoryOp(Op):
         policy: PolicyName = "smart_skip"  # when a tool with new calls is summarized, and what its prompt holds
         min_new_calls: Annotated[int, Field(ge=1)] = 1  # a tool with guidance and fewer new calls is skipped
         full_every: Annotated[int, Field(ge=1)] = 25  # incremental: every so many summaries reads the whole window
-        false_alarm_rate: Annotated[float, Field(gt=0, lt=1)] = 0.05  # on_change: of a tool that stays as it is
+        false_alarm_rate: Annotated[float, Field(gt=0, lt=1)] = 0.2  # on_change: of a tool that stays as it is
         refresh_after: Annotated[int, Field(ge=1)] = 1000  # on_change: new calls after which a summary is due anyway
 
         @field_validator("min_new_calls")

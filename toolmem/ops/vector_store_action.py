@@ -55,7 +55,7 @@ class VectorStoreActionOp(Op):
         if not names:
             self._not_found(context, f"workspace {source!r} holds no tool memories", [source])
             return
-        await self._merge(context, store, await _whole(store, source), "copied", from_=source)
+        await self._merge(context, store, await _whole(store, source, upkeep=True), "copied", from_=source)
 
     async def _delete(self, context: Context, store: MemoryStore) -> None:
         count = await store.delete_workspace(context.workspace)
@@ -80,7 +80,7 @@ class VectorStoreActionOp(Op):
         if not names:
             self._not_found(context, f"workspace {context.workspace!r} holds no tool memories", [context.workspace])
             return
-        memories = await _whole(store, context.workspace)
+        memories = await _whole(store, context.workspace, upkeep=True)
         try:
             count = await asyncio.to_thread(write_dump, path, memories)
         except OSError as error:
@@ -167,9 +167,10 @@ def _as_configured(file: Path, dump_dir: str) -> Path:
     return Path(dump_dir) / file.relative_to(Path(dump_dir).resolve())
 
 
-async def _whole(store: MemoryStore, workspace: str) -> list[ToolMemory]:
+async def _whole(store: MemoryStore, workspace: str, *, upkeep: bool = False) -> list[ToolMemory]:
+    """`upkeep`: with what the next summary in another place needs."""
     stored = await store.memories(workspace, None, calls=True)
-    return [tool_memory(memory, include_calls=True) for memory in stored]
+    return [tool_memory(memory, include_calls=True, upkeep=upkeep) for memory in stored]
 
 
 def _text(context: Context, key: str) -> str:

@@ -40,7 +40,8 @@ def calls_frame(evaluation: Evaluation) -> pd.DataFrame:
 
     Columns: row (from 0), tool_name, success, execution_failed, failed (nullable booleans; `failed` is the recorded
     flag where known, else what the judge saw), score (float, NaN = no verdict), evaluation_status, judge, evaluation,
-    error_class, create_time (aware, in the evaluation's time zone), time_cost (seconds), token_cost.
+    error_class, create_time (aware, in the evaluation's time zone), time_cost (seconds), token_cost, id (by which
+    claims name a call; empty where it was not stored), input (JSON text).
     """
     import pandas as pd
 
@@ -61,6 +62,8 @@ def calls_frame(evaluation: Evaluation) -> pd.DataFrame:
             "create_time": times.dt.tz_convert(evaluation.time_zone),
             "time_cost": pd.array([_number(call.time_cost) for call in calls], dtype="float64"),
             "token_cost": pd.array([_number(call.token_cost) for call in calls], dtype="float64"),
+            "id": pd.array([call.id or "" for call in calls], dtype=object),
+            "input": pd.array([json.dumps(call.input, ensure_ascii=False) for call in calls], dtype=object),
         }
     )
 

@@ -29,6 +29,8 @@ CALL_COLUMNS = (
     "evaluation_status",
     "judge",
     "evaluation",
+    "id",
+    "input",
 )
 
 

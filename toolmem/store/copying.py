@@ -214,6 +214,7 @@ def whole_memory(stored: StoredMemory) -> ToolMemory:
             "prompt_version": guidance.prompt_version,
             "prompt_tokens": guidance.prompt_tokens,
             "guidance_created_at": guidance.created_at.isoformat() if guidance.created_at else None,
+            "upkeep": guidance.upkeep(),
         }
     return ToolMemory(
         workspace_id=record.workspace,

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 import apsw
 
 from toolmem.errors import RequestError
 from toolmem.ports import Appended, Document, EmbedderIdentity
-from toolmem.schema import Guidance, LifetimeCounters, ToolCallResult, ToolMemory, ToolStatistics, merge_ranges
+from toolmem.schema import UPKEEP, Guidance, LifetimeCounters, ToolCallResult, ToolMemory, ToolStatistics, merge_ranges
 from toolmem.store import documents
 from toolmem.store.codec import micros, require_storable
 from toolmem.store.lookup import one, require_workspace_id, workspace_id
@@ -61,7 +62,10 @@ def guidance_of(memory: ToolMemory) -> Guidance | None:
     if not memory.content:
         return None
     metadata = memory.metadata
+    upkeep = metadata.get("upkeep") or {}
     try:
+        if not isinstance(upkeep, Mapping):
+            raise ValueError(f"upkeep: expected an object, got {type(upkeep).__name__}")
         return Guidance(
             text=memory.content,
             claims=metadata.get("claims") or [],
@@ -70,9 +74,35 @@ def guidance_of(memory: ToolMemory) -> Guidance | None:
             prompt_version=metadata.get("prompt_version") or "",
             prompt_tokens=metadata.get("prompt_tokens") or 0,
             created_at=metadata.get("guidance_created_at") or memory.time_modified,
+            **{name: upkeep[name] for name in UPKEEP if name in upkeep},
         )
     except ValueError as error:
         raise RequestError(f"metadata of {memory.when_to_use!r}: not a guidance: {error}", field="metadata") from error
+
+
+def guidance_here(memory: ToolMemory, new: Sequence[PreparedCall], first: int) -> Guidance | None:
+    """The guidance of a tool that is taken over with the calls `new`, which get the seqs from `first` on.
+
+    Where these are other seqs than they had, what the guidance knows by seq is told by the new ones. Raises
+    RequestError like `guidance_of`.
+    """
+    guidance = guidance_of(memory)
+    if guidance is None:
+        return None
+    covered = [seq for seq, item in enumerate(new, first) if item.call.is_summarized]
+    update: dict[str, Any] = {"covered": covered}
+    had = [item.call.seq for item in new]
+
+    def here(seq: int) -> int:
+        return first - 1 + sum(one is not None and one <= seq for one in had)
+
+    if not had or had != list(range(first, first + len(had))):
+        baseline, history = guidance.baseline, guidance.history
+        if baseline is not None:
+            update["baseline"] = baseline.model_copy(update={"seq": here(baseline.seq)})
+        if history is not None:
+            update["history"] = history.model_copy(update={"last_seq": here(history.last_seq)})
+    return guidance.model_copy(update=update)
 
 
 def lifetime_of(memory: ToolMemory) -> LifetimeCounters | None:
@@ -149,16 +179,16 @@ def _take_over(
     seqs = [item.call.seq for item in new]
     if new and seqs[0] and seqs[0] > 0 and seqs == list(range(seqs[0], seqs[0] + len(seqs))):
         row.first_seq, row.last_seq = seqs[0], seqs[0] - 1
-    summarized = [seq for seq, item in enumerate(new, row.last_seq + 1) if item.call.is_summarized]
-    row.covered = merge_ranges(summarized)
+    first = row.last_seq + 1
+    row.covered = merge_ranges([seq for seq, item in enumerate(new, first) if item.call.is_summarized])
     admission = admit(row, new, keep)
     lifetime = lifetime_of(memory)
     if lifetime is not None and lifetime.calls >= row.counters.calls:
         row.counters = lifetime
     row.time_created, row.time_modified = micros(memory.time_created), micros(memory.time_modified)
-    guidance = guidance_of(memory)
+    guidance = guidance_here(memory, new, first)
     row.guidance_version = int(guidance is not None)
     write_admission(db, workspace, row, admission)
     if guidance is not None:
-        write_guidance(db, row, guidance.model_copy(update={"covered": summarized}))
+        write_guidance(db, row, guidance)
     return admission.trimmed

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from toolmem.config.secrets import masked
 from toolmem.errors import ConfigError
 
 
@@ -48,11 +49,11 @@ def endpoint(
         problems.append(f"{setting}.model_name: {backend} needs the name of a model")
     url = (base_url or default_url).rstrip("/")
     address = urlsplit(url)
-    shown = url.rpartition("@")[2]
+    shown = masked(url)
     if address.scheme not in ("http", "https") or not address.hostname:
         problems.append(f"{setting}.params.base_url: expected an address with http:// or https://, got {shown!r}")
     elif address.username is not None or address.query or address.fragment:
-        problems.append(f"{setting}.params.base_url: expected an address without user, '?' and '#', got ...{shown!r}")
+        problems.append(f"{setting}.params.base_url: expected an address without user, '?' and '#', got {shown!r}")
     key = "" if api_key is None else api_key.get_secret_value().strip()
     if not key:
         others = f" (or {', '.join(variables[1:])})" if len(variables) > 1 else ""

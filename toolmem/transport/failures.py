@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from toolmem.config.secrets import masked
 from toolmem.errors import (
     ContentFiltered,
     ModelDenied,
@@ -91,7 +92,7 @@ def _no_answer(
     seen: BaseException | None = exchange.error if isinstance(error, SentTwiceError) else error
     seen = seen or exchange.error or error
     if isinstance(seen, RedirectedError):
-        return ModelDenied(f"{name}: the address redirects to {str(seen)!r}; set base_url to where it leads")
+        return ModelDenied(f"{name}: the address redirects to {masked(str(seen))!r}; set base_url to where it leads")
     if isinstance(seen, TimeoutError):
         return ModelUnreachable(f"{name}: no answer within {timeout:g} s")
     detail = f"{type(seen).__name__}: {_clean(str(seen), secret, '')}"

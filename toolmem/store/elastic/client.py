@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from toolmem.config.secrets import masked
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def host_url(address: str) -> str:
     """A URL with its port and without credentials."""
     parts = urlsplit(address)
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
-        shown = address.rpartition("@")[2]
+        shown = masked(address)
         raise RequestError(
             f"hosts: expected a URL like http://localhost:9200 or https://cluster.example:9243, got {shown!r}",
             field="hosts",

@@ -27,7 +27,7 @@ from toolmem.store.elastic.leftovers import look_for_id, names_tool
 from toolmem.store.elastic.names import id_doc_id
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import Run, ToolState, clip_runs, new_state, put_run
-from toolmem.store.merging import guidance_of, lifetime_of
+from toolmem.store.merging import guidance_here, lifetime_of
 from toolmem.store.tool_rows import count_outcome
 from toolmem.store.tool_writes import CALL_FAULTS, Admission, Prepared, PreparedCall, admit, guidance_json
 
@@ -189,17 +189,17 @@ class MergePlan(AppendPlan):
         seqs = [item.call.seq for item in new]
         if new and seqs[0] and seqs[0] > 0 and seqs == list(range(seqs[0], seqs[0] + len(seqs))):
             row.first_seq, row.last_seq = seqs[0], seqs[0] - 1
-        summarized = [seq for seq, item in enumerate(new, row.last_seq + 1) if item.call.is_summarized]
-        row.covered = merge_ranges(summarized)
+        first = row.last_seq + 1
+        row.covered = merge_ranges([seq for seq, item in enumerate(new, first) if item.call.is_summarized])
         admission = admit(row, new, self._keep)
         lifetime = lifetime_of(memory)
         if lifetime is not None and lifetime.calls >= row.counters.calls:
             row.counters = lifetime
         row.time_created, row.time_modified = micros(memory.time_created), micros(memory.time_modified)
-        guidance = guidance_of(memory)
+        guidance = guidance_here(memory, new, first)
         if guidance is not None:
             row.guidance_version = 1
-            row.guidance = guidance_json(guidance.model_copy(update={"covered": summarized}))
+            row.guidance = guidance_json(guidance)
             document = self._document or Document(f"{row.name}\n{memory.content}")
             state.document = await self._session.searchable(document, self._claim)
             state.document_time = self._now

@@ -6,7 +6,7 @@ import pytest
 
 from toolmem.errors import RequestError
 from toolmem.ports import MemoryStore, StoredMemory
-from toolmem.schema import Claim, ToolCallResult, ToolMemory
+from toolmem.schema import Baseline, Claim, RepairCount, RepairHistory, ToolCallResult, ToolMemory
 from toolmem.testing.store_contract.scenario import (
     START,
     TOOL,
@@ -24,6 +24,20 @@ from toolmem.testing.store_contract.scenario import (
 )
 
 COPY = "copy"
+UPKEEP = {
+    "update_tokens": 321,
+    "edits": 2,
+    "baseline": Baseline(
+        seq=6, successes=4, failures=2, all_successes=4, all_failures=2, trait_calls=1, traits={"a": 1}
+    ),
+    "history": RepairHistory(
+        since=START,
+        calls=6,
+        last_seq=6,
+        recovered={"no gap": 1},
+        repairs=(RepairCount(error="no gap", kind="added", path="gap", k=1, call_ids=("x",)),),
+    ),
+}
 
 
 def dumped(stored: StoredMemory) -> ToolMemory:
@@ -46,6 +60,7 @@ def dumped(stored: StoredMemory) -> ToolMemory:
             "prompt_version": held.prompt_version if held else None,
             "prompt_tokens": held.prompt_tokens if held else 0,
             "guidance_created_at": held.created_at.isoformat() if held and held.created_at else None,
+            **({"upkeep": held.upkeep()} if held else {}),
         },
     )
 
@@ -79,9 +94,8 @@ class MergingContract(Scenario):
         await store.append_calls(W, TOOL, [call(n, id=f"given {n}" if n % 2 else None) for n in range(8)], 6)
         await store.append_calls(W, TOOL, [call(8, judged=False)], 6)
         claims = [Claim(text="all good", k=3, n=3, call_ids=("x",))]
-        await store.put_guidance(
-            W, TOOL, guidance("Mind the gap.", [4, 5, 6], claims=claims), document=document(), guidance_version=0
-        )
+        held = guidance("Mind the gap.", [4, 5, 6], claims=claims, **UPKEEP)
+        await store.put_guidance(W, TOOL, held, document=document(), guidance_version=0)
         (stored,) = await store.memories(W, [TOOL], calls=True)
         return stored
 
@@ -96,6 +110,28 @@ class MergingContract(Scenario):
         for name in ("memory_id", "first_seq", "last_seq", "covered", "unjudged", "counters", "time_created"):
             assert getattr(copied.record, name) == getattr(original.record, name), name
         assert copied.record.guidance == original.record.guidance
+
+    @driven
+    async def test_what_the_guidance_knows_by_seq_follows_calls_that_get_other_seqs(self, store: MemoryStore) -> None:
+        """Kept are the seqs 4 to 9, known up to 6; without the call 5 the others become 1 to 5, known up to 2."""
+        memory = dumped(await self._filled(store))
+        gap = [one for one in memory.tool_call_results if one.seq != 5]
+        for name, kept, known in (("gap", gap, 2), ("no calls", [], 0)):
+            merged = await store.merge(name, memory.model_copy(update={"tool_call_results": kept}), 100)
+            assert merged.record is not None
+            held = merged.record.guidance
+            assert held is not None
+            assert held.baseline is not None
+            assert held.history is not None
+            assert (held.baseline.seq, held.history.last_seq) == (known, known)
+            assert (held.baseline.successes, held.history.calls, held.edits, held.update_tokens) == (4, 6, 2, 321)
+
+    @driven
+    async def test_an_upkeep_of_another_form_is_refused_and_nothing_is_written(self, store: MemoryStore) -> None:
+        for wrong in ("x", [1], {"baseline": 3}, {"history": {"calls": 1}}, {"edits": "many"}):
+            with pytest.raises(RequestError, match="not a guidance"):
+                await store.merge(W, foreign([call(1)], content="Theirs.", metadata={"upkeep": wrong}), 100)
+        assert await store.tool_names(W) == []
 
     @driven
     async def test_the_same_memory_merged_twice_adds_nothing(self, store: MemoryStore) -> None:
