@@ -16,6 +16,7 @@ from toolmem.schema import Claim
 from toolmem.store.copying import Copied, Copy, take_over, whole_memory
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
+from toolmem.testing.store_contract.merging import UPKEEP
 from toolmem.testing.store_contract.scenario import W, append, call, guidance, kept_calls, verdict
 
 EMBEDDER = HashingEmbedder(32)
@@ -41,7 +42,8 @@ async def fill(store: MemoryStore) -> None:
         batch = [call(n, id=f"given {n}" if n % 2 else None, input=[n] if n == 5 else {"n": n}) for n in range(8)]
         await store.append_calls(workspace, "search", batch, 6)
         await store.append_calls(workspace, "search", [call(8, judged=False, success=None)], 6)
-        held = guidance("Quote the umbrella.", [4, 5], claims=[Claim(text="good", k=1, n=2, call_ids=("x",))])
+        claims = [Claim(text="good", k=1, n=2, call_ids=("x",))]
+        held = guidance("Quote the umbrella.", [4, 5], claims=claims, **UPKEEP)
         (vector,) = await EMBEDDER.embed(["search\nQuote the umbrella."])
         await store.put_guidance(
             workspace, "search", held, document=Document("search\nQuote the umbrella.", vector), guidance_version=0

@@ -102,6 +102,7 @@ async def test_a_damaged_call_never_hides_the_others(path: Path, caplog: pytest.
         db.execute("UPDATE guidance SET value = '{'")
         db.execute("UPDATE tools SET covered = '[[1'")
         db.close()
+    async with make(path) as store:
         (record,) = await store.records(W, [TOOL])
         assert (record.guidance, record.covered) == (None, [])
 

@@ -40,6 +40,7 @@ from toolmem.store import (
     workspaces,
 )
 from toolmem.store.connection import MEMORY, Synchronous
+from toolmem.store.guidance_cache import GuidanceCache
 from toolmem.store.lanes import Lanes
 from toolmem.store.vector_cache import VectorCache
 
@@ -85,6 +86,7 @@ class SqliteStore:
         self._lanes: Lanes | None = None
         self._opening = object()  # another one each time: between two of them the file may have been replaced
         self._cache = VectorCache()
+        self._guidance = GuidanceCache()
 
     @property
     def location(self) -> str:
@@ -103,6 +105,7 @@ class SqliteStore:
         else:
             self._lanes = lanes
             self._opening = object()
+            self._guidance = GuidanceCache()
 
     async def close(self) -> None:
         """What was handed over is done first. A closed store may be closed, or opened, again."""
@@ -152,7 +155,7 @@ class SqliteStore:
         return await self._read(tool_reads.tool_names, workspace)
 
     async def records(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolRecord]:
-        return await self._read(tool_reads.records, workspace, tools)
+        return await self._read(tool_reads.records, workspace, tools, self._guidance)
 
     async def memories(
         self,
@@ -164,7 +167,7 @@ class SqliteStore:
         seqs: Mapping[str, Sequence[int]] | None = None,
         known: Mapping[str, Hashable] | None = None,
     ) -> builtins.list[StoredMemory]:
-        wanted = tool_reads.Wanted(calls, recent, seqs, known or {}, self._opening)
+        wanted = tool_reads.Wanted(calls, recent, seqs, known or {}, self._opening, self._guidance)
         return await self._read(tool_reads.memories, workspace, tools, wanted)
 
     async def put_guidance(

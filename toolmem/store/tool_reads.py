@@ -13,8 +13,9 @@ from pydantic import TypeAdapter
 from toolmem.ports import StoredMemory
 from toolmem.schema import CallFigures, ToolCallResult, ToolRecord
 from toolmem.store.codec import clip, digest, members, read_call, storable
+from toolmem.store.guidance_cache import GuidanceCache
 from toolmem.store.lookup import Judges, one, workspace_id
-from toolmem.store.tool_rows import ToolRow, read_tool, read_tools, record_of
+from toolmem.store.tool_rows import ToolRow, add_guidance, read_guidance, read_tool, read_tools, record_with
 
 logger = logging.getLogger("toolmem.store")
 
@@ -43,9 +44,14 @@ def is_known(db: apsw.Connection, row: ToolRow, call_id: str) -> bool:
     return one(db, "SELECT 1 FROM call_ids WHERE tool = ? AND digest = ?", row.id, digest(call_id)) is not None
 
 
-def records(db: apsw.Connection, workspace: str, tools: Sequence[str] | None) -> list[ToolRecord]:
+def records(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, cache: GuidanceCache) -> list[ToolRecord]:
     names = None if tools is None else list(tools)
-    return [record_of(workspace, row) for row in read_tools(db, workspace, names)]
+    return [_record(db, workspace, row, cache) for row in read_tools(db, workspace, names)]
+
+
+def _record(db: apsw.Connection, workspace: str, row: ToolRow, cache: GuidanceCache) -> ToolRecord:
+    guidance = cache.get(row.id_stem, row.guidance_version, lambda: read_guidance(add_guidance(db, row)))
+    return record_with(workspace, row, guidance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class Wanted:
     seqs: Mapping[str, Sequence[int]] | None
     known: Mapping[str, Hashable]
     opening: Hashable  # of the store
+    guidance: GuidanceCache
 
     def state(self, row: ToolRow) -> Hashable:
         """No two tools bear one stem (`memory_id` may come back with a dump), and every commit raises the version."""
@@ -67,7 +74,7 @@ def memories(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, w
     judges = Judges(db)
     found = []
     for row in read_tools(db, workspace, None if tools is None else list(tools)):
-        record, state = record_of(workspace, row), wanted.state(row)
+        record, state = _record(db, workspace, row, wanted.guidance), wanted.state(row)
         if wanted.known.get(row.name) == state:
             found.append(StoredMemory(record, state=state))
             continue

@@ -24,6 +24,7 @@ from toolmem.store.codec import (
     storable,
     write_ranges,
 )
+from toolmem.store.guidance_cache import copied
 from toolmem.store.lookup import one, workspace_id
 
 logger = logging.getLogger("toolmem.store")
@@ -31,15 +32,17 @@ logger = logging.getLogger("toolmem.store")
 _COUNTERS = "calls, successes, failures, judged, score_sum, time_calls, time_sum, token_calls, token_sum, since"
 _COLUMNS = (
     "tools.id, name, memory_id, id_stem, version, guidance_version, first_seq, last_seq, covered, unjudged, "
-    f"{_COUNTERS}, time_created, time_modified, guidance.value"
+    f"{_COUNTERS}, time_created, time_modified"
 )
-_WITH_GUIDANCE = "LEFT JOIN guidance ON guidance.tool = tools.id"
-_BY_NAME = f"SELECT {_COLUMNS} FROM tools {_WITH_GUIDANCE} WHERE workspace = ? AND name = ?"
-_ALL = f"SELECT {_COLUMNS} FROM tools {_WITH_GUIDANCE} WHERE workspace = ? ORDER BY name"
+_BY_NAME = (
+    f"SELECT {_COLUMNS}, guidance.value FROM tools LEFT JOIN guidance ON guidance.tool = tools.id "
+    "WHERE workspace = ? AND name = ?"
+)
+_ALL = f"SELECT {_COLUMNS}, NULL FROM tools WHERE workspace = ? ORDER BY name"
 # CROSS JOIN: the names come first, each is one step down the index of tools.
 _BY_NAMES = (
-    f"SELECT {_COLUMNS} FROM json_each(?) AS asked CROSS JOIN tools ON workspace = ? AND name = asked.value "
-    f"{_WITH_GUIDANCE} ORDER BY asked.key"
+    f"SELECT {_COLUMNS}, NULL FROM json_each(?) AS asked CROSS JOIN tools ON workspace = ? AND name = asked.value "
+    "ORDER BY asked.key"
 )
 
 
@@ -114,7 +117,7 @@ def read_tool(db: apsw.Connection, workspace: int | None, name: str) -> ToolRow 
 
 
 def read_tools(db: apsw.Connection, workspace: str, names: list[str] | None) -> list[ToolRow]:
-    """In the order asked, missing ones absent; None: all, by name."""
+    """In the order asked, missing ones absent; None: all, by name. Without their guidance: see `add_guidance`."""
     number = workspace_id(db, workspace)
     if number is None:
         return []
@@ -122,6 +125,11 @@ def read_tools(db: apsw.Connection, workspace: str, names: list[str] | None) -> 
         return [_tool_row(row) for row in db.execute(_ALL, (number,))]
     asked = json.dumps([name for name in names if storable(name)])
     return [_tool_row(row) for row in db.execute(_BY_NAMES, (asked, number))]
+
+
+def add_guidance(db: apsw.Connection, row: ToolRow) -> ToolRow:
+    row.guidance = next((text for (text,) in db.execute("SELECT value FROM guidance WHERE tool = ?", (row.id,))), None)
+    return row
 
 
 def _tool_row(row: Any) -> ToolRow:
@@ -211,8 +219,7 @@ def read_guidance(tool: ToolRow) -> Guidance | None:
     except ValueError as error:
         logger.error("the guidance of tool %r is damaged and left out: %s", tool.name, type(error).__name__)
         return None
-    own = {"claims": [*parsed.claims], "covered": [*parsed.covered], "statistics": parsed.statistics.model_copy()}
-    return parsed.model_copy(update=own)
+    return copied(parsed)
 
 
 @lru_cache(maxsize=4096)
@@ -222,6 +229,10 @@ def _parsed_guidance(text: str) -> Guidance:
 
 
 def record_of(workspace: str, row: ToolRow) -> ToolRecord:
+    return record_with(workspace, row, read_guidance(row))
+
+
+def record_with(workspace: str, row: ToolRow, guidance: Guidance | None) -> ToolRecord:
     return ToolRecord(
         workspace=workspace,
         tool_name=row.name,
@@ -233,7 +244,7 @@ def record_of(workspace: str, row: ToolRow) -> ToolRecord:
         covered=list(row.covered),
         unjudged=sorted(members(row.unjudged)),
         counters=row.counters,
-        guidance=read_guidance(row),
+        guidance=guidance,
         time_created=moment(row.time_created),
         time_modified=moment(row.time_modified),
     )
