@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 NAMES = [
     *("store", "flows", "recordings", "start_up", "judge_agreement", "guidance_evidence", "decrees"),
-    "guidance_benefit",
+    *("guidance_benefit", "change_detection"),
     *("rules", "model_overhead", "model_costs", "summarization_cost", "elasticsearch", "serving", "mcp_calls"),
 ]
 

@@ -31,7 +31,7 @@ _CODES = """\
 def command_line() -> str:
     import typer
 
-    from toolmem.cli import app
+    from toolmem.cli.commands import app
 
     parts = [_HEAD, _CODES]
     for name, command in _commands("toolmem", typer.main.get_command(app)):

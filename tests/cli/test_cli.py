@@ -144,6 +144,21 @@ def write_calls(path: Path, count: int) -> None:
             out.write(json.dumps(call) + "\n")
 
 
+def test_why_a_model_gave_no_verdict_is_said_with_its_count(tmp_path):
+    write_calls(tmp_path / "calls.jsonl", 6)
+    ran = toolmem(
+        *("evaluate", "--input", "calls.jsonl", "--out", "out"),
+        *("llm.default.backend=dashscope", "llm.default.params.api_key=any-text", "llm.default.params.max_retries=0"),
+        *("llm.default.params.base_url=http://127.0.0.1:9/api/v1", "llm.default.model_name=qwen-plus"),
+        *("op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",),
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 1
+    assert "6 records failed; out/summary.json names them" in ran.stderr
+    assert "most of all (6 of 6): dashscope/qwen-plus: no connection (" in ran.stderr
+    assert "127.0.0.1:9" in ran.stderr
+
+
 def test_evaluate_writes_the_page_and_the_tables(tmp_path):
     write_calls(tmp_path / "calls.jsonl", 60)
     ran = toolmem("evaluate", "--input", "calls.jsonl", "--out", "out", cwd=tmp_path)
@@ -161,7 +176,10 @@ def test_evaluate_writes_the_page_and_the_tables(tmp_path):
         "evaluation_status",
         "judge",
         "evaluation",
+        "id",
+        "input",
     ]
+    assert json.loads(rows[1]["input"]) == {"n": 1, "mode": "good"}
     assert [row["row"] for row in rows] == [str(n) for n in range(60)]
     assert [row["execution_failed"] for row in rows[:5]] == ["true", "false", "false", "false", "true"]
     tools = list(csv.DictReader((out / "tools.csv").open()))

@@ -118,3 +118,31 @@ def test_the_report_of_an_evaluation_is_not_mixed_with_its_progress(tmp_path):
     assert "Report:" in printed
     assert "judge and store" in terminal.screen
     assert "judge and store" not in printed
+
+
+IMPORTS_INTERRUPTED = """
+import os, signal, sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupted())
+from toolmem.cli import main
+main(["--version"])
+"""
+
+
+def test_an_interrupt_while_the_program_is_still_loading_leaves_no_traceback(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORTS_INTERRUPTED],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (130, "")
+    assert ran.stderr.startswith("interrupted")
+    assert "Traceback" not in ran.stderr

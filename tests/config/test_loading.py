@@ -162,6 +162,16 @@ def test_an_empty_section_says_nothing(written):
     assert loaded([path]).settings.vector_store["default"].params.path == ".toolmem/memory.db"
 
 
+def test_an_override_that_cannot_be_read_hides_no_other_problem(written):
+    found = problems([written("httpp: {}\n")], overrides=["nothing", "http.port=many", "a..b=1"])
+    assert [problem.partition(":")[0] for problem in found] == [
+        *("override 'nothing'", "override 'a..b=1'"),
+        *("http.port", "httpp"),
+    ]
+    broken = problems([written("x: [\n")], overrides=["nothing"])
+    assert len(broken) == 2
+
+
 def test_a_wrong_secret_is_not_repeated_in_the_error():
     (problem,) = problems([], ["llm.default.params.api_key=12345678"])
     assert "12345678" not in problem

@@ -38,6 +38,8 @@ def test_all_bad_items_are_told_and_no_secret_among_them():
     assert len(problems) == 3
     assert "override 'nothing': expected name=value" in problems
     assert "'llm.default.params.api_key=***'" in problems[2]
+    _, (unfinished,) = read_overrides(["llm.default.params.base_url https://me:sk-hidden@host/v1"])
+    assert "sk-hidden" not in unfinished
 
 
 names = st.text(st.characters(exclude_characters="[]=", exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=8)

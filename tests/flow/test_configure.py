@@ -23,7 +23,12 @@ class Stand:
         for name, optional in {
             "ParseToolCallResultOp": {"max_history_tool_call_cnt": 100, "evaluation_sleep_interval": 1.0},
             "UpdateVectorStoreOp": {},
-            "SummaryToolMemoryOp": {"recent_call_count": 30, "summary_sleep_interval": 1.0},
+            "SummaryToolMemoryOp": {
+                "recent_call_count": 30,
+                "summary_sleep_interval": 1.0,
+                "policy": "smart_skip",
+                "min_new_calls": 1,
+            },
             "RetrieveToolMemoryOp": {},
             "VectorStoreActionOp": {},
             "RetryEvaluationsOp": {},
@@ -255,6 +260,7 @@ def test_every_effective_value_has_its_origin(stand, tmp_path):
             "op.count_words_op.params.factor=2",
             "vector_store.default.backend=elasticsearch",
             "vector_store.default.params.hosts=https://user:secret@es:9200",
+            "llm.default.params.base_url=https://host/v1?api_key=secret",
         ],
         env={"DASHSCOPE_API_KEY": "sk-secret"},
     )
@@ -265,6 +271,7 @@ def test_every_effective_value_has_its_origin(stand, tmp_path):
     assert ("op.count_words_op.params.label", "x", f"{tmp_path / 'file0.yaml'}:12") in rows
     assert ("llm.default.params.api_key", "***", "environment DASHSCOPE_API_KEY") in rows
     assert ("vector_store.default.params.hosts", "https://***@es:9200", "override") in rows
+    assert ("llm.default.params.base_url", "https://host/v1?api_key=***", "override") in rows
     assert ("http.port", "8002", "default") in rows
     assert not any("secret" in "".join(row) for row in rows)
     assert not any(name == "vector_store.default.params.path" for name, _, _ in rows)

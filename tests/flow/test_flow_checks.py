@@ -6,6 +6,7 @@ from toolmem.config.settings import Argument
 from toolmem.errors import RequestError
 from toolmem.flow.checks import check_flow, check_request, wanted
 from toolmem.flow.expression import parse
+from toolmem.flow.op import Op
 
 
 def found(text, held, ops) -> list[str]:
@@ -34,6 +35,25 @@ def test_all_missing_keys_are_reported_at_once(ops):
 
 def test_optional_keys_are_not_missed(ops):
     assert not any("unit" in problem for problem in found("report_count_op", ["count"], ops))
+
+
+def test_an_op_that_stands_before_the_one_whose_work_it_uses_is_refused(ops):
+    class ListWordsOp(Op):
+        optional = ("count", "upper")
+
+        async def execute(self, context):
+            raise AssertionError
+
+    ops.register(ListWordsOp)
+    assert found("list_words_op >> sleep_op >> count_words_op", ["text"], ops) == [
+        "list_words_op uses 'count', but count_words_op, which leaves it, comes after it: put count_words_op before it"
+    ]
+    assert len(found("list_words_op >> (count_words_op | upper_case_op)", ["text"], ops)) == 2
+    # What is there already, or is used further on, is no mistake.
+    assert found("list_words_op >> count_words_op", ["text", "count"], ops) == []
+    assert found("list_words_op >> count_words_op >> list_words_op", ["text"], ops) == []
+    assert found("list_words_op >> count_words_op >> report_count_op", ["text"], ops) == []
+    assert found("list_words_op", [], ops) == []
 
 
 def test_two_branches_that_leave_one_key_are_refused(ops):

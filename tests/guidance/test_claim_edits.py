@@ -99,11 +99,51 @@ async def test_a_repair_seen_once_and_again_is_told_with_its_counts():
         ]
 
     old = DataDrivenWriter().compose("search", repaired(1))
-    assert "seen once" in claim(old, "required”: add `region`").text
+    assert "(1 of 1 recovery)" in claim(old, "required”: add `region`").text
     now = await edited(old, repaired(3))
     told = claim(now, "required”: add `region`")
     assert (told.k, told.n) == (2, 2)
-    assert "(2 of 2 recoveries)" in told.text
+    assert "(2 of 2 recoveries since 2026-01-01)" in told.text
+    assert told.call_ids == ("c1", "c3")
+
+
+@pytest.mark.parametrize("language", ["", "zh"])
+async def test_a_repair_stands_in_one_line_however_guidance_is_written_and_edited(language: str):
+    def region(seq: int) -> list[ToolCallResult]:
+        return repaired(seq, "Error: 'region' is required", {"region": "eu"})
+
+    def limit(seq: int) -> list[ToolCallResult]:
+        return repaired(seq, "Error: too many hits", {"limit": 5})
+
+    def repaired(seq: int, error: str, repair: dict[str, Any]) -> list[ToolCallResult]:
+        return [
+            call(seq, {"query": f"q{seq}"}, error, f"conversation {seq}"),
+            call(seq + 1, {"query": f"q{seq}", **repair}, "", f"conversation {seq}"),
+        ]
+
+    writer = DataDrivenWriter(language)  # type: ignore[arg-type]
+    first = writer.compose("search", [*region(1), *limit(3)])
+    second = writer.compose("search", [*region(5), *limit(7)], before=first.history)
+    now = await edited(await edited(second, [*region(9), *limit(11)], language), region(13), language)
+    told = [one for one in now.claims if one.kind in {"repair", "repair_since"} and "region" in one.text]
+    assert [(one.k, one.n) for one in told if "required" in one.text] == [(4, 4)]
+    assert [(one.k, one.n) for one in told if "required" not in one.text] in ([], [(4, 7)])
+    assert now.history is not None
+    assert now.history.recovered == {"… is required": 4, "too many hits": 3}
+
+
+async def test_repairs_of_a_guidance_without_a_history_are_counted_on_from_its_lines():
+    def repaired(seq: int) -> list[ToolCallResult]:
+        return [
+            call(seq, {"query": f"q{seq}"}, "Error: 'region' is required", f"conversation {seq}"),
+            call(seq + 1, {"query": f"q{seq}", "region": "eu"}, "", f"conversation {seq}"),
+        ]
+
+    old = DataDrivenWriter().compose("search", [*repaired(1), *repaired(3)])
+    now = await edited(old.model_copy(update={"history": None}), repaired(5))
+    told = claim(now, "required”: add `region`")
+    assert (told.k, told.n) == (3, 3)
+    assert now.history is None
 
 
 async def test_an_error_that_varies_is_one_error_even_where_few_calls_show_it():

@@ -112,7 +112,7 @@ def test_every_line_of_the_text_is_a_claim_and_the_other_way_round() -> None:
 
 def test_too_little_data_says_so() -> None:
     guidance = WRITER.compose("translate", [call(1, {"a": 1}), call(2, {"a": 2}, False, "Error: no")])
-    assert "Too little data to say which parameters matter: 1 calls worked, 1 failed." in guidance.text
+    assert "Too little data to say which parameters matter: 1 call worked, 1 failed." in guidance.text
     assert not claims_of(guidance, "parameter")
 
 
@@ -133,7 +133,7 @@ def test_prevention_comes_before_repair_in_the_text() -> None:
         calls.append(call(2 * i + 1, {"q": i}, **kept))
     practices = WRITER.compose("translate", calls).text.split("## Best practices\n")[1].splitlines()
     assert practices[0] == "- Leave out `depth` (with it 0 of 9 worked)."
-    assert practices[1] == "- After “no route to …”: leave out `depth` (9 of 9 recoveries)."
+    assert practices[1] == "- After any failure, as seen after “no route to …”: leave out `depth` (9 of 9 recoveries)."
 
 
 def test_a_tool_that_never_worked_is_advised_against() -> None:

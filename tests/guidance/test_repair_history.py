@@ -60,10 +60,29 @@ async def test_the_writer_counts_repairs_on_from_the_old_guidance() -> None:
     assert not [claim for claim in first.claims if claim.kind == "repair_since"]
     second = await WRITER.write("t", units(2), first, purpose)
     claim = next(claim for claim in second.claims if claim.kind == "repair_since")
-    assert claim.text == "After “units must be metric”: change `units` (3 of 3 recoveries since 2026-03-01)."
+    said = "After any failure, as seen after “units must be metric”: change `units`"
+    assert claim.text == f"{said} (3 of 3 recoveries since 2026-03-01)."
     assert (claim.k, claim.n, claim.call_ids) == (3, 3, ("c1", "c3", "c5"))
     assert not [claim for claim in second.claims if claim.kind == "repair"]
     assert (history(second).calls, history(second).last_seq) == (6, 6)
+
+
+def fields(i: int) -> list[ToolCallResult]:
+    return pair(i, "fields is missing", {"city": "x"}, {"city": "x", "fields": "all"})
+
+
+def test_what_repaired_the_only_kind_of_error_is_told_once() -> None:
+    """In one line for that error and for errors not met so far; with two kinds there are lines of both sorts."""
+    for alone in (WRITER.compose("t", [*units(0), *units(1)]), after(units(0), units(1))):
+        told = [claim.text for claim in alone.claims if claim.kind.startswith("repair")]
+        assert len(told) == 1
+        assert told[0].startswith("After any failure, as seen after “units must be metric”: change `units`")
+    both = [*units(0), *units(1), *units(2), *fields(3), *fields(4)]
+    for guidance in (WRITER.compose("t", both), after(both, units(5))):
+        told = [claim.text for claim in guidance.claims if claim.kind.startswith("repair")]
+        assert sum(text.startswith("After “units must be metric”") for text in told) == 1
+        assert sum(text.startswith("After “fields is missing”") for text in told) == 1
+        assert not [text for text in told if "as seen after" in text]
 
 
 def test_windows_that_overlap_count_a_repair_once() -> None:
@@ -83,7 +102,7 @@ def test_an_error_is_known_again_by_its_masked_message() -> None:
     other = pair(1, "no city 'Rome'", {"city": "Rome", "n": 1}, {"city": "Milan", "n": 1})
     guidance = after(one, other)
     assert history(guidance).recovered == {"no city …": 2}
-    assert "- After “no city …”: change `city` (2 of 2 recoveries since 2026-03-01)." in guidance.text
+    assert "“no city …”: change `city` (2 of 2 recoveries since 2026-03-01)." in guidance.text
 
 
 def test_statements_keep_the_form_in_which_they_were_mostly_written() -> None:
@@ -129,7 +148,7 @@ def test_a_repaired_error_is_not_called_beyond_repair_by_a_window_without_repair
     assert "rule out" in WRITER.compose("t", [*failures, *works]).text
     guidance = after(units(0), [*failures, *works])
     assert "rule out" not in guidance.text
-    assert "(1 of 1 recoveries since 2026-03-01)" in guidance.text
+    assert "(1 of 1 recovery since 2026-03-01)" in guidance.text
 
 
 def test_the_day_is_told_in_chinese_as_well() -> None:

@@ -26,6 +26,14 @@ def line(name: str = "search", **fields: Any) -> str:
     return json.dumps({"tool_name": name, "create_time": "2026-01-01T00:00:00Z", **fields})
 
 
+def test_a_recording_is_read_by_the_machines_clock_where_none_is_given(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    path.write_text('{"tool_name": "search", "output": "[]"}\n')
+    before = datetime.now(UTC)
+    ((_, call),) = read_file(path).calls
+    assert before <= call.create_time <= datetime.now(UTC)
+
+
 def test_bad_lines_are_named_and_the_others_read(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     content = [line(), "{broken", "", line("b", success="no"), line("c")]

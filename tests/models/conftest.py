@@ -13,8 +13,9 @@ import pytest
 
 from toolmem import ToolMemApp
 from toolmem.cli import main
-from toolmem.evaluation import Evaluator, read_recording
+from toolmem.evaluation import Evaluator
 from toolmem.flow.clock import SystemClock
+from toolmem.recording import read_recording
 from toolmem.report.evaluation import Evaluation
 from toolmem.schema import FlowResponse
 from toolmem.testing.model_server import ModelRequest, ModelServer

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from toolmem.app import ToolMemApp
-from toolmem.errors import ModelError, RequestError
+from toolmem.errors import ConfigError, ModelError, RequestError
+from toolmem.ops import ParseToolCallResultOp, UpdateVectorStoreOp
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 
@@ -325,3 +326,15 @@ async def test_a_key_that_is_a_slip_of_a_known_one_is_warned_of_once(caplog, tmp
     assert [record.getMessage() for record in caplog.records] == [
         "the key 'sucess' is unknown and was kept as metadata; did you mean 'success'?"
     ]
+
+
+async def test_storing_before_judging_is_refused_before_anything_runs(make_app):
+    async with make_app() as app:
+        flow = UpdateVectorStoreOp() >> ParseToolCallResultOp()
+        with pytest.raises(RequestError, match="put parse_tool_call_result_op before it"):
+            await flow.run(app, workspace_id="team", tool_call_results=[record(1)])
+    with pytest.raises(ConfigError, match="'judged_calls' and 'keep_calls', but parse_tool_call_result_op") as caught:
+        ToolMemApp(
+            overrides=["flow.add_tool_call_result.flow_content=update_vector_store_op >> parse_tool_call_result_op"]
+        )
+    assert len(caught.value.problems) == 1

@@ -37,6 +37,29 @@ def test_calls_csv_has_one_row_per_recorded_call_in_input_order(build, tmp_path)
         assert row["evaluation_status"] == call.evaluation_status
 
 
+def test_a_claim_can_be_checked_from_the_csv_files_alone(build, tmp_path):
+    evaluation = build(per_tool=50)
+    paths = write_tables(evaluation, tmp_path)
+    rows = read(paths["calls.csv"])
+    assert list(rows[0])[-2:] == ["id", "input"]
+    assert [json.loads(row["input"]) for row in rows] == [call.input for call in evaluation.calls]
+    by_id = {row["id"]: row for row in rows}
+    assert len(by_id) == len(rows)
+    claims = [claim for memory in evaluation.memories for claim in memory.metadata["claims"]]
+    cited = [[by_id[call_id] for call_id in claim["call_ids"]] for claim in claims]
+    assert [[row["row"] for row in found] for found in cited] == [
+        row["rows"].split() for row in read(paths["claims.csv"])
+    ]
+    assert any(cited)
+
+
+def test_a_text_as_input_is_json_text_and_a_call_that_was_not_stored_has_no_id(build, tmp_path):
+    evaluation = build()
+    call = evaluation.calls[0].model_copy(update={"input": 'say "hi",\nÄ', "id": None})
+    rows = read(write_tables(build(calls=[call]), tmp_path)["calls.csv"])
+    assert (json.loads(rows[0]["input"]), rows[0]["id"]) == ('say "hi",\nÄ', "")
+
+
 def test_tools_csv_begins_with_the_promised_columns(build, tmp_path):
     rows = read(write_tables(build(), tmp_path)["tools.csv"])
     assert list(rows[0])[:7] == ["tool_name", "calls", "failures", "success_rate", "low", "high", "avg_score"]

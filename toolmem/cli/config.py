@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, print_table
+from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,7 +26,7 @@ def check(overrides: Overrides = None, config: Config = None) -> None:
     left_out = app.configured.left_out
     for name, reason in sorted(left_out.items()):
         print(f"left out: {name}: {reason}")
-    print(f"the configuration is good: {len(app.flows)} flows ({', '.join(sorted(app.flows))})")
+    print(f"the configuration is good: {counted(len(app.flows), 'flow')} ({', '.join(sorted(app.flows))})")
 
 
 def show(overrides: Overrides = None, config: Config = None, as_json: AsJson = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -89,6 +90,8 @@ def evaluate(
     if evaluation.failures:
         failed = len(evaluation.failures)
         say(f"{counted(failed, 'record')} failed; {out / 'summary.json'} names {'it' if failed == 1 else 'them'}")
+        reason, times = Counter(failure.error for failure in evaluation.failures).most_common(1)[0]
+        say(f"most of all ({times:,} of {failed:,}): {reason}")
     if unsummarized:
         say(f"not summarized in the last run: {', '.join(unsummarized)}; {out / 'skips.csv'} says why")
     if evaluation.failures or unsummarized:

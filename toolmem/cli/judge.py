@@ -12,6 +12,7 @@ from toolmem.cli.console import (
     Config,
     Overrides,
     ProgressLine,
+    counted,
     logs_to_stderr,
     print_json,
     print_table,
@@ -99,7 +100,7 @@ def compare(
     if csv is not None:
         columns, rows = comparison_rows(comparison)
         write_rows(columns, rows, csv)
-        say(f"{len(rows)} rows in {csv}")
+        say(f"{counted(len(rows), 'row')} in {csv}")
     if as_json:
         print_json(comparison_json(comparison))
     else:
@@ -109,5 +110,6 @@ def compare(
         raise typer.Exit(3)
     missing = sum(len(run.scores) - run.judged for run in comparison.judges_proper)
     if missing:
-        say(f"{missing} verdicts are missing; asking again costs only these")
+        are = "is" if missing == 1 else "are"
+        say(f"{counted(missing, 'verdict')} {are} missing; asking again costs no more than that")
         raise typer.Exit(1)

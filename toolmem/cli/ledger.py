@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, print_table, say
+from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table, say
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def ledger(
     saved = None if runs is None else sum_savings(runs, columns, zone=zone)
     if csv is not None:
         _write_csv(csv, columns, sums)
-        say(f"{len(sums)} rows in {csv}")
+        say(f"{counted(len(sums), 'row')} in {csv}")
     if as_json:
         found: dict[str, Any] = {
             "workspace": workspace,
@@ -200,7 +200,7 @@ def _print_sums(columns: Sequence[str], sums: Sequence[LedgerSum], entries: Sequ
     notes = []
     estimated = sum(each.estimated for each in sums)
     if estimated:
-        notes.append(f"{estimated:,} requests with token counts of the tokenizer: their replies stated none.")
+        notes.append(f"{counted(estimated, 'request')} with token counts of the tokenizer: no reply stated them.")
     if any(each.cost is None for each in sums):
         notes.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
     failed = {outcome: n for each in sums for outcome, n in each.outcomes.items() if outcome != "ok"}

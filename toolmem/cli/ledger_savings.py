@@ -8,7 +8,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolmem.cli.console import print_json, print_table, say
+from toolmem.cli.console import counted, print_json, print_table, say
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
@@ -81,7 +81,7 @@ def show_savings(
 
         rows = [each.row() for each in sum_bill(bill, by, zone=zone)]
         write_rows(list(rows[0]) if rows else list(by), [list(row.values()) for row in rows], csv)
-        say(f"{len(rows)} rows in {csv}")
+        say(f"{counted(len(rows), 'row')} in {csv}")
     if plots is not None:
         _draw(bill, happened, plots, zone, app.settings.time_zone)
     if as_json:

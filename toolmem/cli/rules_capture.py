@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, say
+from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, say
 from toolmem.cli.rules_table import print_table
 from toolmem.errors import ConfigError, RequestError
 
@@ -201,8 +201,9 @@ def _print(results: list[dict[str, Any]], applied: bool) -> None:
     too_long = sum(result["too_long"] for result in results)
     deleted = sum(len(result.get("deleted", ())) for result in results)
     say(
-        f"{len(results)} turns: {len(kept)} rules{'' if applied else ' would be kept (--apply keeps them)'}, "
-        f"{len(session)} demands for the session"
-        + (f", {too_long} sentences too long for a rule" if too_long else "")
+        f"{counted(len(results), 'turn')}: {counted(len(kept), 'rule')}"
+        + ("" if applied else " would be kept (--apply keeps them)")
+        + f", {counted(len(session), 'demand')} for the session"
+        + (f", {counted(too_long, 'sentence')} too long for a rule" if too_long else "")
         + (f", {deleted} not kept because the user had deleted them" if deleted else "")
     )

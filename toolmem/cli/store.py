@@ -170,7 +170,8 @@ def import_(
             for name, read in dumps:
                 if read.passed_over:
                     kinds = sorted({each["memory_type"] for each in read.passed_over})
-                    say(f"{name}: {len(read.passed_over)} lines of other memory types passed over ({', '.join(kinds)})")
+                    passed = counted(len(read.passed_over), "line")
+                    say(f"{name}: {passed} of other memory types passed over ({', '.join(kinds)})")
                 done = await take_over(found, name, read.memories, embedder=embedder)
                 whole.tools += done.tools
                 whole.calls += done.calls

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import say
+from toolmem.cli.console import counted, say
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -106,4 +106,5 @@ def _stop(number: int, frame: Any) -> None:
 def _served(server: ModelServer) -> str:
     failed = sum(request.behaviour != "ok" for request in server.requests)
     tokens = sum(request.prompt_tokens for request in server.requests)
-    return f"served {len(server.requests):,} requests, {failed:,} of them failed on purpose; {tokens:,} prompt tokens"
+    served = counted(len(server.requests), "request")
+    return f"served {served}, {failed:,} of them failed on purpose; {counted(tokens, 'prompt token')}"

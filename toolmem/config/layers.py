@@ -10,6 +10,7 @@ from toolmem.errors import ConfigError
 
 Key = tuple[str, ...]
 
+DEFAULT = "default"  # origin of what default.yaml says
 CLASS_DEFAULT = "class default"
 OVERRIDE = "override"
 

@@ -16,19 +16,19 @@ from pydantic import ValidationError
 from toolmem.config import elsewhere
 from toolmem.config.document import Document, read_file
 from toolmem.config.environment import capture_switch, fall_back, fill_in, read_dotenv
-from toolmem.config.layers import OVERRIDE, Layer, Origins, merge, nested
+from toolmem.config.layers import DEFAULT, OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
 from toolmem.config.problems import explain, shown
 from toolmem.config.settings import STORE_PARAMS, Settings
+from toolmem.config.unasked import unasked_models
 from toolmem.errors import ConfigError
 
 log = logging.getLogger("toolmem.config")
 
 Key = tuple[str, ...]
 
-DEFAULT = "default"  # origin of what default.yaml says
 _NAMED = frozenset(("flow", "op", "llm", "embedding_model", "vector_store"))  # sections of named entries
 _SECTIONS = _NAMED | {"http", "mcp", "cmd", "auth", "rules", "session", "budget", "prices"}
 _BACKENDS = ("llm", "embedding_model", "vector_store")  # sections whose params belong to a backend
@@ -236,6 +236,7 @@ class _Checking:
             self._put(path, value, f"environment {variable}")
         self._switch_capture()
         loaded.settings = self._validated()
+        loaded.warnings += unasked_models(loaded.settings, loaded.origins)
         loaded.problems += _dangling(loaded.settings)
         return loaded
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolmem.config.prompts import without_surrogates
-from toolmem.config.settings import EmbeddingParams
+from toolmem.config.settings import EmbeddingSettings
 from toolmem.errors import ConfigError, ReplyBroken
 from toolmem.ports import Clock, EmbedderIdentity, Meter, Purpose, Tokenizer
-from toolmem.transport.attempts import Attempts
+from toolmem.transport.attempts import FIRST_PAUSE
 from toolmem.transport.budget import Budget, Price
-from toolmem.transport.endpoint import Endpoint
 from toolmem.transport.exchange import Exchange
+from toolmem.transport.remote_model import RemoteModel
 
 OP = "embedding"  # under which requests are booked
 
@@ -34,49 +34,46 @@ DIMENSIONS = {
 }
 
 
-class RemoteEmbedder(ABC):
+class RemoteEmbedder(RemoteModel[EmbeddingSettings]):
     """Implements `ports.Embedder`. Blank texts are not sent: they are zero rows.
 
-    Every request is booked with `meter`, in `workspace`, under the op "embedding".
+    Every request is booked with `meter`, in `workspace`, under the op "embedding". Other arguments and errors: those
+    of `RemoteModel`; ConfigError as well where the length of the model's vectors is neither known nor set.
     """
+
+    section = "embedding_model"
 
     def __init__(
         self,
-        place: Endpoint,
-        params: EmbeddingParams,
+        settings: EmbeddingSettings,
         *,
         tokenizer: Tokenizer,
         clock: Clock,
-        setting: str,
-        meter: Meter | None,
-        workspace: str,
-        price: Price | None,
-        budget: Budget | None,
-        first_pause: float,
+        setting: str = "embedding_model.default",
+        meter: Meter | None = None,
+        workspace: str = "default",
+        price: Price | None = None,
+        budget: Budget | None = None,
+        first_pause: float = FIRST_PAUSE,
     ) -> None:
-        dimension = params.dimensions or DIMENSIONS.get(place.model)
+        super().__init__(
+            settings,
+            tokenizer=tokenizer,
+            clock=clock,
+            setting=setting,
+            price=price,
+            budget=budget,
+            first_pause=first_pause,
+        )
+        place = self._endpoint
+        dimension = settings.params.dimensions or DIMENSIONS.get(place.model)
         if dimension is None:
             raise ConfigError(
                 f"{setting}.params.dimensions: how long the vectors of {place.model!r} are is not known; set it"
             )
-        self._endpoint = place
-        self._params = params
         self._setting = setting
         self._identity = EmbedderIdentity(place.backend, place.model, dimension)
         self._purpose = None if meter is None else Purpose(workspace, "", OP, "", meter)
-        self._attempts = Attempts(
-            backend=place.backend,
-            model=place.model,
-            tokenizer=tokenizer,
-            clock=clock,
-            price=price,
-            budget=budget,
-            max_concurrency=params.max_concurrency,
-            max_retries=params.max_retries,
-            first_pause=first_pause,
-            prepare=self._prepare,
-        )
-        self._lane = self._attempts.lane()
 
     @property
     def identity(self) -> EmbedderIdentity:
@@ -93,7 +90,7 @@ class RemoteEmbedder(ABC):
         """
         result = np.zeros((len(texts), self._identity.dimension), dtype=np.float32)
         rows = [row for row, text in enumerate(texts) if text.strip()]
-        size = self._params.max_batch_size
+        size = self._settings.params.max_batch_size
         batches = [rows[start : start + size] for start in range(0, len(rows), size)]
         tasks = [
             asyncio.ensure_future(self._embed_batch([without_surrogates(texts[row]) for row in batch]))
@@ -118,14 +115,6 @@ class RemoteEmbedder(ABC):
     @abstractmethod
     async def _ask(self, exchange: Exchange, texts: list[str]) -> list[tuple[int, Any]]:
         """One request; answers (index, vector) of each text, in any order, and notes the usage."""
-
-    @abstractmethod
-    async def _prepare(self) -> None:
-        """What takes time once and is no part of a request."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close the connections. The adapter may be used again afterwards."""
 
     def _pairs(self, items: Any, index: str) -> list[tuple[int, Any]]:
         if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):

@@ -156,8 +156,11 @@ def _inverse(phrase: str, language: int) -> re.Pattern[str] | None:
     if phrase not in PHRASES:
         return None
     parts: list[str] = []
-    for literal, name, _, _ in Formatter().parse(PHRASES[phrase][language]):
+    for literal, name, nouns, _ in Formatter().parse(PHRASES[phrase][language]):
         parts.append(re.escape(literal))
         if name is not None:
             parts.append(f"(?P<{name}>{'[0-9]+' if name in COUNTS else _FORMS.get(name, '.*?')})")
+        if nouns:
+            longest_first = sorted(nouns.split("|"), key=len, reverse=True)  # `failures` is not `failure` and an s
+            parts.append(f" (?:{'|'.join(map(re.escape, longest_first))})")
     return re.compile("".join(parts), re.DOTALL)

@@ -1,4 +1,7 @@
-"""The words of the data-driven writer, in English and Chinese: templates, keyed by what they say."""
+"""The words of the data-driven writer, in English and Chinese: templates, keyed by what they say.
+
+`{n:call|calls}` is a count with its noun: `1 call`, `12 calls`. A `#` in it is where the number stands, if not first.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ HEADINGS: dict[str, tuple[str, str]] = {
 PHRASES: dict[str, tuple[str, str]] = {
     # statistics
     "overall": (
-        "{k} of {n} calls worked ({rate}, 95% interval {low}–{high}){extras}.",
+        "{k} of {n:call|calls} worked ({rate}, 95% interval {low}–{high}){extras}.",
         "{n} 次调用中 {k} 次成功（{rate}，95% 区间 {low}–{high}）{extras}。",
     ),
     "overall_unknown": (
-        "{n} calls; whether they worked is not known{extras}.",
+        "{n:call; whether it|calls; whether they} worked is not known{extras}.",
         "共 {n} 次调用；是否成功未知{extras}。",
     ),
     "by_flag": (
@@ -29,7 +32,10 @@ PHRASES: dict[str, tuple[str, str]] = {
         "按记录的标志（没有标志时按评判），{n} 次调用中 {k} 次成功（{rate}）。",
     ),
     "flag_wrong": (
-        "Read the output, not only the flag: {k} of {n} calls that were recorded as a success answered with an error.",
+        (
+            "Read the output, not only the flag: {k} of {n:call that was|calls that were} recorded as a success "
+            "answered with an error."
+        ),
         "要看输出，不能只看标志：记录为成功的 {n} 次调用中有 {k} 次返回的是错误。",
     ),
     "score": ("average score {x}", "平均评分 {x}"),
@@ -40,17 +46,17 @@ PHRASES: dict[str, tuple[str, str]] = {
     # core function
     "purpose": ("Purpose (from its schema): {text}", "用途（来自其模式声明）：{text}"),
     "usage": (
-        "Takes {params}: given in {k} of {n} {which}.",
+        "Takes {params}: given in {k} of {n:call|calls}{which}.",
         "参数 {params}：{n} 次{which}调用中有 {k} 次给出。",
     ),
-    "usage_none": ("Takes no parameters in {k} of {n} calls.", "{n} 次调用中 {k} 次不带参数。"),
+    "usage_none": ("Takes no parameters in {k} of {n:call|calls}.", "{n} 次调用中 {k} 次不带参数。"),
     "usage_optional": (
-        "Optional: {params}; at least one of them in {k} of {n} {which}.",
+        "Optional: {params}; at least one of them in {k} of {n:call|calls}{which}.",
         "可选参数：{params}；{n} 次{which}调用中有 {k} 次至少给出其一。",
     ),
-    "successful": ("calls that worked", "成功"),
-    "all_calls": ("calls", ""),
-    "mix": ("`{path}` is {top} in {k} of {n} calls{rest}.", "`{path}` 在 {n} 次调用中有 {k} 次是 {top}{rest}。"),
+    "successful": (" that worked", "成功"),
+    "all_calls": ("", ""),
+    "mix": ("`{path}` is {top} in {k} of {n:call|calls}{rest}.", "`{path}` 在 {n} 次调用中有 {k} 次是 {top}{rest}。"),
     "mix_rest": ("; otherwise {x}", "；其余为 {x}"),
     "answers": ("Calls that worked answer with {shape}: {k} of {n}.", "成功的调用返回{shape}：{n} 次中 {k} 次。"),
     # patterns
@@ -59,7 +65,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "{condition}：{n} 次中 {k} 次成功；{others} {on} 次中 {ok} 次。",
     ),
     "pattern_useful": (
-        "{condition}: {k} of {n} answers were useful; {others} {ok} of {on}.",
+        "{condition}: {k} of {n:answer was|answers were} useful; {others} {ok} of {on}.",
         "{condition}：{n} 次回答中 {k} 次有用；{others} {on} 次中 {ok} 次。",
     ),
     "others": ("others", "其他"),
@@ -85,23 +91,29 @@ PHRASES: dict[str, tuple[str, str]] = {
         "务必给出 `{path}`（不给出时 {n} 次中 {k} 次成功）。",
     ),
     "refused_value": (
-        "`{path}` worked with {good} ({ok} of {on}), never with {bad} (0 of {n}; {named} errors name it).",
+        (
+            "`{path}` worked with {good} ({ok} of {on}), never with {bad} "
+            "(0 of {n}; {named:error names it|errors name it})."
+        ),
         "`{path}` 为{good}时可用（{on} 次中 {ok} 次成功），为{bad}时从未成功（{n} 次中 0 次；{named} 个错误点名它）。",
     ),
     "refused_unlike": (
-        "`{path}` worked as {good} ({ok} of {on}), never in another form (0 of {n}; {named} errors name it).",
+        (
+            "`{path}` worked as {good} ({ok} of {on}), never in another form "
+            "(0 of {n}; {named:error names it|errors name it})."
+        ),
         "`{path}` 为{good}时可用（{on} 次中 {ok} 次成功），其他写法从未成功（{n} 次中 0 次；{named} 个错误点名它）。",
     ),
     "refused_type": (
-        "`{path}` worked as {good} ({ok} of {on}), never as {bad} (0 of {n}; {named} errors name it).",
+        "`{path}` worked as {good} ({ok} of {on}), never as {bad} (0 of {n}; {named:error names it|errors name it}).",
         "`{path}` 为{good}时可用（{on} 次中 {ok} 次成功），为{bad}时从未成功（{n} 次中 0 次；{named} 个错误点名它）。",
     ),
     "refused_above": (
-        "`{path}` worked up to {good} ({ok} of {on}), never above (0 of {n}; {named} errors name it).",
+        "`{path}` worked up to {good} ({ok} of {on}), never above (0 of {n}; {named:error names it|errors name it}).",
         "`{path}` 不超过 {good} 时可用（{on} 次中 {ok} 次成功），超过时从未（{n} 次中 0 次；{named} 个错误点名它）。",
     ),
     "refused_under": (
-        "`{path}` worked from {good} on ({ok} of {on}), never below (0 of {n}; {named} errors name it).",
+        "`{path}` worked from {good} on ({ok} of {on}), never below (0 of {n}; {named:error names it|errors name it}).",
         "`{path}` 不小于 {good} 时可用（{on} 次中 {ok} 次成功），小于时从未（{n} 次中 0 次；{named} 个错误点名它）。",
     ),
     "advice_first": (
@@ -109,19 +121,25 @@ PHRASES: dict[str, tuple[str, str]] = {
         "在 {action} 之前先在同一会话中执行 {first}：此时 {n} 次中 {k} 次成功，否则 {on} 次中 {ok} 次。",
     ),
     "inconclusive": (
-        "No parameter tells the {k} calls that worked from the {bad} that failed beyond chance ({tests} comparisons).",
+        (
+            "No parameter tells the {k:call|calls} that worked from the {bad} that failed beyond chance "
+            "({tests:comparison|comparisons})."
+        ),
         "没有参数能以超出偶然的程度区分 {k} 次成功与 {bad} 次失败（共 {tests} 项比较）。",
     ),
     "separated": (
-        "{condition}: none of these {bad} calls worked, all {k} others did; too few differ to rule out chance.",
+        (
+            "{condition}: {bad:the one such call did not work|none of these # calls worked}, "
+            "{k:the other|all # others} did; too few differ to rule out chance."
+        ),
         "{condition}：这 {bad} 次调用无一成功，其余 {k} 次全部成功；不同的调用太少，不能排除偶然。",
     ),
     "too_few": (
-        "Too little data to say which parameters matter: {k} calls worked, {bad} failed.",
+        "Too little data to say which parameters matter: {k:call|calls} worked, {bad} failed.",
         "数据太少，无法判断哪些参数起作用：{k} 次成功，{bad} 次失败。",
     ),
     "all_worked": (
-        "None of {n} calls failed; with 95% confidence the failure rate is below {high}.",
+        "None of {n:call|calls} failed; with 95% confidence the failure rate is below {high}.",
         "{n} 次调用无一失败；以 95% 置信度，失败率低于 {high}。",
     ),
     "few_calls": (
@@ -129,16 +147,16 @@ PHRASES: dict[str, tuple[str, str]] = {
         "仅 {n} 次调用，均未失败：数据太少，无法得出结论。",
     ),
     "all_failed": (
-        "All {n} calls failed: use another tool, or fix what the error names before calling again.",
+        "{n:The only call|All # calls} failed: use another tool, or fix what the error names before calling again.",
         "{n} 次调用全部失败：请改用其他工具，或先解决错误所指的问题再调用。",
     ),
     "keep_form": (
-        "Call it in the usual form: {k} of {n} calls in it worked.",
+        "Call it in the usual form: {k} of {n:call|calls} in it worked.",
         "按惯常形式调用：此形式的 {n} 次调用中 {k} 次成功。",
     ),
     # errors
     "error": (
-        "{message}{cls}: {k} of {n} failures{example}{recovered}.",
+        "{message}{cls}: {k} of {n:failure|failures}{example}{recovered}.",
         "{message}{cls}：{n} 次失败中 {k} 次{example}{recovered}。",
     ),
     "example": (", e.g. {x}", "，例如 {x}"),
@@ -146,38 +164,41 @@ PHRASES: dict[str, tuple[str, str]] = {
     "recovered": ("; {r} recovered within 3 calls", "；其中 {r} 次在 3 次调用内恢复"),
     "no_output": ("(no output)", "（无输出）"),
     "empty": (
-        "{k} of {n} calls that did not fail answered nothing useful{example}.",
+        "{k} of {n:call|calls} that did not fail answered nothing useful{example}.",
         "未失败的 {n} 次调用中有 {k} 次没有有用的回答{example}。",
     ),
     "rule_out": (
-        "Before calling, rule out {error}: {k} of {n} calls failed on it and none was repaired by a further call.",
+        "Before calling, rule out {error}: {k} of {n:call|calls} failed on it and none was repaired by a further call.",
         "调用前先排除 {error}：{n} 次调用中 {k} 次因此失败，且无一被后续调用修复。",
     ),
-    "worked": ("Worked, for example: {x} ({k} of {n} working calls).", "成功的例子：{x}（{n} 次成功中 {k} 次）。"),
-    "none_worked": ("None of {n} calls worked so far.", "至今 {n} 次调用无一成功。"),
+    "worked": (
+        "Worked, for example: {x} ({k} of {n:working call|working calls}).",
+        "成功的例子：{x}（{n} 次成功中 {k} 次）。",
+    ),
+    "none_worked": ("None of {n:call|calls} worked so far.", "至今 {n} 次调用无一成功。"),
     # repairs and repeats
     "repair": (
-        "After {error}: {repair} ({k} of {n} recoveries).",
+        "After {error}: {repair} ({k} of {n:recovery|recoveries}).",
         "出现 {error} 之后：{repair}（{n} 次恢复中 {k} 次）。",
     ),
     "repair_any": (
-        "After any failure: {repair} ({k} of {n} recoveries).",
+        "After any failure: {repair} ({k} of {n:recovery|recoveries}).",
         "任何失败之后：{repair}（{n} 次恢复中 {k} 次）。",
     ),
     "repair_widely": (
-        "After any failure, as seen after {error}: {repair} ({k} of {n} recoveries).",
+        "After any failure, as seen after {error}: {repair} ({k} of {n:recovery|recoveries}).",
         "任何失败之后（见于 {error} 之后）：{repair}（{n} 次恢复中 {k} 次）。",
     ),
     "repair_widely_since": (
-        "After any failure, as seen after {error}: {repair} ({k} of {n} recoveries since {since}).",
+        "After any failure, as seen after {error}: {repair} ({k} of {n:recovery|recoveries} since {since}).",
         "任何失败之后（见于 {error} 之后）：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
     ),
     "repair_since": (
-        "After {error}: {repair} ({k} of {n} recoveries since {since}).",
+        "After {error}: {repair} ({k} of {n:recovery|recoveries} since {since}).",
         "出现 {error} 之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
     ),
     "repair_any_since": (
-        "After any failure: {repair} ({k} of {n} recoveries since {since}).",
+        "After any failure: {repair} ({k} of {n:recovery|recoveries} since {since}).",
         "任何失败之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
     ),
     "repair_once": (
@@ -185,27 +206,27 @@ PHRASES: dict[str, tuple[str, str]] = {
         "出现 {error} 之后：{repair}（仅见一次）。",
     ),
     "target_named": (
-        "After {error}: check `{path}`, which it is about ({k} of {n} failures).",
+        "After {error}: check `{path}`, which it is about ({k} of {n:failure|failures}).",
         "出现 {error} 之后：检查它所涉及的 `{path}`（{n} 次失败中 {k} 次）。",
     ),
     "target_wanted": (
-        "After {error}: add `{path}`, which it asks for ({k} of {n} failures).",
+        "After {error}: add `{path}`, which it asks for ({k} of {n:failure|failures}).",
         "出现 {error} 之后：加上它所要求的 `{path}`（{n} 次失败中 {k} 次）。",
     ),
     "target_only": (
-        "After {error}: change `{path}`, nothing else was given ({k} of {n} failures).",
+        "After {error}: change `{path}`, nothing else was given ({k} of {n:failure|failures}).",
         "出现 {error} 之后：修改 `{path}`，没有给出其他参数（{n} 次失败中 {k} 次）。",
     ),
     "unrecovered": (
-        "After {error} the next calls failed too in {k} of {n} cases: do not retry here, use another tool.",
+        "After {error} the next calls failed too in {k} of {n:case|cases}: do not retry here, use another tool.",
         "出现 {error} 之后无法恢复：{n} 例中 {k} 例后续调用仍失败；请改用其他途径。",
     ),
     "repeat": (
-        "Do not send a failed call again unchanged: {k} of {n} repeats failed again.",
+        "Do not send a failed call again unchanged: {k} of {n:repeat|repeats} failed again.",
         "不要原样重发失败的调用：{n} 次重发中 {k} 次再次失败。",
     ),
     "retry": (
-        "A failed call may be sent again unchanged: {k} of {n} repeats worked.",
+        "A failed call may be sent again unchanged: {k} of {n:repeat|repeats} worked.",
         "失败的调用可以原样重试：{n} 次重发中 {k} 次成功。",
     ),
     "to_statement": ("use {after} next, not another {before}", "接着用 {after}，而不是再次 {before}"),

@@ -168,7 +168,21 @@ class Wording:
         return f"{seconds * 1e6:.3g} µs" if seconds else "0 s"
 
     def _fill(self, table: Mapping[str, tuple[str, str]], key: str, fields: Mapping[str, Any]) -> str:
-        return table[key][self._index].format_map(fields)
+        template = table[key][self._index]
+        if "|" in template:
+            fields = {name: _Count(field) if isinstance(field, int) else field for name, field in fields.items()}
+        return template.format_map(fields)
+
+
+class _Count(int):
+    """A number that takes the noun which goes with it: `{n:call|calls}`."""
+
+    def __format__(self, nouns: str) -> str:
+        one, bar, many = nouns.partition("|")
+        if not bar:
+            return super().__format__(nouns)
+        noun = one if self == 1 else many
+        return noun.replace("#", str(int(self))) if "#" in many else f"{int(self)} {noun}"
 
 
 def spelled(before: Any, after: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.flow.clock import SystemClock
 from toolmem.importers.calls_jsonl import is_call, read_calls
 from toolmem.importers.declarations import Declarations
 from toolmem.importers.imported import Format, Imported
@@ -44,12 +45,13 @@ def read_file(
     path: str | Path,
     format: Format | None = None,
     *,
-    clock: Clock,
+    clock: Clock | None = None,
     time_zone: str = "UTC",
     limit: int | None = None,
     trust: bool = False,
 ) -> Imported:
-    """Read a recording. `format` None: recognized by content. `limit`: at most so many recorded calls.
+    """Read a recording. `format` None: recognized by content. `limit`: at most so many recorded calls. `clock`: of the
+    calls that have no time of their own; None: this machine's.
 
     Bad lines and records are named in `failures`, the others are read. Raises RequestError where the file cannot be
     read, is empty, has another format, or holds not one good call.
@@ -60,6 +62,7 @@ def read_file(
     if limit is not None and limit < 1:
         raise RequestError(f"limit: {limit} reads nothing; use a whole number >= 1", field="limit")
     zone(time_zone)
+    clock = clock or SystemClock()
     seen = _look(path)
     chosen = format or seen.format
     if chosen is None:

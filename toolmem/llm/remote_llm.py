@@ -3,59 +3,33 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 from toolmem.config.prompts import without_surrogates
-from toolmem.config.settings import LLMParams
+from toolmem.config.settings import LLMSettings
 from toolmem.errors import ContentFiltered, ModelRefused, ReplyBroken, ReplyEmpty, ReplyTruncated
 from toolmem.flow.pacing import PacingGate
-from toolmem.ports import Clock, Completion, Purpose, Tokenizer
-from toolmem.transport.attempts import Attempts, Lane
-from toolmem.transport.budget import Budget, Price
-from toolmem.transport.endpoint import Endpoint
+from toolmem.ports import Completion, Purpose
+from toolmem.transport.attempts import Lane
 from toolmem.transport.exchange import Exchange
+from toolmem.transport.remote_model import RemoteModel
 
 logger = logging.getLogger("toolmem.llm")
 
 _JSON_MODE = ("response_format", "json_object", "json mode", "json_mode", "structured output")
 
 
-class RemoteLLM(ABC):
+class RemoteLLM(RemoteModel[LLMSettings]):
     """Implements `ports.LLM`. One instance serves all flows of a process, on any event loop.
 
-    It asks unpaced; an op that is paced asks through `for_op`.
+    It asks unpaced; an op that is paced asks through `for_op`. Arguments and errors: those of `RemoteModel`.
     """
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        params: LLMParams,
-        *,
-        tokenizer: Tokenizer,
-        clock: Clock,
-        price: Price | None,
-        budget: Budget | None,
-        first_pause: float,
-    ) -> None:
-        self._endpoint = endpoint
-        self._params = params
-        self._tokenizer = tokenizer
-        self._json_mode = True  # until the service says that it has none
-        self._attempts = Attempts(
-            backend=endpoint.backend,
-            model=endpoint.model,
-            tokenizer=tokenizer,
-            clock=clock,
-            price=price,
-            budget=budget,
-            max_concurrency=params.max_concurrency,
-            max_retries=params.max_retries,
-            first_pause=first_pause,
-            prepare=self._prepare,
-        )
-        self._lane = self._attempts.lane()
+    section = "llm"
+
+    _json_mode = True  # until the service says that it has none
 
     @property
     def backend(self) -> str:
@@ -105,7 +79,7 @@ class RemoteLLM(ABC):
 
     def _parameters(self, structured: bool) -> dict[str, Any]:
         """What both protocols call alike; what is not configured is left to the service."""
-        params = self._params
+        params = self._settings.params
         given = {name: getattr(params, name) for name in ("top_p", "seed", "max_tokens", "enable_thinking")}
         asked = {"temperature": params.temperature, **{k: v for k, v in given.items() if v is not None}}
         return {**asked, "response_format": {"type": "json_object"}} if structured else asked
@@ -113,14 +87,6 @@ class RemoteLLM(ABC):
     @abstractmethod
     async def _ask(self, exchange: Exchange, prompt: str, structured: bool) -> Mapping[str, Any]:
         """One request; answers the first choice, `{"finish_reason", "message": {"content"}}`, and notes the usage."""
-
-    @abstractmethod
-    async def _prepare(self) -> None:
-        """What takes time once and is no part of a request."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close the connections. The adapter may be used again afterwards."""
 
     def _text(self, choice: Mapping[str, Any], exchange: Exchange) -> str:
         """The reply's text. Raises ReplyTruncated, ReplyEmpty, ContentFiltered, ReplyBroken."""
@@ -131,7 +97,7 @@ class RemoteLLM(ABC):
             exchange.completion_tokens = self._tokenizer.count(text or "")
             exchange.estimated = True
         if reason == "length":
-            limit = self._params.max_tokens
+            limit = self._settings.params.max_tokens
             cause = "the service's own limit" if limit is None else f"max_tokens={limit}, which is too small"
             raise ReplyTruncated(f"{name}: the reply was cut off by {cause}", temporary=limit is None)
         if reason == "content_filter":

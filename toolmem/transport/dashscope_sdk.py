@@ -13,21 +13,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from toolmem.errors import ModelDenied, ModelError
-from toolmem.transport.endpoint import Endpoint
+from toolmem.errors import ModelDenied
 from toolmem.transport.exchange import Exchange, current, watched
-from toolmem.transport.failures import failure
-from toolmem.transport.http_sessions import HttpSessions
-
-DEFAULT_URL = "https://dashscope.aliyuncs.com/api/v1"
+from toolmem.transport.model_service import ModelService
 
 
-class DashScopeService:
-    """Calls of one DashScope endpoint. The SDK is imported at the first one (0.3 to 0.9 s)."""
+class DashScopeService(ModelService):
+    """The SDK is imported at the first call (0.3 to 0.9 s)."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._sessions = HttpSessions(endpoint.base_url)
+    backend = "dashscope"
+    default_url = "https://dashscope.aliyuncs.com/api/v1"
 
     async def chat(self, exchange: Exchange, prompt: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to one user message: `{"output": {"choices": [...]}, "usage": {...}}`. Raises ModelError."""
@@ -74,30 +69,15 @@ class DashScopeService:
                 error = raised
         if error is None and exchange.status == 200 and isinstance(answer.get("output"), Mapping):
             return answer  # type: ignore[no-any-return]
-        raise self._failure(exchange, error, prompt) from None
-
-    def _failure(self, exchange: Exchange, error: Exception | None, prompt: str) -> Exception:
-        typed: ModelError | None = failure(
-            exchange,
-            error,
-            name=self._endpoint.name,
-            timeout=self._endpoint.timeout,
-            secret=self._endpoint.key,
-            prompt=prompt,
-        )
-        if typed is not None:
-            return typed
-        if error is not None and type(error).__module__.startswith("dashscope."):
-            return ModelDenied(f"{self._endpoint.name}: the SDK refuses the call: {type(error).__name__}: {error}")
-        return error or AssertionError("an answer that is neither a reply nor an error")
+        typed = self._failure(exchange, error, prompt)
+        if typed is None and error is not None and type(error).__module__.startswith("dashscope."):
+            typed = ModelDenied(f"{self._endpoint.name}: the SDK refuses the call: {type(error).__name__}: {error}")
+        raise (typed or error or AssertionError("an answer that is neither a reply nor an error")) from None
 
     async def prepare(self) -> None:
-        """Import the SDK and open the loop's session, if that has not been done."""
+        """Import the SDK, and open the loop's session."""
         _sdk()
-        await self._sessions.get()
-
-    async def close(self) -> None:
-        await self._sessions.close()
+        await super().prepare()
 
 
 @cache

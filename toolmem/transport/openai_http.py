@@ -6,20 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from toolmem.transport.endpoint import Endpoint
 from toolmem.transport.exchange import Exchange, watched
-from toolmem.transport.failures import failure
-from toolmem.transport.http_sessions import HttpSessions
-
-DEFAULT_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+from toolmem.transport.model_service import ModelService
 
 
-class OpenAIService:
-    """Calls of one endpoint. HTTP client: aiohttp, which comes with dashscope and elasticsearch[async]."""
+class OpenAIService(ModelService):
+    """HTTP client: aiohttp, which comes with dashscope and elasticsearch[async]."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._sessions = HttpSessions(endpoint.base_url)
+    backend = "openai_compatible"
+    default_url = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 
     async def post(self, exchange: Exchange, path: str, body: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
         """The JSON object of a "200 OK" that is no error. Raises ModelError."""
@@ -42,19 +37,5 @@ class OpenAIService:
                 error = raised
         if isinstance(answer, Mapping) and not answer.get("error"):
             return answer
-        typed = failure(
-            exchange,
-            error,
-            name=self._endpoint.name,
-            timeout=self._endpoint.timeout,
-            secret=self._endpoint.key,
-            prompt=prompt,
-        )
+        typed = self._failure(exchange, error, prompt)
         raise (typed or error or AssertionError("an answer that is neither a reply nor an error")) from None
-
-    async def prepare(self) -> None:
-        """Open the loop's session, if that has not been done."""
-        await self._sessions.get()
-
-    async def close(self) -> None:
-        await self._sessions.close()
