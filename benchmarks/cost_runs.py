@@ -80,8 +80,13 @@ def bound_of(calls: Sequence[ToolCallResult]) -> int:
 
 
 def most_waiting(run: Replay) -> int:
-    """Calls of one tool that its guidance did not hold when a summary run looked, at most."""
+    """Calls of one tool that its guidance did not hold when a summary run looked, at most; dropped ones count."""
     return max((each.most for each in freshness(waiting(run.reports))), default=0)
+
+
+def share_read(run: Replay) -> float:
+    """Share of the calls that a summary read at some time."""
+    return sum(each.read for each in freshness(waiting(run.reports))) / len(run.calls)
 
 
 # ---------------------------------------------------------------- what it buys
@@ -140,6 +145,7 @@ def _row(name: str, run: Replay | None, covered: Mapping[str, Coverage], bound: 
         "avoided_requests": money.avoided_requests,
         "avoided_input_tokens": money.avoided_input_tokens,
         "most_waiting": None if run is None else most_waiting(run),
+        "share_read": None if run is None else share_read(run),
         "coverage": coverage.share,
         "low": interval.low,
         "high": interval.high,
@@ -208,6 +214,7 @@ def cell(dataset: str, tools: int, pattern: Pattern, limit: int) -> list[dict[st
                 "times_single_pass": money.input_tokens / bound,
                 "cost_per_1000_calls": 1000 * (money.cost or 0.0) / len(calls),
                 "most_waiting": most_waiting(run),
+                "share_read": share_read(run),
             }
         )
     return rows

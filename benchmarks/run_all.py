@@ -1,6 +1,8 @@
 """Run every benchmark: prints their tables and writes benchmarks/results/<name>.json.
 
-python benchmarks/run_all.py [--quick] [NAME ...]
+    python benchmarks/run_all.py [--quick] [NAME ...]
+
+With --quick the tables are only printed: the results and figures that the documentation shows come from full runs.
 """
 
 from __future__ import annotations
@@ -28,24 +30,41 @@ NAMES = [
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; default: all")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a look")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a look; writes nothing")
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(NAMES))
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]}; there are {', '.join(NAMES)}")
-    RESULTS.mkdir(exist_ok=True)
     failed = []
+    if not options.quick:
+        RESULTS.mkdir(exist_ok=True)
     for name in options.names or NAMES:
-        target = RESULTS / f"{name}.json"
-        command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(target)]
-        if options.quick:
-            command.append("--quick")
+        command = command_of(name, options.quick)
         print(f"\n== {name} ==", flush=True)
         begun = time.perf_counter()
         if subprocess.run(command, check=False).returncode:
             failed.append(name)
             continue
-        print(f"({time.perf_counter() - begun:.0f} s; {target.relative_to(HERE.parent)})")
+        written = "nothing written" if options.quick else str(result_of(name).relative_to(HERE.parent))
+        print(f"({time.perf_counter() - begun:.0f} s; {written})")
+    if not options.quick:
+        _write_machine()
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def result_of(name: str) -> Path:
+    return RESULTS / f"{name}.json"
+
+
+def command_of(name: str, quick: bool) -> list[str]:
+    """Smaller sizes are no results: without --json a benchmark prints and writes nothing."""
+    command = [sys.executable, str(HERE / f"{name}.py")]
+    return [*command, "--quick"] if quick else [*command, "--json", str(result_of(name))]
+
+
+def _write_machine() -> None:
     machine = {
         "date": time.strftime("%Y-%m-%d"),
         "cores": os.cpu_count(),
@@ -54,9 +73,6 @@ def main() -> int:
         "sqlite": apsw.sqlite_lib_version(),
     }
     (RESULTS / "machine.json").write_text(json.dumps(machine, indent=1) + "\n", encoding="utf-8")
-    if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@
     │   └── BudgetReached        the next request would exceed the budget (exit code 3)
     ├── ServiceError             toolmem's own HTTP service, as a client sees it: it failed, or something else answered
     │   ├── ServiceUnreachable   no answer: nothing listens, the connection was cut, a time-out, too busy
-    │   └── ServiceDenied        it lets nobody in without a token: none was sent, or the wrong one
+    │   ├── ServiceDenied        it lets nobody in without a token: none was sent, or the wrong one
+    │   └── ClientClosed         the client was used after it was closed; nothing was sent
     └── RunStopped               a run that went wrong throughout was stopped (`max_errors`)
 
 A message says what is wrong, where, and what would be right.
@@ -186,7 +187,10 @@ class ServiceError(ToolMemError):
 
 
 class ServiceUnreachable(ServiceError):
-    """The HTTP service gave no answer, or none but that it is busy. `sent`: it may have carried the request out."""
+    """The HTTP service gave no answer, or none but that it is busy.
+
+    `sent`: it may have carried the request out, at the last attempt or at one before.
+    """
 
     def __init__(self, message: str, *, sent: bool = False) -> None:
         self.sent = sent
@@ -195,3 +199,7 @@ class ServiceUnreachable(ServiceError):
 
 class ServiceDenied(ServiceError):
     """The HTTP service does not let the caller in: it asks for a token, and none was sent, or the wrong one."""
+
+
+class ClientClosed(ServiceError):
+    """A client of the HTTP service was used after it was closed; nothing was sent."""

@@ -212,9 +212,9 @@ class RepairCount(BaseModel):
     path: str
     before: str = ""
     after: str = ""
-    k: int  # failures that were recovered in this way
+    k: int  # successes that followed such failures in this way; failures in a row that end in one count once
     forms: dict[str, int] = Field(default_factory=dict)  # how often a statement that repaired had which form
-    call_ids: tuple[str, ...] = ()  # of the newest of them
+    call_ids: tuple[str, ...] = ()  # of the failures before the newest of them
 
 
 class RepairHistory(BaseModel):
@@ -225,7 +225,7 @@ class RepairHistory(BaseModel):
     since: datetime  # create_time of the first call counted
     calls: int  # calls counted
     last_seq: int  # the newest of them: what lies behind it is counted already
-    recovered: dict[str, int] = Field(default_factory=dict)  # failures that were recovered, by error
+    recovered: dict[str, int] = Field(default_factory=dict)  # successes after failures, by the last one's error
     repairs: tuple[RepairCount, ...] = ()
 
 

@@ -53,6 +53,14 @@ async def test_guidance_in_force_is_that_of_before_until_a_summary_is_due():
     assert (fresh.most, fresh.summaries, fresh.skips) == (5, 3, 9)
 
 
+async def test_guidance_grows_old_by_every_call_whether_the_store_still_keeps_it_or_not():
+    calls = judged("shell", 40)
+    run = await replay(calls, {"min_new_calls": 30}, keep=10)  # the store never holds thirty new calls
+    (fresh,) = freshness(waiting(run.reports))
+    assert (fresh.summaries, fresh.read) == (1, 1)
+    assert (fresh.most, fresh.now) == (39, 39)
+
+
 async def test_a_run_after_each_conversation_reads_the_tools_that_it_called():
     calls = judged(limit=30)
     run = await replay(calls, {}, cadence="conversation")

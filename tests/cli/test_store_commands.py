@@ -89,7 +89,7 @@ def test_import_brings_over_what_reme_wrote(tmp_path: Path, capsys: pytest.Captu
     assert run("store", "import", str(folder), "--store", store) == 0
     captured = capsys.readouterr()
     assert "imported 1 tool: 2 calls added" in captured.out
-    assert "1 lines of other memory types passed over (task)" in captured.err
+    assert "1 line of other memory types passed over (task)" in captured.err
     assert run("store", "import", str(folder), "--store", store) == 0
     assert "0 calls added, 2 there already" in capsys.readouterr().out
     (folder / "bad.jsonl").write_text('{"memory_type": "tool"}\n', encoding="utf-8")

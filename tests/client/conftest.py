@@ -36,7 +36,7 @@ class Received(NamedTuple):
 class Misbehaving:
     """Answers requests one after the other: each entry of `script` is what happens to one request.
 
-    "cut": closed without an answer; "half": half an answer; "silence": no answer; bytes: sent as they are;
+    "cut": closed without an answer; "last": the same, and nothing listens any more; "half": half an answer; "silence": no answer; bytes: sent as they are;
     (status, body): an HTTP answer with a JSON body.
     """
 
@@ -60,14 +60,17 @@ class Misbehaving:
                 return
             with connection:
                 connection.settimeout(5)
-                self._one(connection)
+                if self._one(connection) == "last":
+                    self._socket.close()
+                    return
 
-    def _one(self, connection: socket.socket) -> None:
+    def _one(self, connection: socket.socket) -> Any:
+        """Answers what happened to the request."""
         data = b""
         while b"\r\n\r\n" not in data:
             part = connection.recv(65536)
             if not part:
-                return
+                return None
             data += part
         head, _, body = data.partition(b"\r\n\r\n")
         text = head.decode()
@@ -87,6 +90,7 @@ class Misbehaving:
             content = json.dumps(answer).encode()
             head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode()
             connection.sendall(head + content)
+        return what
 
     def stop(self) -> None:
         self._stopped.set()

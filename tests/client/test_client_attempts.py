@@ -12,6 +12,7 @@ from toolmem import AsyncClient, Client
 from toolmem.client import attempts, connection
 from toolmem.errors import (
     BudgetReached,
+    ClientClosed,
     ModelError,
     NotProvided,
     RequestError,
@@ -130,6 +131,48 @@ async def test_more_calls_than_connections_wait_for_one(misbehaving, monkeypatch
         outcomes = await asyncio.gather(*(asking.retrieve("search") for _ in range(2)), return_exceptions=True)
     assert sorted(outcome.sent for outcome in outcomes) == [False, True]
     assert any("all connections" in str(outcome) for outcome in outcomes)
+
+
+LAST = "last"  # the connection is cut, and nothing listens any more
+
+
+def test_a_retry_that_finds_nobody_does_not_hide_that_the_first_attempt_arrived(client):
+    asking, server = client(LAST)
+    with pytest.raises(ServiceUnreachable, match=r"nothing answers.*an earlier attempt may have been carried") as caught:
+        asking.add_tool_call_results([WITH_ID])
+    assert caught.value.sent
+    assert len(server.received) == 1
+
+
+async def test_the_async_client_remembers_that_an_attempt_arrived(misbehaving):
+    server = misbehaving(LAST)
+    async with AsyncClient(server.url, workspace_id="team") as asking:
+        with pytest.raises(ServiceUnreachable, match="an earlier attempt may have been carried out") as caught:
+            await asking.add_tool_call_results([WITH_ID])
+        assert caught.value.sent
+        with pytest.raises(ServiceUnreachable) as caught:  # another call starts anew
+            await asking.add_tool_call_results([WITH_ID])
+    assert not caught.value.sent
+    assert "earlier" not in str(caught.value)
+
+
+async def test_a_closed_client_says_that_it_is_closed():
+    asking = Client(workspace_id="team")
+    asking.close()
+    with pytest.raises(ClientClosed, match="retrieve_tool_memory: this Client is closed"):
+        asking.retrieve("search")
+    later = AsyncClient(workspace_id="team")
+    await later.close()
+    with pytest.raises(ClientClosed, match="this AsyncClient is closed"):
+        await later.health()
+
+
+def test_tools_without_a_memory_are_named_beside_the_memories(client):
+    metadata = {"memory_list": [], "not_found": ["nosuch"]}
+    asking, _ = client((200, {"answer": "", "success": False, "metadata": metadata}), GOOD)
+    retrieved = asking.retrieve(["nosuch"])
+    assert (retrieved, retrieved.not_found) == ([], ["nosuch"])
+    assert asking.retrieve(query="rain").not_found == []
 
 
 def test_the_number_of_attempts_is_bounded(client):

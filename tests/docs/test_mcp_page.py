@@ -15,8 +15,8 @@ from mcp.client.stdio import StdioServerParameters
 from toolmem.config import Settings
 from toolmem.config.settings import McpSettings
 from toolmem.service.mcp import McpService
-from toolmem.service.mcp_prompts import PROMPTS
-from toolmem.service.mcp_resources import TEMPLATES
+from toolmem.service.mcp.prompts import PROMPTS
+from toolmem.service.mcp.resources import TEMPLATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 SNIPPETS: list[dict[str, Any]] = [

@@ -37,7 +37,9 @@ def found(*calls: ToolCallResult) -> list[Target]:
     [
         ({"flights": [1], "cabin": "x"}, "Error: flight HAT1 not available", "flights", "named"),
         ({"new_item_ids": ["1"], "item_ids": ["2"], "order": 3}, "Error: no such item_ids: 2", "item_ids", "named"),
-        ({"payment_id": "gift_card_12", "seat": "a"}, "Error: gift card balance is not enough", "payment_id", "named"),
+        ({"berths": [{"ship": "OSL7"}], "berth_class": "x"}, "Error: no berth left on ship OSL7", "berths", "named"),
+        ({"new_text": "a", "old_text": "b c"}, "Error: invalid `new_text`: old text b c", "new_text", "named"),
+        ({"order": 3, "user_key": "mia_77"}, "Error: no order of mia_77", "user_key", "named"),
         ({"sourceFormat": "csv", "data": "x y"}, "Error: unknown source format", "sourceFormat", "named"),
         ({"city": "Oslo", "units": "kelvin"}, "Error: 'kelvin' is no unit", "units", "named"),
         ({"email": "a@b.c"}, "Error: user not found", "email", "only"),
@@ -58,6 +60,32 @@ def test_an_error_without_a_word_of_any_parameter_points_nowhere() -> None:
     assert found(call(0, {"a_thing": 1, "b_thing": 2}, "Error: something is wrong")) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"total_crates": 2, "parts": [1]}, "Error: shares do not add up, total cost is 41, but 40 given"),
+        ({"crate_id": 2, "pay_key": "card_12"}, "Error: only an open crate can be sent"),
+        ({"subject": "file of March", "body": "the file"}, "Error: 'x.pdf' is no file; nothing was sent"),
+        ({"sourceFormat": "json", "rows": "all"}, "Error: not JSON, all lines were read"),
+    ],
+)
+def test_a_word_in_common_points_nowhere(given: dict[str, Any], message: str) -> None:
+    """A single word of a name that has several, or of a value, says nothing of the parameter."""
+    assert found(call(0, given, message)) == []
+
+
+def test_an_error_that_another_parameter_repaired_is_not_said_to_be_about_this_one() -> None:
+    def tried(i: int, given: dict[str, Any], output: str = "") -> ToolCallResult:
+        return call(i, given, output).model_copy(update={"metadata": {"conversation_id": "one"}})
+
+    message = "Error: berth is too small"
+    calls = [tried(0, {"berth": "x", "crates": 9}, message), tried(1, {"berth": "x", "crates": 2})]
+    calls += [call(2, {"berth": "y", "crates": 9}, message), call(3, {"berth": "y", "crates": 1})]
+    made = DataDrivenWriter().compose("t", calls)
+    assert "change `crates`" in made.text
+    assert not [one for one in made.claims if one.kind == "target"]
+
+
 def test_a_service_that_is_down_points_nowhere() -> None:
     assert found(call(0, {"service": 1}, "Error: service unavailable", "server_error")) == []
 
@@ -66,7 +94,7 @@ def test_it_is_said_with_its_failures_as_evidence_and_only_where_no_repair_says_
     calls = [call(i, {"flights": [i], "cabin": "x"}, "Error: flight is not available") for i in range(3)]
     calls.append(call(3, {"flights": [9], "cabin": "x"}))
     (claim,) = (one for one in DataDrivenWriter().compose("t", calls).claims if one.kind == "target")
-    assert claim.text == "After “flight is not available”: check `flights`, which it is about (3 of 3 failures)."
+    assert claim.text == "After “flight is not available”: check `flights`: 3 of 3 failures name it or its value."
     assert (claim.k, claim.n, claim.call_ids) == (3, 3, ("c0", "c1", "c2"))
     repaired = [one.model_copy(update={"metadata": {"conversation_id": "one"}}) for one in calls]
     made = DataDrivenWriter().compose("t", repaired)

@@ -97,6 +97,19 @@ def test_a_repair_whose_failure_stood_in_the_window_before_is_counted() -> None:
     assert history(guidance).recovered == {"units must be metric": 1}
 
 
+def test_a_run_of_failures_that_ends_in_one_success_counts_once() -> None:
+    def run(i: int) -> list[ToolCallResult]:
+        first, last = units(i)
+        first = first.model_copy(update={"seq": 3 * i + 1, "id": f"c{3 * i + 1}"})
+        again = first.model_copy(update={"seq": 3 * i + 2, "id": f"c{3 * i + 2}"})
+        return [first, again, last.model_copy(update={"seq": 3 * i + 3, "id": f"c{3 * i + 3}"})]
+
+    guidance = after(run(0), [*run(0)[1:], *run(1)], run(2))
+    assert history(guidance).recovered == {"units must be metric": 3}
+    claim = next(claim for claim in guidance.claims if claim.kind == "repair_since")
+    assert (claim.k, claim.n, claim.call_ids) == (3, 3, ("c2", "c5", "c8"))
+
+
 def test_an_error_is_known_again_by_its_masked_message() -> None:
     one = pair(0, "no city 'Oslo'", {"city": "Oslo", "n": 1}, {"city": "Bergen", "n": 1})
     other = pair(1, "no city 'Rome'", {"city": "Rome", "n": 1}, {"city": "Milan", "n": 1})

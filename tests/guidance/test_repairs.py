@@ -113,6 +113,27 @@ def test_a_second_change_is_told_only_where_the_first_does_not_explain_it() -> N
     assert "add `day`" not in text
 
 
+def test_a_run_of_failures_that_ends_in_one_success_is_one_repair() -> None:
+    def tried(trips: str, *starts: int) -> list[ToolCallResult]:
+        made = [call({"start": start, "bus": trips}, False, trips) for start in starts[:-1]]
+        return [*made, call({"start": starts[-1], "bus": trips}, True, trips)]
+
+    calls = [*tried("a", 1, 2, 3, 9), *tried("b", 4, 5, 9)]
+    found = analyze("t", calls)
+    assert [(one.failure, one.success) for one in found.repaired] == [(2, 3), (5, 6)]
+    assert len(found.recoveries) == 5
+    repairs = [one for one in DataDrivenWriter().compose("t", calls).claims if one.kind == "repair"]
+    assert {(one.k, one.n, one.call_ids) for one in repairs} == {(2, 2, ("#3", "#6"))}
+    assert all("change `start`" in one.text and "(2 of 2 recoveries)" in one.text for one in repairs)
+
+
+def test_a_single_run_was_seen_once_however_many_tries_it_took() -> None:
+    calls = [call({"start": i, "bus": "a"}, i == 3, "a") for i in range(4)]
+    repairs = [one for one in DataDrivenWriter().compose("t", calls).claims if one.kind == "repair"]
+    assert repairs
+    assert {(one.k, one.n, one.call_ids) for one in repairs} == {(1, 1, ("#3",))}
+
+
 def test_statements_are_tallied_by_what_they_became() -> None:
     found = recoveries(
         call({"q": "SELECT a FROM t"}, False, 1),

@@ -103,7 +103,10 @@ async def test_a_dump_loaded_elsewhere_holds_the_same_memories_and_twice_adds_no
         assert skipped.metadata["skipped"] == ["search"]
 
 
-async def test_the_next_summary_goes_on_after_a_dump_and_after_a_copy_as_it_would_have_here(make_app, tmp_path: Path):
+@pytest.mark.parametrize(("name", "more"), [("incremental", "full_every=9"), ("on_change", "refresh_after=2")])
+async def test_the_next_summary_goes_on_after_a_dump_and_after_a_copy_as_it_would_have_here(
+    make_app, tmp_path: Path, name: str, more: str
+):
     """What policies and the writer keep of a guidance comes along: there and back, under `metadata.toolmem` alone."""
     params = "op.summary_tool_memory_op.params"
 
@@ -123,30 +126,29 @@ async def test_the_next_summary_goes_on_after_a_dump_and_after_a_copy_as_it_woul
         (found,) = await (await app.services.store_named()).records(workspace, ["search"])
         return found.guidance.upkeep()
 
-    for name, more in (("incremental", "full_every=9"), ("on_change", "refresh_after=2")):
-        chosen = [f"{params}.policy={name}", f"{params}.{more}", f"{params}.recent_call_count=4"]
-        async with make_app(f"dump_dir='{tmp_path / name}'", *chosen) as app:
-            for number in range(5):
-                await add(app, "team", number)
-            upkeep = await kept(app, "team")
-            assert upkeep["history"]["recovered"] == {"region is missing": 5}
-            assert (upkeep["edits"] > 0) == (name == "incremental")
-            assert (upkeep["baseline"] is not None) == (name == "on_change")
-            await act(app, "copy", "copied", src_workspace_id="team")
-            written = Path((await act(app, "dump")).metadata["path"])
-            line = json.loads(written.read_text())
-            assert list(line["metadata"]) == ["toolmem"]
-            assert line["metadata"]["toolmem"]["metadata"]["upkeep"] == upkeep
-            await act(app, "load", "loaded", path="team.jsonl")
-            await act(app, "dump", "loaded", path="back.jsonl")
-            await act(app, "load", "back", path="back.jsonl")
-            for workspace in ("copied", "loaded", "back"):
-                assert await kept(app, workspace) == upkeep
-            assert "upkeep" not in (await listed(app))[0]["metadata"]
-            here = await add(app, "team", 5)
-            for workspace in ("copied", "loaded", "back"):
-                assert await add(app, workspace, 5) == here
-                assert await kept(app, workspace) == await kept(app, "team")
+    chosen = [f"{params}.policy={name}", f"{params}.{more}", f"{params}.recent_call_count=4"]
+    async with make_app(f"dump_dir='{tmp_path}'", *chosen) as app:
+        for number in range(5):
+            await add(app, "team", number)
+        upkeep = await kept(app, "team")
+        assert upkeep["history"]["recovered"] == {"region is missing": 5}
+        assert (upkeep["edits"] > 0) == (name == "incremental")
+        assert (upkeep["baseline"] is not None) == (name == "on_change")
+        await act(app, "copy", "copied", src_workspace_id="team")
+        written = Path((await act(app, "dump")).metadata["path"])
+        line = json.loads(written.read_text())
+        assert list(line["metadata"]) == ["toolmem"]
+        assert line["metadata"]["toolmem"]["metadata"]["upkeep"] == upkeep
+        await act(app, "load", "loaded", path="team.jsonl")
+        await act(app, "dump", "loaded", path="back.jsonl")
+        await act(app, "load", "back", path="back.jsonl")
+        for workspace in ("copied", "loaded", "back"):
+            assert await kept(app, workspace) == upkeep
+        assert "upkeep" not in (await listed(app))[0]["metadata"]
+        here = await add(app, "team", 5)
+        for workspace in ("copied", "loaded", "back"):
+            assert await add(app, workspace, 5) == here
+            assert await kept(app, workspace) == await kept(app, "team")
 
 
 async def test_a_dump_holds_only_what_remes_types_take(make_app, tmp_path: Path):

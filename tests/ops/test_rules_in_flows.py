@@ -75,3 +75,59 @@ async def test_a_bad_turn_is_refused_by_field(make_app, request_, field):
         with pytest.raises(RequestError) as caught:
             await app.run_flow("capture_tool_rules", workspace_id="team", **request_)
         assert caught.value.field == field
+
+
+# ---------------------------------------------------------------- failures that nobody declared
+
+
+def failing(*outputs, name="search", key="output_summary", **more):
+    return [{"name": name, key: output, **more} for output in outputs]
+
+
+@pytest.mark.parametrize("key", ["output_summary", "output"])
+async def test_calls_without_a_flag_count_as_failed_where_their_output_says_so(make_app, key):
+    async with make_app() as app:
+        calls = failing(*["Error: request timed out"] * 3, key=key)
+        captured = await app.run_flow("capture_tool_rules", workspace_id="team", tool_calls=calls)
+        (rule,) = captured.metadata["rules"]
+    assert (rule["tool_name"], rule["priority"]) == ("search", "normal")
+    assert rule["rule"].startswith("Tool failed 3 times in one turn (timeout). ")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"name": "search", "output_summary": '[{"title": "How to fix Error 404: not found"}]'},
+        {"name": "search", "output_summary": "3 results: timeouts explained, error budgets, failing forward"},
+        {"name": "search", "output_summary": ""},
+        {"name": "search", "output_summary": "[]"},
+        {"name": "search", "output_summary": "Error: request timed out", "success": True},
+        {"name": "read_file", "arguments": {"path": "a.log"}, "output_summary": "10:00 ok\n10:01 ERROR: disk full\n10:02"},
+        {"name": "shell", "arguments": '{"command": "cat log"}', "output_summary": "all 3 checks passed, 0 errors"},
+    ],
+)
+async def test_what_is_no_clear_failure_is_not_counted_as_one(make_app, call):
+    async with make_app() as app:
+        captured = await app.run_flow("capture_tool_rules", workspace_id="team", tool_calls=[call] * 3)
+    assert captured.metadata["rules"] == []
+
+
+@pytest.mark.parametrize("output", ["PermissionError: prod is locked", "Error: timeout", "no such table: users"])
+async def test_rules_and_judgements_name_a_failure_alike(make_app, output):
+    async with make_app() as app:
+        calls = failing(output, output, success=False)
+        records = [{"tool_name": "search", "output": output, "success": False}]
+        captured = await app.run_flow("capture_tool_rules", workspace_id="team", tool_calls=calls)
+        judged = await app.run_detailed("add_tool_call_result", workspace_id="team", tool_call_results=records)
+        ((_, call),) = judged.context.get("judged_calls")
+    (rule,) = captured.metadata["rules"]
+    assert f"({call.error_class})" in rule["rule"]
+    assert call.error_class in ("permission_denied", "timeout", "unknown_table")
+
+
+async def test_three_time_outs_and_something_else_are_three_time_outs(make_app):
+    async with make_app() as app:
+        calls = failing(*["Error: timeout"] * 3, "no such table: users", success=False)
+        captured = await app.run_flow("capture_tool_rules", workspace_id="team", tool_calls=calls)
+    (rule,) = captured.metadata["rules"]
+    assert rule["rule"].startswith("Tool failed 3 times in one turn (timeout). ")

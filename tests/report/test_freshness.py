@@ -27,8 +27,8 @@ def arrived(calls, tool="search"):
     return {"kind": "judged", "tool_name": tool, "calls": calls, "reused": 0, "duplicates": 0}
 
 
-def looked(action, new, outside=0, tool="search", policy="smart_skip", tokens=1000):
-    counts = {"new_calls": new, "not_analyzed": outside, "prompt_tokens": tokens}
+def looked(action, new, outside=0, tool="search", policy="smart_skip", tokens=1000, dropped=0):
+    counts = {"new_calls": new, "not_analyzed": outside, "dropped": dropped, "prompt_tokens": tokens}
     return {"kind": "summary", "tool_name": tool, "policy": policy, "action": action, "model": "m", **counts}
 
 
@@ -57,13 +57,19 @@ def test_calls_outside_the_window_stay_out_of_the_guidance():
     assert (fresh.most, fresh.now) == (50, 20)
 
 
+def test_calls_that_were_dropped_unread_wait_until_the_next_summary_and_are_never_read():
+    dropped = [looked("skipped", 30, outside=70, dropped=856), looked("summarized", 30, outside=70, dropped=856)]
+    (fresh,) = freshness(waiting([run(0, arrived(956)), run(1, dropped[0]), run(2, dropped[1])]))
+    assert (fresh.most, fresh.mean, fresh.now, fresh.read) == (956, 956.0, 70, 30)
+
+
 def test_a_failed_summary_leaves_its_calls_waiting():
     (fresh,) = freshness(waiting([run(0, looked("failed", 7))]))
     assert (fresh.now, fresh.summaries) == (7, 0)
 
 
 def test_a_run_that_looked_at_the_record_knows_better_than_the_sum_of_arrivals():
-    happened = waiting([run(0, arrived(90)), run(1, looked("skipped", 60))])  # 30 were trimmed meanwhile
+    happened = waiting([run(0, arrived(90)), run(1, looked("skipped", 60))])  # 30 were judged elsewhere, or taken out
     assert happened[-1].after == 60
 
 
@@ -75,7 +81,8 @@ def test_tools_have_a_row_each_in_frames_and_tables():
     assert len(waiting_frame(happened)) == 4
     table = freshness_table(happened)
     assert [row[0] for row in table.rows] == ["b", "search"]
-    assert "Counted, no estimate" in table.notes[0]
+    assert table.rows[1][2:6] == ("1", "0", "2", "2")
+    assert "waits until the next summary" in table.notes[0]
     assert freshness_frame([]).empty
 
 

@@ -156,6 +156,26 @@ async def test_repeated_failures_of_a_class_are_one_rule_that_is_refreshed(hook,
     assert len(await rules.list_rules("fetch")) == 2
 
 
+async def test_the_rule_of_a_class_counts_its_own_failures(hook):
+    outputs = ("timed out", "timed out", "no such file", "timed out", "no such file", "boom")
+    first, second = (await hook.after_turn(failing(*outputs))).rules
+    assert first.rule.startswith("Tool failed 3 times in one turn (timeout). ")
+    assert second.rule.startswith("Tool failed 2 times in one turn (not_found). ")
+
+
+async def test_failures_of_different_classes_are_one_rule_that_names_them(hook, rules):
+    for _ in range(2):
+        (rule,) = (await hook.after_turn(failing("timed out", "no such file"))).rules
+        assert rule.rule.startswith("Tool failed 2 times in one turn (timeout, not_found). Read the error")
+    assert len(await rules.list_rules("fetch")) == 1
+
+
+async def test_a_class_that_a_judge_gave_counts_before_the_words_of_the_output(hook):
+    uses = tuple(ToolUse("sql", success=False, output_summary="timeout", error_class="unknown_table") for _ in range(2))
+    (rule,) = (await hook.after_turn(Turn("go on", uses))).rules
+    assert "(unknown_table). Check that what it is asked for exists" in rule.rule
+
+
 async def test_one_failure_or_unknown_outcomes_are_no_rule(hook, rules):
     calls = (ToolUse("a", success=False), ToolUse("b", success=False), ToolUse("c"), ToolUse("c"))
     await hook.after_turn(Turn("go on", calls))
@@ -258,6 +278,13 @@ def test_a_turn_is_read_from_json():
         }
     )
     assert read.tool_calls == (ToolUse("a", {"x": 1}, False, "o", 5.0),)
+
+
+def test_a_call_as_records_have_it_is_read_as_well():
+    record = {"tool_name": "a", "input": {"x": 1}, "output": {"error": "no"}}
+    read = read_turn({"tool_calls": [record, {**record, "output": None}, {**record, "output_summary": "short"}]})
+    assert [use.output_summary for use in read.tool_calls] == ['{"error": "no"}', "", "short"]
+    assert read.tool_calls[0].arguments == {"x": 1}
     assert [tool if isinstance(tool, str) else tool.name for tool in read.tools] == ["a", "b"]
     assert hear(read).drafts == ()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolmem.config import Settings
 from toolmem.config.settings import AuthSettings
 from toolmem.errors import ConfigError
-from toolmem.service.access import BearerToken, Doorkeeper, check_address, host_name, is_loopback, read_token
+from toolmem.service.http.access import BearerToken, Doorkeeper, check_address, host_name, is_loopback, read_token
 from toolmem.testing.service_process import ServiceProcess
 
 TOKEN = "s3cret-of-the-team"

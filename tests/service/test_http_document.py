@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from toolmem.service.http_examples import as_text, examples, recorded, replayed
+from toolmem.service.http.examples import as_text, examples, recorded, replayed
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def document(served):
 async def test_the_examples_are_what_a_real_run_answers():
     asked = recorded()
     now = as_text(await replayed(asked))
-    assert now == as_text(asked), "run: python -m toolmem.service.http_examples"
+    assert now == as_text(asked), "run: python -m toolmem.service.http.examples"
 
 
 def test_every_flow_has_an_address_a_model_and_examples(document, served):
@@ -112,8 +112,8 @@ def test_the_page_names_every_address_argument_and_method(served, document):
 
 
 async def test_a_flow_of_ones_own_is_documented_as_it_is_declared(make_app):
-    from toolmem.service.access import Doorkeeper
-    from toolmem.service.http import application
+    from toolmem.service.http.access import Doorkeeper
+    from toolmem.service.http.application import application
 
     async with make_app(
         "flow.mine.flow_content=retrieve_tool_memory_op",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolmem.service.http_limits import Gone, Limits, Unreadable
+from toolmem.service.http.limits import Gone, Limits, Unreadable
 from toolmem.service.json_text import MAX_DEPTH, read_json, write_json
 
 LIMITS = Limits(body=1000, items=3, seconds=5)

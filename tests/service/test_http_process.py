@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from toolmem.errors import ConfigError
-from toolmem.service.listening import listen
-from toolmem.service.preparing import prepare
+from toolmem.service.http.listening import listen
+from toolmem.service.http.preparing import prepare
 from toolmem.testing.model_script import Script
 from toolmem.testing.model_server import ModelServer
 
@@ -118,6 +118,21 @@ def test_remes_command_serves_tells_where_and_stops_when_told_to(start):
         code, out, err = ended(process)
     assert (code, out) == (0, "")
     assert [each["path"] for each in lines_of(err)] == ["/health", "/add_tool_call_result"]
+
+
+def test_a_model_that_nothing_asks_is_told_at_the_start_and_not_shown_as_if_it_were_asked(start):
+    process = start("backend=http", "http.port=0", "llm.default.model_name=qwen-plus")
+    line = process.stdout.readline()
+    [url] = [word for word in line.split() if word.startswith("http://")]
+    health = httpx.get(f"{url}/health").json()
+    process.send_signal(signal.SIGTERM)
+    code, _, err = ended(process)
+    assert code == 0
+    assert "model: offline)" in line
+    assert health["models"] == {"default": {"backend": "offline", "model_name": ""}}
+    (warning,) = health["warnings"]
+    assert "no model is asked" in warning
+    assert lines_of(err)[0]["message"] == warning
 
 
 def test_a_line_of_the_log_tells_of_a_request_and_nothing_that_it_held(start):

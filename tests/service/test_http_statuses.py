@@ -14,9 +14,9 @@ from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.flow.registry import register
 from toolmem.schema import FlowResponse
-from toolmem.service.access import Doorkeeper
-from toolmem.service.http import application
-from toolmem.service.http_answers import answered
+from toolmem.service.http.access import Doorkeeper
+from toolmem.service.http.answers import answered
+from toolmem.service.http.application import application
 from toolmem.testing.model_script import Script
 from toolmem.testing.model_server import ModelServer
 

@@ -12,9 +12,9 @@ from mcp_types import Tool
 from toolmem.errors import ConfigError
 from toolmem.flow.events import Event
 from toolmem.service.mcp import McpService
-from toolmem.service.mcp_declarations import agent_tools, flow_tools
-from toolmem.service.mcp_progress import Progress
-from toolmem.service.under_way import UnderWay
+from toolmem.service.mcp.declarations import agent_tools, flow_tools
+from toolmem.service.mcp.progress import Progress
+from toolmem.service.mcp.under_way import UnderWay
 
 
 def declared(app) -> dict[str, Tool]:

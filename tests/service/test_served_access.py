@@ -61,7 +61,7 @@ def test_without_the_token_nothing_is_answered_but_that_it_is_missing(guarded, p
 
 
 def test_tokens_are_compared_in_constant_time(monkeypatch):
-    from toolmem.service import access
+    from toolmem.service.http import access
 
     compared = []
     compare = access.hmac.compare_digest

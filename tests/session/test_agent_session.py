@@ -51,6 +51,22 @@ def text_of(messages: list[dict[str, Any]]) -> str:
     return "\n".join(str(message.get("content") or "") for message in messages)
 
 
+@pytest.mark.parametrize("as_messages", [True, False])
+async def test_failures_in_a_turns_messages_or_calls_become_a_rule_without_a_flag(make_app, as_messages):
+    async with make_app() as app, await start(app) as session:
+        failed = [("search", {"query": "rain"}, "Error: request timed out")] * 3
+        if as_messages:
+            captured = await session.after_turn(turn_of("what is the weather?", *failed))
+        else:
+            calls = [{"tool_name": name, "input": given, "output": output} for name, given, output in failed]
+            captured = await session.after_turn(calls=calls, user_message="what is the weather?")
+        (rule,) = captured.rules
+        assert (rule.tool_name, rule.priority, rule.source) == ("search", "normal", "post_turn")
+        assert rule.rule.startswith("Tool failed 3 times in one turn (timeout). ")
+        good = [("search", {"query": "rain"}, '["Error: timed out, explained", "rain"]')] * 3
+        assert (await session.after_turn(turn_of("and now?", *good))).rules == []
+
+
 @pytest.mark.parametrize("said", [ENGLISH, CHINESE])
 async def test_the_safety_case_from_a_sentence_to_the_pinned_prompt_of_the_next_session(make_app, said):
     async with make_app() as app:

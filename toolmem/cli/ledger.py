@@ -36,7 +36,7 @@ def ledger(
         typer.Option(
             "--by",
             help="Group by workspace, flow, op, tool, backend, model, day or outcome; may be given several times. "
-            "Default: op and model. With --savings: kind, tool, policy, run, day, model, op, flow or workspace; "
+            "Default: op and model. With --savings: kind, tool, policy, reason, run, day, model, op, flow or workspace; "
             "default: kind, tool and policy.",
         ),
     ] = None,
@@ -73,7 +73,11 @@ def ledger(
 
     toolmem ledger --by op --reports reports --workspace evaluate vector_store.default.params.path=report/memory.db
 
-    toolmem ledger --savings --reports reports --by tool --by policy --csv bill.csv --plots figures
+    toolmem evaluate --reports runs llm.default.backend=dry_run
+
+    toolmem ledger --savings --reports runs --workspace evaluate vector_store.default.params.path=report/memory.db
+
+    toolmem ledger --savings --reports runs --workspace evaluate --by policy --by reason --csv bill.csv --plots figures
     """
     from toolmem.app import ToolMemApp
     from toolmem.llm.ledger import sum_up
@@ -95,7 +99,11 @@ def ledger(
 
         narrowed = start is not None or end is not None
         options: dict[str, Any] = {"as_json": as_json, "csv": csv, "plots": plots, "narrowed": narrowed}
-        show_savings(app, workspace, columns, entries, runs, memories, **options)
+        if entries or runs:
+            show_savings(app, workspace, columns, entries, runs, memories, **options)
+            return
+        elsewhere = [] if start or end else _elsewhere(workspace, others, reports)
+        show_savings(app, workspace, columns, entries, runs, memories, elsewhere=elsewhere, **options)
         return
     from toolmem.report.run_savings import sum_savings
 

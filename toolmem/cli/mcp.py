@@ -67,7 +67,7 @@ def _prepared(app: ToolMemApp, workspace: str) -> McpService:
     except ConfigError as error:
         problems += error.problems
     if app.settings.mcp.transport != "stdio":
-        from toolmem.service.access import Doorkeeper
+        from toolmem.service.http.access import Doorkeeper
 
         try:
             Doorkeeper.of(app.settings, "mcp")
@@ -79,8 +79,8 @@ def _prepared(app: ToolMemApp, workspace: str) -> McpService:
 
 
 def _serve_http(service: McpService) -> None:
-    from toolmem.service.access_log import log_to_stderr
-    from toolmem.service.mcp_http import serve_http
+    from toolmem.service.http.access_log import log_to_stderr
+    from toolmem.service.mcp.http import serve_http
 
     log_to_stderr()
     settings = service.app.settings

@@ -100,24 +100,7 @@ def _conversation_turns(path: Path) -> Iterator[Read]:
                 yield beside, None, f"{entry.place}: {error}"
                 continue
             for turn in turns_of_messages(body["messages"], tools, str(body.get("id") or "")):
-                yield beside, _with_outcomes(turn), ""
-
-
-def _with_outcomes(turn: Turn) -> Turn:
-    """Conversations do not say whether a call failed; the rule-based check reads it from the output."""
-    from dataclasses import replace
-    from datetime import UTC, datetime
-
-    from toolmem.judge.rule_based import RuleBasedCheck
-    from toolmem.schema import ToolCallResult
-
-    check = RuleBasedCheck()
-    uses = []
-    for use in turn.tool_calls:
-        call = ToolCallResult(tool_name=use.name, output=use.output_summary, create_time=datetime.now(UTC))
-        failed = bool(use.output_summary) and check.check(call).execution_failed
-        uses.append(replace(use, success=False if failed else None))
-    return replace(turn, tool_calls=tuple(uses))
+                yield beside, turn, ""
 
 
 # ---------------------------------------------------------------- running
@@ -130,6 +113,7 @@ async def _run(
     from toolmem.flow.checks import check_workspace
     from toolmem.ops import CaptureToolRulesOp
     from toolmem.ops.rule_store import rule_store
+    from toolmem.ops.turn_outcomes import with_outcomes
     from toolmem.rules.capture import ToolMemoryCaptureHook, hear
 
     async with ToolMemApp(config, overrides or ()) as app:
@@ -147,6 +131,7 @@ async def _run(
                 empty: dict[str, Any] = {"rules": [], "session": [], "too_long": 0}
                 results.append({"turn": number, **empty, **beside, "error": problem})
                 continue
+            turn = with_outcomes(turn)
             heard = hear(turn, workspace=workspace, nouns=settings.nouns)
             result = {"turn": number, **_in_json(heard), **beside}
             if hook is not None:

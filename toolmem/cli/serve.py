@@ -87,14 +87,14 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
     from toolmem.service.starting import loading
 
     with loading():
-        from toolmem.service.access_log import log_to_stderr
-        from toolmem.service.listening import listen, url_of
-        from toolmem.service.preparing import prepare
+        from toolmem.service.http.access_log import log_to_stderr
+        from toolmem.service.http.listening import listen, url_of
+        from toolmem.service.http.preparing import prepare
 
         log_to_stderr()
         app, doorkeeper = prepare(files, overrides)
         if app.settings.http.workers == 1:
-            from toolmem.service.running import run
+            from toolmem.service.http.running import run
     http = app.settings.http
     listeners = listen(http.host, http.port, count=http.workers)
     url = url_of(http.host, listeners[0])
@@ -105,7 +105,7 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
     if http.workers == 1:
         run(app, doorkeeper, listeners[0], ready=ready)
         return 0
-    from toolmem.service.workers import Workers
+    from toolmem.service.http.workers import Workers
 
     return Workers(files, overrides, listeners, shutdown_timeout=http.shutdown_timeout, ready=ready).run()
 
@@ -113,5 +113,5 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
 def _described(settings: Settings) -> str:
     model = settings.llm["default"]
     workers = f", {settings.http.workers} workers" if settings.http.workers > 1 else ""
-    named = f"{model.backend} {model.model_name}".strip()
+    named = f"{model.backend} {model.asked_model}".strip()
     return f"store: {settings.vector_store['default'].backend}, model: {named}{workers}"

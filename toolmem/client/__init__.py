@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolmem.client.clients import AsyncBatch, AsyncClient, Batch, Client
+    from toolmem.client.retrieved import Retrieved
     from toolmem.client.rules import PromptRules
 
 _HOMES = {
     **dict.fromkeys(("AsyncBatch", "AsyncClient", "Batch", "Client"), "toolmem.client.clients"),
     "PromptRules": "toolmem.client.rules",
+    "Retrieved": "toolmem.client.retrieved",
 }
 
-__all__ = ["AsyncBatch", "AsyncClient", "Batch", "Client", "PromptRules"]
+__all__ = ["AsyncBatch", "AsyncClient", "Batch", "Client", "PromptRules", "Retrieved"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,8 @@
 Again, up to `retries` times, with pauses that grow from a tenth of a second: whatever never left this machine (nothing
 listens, no free connection); and what does no more when it is done twice (reads, calls and rules with ids of their own)
 after a cut connection, or while the store cannot serve. Nothing is sent again after a time-out.
+
+What is raised in the end is the last attempt's failure; where an earlier one may have been carried out, it says so.
 """
 
 from __future__ import annotations
@@ -27,6 +29,26 @@ LONGEST_PAUSE = 2.0  # seconds
 
 class _TimedOut(ServiceUnreachable):
     """The caller's patience is used up: no further attempt."""
+
+
+class Arrival:
+    """May an attempt of one call have arrived? Then `sent` is true of every failure from there on."""
+
+    def __init__(self) -> None:
+        self._possible = False
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        try:
+            yield
+        except ServiceUnreachable as error:
+            if self._possible and not error.sent:
+                raise type(error)(f"{error}; an earlier attempt may have been carried out", sent=True) from error
+            self._possible = error.sent
+            raise
+        except StoreError:  # an answer, and what the store had done before it failed is not known
+            self._possible = True
+            raise
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from toolmem.client.answers import Answer
-from toolmem.client.attempts import failures_named, policy
+from toolmem.client.attempts import Arrival, failures_named, policy
 from toolmem.client.calls import BatchCall, Call, Exchange, RpcCall
 from toolmem.client.connection import DEFAULT_URL, TOKEN_VARIABLE, Connection
 from toolmem.client.methods import FlowMethods, RuleMethods
+from toolmem.errors import ClientClosed
 
 if TYPE_CHECKING:
     import httpx
@@ -45,6 +46,10 @@ class _Configured(FlowMethods, RuleMethods):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, workspace_id={self.workspace_id!r})"
 
+    def _check_open(self, is_closed: bool, exchange: Exchange[Any]) -> None:
+        if is_closed:
+            raise ClientClosed(f"{exchange.name}: this {type(self).__name__} is closed; make a new one")
+
     def _answer(self, response: httpx.Response) -> Answer:
         connection = self._connection
         return Answer(
@@ -64,8 +69,8 @@ class Client(_Configured):
     seconds without a sign of the service, None for ever. `retries`: further attempts, made only where a request did not
     reach the service or does no more when it is done twice.
 
-    Raises ServiceUnreachable, ServiceDenied or ServiceError, and what the service raised there: RequestError with its
-    `field`, NotProvided, StoreError, ModelError. Partial results and things not found are answers: `success` is false.
+    Raises ServiceUnreachable, ServiceDenied or ServiceError, ClientClosed after `close`, and what the service raised
+    there: RequestError with its `field`, NotProvided, StoreError, ModelError. Partial results and things not found are answers: `success` is false.
     """
 
     def _open(self, options: dict[str, Any]) -> None:
@@ -82,13 +87,15 @@ class Client(_Configured):
         from tenacity import Retrying
 
         exchange = call.exchange(self.workspace_id)
-        value: T = Retrying(**policy(exchange, self._connection.retries))(self._attempt, exchange)
+        value: T = Retrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
         return value
 
-    def _attempt(self, exchange: Exchange[T]) -> T:
-        with failures_named(exchange, self.base_url, self._connection.timeout):
-            response = self._http.request(exchange.method, self.base_url + exchange.path, content=exchange.content)
-        return exchange.read(self._answer(response))
+    def _attempt(self, exchange: Exchange[T], arrival: Arrival) -> T:
+        self._check_open(self._http.is_closed, exchange)
+        with arrival.attempt():
+            with failures_named(exchange, self.base_url, self._connection.timeout):
+                response = self._http.request(exchange.method, self.base_url + exchange.path, content=exchange.content)
+            return exchange.read(self._answer(response))
 
     def close(self) -> None:
         self._http.close()
@@ -121,15 +128,17 @@ class AsyncClient(_Configured):
         from tenacity import AsyncRetrying
 
         exchange = call.exchange(self.workspace_id)
-        value: T = await AsyncRetrying(**policy(exchange, self._connection.retries))(self._attempt, exchange)
+        value: T = await AsyncRetrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
         return value
 
-    async def _attempt(self, exchange: Exchange[T]) -> T:
-        with failures_named(exchange, self.base_url, self._connection.timeout):
-            response = await self._http.request(
-                exchange.method, self.base_url + exchange.path, content=exchange.content
-            )
-        return exchange.read(self._answer(response))
+    async def _attempt(self, exchange: Exchange[T], arrival: Arrival) -> T:
+        self._check_open(self._http.is_closed, exchange)
+        with arrival.attempt():
+            with failures_named(exchange, self.base_url, self._connection.timeout):
+                response = await self._http.request(
+                    exchange.method, self.base_url + exchange.path, content=exchange.content
+                )
+            return exchange.read(self._answer(response))
 
     async def close(self) -> None:
         await self._http.aclose()

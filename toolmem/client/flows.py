@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolmem.client.calls import WORKSPACE, FlowCall, HealthCall
+from toolmem.client.retrieved import Retrieved
 
 if TYPE_CHECKING:
     from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory
@@ -60,10 +61,10 @@ def retrieve(
     top_k: int | None = None,
     include_calls: bool | None = None,
     workspace_id: str | None = None,
-) -> FlowCall[list[ToolMemory]]:
+) -> FlowCall[Retrieved]:
     """The memories of the tools named, in that order, or those that fit the query best.
 
-    A tool without a memory is not in the list; `run("retrieve_tool_memory", ...)` names it in `metadata["not_found"]`.
+    A tool without a memory is not in the list; the list's `not_found` names it.
     """
     request = {
         "tool_names": _names(tool_names),
@@ -72,7 +73,7 @@ def retrieve(
         "include_calls": include_calls,
         WORKSPACE: workspace_id,
     }
-    return FlowCall("retrieve_tool_memory", request, _memories, repeatable=True)
+    return FlowCall("retrieve_tool_memory", request, _retrieved, repeatable=True)
 
 
 def list_memories(*, workspace_id: str | None = None) -> FlowCall[list[ToolMemory]]:
@@ -159,6 +160,10 @@ def _memories(response: FlowResponse) -> list[ToolMemory]:
     from toolmem.schema import ToolMemory
 
     return [ToolMemory.model_validate(memory) for memory in response.metadata.get("memory_list", [])]
+
+
+def _retrieved(response: FlowResponse) -> Retrieved:
+    return Retrieved(_memories(response), [str(name) for name in response.metadata.get("not_found", [])])
 
 
 def _names(given: Names | None) -> str | list[str] | None:

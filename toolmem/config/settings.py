@@ -123,6 +123,11 @@ class LLMSettings(Section):
     model_name: str = ""
     params: LLMParams = Field(default_factory=LLMParams)
 
+    @property
+    def asked_model(self) -> str:
+        """The name of the model that is asked (or counted for); "" where none is."""
+        return "" if self.backend == "offline" else self.model_name
+
 
 class EmbeddingParams(Section):
     dimensions: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: the model's own; hashing: 384
@@ -138,6 +143,11 @@ class EmbeddingSettings(Section):
     backend: Annotated[str, _one_of("embedding backend", EMBEDDING_BACKENDS)] = "hashing"
     model_name: str = ""
     params: EmbeddingParams = Field(default_factory=EmbeddingParams)
+
+    @property
+    def asked_model(self) -> str:
+        """The name of the model that is asked; "" where none is."""
+        return "" if self.backend == "hashing" else self.model_name
 
 
 class StoreParams(Section):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, SecretStr
 
-from toolmem.config.layers import CLASS_DEFAULT
-from toolmem.config.layers import DEFAULT
+from toolmem.config.layers import CLASS_DEFAULT, DEFAULT
 from toolmem.config.problems import dotted
 from toolmem.config.scalars import write_scalar
 from toolmem.config.secrets import HIDDEN, is_secret, masked_value

@@ -12,7 +12,7 @@ from toolmem.guidance.error_messages import ErrorGroup, error_groups, telling_li
 from toolmem.guidance.outcomes import passing, went_wrong
 from toolmem.guidance.patterns import Search, find_patterns
 from toolmem.guidance.refusals import Refusal, refusals
-from toolmem.guidance.repairs import Recovery, recoveries, restless
+from toolmem.guidance.repairs import Recovery, recoveries, repaired, restless
 from toolmem.guidance.repeats import Repeats, repeats_of_failures
 from toolmem.guidance.statistics import statistics_of
 from toolmem.guidance.values import canonical, parameters
@@ -39,6 +39,11 @@ class Analysis:
     restless: frozenset[str]  # parameters that change with nearly every call, whatever came of the one before
     followed: frozenset[int]  # calls after which the tool was called again in the same conversation
     repeats: Repeats
+
+    @cached_property
+    def repaired(self) -> tuple[Recovery, ...]:
+        """The recoveries by which repairs are counted: one for each success."""
+        return tuple(repaired(self.recoveries))
 
     @cached_property
     def names(self) -> frozenset[str]:

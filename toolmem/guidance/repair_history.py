@@ -1,6 +1,7 @@
 """Repairs counted on from one summary to the next: a window of 30 calls holds few of them.
 
-A recovery counts once, in the first summary whose window holds its success. What is kept is bounded: MAX_ERRORS kinds
+A recovery counts once, in the first summary whose window holds its success; failures in a row that end in one success
+are one recovery, of the error of the last of them (`repairs.repaired`). What is kept is bounded: MAX_ERRORS kinds
 of error, MAX_REPAIRS repairs for each, the ids of the newest KEPT_IDS calls of each repair. An error that is pushed out
 begins anew when it comes back.
 """
@@ -91,7 +92,7 @@ def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -
     leave_out = {error_key(group.label): unrelated(found, group) for group in found.errors}
     recovered = dict(before.recovered) if before else {}
     held = {(one.error, same(_repair(one))): one for one in before.repairs} if before else {}
-    for recovery in found.recoveries:
+    for recovery in found.repaired:
         if (found.calls[recovery.success].seq or 0) <= last:
             continue
         error = group_of[recovery.failure]

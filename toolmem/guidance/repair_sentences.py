@@ -35,11 +35,12 @@ def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
 def _by_error(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """What repaired each kind of failure. Evidence: the failed calls that were recovered in this way.
 
+    A run of failures that ends in one success counts once, with its last failure (`Analysis.repaired`).
     A repair is named where it was seen at least twice and in LEAST_SHARE of the group's recoveries; where a group
     has a single recovery, that one is told as what it is. That a parameter changed which changes with nearly every
     call is left out, unless the error is about it. No cause is claimed: the counts say what came next.
     """
-    by_failure = {one.failure: one for one in found.recoveries}
+    by_failure = {one.failure: one for one in found.repaired}
     for group in found.errors[:MAX_GROUPS]:
         recovered = [by_failure[i] for i in group.positions if i in by_failure]
         yield from _of_group(found, group, recovered, say)
@@ -47,7 +48,7 @@ def _by_error(found: Analysis, say: Wording) -> Iterator[Sentence]:
 
 def _kinds(found: Analysis) -> int:
     """How many kinds of error were recovered."""
-    recovered = {one.failure for one in found.recoveries}
+    recovered = {one.failure for one in found.repaired}
     return sum(not recovered.isdisjoint(group.positions) for group in found.errors)
 
 
@@ -60,11 +61,11 @@ def _after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """
     group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
     alone = _kinds(found) == 1
-    n = len(found.recoveries)
+    n = len(found.repaired)
     leave_out = [unrelated(found, group) for group in found.errors]
     named = 0
     told: set[int] = set()
-    for together, some in _joined(found.recoveries):
+    for together, some in _joined(found.repaired):
         kinds = len({group_of[one.failure] for one in some})
         failures = [one.failure for one in some]
         if named == ANY_NAMED or not _of_any(len(some), n, kinds) or len(set(failures) - told) < LEAST_SHARE * n:
@@ -134,22 +135,23 @@ def _since(key: str, totals: Totals, one: Total, done: list[str], n: int, say: W
 
 
 def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
-    """Which parameter an error is about, where no repair tells it. Evidence: the failures of which that holds."""
+    """Which parameter an error names, where no repair was seen. Evidence: the failures of which that holds."""
     by_failure = {one.failure: one for one in found.recoveries}
     for group in found.errors[:MAX_GROUPS]:
+        leave_out = unrelated(found, group)
         repaired = {
             repair.path.partition(".")[0]
             for i in group.positions
             if i in by_failure
             for repair in by_failure[i].repairs
+            if not noise(repair, leave_out)
         }
         if totals is not None:
             repaired |= {one.repair.path.partition(".")[0] for one in totals.of(error_key(group.label))}
         n = len(group.positions)
         for target in targets(found, group):
-            if target.path in repaired and target.how != "only":
-                continue
-            if target.how == "only" and repaired - {target.path}:
+            # What repaired the error is told already, or contradicts that it is about this parameter.
+            if repaired - {target.path} or (repaired and target.how != "only"):
                 continue
             k = len(target.positions)
             error = say.error(group, MAX_MENTION)
@@ -198,8 +200,7 @@ def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery],
     leave_out = unrelated(found, group) if recovered else frozenset()
     for together, some in _joined(recovered):
         k, failures = len(some), [one.failure for one in some]
-        # The same failing call sent again and again ends in one repair, not in several.
-        once = len({one.success for one in recovered}) == 1
+        once = n == 1
         # A change that only came along with those told already says nothing new.
         new = len(set(failures) - told)
         if len(told) == n or (not once and (k < 2 or k < LEAST_SHARE * n)):

@@ -2,6 +2,9 @@
 
 A failure is recovered where one of the three calls of the tool that follow it in its conversation succeeded. The first
 such success is compared with the failed call. What is counted is what happened, not what caused it.
+
+Several failures in a row that end in one success are several recovered failures and one repair: repairs are counted by
+success (`repaired`), each with the last failure before it, since what an earlier try changed as well had not helped.
 """
 
 from __future__ import annotations
@@ -58,6 +61,15 @@ def recoveries(
             if success is not None:
                 found.append(Recovery(failure, success, frozenset(differences(seen[failure], seen[success]))))
     return found
+
+
+def repaired(some: Iterable[Recovery]) -> list[Recovery]:
+    """One recovery for each success: of the failures that it recovered, the last."""
+    last: dict[int, Recovery] = {}
+    for one in some:
+        if one.success not in last or last[one.success].failure < one.failure:
+            last[one.success] = one
+    return list(last.values())
 
 
 def restless(

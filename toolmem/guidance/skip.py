@@ -105,6 +105,12 @@ def count_new(record: ToolRecord) -> int:
     return _count_new(record, record.first_seq, record.last_seq)
 
 
+def count_dropped(record: ToolRecord) -> int:
+    """How many calls arrived after the newest one that the guidance has read, and are kept no more."""
+    newest_read = max(record.guidance.covered, default=0) if record.guidance is not None else 0
+    return max(0, record.first_seq - 1 - newest_read)
+
+
 def _newest_judged(record: ToolRecord, recent: int) -> Sequence[int]:
     """The newest `recent` kept seqs that have a verdict, ascending."""
     if not record.unjudged:

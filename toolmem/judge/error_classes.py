@@ -39,6 +39,7 @@ _SCAN = 800  # characters of a message that are classified
 _BY_MESSAGE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("server_error", one_of(r"status(?:_?code)?[\"']?\s{0,3}[=:]\s{0,3}5\d\d")),
     ("timeout", one_of(r"\w{0,20}timeout(?:error|expired|exception)?", r"timed out")),
+    ("permission_denied", one_of(r"permission(?:denied)?error")),
     (
         "unknown_column",
         one_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.ops.rule_store import rule_store
+from toolmem.ops.turn_outcomes import with_outcomes
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.turns import read_turn
 
@@ -14,6 +15,7 @@ _TURN = ("user_message", "tool_calls", "session_id", "tools")
 class CaptureToolRulesOp(Op):
     """Keep what a turn gives: standing demands of the user as critical rules, repeated failures as normal ones.
 
+    Where the outcome of a call is not given, the rule-based check reads it from the output.
     Demands on this session alone are answered in `session` and not stored. `rules.capture` of the configuration
     switches it off.
     """
@@ -23,7 +25,7 @@ class CaptureToolRulesOp(Op):
     leaves = ("captured_rules",)
 
     async def execute(self, context: Context) -> None:
-        turn = read_turn({key: context[key] for key in _TURN if key in context})
+        turn = with_outcomes(read_turn({key: context[key] for key in _TURN if key in context}))
         settings = context.services.settings.rules
         rules = await rule_store(context.services, self, context.workspace)
         hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=settings.capture)

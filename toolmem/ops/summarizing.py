@@ -11,7 +11,7 @@ from toolmem.errors import Conflict, ModelError, ReplyUnreadable
 from toolmem.flow.context import Context
 from toolmem.guidance.on_change import KEPT, baseline_of
 from toolmem.guidance.policies import Plan, Policy
-from toolmem.guidance.skip import Window, window_of
+from toolmem.guidance.skip import Window, count_dropped, window_of
 from toolmem.ports import Document, Embedder, GuidanceWriter, MemoryStore, StoredMemory
 from toolmem.schema import Guidance, ToolCallResult, ToolRecord
 
@@ -29,6 +29,7 @@ class Outcome:
     reason: str = ""
     new_calls: int = 0
     not_analyzed: int = 0
+    dropped: int = 0  # calls since the guidance was written that are kept no more
     stale_author: bool = False
     prompt_tokens: int = 0  # of the window's prompt; where the tool was skipped, of what was not sent
     error: str = ""
@@ -84,6 +85,7 @@ class Summarizing:
             plan.reason,
             len(window.new),
             window.not_analyzed,
+            count_dropped(record),
             plan.stale_author,
             self.policy.saved_tokens(record),
             detail=plan.detail,
@@ -102,7 +104,8 @@ class Summarizing:
             read = await self.store.memories(self.context.workspace, [tool], calls=True, seqs={tool: window.seqs})
             if not read:
                 return Outcome(tool, "not_found")
-            done = Outcome(tool, "failed", plan.reason, len(window.new), window.not_analyzed, detail=plan.detail)
+            counts = (len(window.new), window.not_analyzed, count_dropped(record))
+            done = Outcome(tool, "failed", plan.reason, *counts, detail=plan.detail)
             try:
                 guidance = await self._write(record, window, plan, read[0].calls, done)
             except ModelError as error:

@@ -156,7 +156,8 @@ class SummaryToolMemoryOp(Op):
         context.save(Usage(saved_requests=len(spared), saved_prompt_tokens=sum(spared)))
 
     def _keep_for_the_bill(self, context: Context, run: Summarizing, outcome: Outcome) -> None:
-        """What `toolmem.report.bill` and `freshness` read. `not_analyzed`: calls that no guidance holds after this."""
+        """What `toolmem.report.bill` and `freshness` read. `not_analyzed`: kept calls that no guidance holds after
+        this; `dropped`: those that no guidance held before it and that are kept no more."""
         context.detail(
             "summary",
             tool_name=outcome.tool_name,
@@ -165,6 +166,7 @@ class SummaryToolMemoryOp(Op):
             reason=outcome.reason,
             new_calls=outcome.new_calls,
             not_analyzed=outcome.not_analyzed,
+            dropped=outcome.dropped,
             prompt_tokens=outcome.prompt_tokens,
             model=run.writer.author.partition("/")[2],
             prompt=outcome.prompt,

@@ -69,6 +69,7 @@ class Charge:
     op: str
     tool: str
     policy: str  # of the summary; "" where no run report tells it
+    reason: str  # why a summary was written or skipped, or a verdict not asked for; "" where no run report tells it
     run: str  # of the run report; "" where there is none
     model: str
     requests: int
@@ -111,10 +112,10 @@ def make_bill(
     """
     known = {**kinds, **_told_kinds(reports)}
     booked = _each_once(entries, reports)
-    seen, lengths = _reply_lengths([entry for entry, _, _ in booked], known)
+    seen, lengths = _reply_lengths([entry for entry, _ in booked], known)
     lengths = {**lengths, **(replies or {})}
     rating = _Rating(prices, lengths)
-    charges = [_booked(entry, run, policy, known, rating) for entry, run, policy in booked]
+    charges = [_booked(entry, told_of, known, rating) for entry, told_of in booked]
     prompts = _mean_prompts(charges)
     for report in reports:
         charges += _avoided(report, rating, prompts)
@@ -138,7 +139,7 @@ def told(report: RunReport) -> list[tuple[str, Row]]:
     """(op, row) of a report: what was done with each tool. Rows of other ops, and damaged ones, are not among them.
 
     A row of kind "summary" has `tool_name`, `policy`, `action`, `reason`, `model` and the counts `new_calls`,
-    `not_analyzed` and `prompt_tokens`; one of kind "judged" `tool_name`, `asks_model`, `model` and the counts `calls`,
+    `not_analyzed`, `dropped` (missing in reports of older versions) and `prompt_tokens`; one of kind "judged" `tool_name`, `asks_model`, `model` and the counts `calls`,
     `reused` and `duplicates`.
     """
     return [(op.op, row) for op in report.ops for row in op.details if _is_whole(row)]
@@ -146,7 +147,9 @@ def told(report: RunReport) -> list[tuple[str, Row]]:
 
 def _is_whole(row: Row) -> bool:
     counts = _COUNTS.get(str(row.get("kind")))
-    return counts is not None and isinstance(row.get("tool_name"), str) and all(type(row.get(n)) is int for n in counts)
+    if counts is None or not isinstance(row.get("tool_name"), str):
+        return False
+    return all(type(row.get(n)) is int for n in counts) and type(row.get("dropped", 0)) is int
 
 
 # ---------------------------------------------------------------- what was booked
@@ -161,23 +164,34 @@ def _kind(row: Row) -> Kind:
     return SUMMARIZING if row["kind"] == "summary" else JUDGING
 
 
-def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> list[tuple[LedgerEntry, str, str]]:
-    """(entry, run, policy). The ledger's entries that a report holds as well are taken from the report."""
-    found: list[tuple[LedgerEntry, str, str]] = []
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a run report knows of a request; nothing where there is none."""
+
+    run: str = ""
+    policy: str = ""
+    reason: str = ""
+
+
+def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> list[tuple[LedgerEntry, _Told]]:
+    """Requests, and what is told of them. The ledger's entries that a report holds as well are taken from the report."""
+    found: list[tuple[LedgerEntry, _Told]] = []
     held: Counter[LedgerEntry] = Counter()
     for report in reports:
-        policies = {
-            (op, row["tool_name"]): str(row.get("policy", "")) for op, row in told(report) if row["kind"] == "summary"
-        }
         name = run_name(report)
+        summaries = {
+            (op, row["tool_name"]): _Told(name, str(row.get("policy", "")), str(row.get("reason", "")))
+            for op, row in told(report)
+            if row["kind"] == "summary"
+        }
         for entry in report.entries:
             held[entry] += 1
-            found.append((entry, name, policies.get((entry.op, entry.tool), "")))
+            found.append((entry, summaries.get((entry.op, entry.tool), _Told(name))))
     for entry in entries:
         if held[entry]:
             held[entry] -= 1
         else:
-            found.append((entry, "", ""))
+            found.append((entry, _Told()))
     return found
 
 
@@ -215,7 +229,7 @@ class _Rating:
         }
 
 
-def _booked(entry: LedgerEntry, run: str, policy: str, kinds: Mapping[str, Kind], rating: _Rating) -> Charge:
+def _booked(entry: LedgerEntry, told_of: _Told, kinds: Mapping[str, Kind], rating: _Rating) -> Charge:
     kind = kinds.get(entry.op, OTHER)
     sent = entry.outcome != NOT_SENT
     out = entry.completion_tokens if sent else rating.reply(kind, 1)
@@ -231,8 +245,9 @@ def _booked(entry: LedgerEntry, run: str, policy: str, kinds: Mapping[str, Kind]
         flow=entry.flow,
         op=entry.op,
         tool=entry.tool,
-        policy=policy,
-        run=run,
+        policy=told_of.policy,
+        reason=told_of.reason,
+        run=told_of.run,
         model=entry.model,
         requests=1,
         input_tokens=entry.prompt_tokens,
@@ -262,34 +277,42 @@ def _avoided(report: RunReport, rating: _Rating, prompts: Mapping[str, float]) -
     charges: list[Charge] = []
     for op, row in rows:
         kind = _kind(row)
-        requests, tokens = _saved_summary(row) if kind == SUMMARIZING else _saved_verdicts(row, prompts)
-        if requests:
-            charges.append(_spared(report, op, kind, row, requests, tokens, rating))
+        saved = _saved_summary(row) if kind == SUMMARIZING else _saved_verdicts(row, prompts)
+        charges += [_spared(report, op, kind, row, each, rating) for each in saved if each.requests]
     in_rows = {op for op, _ in rows}
     for each in report.ops:  # of a report from before the rows, the sums of all tools are known
-        saved = each.usage
-        if saved.saved_requests and each.op not in in_rows:
-            given = (saved.saved_requests, saved.saved_prompt_tokens)
-            charges.append(_spared(report, each.op, SUMMARIZING, {}, *given, rating))
+        usage = each.usage
+        if usage.saved_requests and each.op not in in_rows:
+            given = _Saved("", usage.saved_requests, usage.saved_prompt_tokens)
+            charges.append(_spared(report, each.op, SUMMARIZING, {}, given, rating))
     return charges
 
 
-def _saved_summary(row: Row) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    reason: str
+    requests: int
+    tokens: int  # of their prompts
+
+
+def _saved_summary(row: Row) -> list[_Saved]:
     """A skip saves the request for its window, where the last summary of it counted a prompt."""
     tokens = row["prompt_tokens"] if row.get("action") == "skipped" else 0
-    return (1, tokens) if tokens else (0, 0)
+    return [_Saved(str(row.get("reason", "")), 1, tokens)] if tokens else []
 
 
-def _saved_verdicts(row: Row, prompts: Mapping[str, float]) -> tuple[int, int]:
+def _saved_verdicts(row: Row, prompts: Mapping[str, float]) -> list[_Saved]:
     """A known verdict, and a call that was sent twice, save a request each; only a judge that asks a model has any."""
-    requests = row["reused"] + row["duplicates"] if row.get("asks_model") else 0
+    if not row.get("asks_model"):
+        return []
     mean = prompts.get(row["tool_name"], prompts.get("", 0.0))
-    return requests, round(mean * requests)
+    counts = {"known_verdict": row["reused"], "sent_twice": row["duplicates"]}
+    return [_Saved(reason, n, round(mean * n)) for reason, n in counts.items()]
 
 
-def _spared(report: RunReport, op: str, kind: Kind, row: Row, requests: int, tokens: int, rating: _Rating) -> Charge:
+def _spared(report: RunReport, op: str, kind: Kind, row: Row, saved: _Saved, rating: _Rating) -> Charge:
     model = str(row.get("model", ""))
-    out = rating.reply(kind, requests)
+    out = rating.reply(kind, saved.requests)
     return Charge(
         time=report.started,
         kind=kind,
@@ -299,13 +322,14 @@ def _spared(report: RunReport, op: str, kind: Kind, row: Row, requests: int, tok
         op=op,
         tool=str(row.get("tool_name", "")),
         policy=str(row.get("policy", "")),
+        reason=saved.reason,
         run=run_name(report),
         model=model,
-        requests=requests,
-        input_tokens=tokens,
+        requests=saved.requests,
+        input_tokens=saved.tokens,
         cached_tokens=0,
         output_tokens=out,
         input_by="tokenizer" if kind == SUMMARIZING else "estimate",
         output_by="estimate",
-        **rating.costs(model, tokens, 0, out),
+        **rating.costs(model, saved.tokens, 0, out),
     )

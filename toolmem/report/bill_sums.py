@@ -1,7 +1,8 @@
-"""The bill summed up: per kind of work, tool, policy, run, day or model, as rows, a DataFrame and a table."""
+"""The bill summed up: per kind of work, tool, policy, reason, run, day or model, as rows, a DataFrame and a table."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import tzinfo
@@ -15,7 +16,7 @@ from toolmem.report.summary import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-GROUPS = ("kind", "tool", "policy", "run", "day", "model", "op", "flow", "workspace")
+GROUPS = ("kind", "tool", "policy", "reason", "run", "day", "model", "op", "flow", "workspace")
 DEFAULT_BY = ("kind", "tool", "policy")
 ESTIMATE = "~"  # before a figure that nobody has counted
 
@@ -121,10 +122,7 @@ def notes(bill: Bill) -> list[str]:
     stated = sum(charge.input_by == "tokenizer" for charge in bill.of(state="sent"))
     if stated:
         said.append(f"{stated:,} replies stated no usage: the tokenizer counted these requests.")
-    if bill.of(state="avoided"):
-        said.append(
-            "Avoided: what the same runs would have asked without the skip, and without verdicts known already."
-        )
+    said += _avoided_notes(bill)
     unseen = [charge.kind for charge in bill.charges if charge.output_by == "estimate"]
     for kind in dict.fromkeys(kind for kind in unseen if bill.replies.get(kind)):
         seen = bill.replies_seen.get(kind, 0)
@@ -134,6 +132,25 @@ def notes(bill: Bill) -> list[str]:
         )
     if any(charge.cost is None and charge.requests for charge in bill.charges):
         said.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
+    return said
+
+
+def _avoided_notes(bill: Bill) -> list[str]:
+    """What the avoided requests are held against, and why they were not needed."""
+    avoided = bill.of(state="avoided")
+    if not avoided:
+        return []
+    reasons: Counter[str] = Counter()
+    for charge in avoided:
+        reasons[charge.reason or "no reason recorded"] += charge.requests
+    counts = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
+    said = [
+        "Avoided: what the same runs would have asked, had each of them judged all its calls and summarized all its "
+        "tools. More runs avoid more, so policies are compared by what they spent.",
+        f"Requests avoided, by reason: {counts}.",
+    ]
+    if any(charge.policy == "incremental" for charge in avoided):
+        said.append("Under incremental a skip avoids the small prompt without its calls, which are read later anyway.")
     return said
 
 

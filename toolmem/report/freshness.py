@@ -2,7 +2,8 @@
 
 Read from the run reports: calls arrive with the runs that judge them, and each summary run says how many were new to
 the guidance when it looked, and how many are left after it (calls outside the analyzed window, or all of them where
-the policy waits).
+the policy waits). A call that left the kept ones unread goes on waiting until the next summary, which is written
+without it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Waiting:
     event: str  # "arrived", or what a summary run did: "summarized", "skipped", "failed"
     before: int
     after: int
+    read: int = 0  # calls that the run's summary read for the first time
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Freshness:
     policies: tuple[str, ...]
     summaries: int
     skips: int
+    read: int  # calls that a summary read for the first time
     most: int  # calls that waited at once, at most
     mean: float  # calls that waited when a summary run looked, on average
     now: int  # after the last run
@@ -65,11 +68,13 @@ def _happened(report: RunReport, row: Row, counts: dict[str, int]) -> Waiting:
         before = counts.get(tool, 0)
         counts[tool] = before + row["calls"]
         return Waiting(report.started, name, tool, "", "arrived", before, counts[tool])
-    # The run has looked at the record itself: its figures hold whatever was counted here (calls may be trimmed).
-    before = row["new_calls"] + row["not_analyzed"]
+    # The run has looked at the record itself: its figures hold whatever was counted here.
+    before = row["new_calls"] + row["not_analyzed"] + row.get("dropped", 0)
     action = str(row.get("action", ""))
-    counts[tool] = row["not_analyzed"] if action == "summarized" else before
-    return Waiting(report.started, name, tool, str(row.get("policy", "")), action, before, counts[tool])
+    written = action == "summarized"
+    counts[tool] = row["not_analyzed"] if written else before
+    read = row["new_calls"] if written else 0
+    return Waiting(report.started, name, tool, str(row.get("policy", "")), action, before, counts[tool], read)
 
 
 def freshness(happened: Sequence[Waiting]) -> list[Freshness]:
@@ -88,6 +93,7 @@ def _of_tool(tool: str, happened: Sequence[Waiting]) -> Freshness:
         tuple(dict.fromkeys(each.policy for each in looked if each.policy)),
         len(written),
         sum(each.event == "skipped" for each in looked),
+        sum(each.read for each in looked),
         max(max(each.before, each.after) for each in happened),
         sum(each.before for each in looked) / len(looked) if looked else 0.0,
         happened[-1].after,
@@ -115,13 +121,14 @@ def _frame(kind: type[Waiting] | type[Freshness], rows: Sequence[Waiting] | Sequ
 
 def freshness_table(happened: Sequence[Waiting]) -> Table:
     """One row per tool, as the command prints it."""
-    columns = ("tool", "policy", "summaries", "skips", "waiting at most", "on average", "now", "last summary (UTC)")
+    figures = ("summaries", "skips", "calls read", "waiting at most", "on average", "now")
     rows = tuple(
         (
             each.tool,
             ", ".join(each.policies) or UNKNOWN,
             count(each.summaries),
             count(each.skips),
+            count(each.read),
             count(each.most),
             f"{each.mean:.1f}",
             count(each.now),
@@ -129,5 +136,10 @@ def freshness_table(happened: Sequence[Waiting]) -> Table:
         )
         for each in freshness(happened)
     )
-    note = "Waiting: judged calls that the guidance did not hold when a summary run looked. Counted, no estimate."
-    return Table("Freshness", columns, rows, frozenset(columns[2:7]), (note,))
+    notes = (
+        "Waiting: calls that the guidance did not hold when a summary run looked, counted by their order of arrival; one "
+        "that left the kept calls unread waits until the next summary.",
+        "Calls read: those that a summary read, each once. What the others said, no guidance has held.",
+    )
+    columns = ("tool", "policy", *figures, "last summary (UTC)")
+    return Table("Freshness", columns, rows, frozenset(figures), notes)

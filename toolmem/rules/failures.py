@@ -41,39 +41,70 @@ _CLASSES: dict[str, re.Pattern[str]] = {
     "not_found": _any(r"not found|no such|does(?: not|n't) exist|cannot find|\b404\b|ENOENT|未找到|不存在|找不到"),
 }
 
+_SCHEMA = "Check the format of the input against the tool's schema before calling it."
+_NAMES = "Check that what it is asked for exists, e.g. by listing or searching first."
+_ELSEWHERE = "The service may be down: wait before the next attempt, or take another way."
+# By class: those above, and those of a judge that say more.
 _ADVICE = {
     "timeout": "Ask for less at once, or allow more time, before trying it again.",
-    "not_found": "Check that what it is asked for exists, e.g. by listing or searching first.",
+    "rate_limited": "Wait before the next attempt, and call it less often.",
     "permission_denied": "Do not repeat the call; ask the user for access or take another way.",
-    "connection_error": "The service may be down: wait before the next attempt, or take another way.",
-    "parse_error": "Check the format of the input against the tool's schema before calling it.",
     "unknown_tool": "Call only tools that are in the list of tools, by their exact names.",
-    "error": "Read the error and change the input before calling it again.",
+    "conflict": "Look at what is there before changing it.",
+    **dict.fromkeys(("not_found", "unknown_table", "unknown_column", "command_not_found"), _NAMES),
+    **dict.fromkeys(("connection_error", "server_error"), _ELSEWHERE),
+    **dict.fromkeys(
+        ("parse_error", "syntax_error", "missing_parameter", "unknown_parameter", "invalid_value"),
+        _SCHEMA,
+    ),
 }
+_ADVICE_OF_ANY = "Read the error and change the input before calling it again."
+MIXED = "mixed"  # of failures that have nothing in common: what their rule is known by
 
 
 def failure_class(output: str) -> str:
-    """timeout, not_found, permission_denied, connection_error, parse_error, unknown_tool, or error."""
+    """The class of a failure that no judge has looked at, by the words of its output.
+
+    timeout, not_found, permission_denied, connection_error, parse_error, unknown_tool, or error.
+    """
     head = output[:_SCANNED]
     return next((name for name, pattern in _CLASSES.items() if pattern.search(head)), "error")
 
 
+def class_of(use: ToolUse) -> str:
+    """As a judge named it, else as its output reads."""
+    return use.error_class or failure_class(use.output_summary)
+
+
 def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleDraft]:
-    """One rule per tool that failed twice or more. Its class is the one that came most often (of several, first)."""
+    """One rule for each class that a tool failed with twice or more. A tool whose failures are each of another class
+    has one rule that names them all."""
     failed: dict[str, list[ToolUse]] = {}
     for use in uses:
         if use.success is False:
             failed.setdefault(namespace_of(use.name), []).append(use)
-    return [_draft(workspace, ns, each) for ns, each in failed.items() if len(each) >= MIN_FAILURES]
+    drafts: list[RuleDraft] = []
+    for namespace, each in failed.items():
+        if len(each) < MIN_FAILURES:
+            continue
+        counts = Counter(class_of(use) for use in each)
+        repeated = {kind: count for kind, count in counts.items() if count >= MIN_FAILURES}
+        name = each[0].name
+        if repeated:
+            drafts += [
+                _draft(name, count, kind, failure_id(workspace, namespace, kind)) for kind, count in repeated.items()
+            ]
+        else:
+            drafts.append(_draft(name, len(each), ", ".join(counts), failure_id(workspace, namespace, MIXED)))
+    return drafts
 
 
-def _draft(workspace: str, namespace: str, failed: Sequence[ToolUse]) -> RuleDraft:
-    kind = Counter(failure_class(use.output_summary) for use in failed).most_common(1)[0][0]
+def _draft(tool_name: str, count: int, kind: str, rule_id: str) -> RuleDraft:
     return RuleDraft(
-        tool_name=failed[0].name,
-        rule=f"Tool failed {len(failed)} times in one turn ({kind}). {_ADVICE[kind]}",
+        tool_name=tool_name,
+        rule=f"Tool failed {count} times in one turn ({kind}). {_ADVICE.get(kind, _ADVICE_OF_ANY)}",
         priority="normal",
         source="post_turn",
         tags=[REPEATED_FAILURE],
-        id=failure_id(workspace, namespace, kind),
+        id=rule_id,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ class ToolUse:
     success: bool | None = None  # the tool reported no error; None = unknown
     output_summary: str = ""
     duration_ms: float | None = None  # wall clock; None = unknown
+    error_class: str = ""  # of a failure, as a judge names it; "" = not classified
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,10 @@ def read_turn(value: Any) -> Turn:
 
 
 def read_tool_use(value: Any, field: str) -> ToolUse:
-    """`name` (or `tool_name`), `arguments`, `success`, `output_summary`, `duration_ms`. Raises RequestError."""
+    """`name`, `arguments`, `success`, `output_summary`, `duration_ms`. Raises RequestError.
+
+    `tool_name`, `input` and `output` are read as well, as records of `add_tool_call_result` have them.
+    """
     if not isinstance(value, Mapping):
         raise RequestError(f"{field}: expected an object with a 'name', got {type(value).__name__}", field=field)
     name = value.get("name", value.get("tool_name"))
@@ -78,12 +83,12 @@ def read_tool_use(value: Any, field: str) -> ToolUse:
         raise RequestError(f"{field}.success: expected true, false or null; got {success!r}"[:300], field=field)
     if duration is not None and not _is_duration(duration):
         raise RequestError(f"{field}.duration_ms: expected milliseconds >= 0; got {duration!r}"[:300], field=field)
-    summary = value.get("output_summary")
+    summary = value.get("output_summary", value.get("output"))
     return ToolUse(
         name=name.strip(),
-        arguments=value.get("arguments"),
+        arguments=value.get("arguments", value.get("input")),
         success=success,
-        output_summary=_text("" if summary is None else summary, f"{field}.output_summary"),
+        output_summary=_output(summary, f"{field}.output_summary", as_json="output_summary" not in value),
         duration_ms=None if duration is None else float(duration),
     )
 
@@ -106,6 +111,12 @@ def _is_duration(value: Any) -> bool:
 
 def _like(key: Any) -> bool:
     return isinstance(key, str) and nearest(key, ["user_message", "message", "user"]) is not None
+
+
+def _output(value: Any, field: str, *, as_json: bool) -> str:
+    if as_json and value is not None and not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return _text("" if value is None else value, field)
 
 
 def _text(value: Any, field: str) -> str:

@@ -1,9 +1,11 @@
 """Services: toolmem for programs that are not Python, or not in this process.
 
-`http` serves every flow as `POST /<flow>`, and JSON-RPC as `POST /rpc`; `preparing` checks a configuration before it is
-served, `running` runs one process, `workers` several of them on one store. `access` decides who may come in.
+    http    every flow as `POST /<flow>`, and JSON-RPC as `POST /rpc`
+    mcp     flows, memory tools, rules and guidance for any host that speaks MCP, over stdio or streamable HTTP
+    rpc     JSON-RPC 2.0, text in and text out (carrying it is the host's affair); `rpc_methods` is what it can be asked
 
-`rpc` takes JSON-RPC 2.0 as text and answers text; carrying it (HTTP, a pipe, a socket) is the host's affair.
-
-`mcp` serves flows, memory tools, rules and guidance to any host that speaks MCP, over stdio or streamable HTTP.
+A request over HTTP: the connection (`http.protocol`) -> `http.access_log` -> the gate (`http.access`) -> its body
+(`http.limits`, `json_text`) -> the app's flow, or `rpc` -> `http.answers`. A message over MCP: `mcp.stdio` or
+`mcp.http`, which stands behind the same gate -> `mcp.server` -> `mcp.tools`, `mcp.resources` or `mcp.prompts` -> the
+app's flow. `starting` makes the start of either quick.
 """

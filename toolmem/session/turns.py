@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.ops.turn_outcomes import outcome_reader
 from toolmem.rules.turns import ToolUse, message_text
 from toolmem.session.buffer import Message
 
+_SUMMARY = 2000  # characters of an output that capture is shown
 _OF_RESULT = ("success", "time_cost", "token_cost", "create_time")  # what a host may add to a `tool` message
 
 
@@ -53,17 +56,24 @@ def without_host_keys(message: Message) -> Message:
 
 
 def uses_of(records: Sequence[Mapping[str, Any]]) -> tuple[ToolUse, ...]:
-    """The same calls as capture and statistics see them."""
-    return tuple(
-        ToolUse(
-            name=str(record["tool_name"]),
-            arguments=record.get("input"),
-            success=record.get("success"),
-            output_summary=str(record.get("output") or "")[:2000],
-            duration_ms=None if record.get("time_cost") is None else float(record["time_cost"]) * 1000,
-        )
-        for record in records
+    """The same calls as capture and statistics see them; an outcome that is not given is read from the output."""
+    outcome = outcome_reader()
+    return tuple(_shortened(outcome(_use(record))) for record in records)
+
+
+def _use(record: Mapping[str, Any]) -> ToolUse:
+    output = record.get("output")
+    return ToolUse(
+        name=str(record["tool_name"]),
+        arguments=record.get("input"),
+        success=record.get("success"),
+        output_summary="" if output is None else output if isinstance(output, str) else json.dumps(output, default=str),
+        duration_ms=None if record.get("time_cost") is None else float(record["time_cost"]) * 1000,
     )
+
+
+def _shortened(use: ToolUse) -> ToolUse:
+    return replace(use, output_summary=use.output_summary[:_SUMMARY])
 
 
 def _arguments(given: Any) -> Any:

@@ -25,8 +25,8 @@ from toolmem.errors import RequestError
 from toolmem.flow.checks import check_workspace
 from toolmem.ops.tool_rules_prompt import read_prompt_tools
 from toolmem.rules.section import ToolMemoryRulesSection
-from toolmem.service.mcp_declarations import WORKSPACE
-from toolmem.service.mcp_resources import RULES_TEMPLATE, TOOL_TEMPLATE, language_of
+from toolmem.service.mcp.declarations import WORKSPACE
+from toolmem.service.mcp.resources import RULES_TEMPLATE, TOOL_TEMPLATE, language_of
 
 PROMPT = "tool_memory"
 TOOLS = "tools"

@@ -20,9 +20,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolmem.config import Settings
 from toolmem.errors import ConfigError
-from toolmem.service.access import Doorkeeper
-from toolmem.service.access_log import AccessLog
-from toolmem.service.mcp import McpService
+from toolmem.service.http.access import Doorkeeper
+from toolmem.service.http.access_log import AccessLog
+from toolmem.service.mcp.server import McpService
 
 PATH = "/mcp"
 _NAMES = ("127.0.0.1", "localhost", "[::1]")

@@ -13,8 +13,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolmem.service.http_answers import failed, refusal
-from toolmem.service.http_limits import Gone
+from toolmem.service.http.answers import failed, refusal
+from toolmem.service.http.limits import Gone
 
 NOTES = "toolmem.log"  # in the scope: what a route adds to its request's line
 GONE = 499  # the status that is logged where the client went away before it had an answer

@@ -1,6 +1,6 @@
 """Requests to each flow with the answers of a real run, for the OpenAPI document and its page.
 
-`python -m toolmem.service.http_examples` runs the requests again and writes the file; a test compares.
+`python -m toolmem.service.http.examples` runs the requests again and writes the file; a test compares.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-FILE = Path(__file__).with_name("http_examples.json")
+FILE = Path(__file__).with_name("examples.json")
 
 
 class Example(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolmem.config.settings import Argument, FlowSettings
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
-from toolmem.service.http_examples import Example, examples
+from toolmem.service.http.examples import Example, examples
 from toolmem.service.rpc_methods import METHODS, PREFIX, WORKSPACE
 
 REFUSAL = "Refusal"
@@ -179,6 +179,11 @@ HEALTH_SCHEMA: dict[str, Any] = {
         "models": {"type": "object", "description": "By name: backend and model_name."},
         "embedding_models": {"type": "object", "description": "By name: backend and model_name."},
         "flows": {"type": "array", "items": {"type": "string"}},
+        "warnings": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Models that the configuration names and nothing asks.",
+        },
     },
 }
 

@@ -185,9 +185,9 @@ def _work(files: list[Path], overrides: list[str], listeners: Listeners, pipe: C
     from toolmem.service.starting import loading
 
     with loading():
-        from toolmem.service.access_log import log_to_stderr
-        from toolmem.service.preparing import prepare
-        from toolmem.service.running import run
+        from toolmem.service.http.access_log import log_to_stderr
+        from toolmem.service.http.preparing import prepare
+        from toolmem.service.http.running import run
 
         logging.disable(logging.WARNING)  # the supervisor has said it
         app, doorkeeper = prepare(files, overrides)

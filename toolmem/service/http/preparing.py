@@ -8,7 +8,7 @@ from pathlib import Path
 from toolmem.app import ToolMemApp
 from toolmem.config.loading import read
 from toolmem.errors import ConfigError
-from toolmem.service.access import Doorkeeper
+from toolmem.service.http.access import Doorkeeper
 
 RESERVED = ("rpc", "health", "docs")  # addresses of the HTTP service that no flow may have
 

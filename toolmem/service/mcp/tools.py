@@ -18,9 +18,9 @@ from toolmem.flow.checks import check_workspace
 from toolmem.rules.agent_tools import AgentMemoryTools
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.schema import FlowResponse
-from toolmem.service.mcp_declarations import RESULT, WORKSPACE, agent_tools, flow_tools
-from toolmem.service.mcp_progress import Progress, Send
-from toolmem.service.under_way import UnderWay
+from toolmem.service.mcp.declarations import RESULT, WORKSPACE, agent_tools, flow_tools
+from toolmem.service.mcp.progress import Progress, Send
+from toolmem.service.mcp.under_way import UnderWay
 
 logger = logging.getLogger("toolmem.service")
 

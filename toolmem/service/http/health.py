@@ -7,8 +7,9 @@ from typing import Any
 
 from toolmem import __version__
 from toolmem.app import ToolMemApp
+from toolmem.config.unasked import unasked_models
 from toolmem.errors import StoreError
-from toolmem.service.http_answers import JsonAnswer, refusal
+from toolmem.service.http.answers import JsonAnswer, refusal
 from toolmem.service.json_text import write_json
 
 _PATIENCE = 5.0  # seconds for the store to answer
@@ -34,11 +35,12 @@ def _described(app: ToolMemApp) -> dict[str, Any]:
         "version": __version__,
         "store": {"backend": store.backend, **({"path": store.params.path} if store.backend == "sqlite" else {})},
         "models": {
-            name: {"backend": model.backend, "model_name": model.model_name} for name, model in settings.llm.items()
+            name: {"backend": model.backend, "model_name": model.asked_model} for name, model in settings.llm.items()
         },
         "embedding_models": {
-            name: {"backend": model.backend, "model_name": model.model_name}
+            name: {"backend": model.backend, "model_name": model.asked_model}
             for name, model in settings.embedding_model.items()
         },
         "flows": sorted(app.flows),
+        "warnings": unasked_models(settings, app.configured.loaded.origins),
     }

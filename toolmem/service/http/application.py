@@ -1,6 +1,6 @@
 """The flows over HTTP: `POST /<flow>`, `POST /rpc` for JSON-RPC, `GET /health`, `GET /docs`, `GET /openapi.json`.
 
-`application(app, doorkeeper)` is an ASGI application; `toolmem.service.running` serves it. The layers of a request:
+`application(app, doorkeeper)` is an ASGI application; `running` serves it. The layers of a request:
 `AccessLog` (one line each, and an answer whatever happens), CORS where it is configured, `Gate` (host, token, how many
 at once), and FastAPI's routes. Requests are checked by the flows themselves, so that HTTP, the command line and Python
 refuse the same with the same words; the OpenAPI document is made from what they check.
@@ -23,12 +23,12 @@ from toolmem import __version__
 from toolmem.app import ToolMemApp
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.schema import FlowResponse
-from toolmem.service import http_models as models
-from toolmem.service.access import Doorkeeper, header
-from toolmem.service.access_log import AccessLog, note_workspaces
-from toolmem.service.health import health
-from toolmem.service.http_answers import BUSY_PAUSE, JsonAnswer, answered, failed, no_such_flow, refusal
-from toolmem.service.http_limits import Limits, Unreadable
+from toolmem.service.http import openapi
+from toolmem.service.http.access import Doorkeeper, header
+from toolmem.service.http.access_log import AccessLog, note_workspaces
+from toolmem.service.http.answers import BUSY_PAUSE, JsonAnswer, answered, failed, no_such_flow, refusal
+from toolmem.service.http.health import health
+from toolmem.service.http.limits import Limits, Unreadable
 from toolmem.service.json_text import write_json
 from toolmem.service.rpc import RpcService
 
@@ -116,19 +116,19 @@ def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
             operation_id=name,
             tags=["flows"],
             response_model=FlowResponse,
-            responses={**models.flow_answer(name), **models.refusals(422, 429, 502)},
-            openapi_extra=models.flow_operation(name),
+            responses={**openapi.flow_answer(name), **openapi.refusals(422, 429, 502)},
+            openapi_extra=openapi.flow_operation(name),
         )
     routes.add_api_route(
         "/rpc",
         _rpc(app, limits),
         methods=["POST"],
         summary="JSON-RPC 2.0 over rules and memories",
-        description=models.rpc_description(),
+        description=openapi.rpc_description(),
         operation_id="rpc",
         tags=["rules"],
-        responses={**models.rpc_answers(), **models.refusals()},
-        openapi_extra=models.rpc_operation(),
+        responses={**openapi.rpc_answers(), **openapi.refusals()},
+        openapi_extra=openapi.rpc_operation(),
     )
     routes.add_api_route(
         HEALTH,
@@ -137,7 +137,7 @@ def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
         summary="Is the service up, and what is it made of?",
         operation_id="health",
         tags=["service"],
-        responses={**models.health_answers(), **models.refusals()},
+        responses={**openapi.health_answers(), **openapi.refusals()},
     )
     routes.add_route(HEALTH, _health(app, doorkeeper), methods=["HEAD"], include_in_schema=False)
     _add_pages(routes, app, doorkeeper)
@@ -153,13 +153,13 @@ def _add_pages(routes: FastAPI, app: ToolMemApp, doorkeeper: Doorkeeper) -> None
             title=routes.title, version=routes.version, description=routes.description, routes=routes.routes
         )
         flows = {name: app.settings.flow[name] for name in app.flows}
-        return models.completed(made, flows, app.settings.http.max_batch, with_token=doorkeeper.token is not None)
+        return openapi.completed(made, flows, app.settings.http.max_batch, with_token=doorkeeper.token is not None)
 
     async def as_json(request: Request) -> Response:
         return JsonAnswer(write_json(document()))
 
     async def as_page(request: Request) -> Response:
-        from toolmem.service.http_page import POLICY, page
+        from toolmem.service.http.page import POLICY, page
 
         address = f"{request.scope['scheme']}://{header(request.scope['headers'], b'host')}"
         return HTMLResponse(page(document(), address), headers={"Content-Security-Policy": POLICY})

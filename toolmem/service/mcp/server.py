@@ -2,8 +2,8 @@
 
     await McpService(ToolMemApp()).serve_stdio()
 
-`mcp_declarations` and `mcp_tools` hold the tools, `mcp_resources` and `mcp_prompts` what a host puts before its model,
-`mcp_stdio` and `mcp_http` the two transports.
+`declarations` and `tools` hold the tools, `resources` and `prompts` what a host puts before its model, `stdio` and
+`http` are the two transports.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from toolmem import __version__
 from toolmem.app import ToolMemApp
 from toolmem.errors import ConfigError, RequestError, ToolMemError
 from toolmem.flow.checks import check_workspace
-from toolmem.service.mcp_declarations import flow_tools
-from toolmem.service.mcp_progress import tell_progress
-from toolmem.service.mcp_prompts import PROMPT, PROMPTS, McpPrompts
-from toolmem.service.mcp_resources import TEMPLATES, McpResources, rules_uri
-from toolmem.service.mcp_stdio import StdioTransport, standard_streams, stopped_by_signals
-from toolmem.service.mcp_tools import McpTools, Result
-from toolmem.service.under_way import UnderWay
+from toolmem.service.mcp.declarations import flow_tools
+from toolmem.service.mcp.progress import tell_progress
+from toolmem.service.mcp.prompts import PROMPT, PROMPTS, McpPrompts
+from toolmem.service.mcp.resources import TEMPLATES, McpResources, rules_uri
+from toolmem.service.mcp.stdio import StdioTransport, standard_streams, stopped_by_signals
+from toolmem.service.mcp.tools import McpTools, Result
+from toolmem.service.mcp.under_way import UnderWay
 
 logger = logging.getLogger("toolmem.service")
 

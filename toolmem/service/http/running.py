@@ -16,9 +16,9 @@ import uvicorn
 
 from toolmem.app import ToolMemApp
 from toolmem.errors import StoreUnavailable
-from toolmem.service.access import Doorkeeper
-from toolmem.service.http import application
-from toolmem.service.http_protocol import bounded
+from toolmem.service.http.access import Doorkeeper
+from toolmem.service.http.application import application
+from toolmem.service.http.protocol import bounded
 
 logger = logging.getLogger("toolmem.service")
 

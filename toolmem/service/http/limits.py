@@ -9,8 +9,8 @@ from typing import Any
 from starlette.types import Receive, Scope
 
 from toolmem.config.settings import HttpSettings
-from toolmem.service.access import header
-from toolmem.service.http_answers import JsonAnswer, refusal
+from toolmem.service.http.access import header
+from toolmem.service.http.answers import JsonAnswer, refusal
 from toolmem.service.json_text import read_json
 
 _DRAINED = 8  # so many times the limit is read and thrown away, so that the sender gets to read the answer

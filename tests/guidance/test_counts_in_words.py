@@ -1,0 +1,42 @@
+"""Counts in sentences of guidance: one call, two calls."""
+
+from __future__ import annotations
+
+import re
+from string import Formatter
+
+import pytest
+
+from toolmem.guidance.claim_lines import read_line
+from toolmem.guidance.phrases import PHRASES
+from toolmem.guidance.wording import Wording
+from toolmem.schema import Claim
+
+EVERY = {name for english, _ in PHRASES.values() for _, name, _, _ in Formatter().parse(english) if name}
+
+
+@pytest.mark.parametrize("key", PHRASES)
+def test_one_is_never_said_of_several(key):
+    said = Wording().say(key, **dict.fromkeys(EVERY, 1))
+    assert not re.search(
+        r"\b1 (calls|failures|repeats|recoveries|errors|answers|cases|comparisons|working calls)\b", said
+    ), said
+
+
+def test_a_count_takes_its_noun():
+    say = Wording()
+    assert say.say("none_worked", n=1) == "None of 1 call worked so far."
+    assert say.say("none_worked", n=12) == "None of 12 calls worked so far."
+    assert say.say("all_failed", n=1).startswith("The only call failed:")
+    assert say.say("all_failed", n=12).startswith("All 12 calls failed:")
+    assert "1 次调用" in Wording("zh").say("none_worked", n=1)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_line_with_one_and_with_several_reads_back_and_is_counted_on(n):
+    say = Wording()
+    text = say.say("error", message="“no”", cls="", k=1, n=n, example="", recovered="")
+    line = read_line(Claim(text=text, kind="error_class", k=1, n=n, call_ids=("a",)), 0)
+    assert (line.phrase, line.counts) == ("error", {"k": 1, "n": n})
+    assert line.recounted(say, n=2).claim.text == "“no”: 1 of 2 failures."
+    assert line.recounted(say, n=1).claim.text == "“no”: 1 of 1 failure."

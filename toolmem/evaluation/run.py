@@ -1,0 +1,112 @@
+"""An evaluation from files to a report, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from toolmem.app import ToolMemApp
+from toolmem.config.layers import DEFAULT
+from toolmem.errors import RequestError
+from toolmem.evaluation.evaluator import Evaluator
+from toolmem.evaluation.folder import WORKSPACE, empty, make_ready, store_in, write_report
+from toolmem.flow.events import Event
+from toolmem.flow.progress import ProgressLine, in_notebook
+from toolmem.importers.imported import Format
+from toolmem.recording import read_recording
+from toolmem.report.evaluation import Evaluation
+
+
+def evaluate(
+    inputs: str | Path | Sequence[str | Path] = (),
+    out: str | Path = "report",
+    *,
+    format: Format | None = None,
+    ignore_success: bool = False,
+    limit: int | None = None,
+    workspace: str | None = None,
+    config: str | Path | Sequence[str | Path] | None = None,
+    overrides: Sequence[str] = (),
+    reports: str | Path | None = None,
+    say: Callable[[str], None] | None = None,
+    listener: Callable[[Event], None] | None = None,
+) -> Evaluation:
+    """Judge recordings, distil guidance, and write the report into the folder `out`. Also for notebooks.
+
+    `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db`,
+    workspace "evaluate", unless the configuration names a store or `workspace` is given. `limit` judges a seeded
+    random sample. `ignore_success` withholds the recorded flag from the judge. `reports`: a folder that gets the
+    RunReport of each flow. `say` is told each phase, `listener` gets the flows' events; without both, a notebook's cell
+    shows a line that moves.
+
+    A run that was killed, or stopped by its budget, is taken up by running it again: what was judged is not paid twice.
+
+    Raises Refused before anything is done where the input or the configuration is wrong.
+    """
+    with ExitStack() as live:
+        if say is None and listener is None and in_notebook():
+            line = live.enter_context(ProgressLine(notebook=True))
+            say, listener = line.phase, line
+        return _evaluate(
+            [inputs] if isinstance(inputs, str | Path) else list(inputs),
+            Path(out),
+            format,
+            ignore_success=ignore_success,
+            limit=limit,
+            workspace=workspace,
+            config=config,
+            overrides=overrides,
+            reports=reports,
+            say=say or _silent,
+            listener=listener,
+        )
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def _evaluate(
+    paths: list[str | Path],
+    folder: Path,
+    format: Format | None,
+    *,
+    ignore_success: bool,
+    limit: int | None,
+    workspace: str | None,
+    config: str | Path | Sequence[str | Path] | None,
+    overrides: Sequence[str],
+    reports: str | Path | None,
+    say: Callable[[str], None],
+    listener: Callable[[Event], None] | None,
+) -> Evaluation:
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"out: {folder} is not a folder", field="out")
+    app = ToolMemApp(config, overrides, count_prompts=True)
+    fresh = workspace is None and app.configured.loaded.origins.all_of(("vector_store", "default")) <= {DEFAULT}
+    if fresh:
+        app = ToolMemApp(config, [*overrides, store_in(folder)], count_prompts=True)
+    if listener is not None:
+        app.listeners.append(listener)
+    app.check_models("add_tool_call_result", "summary_tool_memory")
+    say("read")
+    recording = read_recording(app, paths, format)
+    if limit is not None:
+        recording.sample(limit)
+    make_ready(folder)
+    with app:
+        if fresh:
+            app.call(empty(app, folder))
+        evaluator = Evaluator(
+            app,
+            recording,
+            workspace=workspace or WORKSPACE,
+            ignore_success=ignore_success,
+            reports=reports,
+            say=say,
+        )
+        evaluation = app.call(evaluator.run())
+    say("write the report")
+    write_report(evaluation, folder)
+    return evaluation

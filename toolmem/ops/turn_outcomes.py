@@ -1,0 +1,58 @@
+"""Which calls of a turn failed, and how: what the rule-based check reads where nobody has said it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from toolmem.rules.turns import ToolUse, Turn
+from toolmem.schema import ToolCallResult
+
+_SOMETIME = datetime(2000, 1, 1, tzinfo=UTC)  # a call needs a time; the check does not look at it
+
+
+def with_outcomes(turn: Turn) -> Turn:
+    """The turn as the capture hook wants it: failures are known as such, and have the class that guidance gives them.
+
+    What the caller says of a call holds. Where `success` is unknown, a call counts as failed if its output gives an
+    execution failure away, and stays unknown otherwise.
+    """
+    outcome = outcome_reader()
+    return replace(turn, tool_calls=tuple(outcome(use) for use in turn.tool_calls))
+
+
+def outcome_reader() -> Callable[[ToolUse], ToolUse]:
+    """The same for one call after the other."""
+    # The check takes a while to load, which nothing else should wait for.
+    from toolmem.judge.rule_based import RuleBasedCheck
+
+    check = RuleBasedCheck()
+
+    def outcome(use: ToolUse) -> ToolUse:
+        if use.success is True or (use.success is None and not use.output_summary.strip()):
+            return use
+        call = ToolCallResult(
+            tool_name=use.name,
+            input=_input(use.arguments),
+            output=use.output_summary,
+            success=use.success,
+            create_time=_SOMETIME,
+        )
+        verdict = check.check(call)
+        return replace(use, success=False, error_class=verdict.error_class) if verdict.execution_failed else use
+
+    return outcome
+
+
+def _input(arguments: Any) -> dict[str, Any] | list[Any] | str:
+    """Arguments as conversations hold them are JSON text."""
+    if isinstance(arguments, str):
+        try:
+            read = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return arguments
+        return read if isinstance(read, dict | list) else arguments
+    return arguments if isinstance(arguments, dict | list) else {}
