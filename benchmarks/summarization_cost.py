@@ -16,8 +16,9 @@ is taken for granted, which favours policies that read calls again.
   with 1000 calls of the sample, steadily and with one hot tool.
 * Change: independent calls drawn from a recorded tool with a set success rate, ten seeds.
 
-The single pass reads each call's line once. The public recordings are not part of the project; without the folder the
-project's own sample is measured alone.
+The single pass reads each call's line once. Calls read: the share of the calls that any summary read. Waiting at most:
+calls of one tool that its guidance did not hold yet, those among them that the store keeps no more. The public
+recordings are not part of the project; without the folder the project's own sample is measured alone.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ def tables(found: dict[str, Any]) -> list[TextTable]:
 
 
 def _policies(stream: dict[str, Any]) -> TextTable:
-    columns = ("policy", "summaries", "input tokens", "of these cached", "times a single pass", "waiting at most")
+    columns = ("policy", "summaries", "input tokens", "of these cached", "times a single pass")
+    age = ("calls read", "waiting at most")
     money = ("CNY per 1000 calls", "in a batch", "repair coverage (95 %)", "beside smart skip, 10 new calls")
     rows = [
         (
@@ -168,7 +170,8 @@ def _policies(stream: dict[str, Any]) -> TextTable:
             f"{row['input_tokens']:,}",
             f"{row['cached_tokens']:,}",
             f"{row['times_single_pass']:.2f}",
-            "-" if row["most_waiting"] is None else f"{row['most_waiting']}",
+            "-" if row["share_read"] is None else f"{row['share_read']:.0%}",
+            "-" if row["most_waiting"] is None else f"{row['most_waiting']:,}",
             f"~{row['cost_per_1000_calls']:.3f}",
             f"~{1000 * row['batch_cost'] / stream['calls']:.3f}",
             "-" if row["coverage"] is None else f"{row['coverage']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
@@ -180,7 +183,7 @@ def _policies(stream: dict[str, Any]) -> TextTable:
         f"{_title(stream)}: {stream['calls']:,} calls of {counted(stream['tools'], 'tool')}, {stream['repaired']} "
         f"repaired failures; a single pass reads {stream['bound_tokens']:,} tokens"
     )
-    return TextTable(title, (*columns, *money), rows)
+    return TextTable(title, (*columns, *age, *money), rows)
 
 
 def _said(beside: dict[str, Any] | None) -> str:

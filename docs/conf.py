@@ -95,5 +95,12 @@ def report_styles() -> str:
     return "\n".join([".cell_output .text_html {", colours, "--attention: #b34700;", *chosen, "}", ""])
 
 
+def lead_to_copies(app: Any, page: str, source: list[str]) -> None:
+    """Pages link to the notebooks where a checkout has them; Sphinx has its copies below this folder."""
+    depth = page.count("/")
+    source[0] = source[0].replace(f"]({'../' * (depth + 1)}notebooks/", f"]({'../' * depth}notebooks/")
+
+
 def setup(app: Any) -> None:
     app.connect("config-inited", bring_notebooks)
+    app.connect("source-read", lead_to_copies)

@@ -26,13 +26,75 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "mcp_calls": "Serving to an MCP host",
 }
 
+# What the columns of a table mean, by the beginning of its title.
+MEANINGS = {
+    "Later calls, and what": (
+        "Guidance is written from the earlier conversations of a recording and asked about the later ones. *Repaired "
+        "failures*: failed calls of the later part that one of the next three calls of the same tool put right. *Seen "
+        "before*: of these, the share whose kind of repair followed that class of error in the earlier part; no text of "
+        "any length can name more."
+    ),
+    "Repair coverage of later": (
+        "The share of the repaired failures whose kind of repair the guidance names for that class of error. *Kept up* "
+        "is the default writer, asked after every tenth call; *last window* read the newest 30 calls once, *all at once* "
+        "all of them. *Counting only* lists errors and repairs by count, not joined; *pairs* lists every error with "
+        "every repair by count and says nothing else."
+    ),
+    "Kept up against counting": (
+        "The same failures under two texts. *Clusters*: tasks or conversations, by which the interval is drawn. "
+        "*Only*: failures whose repair one text named and the other did not. *Undecided*: the interval reaches beyond "
+        "a loss of 0.02."
+    ),
+    "Skill of the claims": (
+        "The claims are read as a forecast of whether a later call fails. *Brier* is the mean squared error of that "
+        "forecast (0 is best), *of the rate* that of the tool's past failure rate alone; the *skill score* is the share "
+        "of that error which the claims take away, and below 0 they make it worse. *Warnings*: sentences that call a value "
+        "or a parameter bad; *read* are those within the 500 tokens, *checked* those that later calls could prove wrong."
+    ),
+    "Noticing a drop": (
+        "A cell: calls from the drop to the alarm, and the share of runs with an alarm within 30 calls. *Knew 30, 0 "
+        "since*: the last summary had seen 30 calls, and the drop came right after it. *Bound* is the param "
+        "`false_alarm_rate`; the CUSUM of the last row is told both success rates, which no test of a real tool is."
+    ),
+    "Alarms on recorded": (
+        "Recorded calls in their order, where failures come in runs, and the same calls shuffled, where they do not. "
+        "*Worked*: the share of calls that succeeded."
+    ),
+    "Judging the same": "What the judge would be asked about the same calls; it does not depend on the policy.",
+    "Input tokens of summaries": (
+        "The calls of one recording, dealt to so many tools in three patterns of arrival. A cell: input tokens over those "
+        "of a single pass, and the number of summaries."
+    ),
+}
+_POLICIES = (
+    "*A single pass*: the line of each call, read once. *Calls read*: the share of the calls that any summary read. "
+    "*Waiting at most*: calls that the guidance did not hold yet. *Repair coverage*: the share of later repairs whose "
+    "kind the guidance in force named. The last column is the paired difference to smart skip with ten new calls, its "
+    "95 % interval and the verdict at a margin of 0.02: where the interval reaches beyond it, the recording is too small "
+    "to tell (undecided)."
+)
+_DECREES = """\
+Which sentences of a user become rules, on which tools, and which must not. *Ours* is toolmem's capture; *upstream* is
+ReMe's documented pattern, run on the same sentences. *Standing*: sentences that demand something for good; *precision*
+and *recall* are of these. *Right tools*: of the standing demands that were found, those with exactly the right tools.
+*Session*: demands for this conversation only; *session pinned* is the share of them kept for ever by mistake, *session
+caught* the share taken as what they are.
+
+The sets *own*, *own b* and *written* were written and labelled by three authors, one each. Their part *dev* was looked
+at while the capture was built, the part *unseen* was not.
+"""
+_RECORDED = """\
+Messages of recorded users, mostly sentences that look like a demand and are none. *Captured*: taken for a demand, for
+good or for the session; *true* and *false* say whether it was one.
+"""
 _BENCHMARKS = """\
 Made by `make bench` on {date}: {cores} cores, Python {python}, SQLite {sqlite}, {system}. The machine is shared, so
 seconds are noisy; counts and bytes are exact. This page is written from `benchmarks/results/*.json` by
 `python docs/generate.py`.
 
-The peer is ReMe's tool memory (`reme-ai` 0.2.0.6 with `flowllm` 0.2.0.10), measured on a 2-core machine with a scripted
-model on loopback. No figure here was made with a paid model.
+*The peer* is ReMe's tool memory (`reme-ai` 0.2.0.6 with `flowllm` 0.2.0.10), measured on a 2-core machine with a scripted
+model on loopback. No figure here was made with a paid model. `intercode`, `tau_bench`, `toolbench` and the other
+recordings beside `sample` are public ones that are not in this repository; `sample` is the project's own.
 """
 _AGREEMENT = """\
 The recorded `success` flag is withheld from the check and used as the label. The two one-line judges look at the output
@@ -62,7 +124,7 @@ def benchmarks() -> str:
         if picture is not None:
             lines += [f"![{title}](images/{picture.name})", ""]
         for each in body.get("tables", []) if isinstance(body, dict) else []:
-            lines += [each["title"], "", *_rows(each["columns"], each["rows"]), ""]
+            lines += [f"**{each['title']}**", "", *_meaning(each), *_rows(each["columns"], each["rows"]), ""]
         figures = [_figure_row(figure) for figure in figures_of(body)]
         if figures:
             lines += ["| question | value | goal | met | the peer | basis |", "|---|---|---|---|---|---|", *figures, ""]
@@ -73,6 +135,13 @@ def benchmarks() -> str:
 
 def _is_there(name: str, ending: str) -> bool:
     return (IMAGES / f"{name}{ending}").is_file()
+
+
+def _meaning(each: dict[str, Any]) -> list[str]:
+    """What its columns mean, as a paragraph; a table whose title says all has none."""
+    if "repair coverage (95 %)" in each["columns"]:
+        return [_POLICIES, ""]
+    return [line for begin, text in MEANINGS.items() if each["title"].startswith(begin) for line in (text, "")]
 
 
 def _rows(columns: list[str], rows: list[list[Any]]) -> list[str]:
@@ -151,10 +220,12 @@ def _decrees() -> list[str]:
     if not path.is_file():
         return []
     body = json.loads(path.read_text(encoding="utf-8"))
-    columns = list(body[0])
-    lines = ["## Standing demands told from other sentences", "", "`python benchmarks/decrees.py`", ""]
-    lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    for row in body:
-        cells = [f"{v:.3f}" if isinstance(v, float) else str("" if v is None else v) for v in row.values()]
-        lines.append("| " + " | ".join(cells) + " |")
-    return [*lines, ""]
+    lines = ["## Standing demands told from other sentences", "", "`python benchmarks/decrees.py`", "", _DECREES]
+    lines += [*_of_set([row for row in body if row["set"] != "user_sentences"]), ""]
+    recorded = [row for row in body if row["set"] == "user_sentences"]
+    return [*lines, _RECORDED, *_of_set(recorded), ""] if recorded else lines
+
+
+def _of_set(rows: list[dict[str, Any]]) -> list[str]:
+    cells = [[f"{v:.3f}" if isinstance(v, float) else v for v in row.values()] for row in rows]
+    return _rows([name.replace("_", " ") for name in rows[0]], cells)

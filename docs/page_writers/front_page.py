@@ -1,4 +1,4 @@
-"""The tables of the front page, from the results that their benchmark wrote; the rest of the page is written by hand."""
+"""The tables of the front page, from the results of their benchmark; the rest of the page is written by hand."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _beside(recording: dict[str, Any]) -> str:
     counting = "more" if rows["counting only"]["coverage"] > rows[_FRESH]["coverage"] else "fewer"
     return (
         f"On `{recording['recording']}` incremental named {few} repairs than smart skip at the same ten calls "
-        f"({beside['difference']:+.3f}, {beside['low']:+.3f} to {beside['high']:+.3f}; {said}), and counting only named "
-        f"{counting} ({rows['counting only']['coverage']:.2f}) than the default smart skip after each call "
+        f"({beside['difference']:+.3f}, {beside['low']:+.3f} to {beside['high']:+.3f}; {said}), and counting only "
+        f"named {counting} ({rows['counting only']['coverage']:.2f}) than the default smart skip after each call "
         f"({rows[_FRESH]['coverage']:.2f})."
     )

@@ -9,7 +9,7 @@ from page_writers.markdown import GENERATED, code_names, comments, default_text,
 _HEAD = """\
 An op is one step of a flow. It says what it reads (from the request, or from what an earlier op left) and what it
 leaves, so that a flow which cannot work is refused before it starts. Every param can be set in YAML or by an override:
-`op.<name in YAML>.params.<param>`. [](../how-to/configure-ops.md) shows how.
+`op.<name in YAML>.params.<param>`. [Configure ops](../how-to/configure-ops.md) shows how.
 """
 
 

@@ -109,6 +109,28 @@ def test_without_reports_the_bill_says_what_it_cannot_know(toolmem):
     assert "--reports DIR" in ran.err
 
 
+def test_a_workspace_without_runs_is_told_from_those_that_have_some(toolmem, runs):
+    options = ["--reports", str(runs / "reports"), f"vector_store.default.params.path={runs}/memory.db"]
+    ran = toolmem("ledger", "--savings", *options)
+    assert ran.code == 0
+    assert "'default'; there are run reports" in ran.err
+    assert "of 'team': choose by --workspace team" in ran.err
+    plain = toolmem("ledger", *options)
+    assert "no run report of workspace 'default'" in plain.err
+    assert "choose by --workspace team" in plain.err
+
+
+def test_avoided_requests_have_a_reason_and_what_they_are_held_against_stands_below(toolmem, evaluated):
+    ran = toolmem("ledger", "--savings", "--by", "reason", *evaluated)
+    for text in ("up_to_date", "sent_twice", "Requests avoided, by reason:", "summarized all its"):
+        assert text in ran.out
+    found = json.loads(toolmem("ledger", "--savings", "--by", "reason", "--json", *evaluated).out)
+    by_reason = {row["reason"]: row["avoided_requests"] for row in found["bill"]}
+    assert by_reason["sent_twice"] == 5
+    assert by_reason["up_to_date"] > 0
+    assert sum(by_reason.values()) == found["total"][0]["avoided_requests"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

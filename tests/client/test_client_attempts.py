@@ -138,7 +138,9 @@ LAST = "last"  # the connection is cut, and nothing listens any more
 
 def test_a_retry_that_finds_nobody_does_not_hide_that_the_first_attempt_arrived(client):
     asking, server = client(LAST)
-    with pytest.raises(ServiceUnreachable, match=r"nothing answers.*an earlier attempt may have been carried") as caught:
+    with pytest.raises(
+        ServiceUnreachable, match=r"nothing answers.*an earlier attempt may have been carried"
+    ) as caught:
         asking.add_tool_call_results([WITH_ID])
     assert caught.value.sent
     assert len(server.received) == 1

@@ -58,6 +58,17 @@ def blocks() -> Iterator[Block]:
 BLOCKS = list(blocks())
 
 
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]*)\]\((?P<target>[^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_have_a_text_and_lead_to_files_of_the_checkout(page):
+    for found in LINK.finditer(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        target = found["target"].partition("#")[0]
+        assert found["text"].strip(), f"{found[0]}: a code forge shows nothing for it"
+        assert "://" in target or not target or (page.parent / target).is_file(), found[0]
+
+
 def of_kind(*kinds: str) -> Any:
     chosen = [block for block in BLOCKS if block.kind in kinds]
     return pytest.mark.parametrize("block", chosen, ids=lambda block: f"{block.page}:{block.line}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,7 @@ def rows(heading: str) -> list[list[str]]:
     "snippet", [each for each in SNIPPETS if "command" in each], ids=lambda each: str(each["args"])
 )
 async def test_a_host_that_reads_the_snippet_gets_a_server(snippet, tmp_path):
-    assert snippet["command"] == "toolmem"
+    assert snippet["command"] == "/path/to/toolmem/.venv/bin/toolmem"
     env = {"HOME": str(tmp_path), **snippet.get("env", {})}
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "toolmem", *snippet["args"]], env=env, cwd=tmp_path
@@ -49,6 +51,23 @@ async def test_a_host_that_reads_the_snippet_gets_a_server(snippet, tmp_path):
         rules = await client.read_resource(f"toolmem://{workspace}/rules")
         assert "never email Sarah" in rules.contents[0].text
     assert (tmp_path / ".toolmem" / "memory.db").is_file()
+
+
+def test_the_lines_that_try_a_server_run_as_written(tmp_path):
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "'memory_tools_put'" in ran.stdout
+    assert "never email Sarah" in ran.stdout
 
 
 def test_the_http_snippets_show_the_address_of_the_server():

@@ -32,6 +32,16 @@ def test_the_agent_loop_shows_the_rule_that_binds():
     assert len([line for line in loop.splitlines() if line.strip()]) <= 25
 
 
+def test_the_agent_says_the_same_every_time_it_is_run(tmp_path):
+    loop = next(block for block in BLOCKS if "AgentSession" in block)
+    first, second = (
+        subprocess.run([sys.executable, "-c", loop], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert "never email Sarah" in first
+    assert second == first
+
+
 def test_every_page_that_the_readme_links_is_there():
     for link in re.findall(r"\]\((?!http)([^)#]+)\)", README):
         assert (Path(__file__).resolve().parents[2] / link).exists(), link

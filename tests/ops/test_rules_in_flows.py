@@ -102,7 +102,11 @@ async def test_calls_without_a_flag_count_as_failed_where_their_output_says_so(m
         {"name": "search", "output_summary": ""},
         {"name": "search", "output_summary": "[]"},
         {"name": "search", "output_summary": "Error: request timed out", "success": True},
-        {"name": "read_file", "arguments": {"path": "a.log"}, "output_summary": "10:00 ok\n10:01 ERROR: disk full\n10:02"},
+        {
+            "name": "read_file",
+            "arguments": {"path": "a.log"},
+            "output_summary": "10:00 ok\n10:01 ERROR: disk full\n10:02",
+        },
         {"name": "shell", "arguments": '{"command": "cat log"}', "output_summary": "all 3 checks passed, 0 errors"},
     ],
 )

@@ -164,6 +164,22 @@ def test_a_policy_that_was_switched_in_mid_life_has_a_row_for_each():
     ]
 
 
+def test_each_charge_says_why_it_was_spent_or_avoided():
+    told = [
+        summary_row(reason="changed"),
+        summary_row(tool="b", action="skipped", reason="not_changed", policy="incremental"),
+        judged_row(tool="c", reused=2, duplicates=1),
+    ]
+    booked = entry()
+    bill = make_bill([booked, entry(minute=1, tool="d")], [report(rows=told, entries=[booked])], prices=PRICES)
+    sums = {each.group["reason"]: (each.requests, each.avoided_requests) for each in sum_bill(bill, ["reason"])}
+    assert sums["changed"][0] == 1
+    assert sums["not_changed"][1] == 1
+    assert (sums["known_verdict"][1], sums["sent_twice"][1]) == (2, 1)
+    assert "Requests avoided, by reason: 2 known_verdict, 1 not_changed, 1 sent_twice." in notes(bill)
+    assert any("Under incremental" in note for note in notes(bill))
+
+
 def test_a_cached_prefix_is_cheaper_and_a_batch_knows_no_cache():
     row = total(make_bill([entry(prompt=1000, cached=800, out=100)], [], prices=PRICES))
     assert row.cost == pytest.approx(0.2 + 0.8 * 0.2 + 1.0)

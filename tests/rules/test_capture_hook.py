@@ -278,6 +278,8 @@ def test_a_turn_is_read_from_json():
         }
     )
     assert read.tool_calls == (ToolUse("a", {"x": 1}, False, "o", 5.0),)
+    assert [tool if isinstance(tool, str) else tool.name for tool in read.tools] == ["a", "b"]
+    assert hear(read).drafts == ()
 
 
 def test_a_call_as_records_have_it_is_read_as_well():
@@ -285,8 +287,6 @@ def test_a_call_as_records_have_it_is_read_as_well():
     read = read_turn({"tool_calls": [record, {**record, "output": None}, {**record, "output_summary": "short"}]})
     assert [use.output_summary for use in read.tool_calls] == ['{"error": "no"}', "", "short"]
     assert read.tool_calls[0].arguments == {"x": 1}
-    assert [tool if isinstance(tool, str) else tool.name for tool in read.tools] == ["a", "b"]
-    assert hear(read).drafts == ()
 
 
 @pytest.mark.parametrize(

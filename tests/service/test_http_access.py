@@ -161,7 +161,7 @@ def test_without_the_token_health_tells_that_it_is_up_and_no_more(guarded):
     assert httpx.get(guarded.url + "/health").json() == {"status": "ok"}
     assert httpx.get(guarded.url + "/health", headers={"Authorization": "Bearer wrong"}).status_code == 401
     full = httpx.get(guarded.url + "/health", headers={"Authorization": f"Bearer {TOKEN}"}).json()
-    assert set(full) == {"status", "version", "store", "models", "embedding_models", "flows"}
+    assert set(full) == {"status", "version", "store", "models", "embedding_models", "flows", "warnings"}
 
 
 def test_the_document_says_that_a_token_is_needed(guarded):

@@ -36,8 +36,8 @@ def ledger(
         typer.Option(
             "--by",
             help="Group by workspace, flow, op, tool, backend, model, day or outcome; may be given several times. "
-            "Default: op and model. With --savings: kind, tool, policy, reason, run, day, model, op, flow or workspace; "
-            "default: kind, tool and policy.",
+            "Default: op and model. With --savings: kind, tool, policy, reason, run, day, model, op, flow or "
+            "workspace; default: kind, tool and policy.",
         ),
     ] = None,
     since: Annotated[str | None, typer.Option("--since", help="A day or a time (ISO 8601), included.")] = None,
@@ -99,10 +99,7 @@ def ledger(
 
         narrowed = start is not None or end is not None
         options: dict[str, Any] = {"as_json": as_json, "csv": csv, "plots": plots, "narrowed": narrowed}
-        if entries or runs:
-            show_savings(app, workspace, columns, entries, runs, memories, **options)
-            return
-        elsewhere = [] if start or end else _elsewhere(workspace, others, reports)
+        elsewhere = "" if entries or runs else _elsewhere(workspace, others, place, reports)
         show_savings(app, workspace, columns, entries, runs, memories, elsewhere=elsewhere, **options)
         return
     from toolmem.report.run_savings import sum_savings
@@ -125,8 +122,10 @@ def ledger(
         _print_sums(columns, sums, entries)
     else:
         say(_nothing(workspace, others, place, since or until))
-    if saved is not None:
-        _print_saved(saved)
+    if runs:
+        _print_saved(saved or [])
+    elif reports is not None:
+        say(f"no run report of workspace {workspace!r}{_elsewhere(workspace, [], '', reports)}")
 
 
 def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
@@ -244,6 +243,18 @@ def _nothing(workspace: str, others: Sequence[str], place: str, narrowed: object
         return f"{message} in this time ({place})"
     elsewhere = f"; there are requests in {', '.join(map(repr, others))}" if others else ""
     return f"{message} ({place}){elsewhere}"
+
+
+def _elsewhere(workspace: str, ledgers: Sequence[str], place: str, reports: Path | None) -> str:
+    """Other workspaces of which something is known, and how they are chosen; "" where there are none."""
+    from toolmem.report.run_savings import reported_workspaces
+
+    reported = [] if reports is None else reported_workspaces(reports)
+    named = {f"requests ({place})": ledgers, f"run reports ({reports})": reported}
+    known = {what: [each for each in names if each != workspace] for what, names in named.items()}
+    told = [f"there are {what} of {', '.join(map(repr, names))}" for what, names in known.items() if names]
+    chosen = next((names[0] for names in known.values() if names), "")
+    return f"; {'; '.join(told)}: choose by --workspace {chosen}" if told else ""
 
 
 def _write_csv(path: Path, columns: Sequence[str], sums: Sequence[LedgerSum]) -> None:

@@ -62,11 +62,15 @@ def show_savings(
     memories: Sequence[StoredMemory],
     *,
     narrowed: bool,
+    elsewhere: str,
     as_json: bool,
     csv: Path | None,
     plots: Path | None,
 ) -> None:
-    """Print the bill. `reports` None: none were named. `narrowed`: to a time, so that no bound holds."""
+    """Print the bill. `reports` None: none were named. `narrowed`: to a time, so that no bound holds.
+
+    `elsewhere`: where nothing was found, other workspaces and how they are chosen.
+    """
     from toolmem.report.bill import make_bill
     from toolmem.report.bill_sums import sum_bill
     from toolmem.report.freshness import waiting
@@ -87,7 +91,7 @@ def show_savings(
     if as_json:
         print_json(_as_json(workspace, by, bill, bound, happened, zone))
     else:
-        _print(workspace, by, bill, bound, happened, zone, reports is None)
+        _print(workspace, by, bill, bound, happened, zone, elsewhere, reports is None)
 
 
 def _as_json(
@@ -120,6 +124,7 @@ def _print(
     bound: Sequence[SinglePass],
     happened: Sequence[Waiting],
     zone: tzinfo,
+    elsewhere: str,
     without_reports: bool,
 ) -> None:
     from toolmem.report.bill_sums import bill_table
@@ -129,7 +134,7 @@ def _print(
     if bill.charges:
         _print_table(bill_table(bill, by, zone=zone))
     else:
-        say(f"nothing was asked or avoided on behalf of workspace {workspace!r}")
+        say(f"nothing was asked or avoided on behalf of workspace {workspace!r}{elsewhere}")
     if any(row.input_tokens for row in bound):
         _print_table(single_pass_table(bound))
     if happened:

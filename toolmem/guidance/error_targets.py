@@ -1,9 +1,10 @@
-"""Which parameter an error is about: what can be said of a failure before anybody repaired one.
+"""Which parameter an error names: what can be said of a failure before anybody repaired one.
 
-A message points at a parameter where it shares words with the parameter's name ("flight … not available" and
-`flights`), quotes its value, or has words of its value (`gift_card_5094406` and "gift card balance"). Of several, those
-that share most words. A call that gives a single parameter has nothing else to change. What is stated is this, as
-counts; that changing it helps is not.
+A message names a parameter where it holds its whole name, as it is written or as words, in singular or plural
+("flight … not available" and `flights`; "flight" alone says nothing of `flight_type`), or one of the values that the
+call gave it. Of several, the one that is named most exactly: a name as it is written goes before a value, a value
+before words, a longer one before a shorter one. A call that gives a single parameter has nothing else to change. What
+is stated is this, as counts; that the parameter is at fault, or that changing it helps, is not.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from toolmem.guidance.error_messages import MASK, ErrorGroup
 from toolmem.guidance.outcomes import passing
 from toolmem.guidance.repairs import Repair
 
-LEAST_WORD = 3  # letters of a word that may point at a parameter
-MOST = 2  # parameters that one kind of error may point at
-SHARE = 0.6  # of the failures of a kind that must point at the same parameter
-MAX_WORDS_OF_A_VALUE = 6  # of longer values no word is looked for
-# Words of names and messages that point nowhere.
+LEAST_WORD = 3  # letters of a word that names a parameter by itself, and of a value that is looked for
+LEAST_NUMBER = 4  # digits of a number in a text that is looked for: shorter ones stand for something else too often
+MAX_VALUE = 80  # characters of a value that are looked for
+MOST = 2  # parameters that one kind of error may name
+SHARE = 0.6  # of the failures of a kind that must name the same parameter
+# Words that name nothing by themselves.
 _VAGUE = frozenset(
     {
         *("the", "and", "for", "not", "with", "from", "this", "that", "was", "are", "one", "get", "got", "has", "have"),
@@ -36,15 +38,16 @@ _VAGUE = frozenset(
 _REQUIRED = re.compile(r"required|missing|must (?:provide|specify|supply)|缺少|必填|不能为空", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]{2,}|[\u4e00-\u9fff]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_QUOTES = "'\"`“”‘’«»"
 
 Pointing = Literal["named", "wanted", "only"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A parameter that failures of one kind are about.
+    """A parameter that failures of one kind name.
 
-    `how`: named (the message is about it), wanted (it asks for it, and the calls did not give it), only (nothing else
+    `how`: named (the message holds its name or its value), wanted (it asks for it, and the calls did not give it), only (nothing else
     was given). `positions`: the failures of which that holds.
     """
 
@@ -54,7 +57,7 @@ class Target:
 
 
 def targets(found: Analysis, group: ErrorGroup) -> Iterator[Target]:
-    """The parameters that `group`'s failures are about; nothing for failures that no input is to blame for."""
+    """The parameters that `group`'s failures name; nothing for failures that no input is to blame for."""
     if all(passing(found.calls[i]) for i in group.positions):
         return
     held: dict[tuple[str, Pointing], list[int]] = {}
@@ -68,10 +71,13 @@ def targets(found: Analysis, group: ErrorGroup) -> Iterator[Target]:
 
 
 def unrelated(found: Analysis, group: ErrorGroup) -> frozenset[str]:
-    """Parameters that change with nearly every call, and that the error is not about: their change repairs nothing."""
+    """Parameters that change with nearly every call, and with which the error has no word in common: their change
+    repairs nothing."""
     if not found.restless:
         return frozenset()
-    return found.restless - {target.path for target in targets(found, group)}
+    said = {word for i in group.positions for word in _stems(found.messages[i])}
+    meant = {name for name in found.restless if said & set(_stems(name))}
+    return found.restless - meant - {target.path for target in targets(found, group)}
 
 
 def noise(repair: Repair, names: Collection[str]) -> bool:
@@ -89,10 +95,10 @@ def _of_call(found: Analysis, position: int) -> Sequence[tuple[str, Pointing]]:
     free = [path for path, _ in given if path not in found.text_kinds]
     if len(given) == 1:
         return [(free[0], "only")] if free and free[0] else []
-    shared = {str(name): _shared(str(name), value, line) for name, value in params.items() if name in free or value}
-    shared = {name: count for name, count in shared.items() if name not in found.text_kinds}
-    most = max(shared.values(), default=0)
-    return [(name, "named") for name, count in shared.items() if most and count == most][:MOST]
+    named = {str(name): _exactness(str(name), value, line) for name, value in params.items()}
+    named = {name: exactness for name, exactness in named.items() if any(exactness) and name not in found.text_kinds}
+    most = max(named.values(), default=(False, 0, 0))
+    return [(name, "named") for name, exactness in named.items() if exactness == most][:MOST]
 
 
 def _wanted(found: Analysis, given: Iterable[str], line: str) -> str:
@@ -104,24 +110,37 @@ def _wanted(found: Analysis, given: Iterable[str], line: str) -> str:
     return next((name for name in known if name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line)), "")
 
 
-def _shared(name: str, value: object, line: str) -> int:
-    """How much of the message is about the parameter: words of its name, and of its value."""
-    said = set(_stems(line))
-    of_name = len(said & set(_stems(name)))
-    if isinstance(value, str) and len(value) > 2 and re.search(rf"(?<!\w){re.escape(value[:80])}(?!\w)", line):
-        of_name += 2
-    return of_name + (1 if _value_words(value) & said else 0)
+def _exactness(name: str, value: object, line: str) -> tuple[bool, int, int]:
+    """How exactly the message names the parameter: (its name as it is written, characters of its value, words of its
+    name); zeros where it does not."""
+    words = _words(name)
+    plain = len(words) < 2  # `date` may be a word like any other, `end_date` and 'date' in quotation marks may not
+    written = rf"[{_QUOTES}]{re.escape(name)}[{_QUOTES}]" if plain else rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+    of_value = max((len(text) for text in _texts(value) if _holds(line, text)), default=0)
+    whole = bool(_stems(name)) and set(words) <= set(_words(line))
+    return bool(name) and re.search(written, line) is not None, of_value, len(words) if whole else 0
 
 
-def _value_words(value: object) -> set[str]:
-    if not isinstance(value, str) or len(value) > 80:
-        return set()
-    words = _stems(value)
-    return set(words) if len(words) <= MAX_WORDS_OF_A_VALUE else set()
+def _texts(value: object) -> Iterator[str]:
+    """The texts of a value, inside of lists and objects too, as far as they say enough to be looked for."""
+    for _, leaf in values.leaves({"": value}):
+        text = leaf[:MAX_VALUE] if isinstance(leaf, str) else ""
+        if len(text) >= (LEAST_NUMBER if values.number_of(text) is not None else LEAST_WORD):
+            yield text
+
+
+def _holds(line: str, text: str) -> bool:
+    """Whether the message holds the text as a word of its own; a word that names nothing only in quotation marks."""
+    around = (f"[{_QUOTES}]",) * 2 if text.lower() in _VAGUE else (r"(?<!\w)", r"(?!\w)")
+    return re.search(re.escape(text).join(around), line) is not None
 
 
 def _stems(text: str) -> list[str]:
-    """Words in lower case, without a plural s; those that point nowhere left out."""
+    """The words of a text that may name something by themselves."""
+    return [word for word in _words(text) if len(word) >= LEAST_WORD and not {word, f"{word}s"} & _VAGUE]
+
+
+def _words(text: str) -> list[str]:
+    """Words in lower case, without a plural s."""
     found = _WORD.findall(_CAMEL.sub(" ", text.replace(MASK, " ")).replace("_", " "))
-    stems = [word.lower().removesuffix("s") if len(word) > 3 else word.lower() for word in found]
-    return [stem for stem in stems if len(stem) >= LEAST_WORD and stem not in _VAGUE and f"{stem}s" not in _VAGUE]
+    return [word.lower().removesuffix("s") if len(word) > 3 else word.lower() for word in found]

@@ -13,9 +13,9 @@ the false-alarm rate is spent over them in advance (spending over looks: K. K. G
 sequential boundaries for clinical trials", Biometrika 70 (1983) 659-663). As long as the calls are exchangeable (a
 stationary tool) each test is wrong with at most its share, and by Bonferroni's inequality the chance that any look
 between two summaries gives a false alarm is at most the rate. `life` ends what the rate is spent on: after so many
-calls a summary is due in any case. The tests overlap and counts are whole numbers, so that the chance measured
-is below a third of the bound (`benchmarks/change_detection.py`). Of the tests that keep it none is much faster: Page's CUSUM
-that is told both success rates beforehand, set to give false alarms as often, notices a drop about as soon.
+calls a summary is due in any case. The tests overlap and counts are whole numbers, so that the chance
+measured is below a third of the bound. A faster test with as few false alarms has little room: Page's CUSUM, told both
+success rates beforehand, notices a drop about as soon (both in `benchmarks/change_detection.py`).
 
 The bound holds for exchangeable calls alone. Calls that depend on the ones before them come in runs of failures: an
 agent that is stuck calls again, and the tasks of one sort follow one another. Then alarms are more frequent. They are

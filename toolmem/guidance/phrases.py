@@ -206,12 +206,12 @@ PHRASES: dict[str, tuple[str, str]] = {
         "出现 {error} 之后：{repair}（仅见一次）。",
     ),
     "target_named": (
-        "After {error}: check `{path}`, which it is about ({k} of {n:failure|failures}).",
-        "出现 {error} 之后：检查它所涉及的 `{path}`（{n} 次失败中 {k} 次）。",
+        "After {error}: check `{path}`; the error names it or its value ({k} of {n:failure|failures}).",
+        "出现 {error} 之后：检查 `{path}`，错误中有它的名称或取值（{n} 次失败中 {k} 次）。",
     ),
     "target_wanted": (
-        "After {error}: add `{path}`, which it asks for ({k} of {n:failure|failures}).",
-        "出现 {error} 之后：加上它所要求的 `{path}`（{n} 次失败中 {k} 次）。",
+        "After {error}: add `{path}`; the error names it, the call left it out ({k} of {n:failure|failures}).",
+        "出现 {error} 之后：加上 `{path}`，错误点名了它，而调用未给出（{n} 次失败中 {k} 次）。",
     ),
     "target_only": (
         "After {error}: change `{path}`, nothing else was given ({k} of {n:failure|failures}).",

@@ -136,18 +136,8 @@ def _since(key: str, totals: Totals, one: Total, done: list[str], n: int, say: W
 
 def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
     """Which parameter an error names, where no repair was seen. Evidence: the failures of which that holds."""
-    by_failure = {one.failure: one for one in found.recoveries}
     for group in found.errors[:MAX_GROUPS]:
-        leave_out = unrelated(found, group)
-        repaired = {
-            repair.path.partition(".")[0]
-            for i in group.positions
-            if i in by_failure
-            for repair in by_failure[i].repairs
-            if not noise(repair, leave_out)
-        }
-        if totals is not None:
-            repaired |= {one.repair.path.partition(".")[0] for one in totals.of(error_key(group.label))}
+        repaired = _repaired_at(found, group, totals)
         n = len(group.positions)
         for target in targets(found, group):
             # What repaired the error is told already, or contradicts that it is about this parameter.
@@ -158,6 +148,18 @@ def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> I
             key = f"target_{target.how}"
             text = say.say(key, error=error, path=target.path, k=k, n=n)
             yield Sentence("practices", "target", text, k, n, target.positions, worth(key, k))
+
+
+def _repaired_at(found: Analysis, group: ErrorGroup, totals: Totals | None) -> set[str]:
+    """The parameters that repairs of this kind of error are told of: seen twice, or in its only recovery."""
+    recovered = [one for one in found.repaired if one.failure in set(group.positions)]
+    leave_out = unrelated(found, group)
+    counts = [(repair, len(some)) for repair, some in tally(recovered) if not noise(repair, leave_out)]
+    n = len(recovered)
+    if totals is not None:
+        error = error_key(group.label)
+        counts, n = [(one.repair, one.k) for one in totals.of(error)], totals.recovered.get(error, 0)
+    return {repair.path.partition(".")[0] for repair, k in counts if k >= 2 or n == 1}
 
 
 def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:

@@ -139,8 +139,8 @@ def told(report: RunReport) -> list[tuple[str, Row]]:
     """(op, row) of a report: what was done with each tool. Rows of other ops, and damaged ones, are not among them.
 
     A row of kind "summary" has `tool_name`, `policy`, `action`, `reason`, `model` and the counts `new_calls`,
-    `not_analyzed`, `dropped` (missing in reports of older versions) and `prompt_tokens`; one of kind "judged" `tool_name`, `asks_model`, `model` and the counts `calls`,
-    `reused` and `duplicates`.
+    `not_analyzed`, `dropped` (none in reports of older versions) and `prompt_tokens`; one of kind "judged" `tool_name`,
+    `asks_model`, `model` and the counts `calls`, `reused` and `duplicates`.
     """
     return [(op.op, row) for op in report.ops for row in op.details if _is_whole(row)]
 
@@ -174,7 +174,7 @@ class _Told:
 
 
 def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> list[tuple[LedgerEntry, _Told]]:
-    """Requests, and what is told of them. The ledger's entries that a report holds as well are taken from the report."""
+    """Requests, and what is told of them. Entries that a report holds as well are taken from the report."""
     found: list[tuple[LedgerEntry, _Told]] = []
     held: Counter[LedgerEntry] = Counter()
     for report in reports:

@@ -144,11 +144,11 @@ def _avoided_notes(bill: Bill) -> list[str]:
     for charge in avoided:
         reasons[charge.reason or "no reason recorded"] += charge.requests
     counts = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
-    said = [
+    baseline = (
         "Avoided: what the same runs would have asked, had each of them judged all its calls and summarized all its "
-        "tools. More runs avoid more, so policies are compared by what they spent.",
-        f"Requests avoided, by reason: {counts}.",
-    ]
+        "tools. More runs avoid more, so policies are compared by what they spent."
+    )
+    said = [baseline, f"Requests avoided, by reason: {counts}."]
     if any(charge.policy == "incremental" for charge in avoided):
         said.append("Under incremental a skip avoids the small prompt without its calls, which are read later anyway.")
     return said

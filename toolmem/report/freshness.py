@@ -136,10 +136,10 @@ def freshness_table(happened: Sequence[Waiting]) -> Table:
         )
         for each in freshness(happened)
     )
-    notes = (
-        "Waiting: calls that the guidance did not hold when a summary run looked, counted by their order of arrival; one "
-        "that left the kept calls unread waits until the next summary.",
-        "Calls read: those that a summary read, each once. What the others said, no guidance has held.",
+    waits = (
+        "Waiting: calls that the guidance did not hold when a summary run looked, counted by their order of arrival; "
+        "one that left the kept calls unread waits until the next summary."
     )
+    reads = "Calls read: those that a summary read, each once. What the others said, no guidance has held."
     columns = ("tool", "policy", *figures, "last summary (UTC)")
-    return Table("Freshness", columns, rows, frozenset(figures), notes)
+    return Table("Freshness", columns, rows, frozenset(figures), (waits, reads))

@@ -54,6 +54,17 @@ def read_reports(
     return sorted(wanted, key=lambda report: report.started), problems
 
 
+def reported_workspaces(folder: Path) -> list[str]:
+    """The workspaces whose runs are reported there, sorted."""
+    names = set()
+    for path in folder.glob("*.json"):
+        try:
+            names.add(RunReport.load(path).workspace)
+        except Refused:
+            continue  # `read_reports` names it
+    return sorted(names)
+
+
 def sum_savings(reports: Sequence[RunReport], by: Sequence[str] = (), *, zone: tzinfo | None = None) -> list[Saved]:
     """One sum per group, sorted; runs that saved nothing are left out. `by`: names that are not in GROUPS are passed
     over, since a report does not tell them apart. Days are those of `zone` (default UTC)."""

@@ -190,7 +190,22 @@ class StdioTransport:
                 await self._settled.wait()
 
 
-class _Requests:
+class _Stream:
+    """What the SDK asks of either stream: it is closed at the end of an `async with`."""
+
+    async def aclose(self) -> None:
+        """Nothing to do: what was sent is written."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Requests(_Stream):
     """The SDK's ReadStream."""
 
     def __init__(self, transport: StdioTransport) -> None:
@@ -214,16 +229,8 @@ class _Requests:
     async def aclose(self) -> None:
         self._transport.stop_reading()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Answers:
+class _Answers(_Stream):
     """The SDK's WriteStream. Lines never mix, whoever sends them."""
 
     def __init__(self, transport: StdioTransport, descriptor: int) -> None:
@@ -247,17 +254,6 @@ class _Answers:
         finally:
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 self._transport.answered(message.id)
-
-    async def aclose(self) -> None:
-        """Nothing to do: what was sent is written."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _write(descriptor: int, line: bytes) -> None:
