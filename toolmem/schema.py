@@ -191,7 +191,7 @@ class ToolStatistics(BaseModel):
 
 
 class Claim(BaseModel):
-    """One sentence that counts carry: `k` of `n` calls, and which."""
+    """One sentence with the counts behind it: `k` of `n` calls, and which."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -31,14 +31,14 @@ MEANINGS = {
     "Later calls, and what": (
         "Guidance is written from the earlier conversations of a recording and asked about the later ones. *Repaired "
         "failures*: failed calls of the later part that one of the next three calls of the same tool put right. *Seen "
-        "before*: of these, the share whose kind of repair followed that class of error in the earlier part; no text of "
-        "any length can name more."
+        "before*: of these, the share whose kind of repair followed that class of error in the earlier part; no text "
+        "of any length can name more."
     ),
     "Repair coverage of later": (
         "The share of the repaired failures whose kind of repair the guidance names for that class of error. *Kept up* "
-        "is the default writer, asked after every tenth call; *last window* read the newest 30 calls once, *all at once* "
-        "all of them. *Counting only* lists errors and repairs by count, not joined; *pairs* lists every error with "
-        "every repair by count and says nothing else."
+        "is the default writer, asked after every tenth call; *last window* read the newest 30 calls once, *all at "
+        "once* all of them. *Counting only* lists errors and repairs by count, not joined; *pairs* lists every error "
+        "with every repair by count and says nothing else."
     ),
     "Kept up against counting": (
         "The same failures under two texts. *Clusters*: tasks or conversations, by which the interval is drawn. "
@@ -47,9 +47,10 @@ MEANINGS = {
     ),
     "Skill of the claims": (
         "The claims are read as a forecast of whether a later call fails. *Brier* is the mean squared error of that "
-        "forecast (0 is best), *of the rate* that of the tool's past failure rate alone; the *skill score* is the share "
-        "of that error which the claims take away, and below 0 they make it worse. *Warnings*: sentences that call a value "
-        "or a parameter bad; *read* are those within the 500 tokens, *checked* those that later calls could prove wrong."
+        "forecast (0 is best), *of the rate* that of the tool's past failure rate alone; the *skill score* is the "
+        "share of that error which the claims take away, and below 0 they make it worse. *Warnings*: sentences that "
+        "call a value or a parameter bad; *read* are those within the 500 tokens, *checked* those that later calls "
+        "could prove wrong."
     ),
     "Noticing a drop": (
         "A cell: calls from the drop to the alarm, and the share of runs with an alarm within 30 calls. *Knew 30, 0 "
@@ -62,16 +63,16 @@ MEANINGS = {
     ),
     "Judging the same": "What the judge would be asked about the same calls; it does not depend on the policy.",
     "Input tokens of summaries": (
-        "The calls of one recording, dealt to so many tools in three patterns of arrival. A cell: input tokens over those "
-        "of a single pass, and the number of summaries."
+        "The calls of one recording, dealt to so many tools in three patterns of arrival. A cell: input tokens over "
+        "those of a single pass, and the number of summaries."
     ),
 }
 _POLICIES = (
     "*A single pass*: the line of each call, read once. *Calls read*: the share of the calls that any summary read. "
     "*Waiting at most*: calls that the guidance did not hold yet. *Repair coverage*: the share of later repairs whose "
     "kind the guidance in force named. The last column is the paired difference to smart skip with ten new calls, its "
-    "95 % interval and the verdict at a margin of 0.02: where the interval reaches beyond it, the recording is too small "
-    "to tell (undecided)."
+    "95 % interval and the verdict at a margin of 0.02: where the interval reaches beyond it, the recording is too "
+    "small to tell (undecided)."
 )
 _DECREES = """\
 Which sentences of a user become rules, on which tools, and which must not. *Ours* is toolmem's capture; *upstream* is
@@ -92,9 +93,9 @@ Made by `make bench` on {date}: {cores} cores, Python {python}, SQLite {sqlite},
 seconds are noisy; counts and bytes are exact. This page is written from `benchmarks/results/*.json` by
 `python docs/generate.py`.
 
-*The peer* is ReMe's tool memory (`reme-ai` 0.2.0.6 with `flowllm` 0.2.0.10), measured on a 2-core machine with a scripted
-model on loopback. No figure here was made with a paid model. `intercode`, `tau_bench`, `toolbench` and the other
-recordings beside `sample` are public ones that are not in this repository; `sample` is the project's own.
+*The peer* is ReMe's tool memory (`reme-ai` 0.2.0.6 with `flowllm` 0.2.0.10), measured on a 2-core machine with a
+scripted model on loopback. No figure here was made with a paid model. `intercode`, `tau_bench`, `toolbench` and the
+other recordings beside `sample` are public ones that are not in this repository; `sample` is the project's own.
 """
 _AGREEMENT = """\
 The recorded `success` flag is withheld from the check and used as the label. The two one-line judges look at the output
@@ -123,8 +124,9 @@ def benchmarks() -> str:
         picture = next((IMAGES / f"{name}{ending}" for ending in (".svg", ".png") if _is_there(name, ending)), None)
         if picture is not None:
             lines += [f"![{title}](images/{picture.name})", ""]
+        told: set[str] = set()
         for each in body.get("tables", []) if isinstance(body, dict) else []:
-            lines += [f"**{each['title']}**", "", *_meaning(each), *_rows(each["columns"], each["rows"]), ""]
+            lines += [f"**{each['title']}**", "", *_meaning(each, told), *_rows(each["columns"], each["rows"]), ""]
         figures = [_figure_row(figure) for figure in figures_of(body)]
         if figures:
             lines += ["| question | value | goal | met | the peer | basis |", "|---|---|---|---|---|---|", *figures, ""]
@@ -137,11 +139,14 @@ def _is_there(name: str, ending: str) -> bool:
     return (IMAGES / f"{name}{ending}").is_file()
 
 
-def _meaning(each: dict[str, Any]) -> list[str]:
-    """What its columns mean, as a paragraph; a table whose title says all has none."""
+def _meaning(each: dict[str, Any], told: set[str]) -> list[str]:
+    """What its columns mean, as a paragraph; none where the title says all, or where it was `told` before."""
+    texts = [text for begin, text in MEANINGS.items() if each["title"].startswith(begin)]
     if "repair coverage (95 %)" in each["columns"]:
-        return [_POLICIES, ""]
-    return [line for begin, text in MEANINGS.items() if each["title"].startswith(begin) for line in (text, "")]
+        texts.append(_POLICIES)
+    fresh = [text for text in texts if text not in told]
+    told.update(fresh)
+    return [line for text in fresh for line in (text, "")]
 
 
 def _rows(columns: list[str], rows: list[list[Any]]) -> list[str]:

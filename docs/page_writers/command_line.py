@@ -15,6 +15,7 @@ Results go to stdout, progress and messages to stderr. Every command takes overr
 options, and `--config FILE`; `toolmem -h` and `toolmem COMMAND -h` print the same as this page, which is written from
 them by `python docs/generate.py`.
 """
+_EXAMPLE = re.compile(r"(?:[A-Z_]+=\S+ )*toolmem ")  # also with variables before it
 _CODES = """\
 ## Exit codes
 
@@ -52,11 +53,11 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _help(command: Any) -> Iterator[str]:
-    """Paragraphs; those that begin with the command's own name are examples."""
+    """Paragraphs; those that are commands are examples."""
     examples = []
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
         text = " ".join(paragraph.strip("\b\f ").split())
-        if text.startswith("toolmem "):
+        if _EXAMPLE.match(text):
             examples.append(f"$ {text}")
         elif text:
             yield text
@@ -68,14 +69,14 @@ def _usage(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     shown = []
     for argument in arguments:
-        label = _argument(argument) + ("..." if argument.nargs == -1 else "")
-        shown.append(label if argument.required else f"[{label}]")
+        labels = [f"{label}..." if argument.nargs == -1 else label for label in _arguments(argument)]
+        shown += labels if argument.required else [f"[{label}]" for label in labels]
     return " ".join([name, "[OPTIONS]", *shown])
 
 
-def _argument(argument: Any) -> str:
-    name: str = argument.metavar or argument.name
-    return name.strip("[].").removesuffix("]").upper()
+def _arguments(argument: Any) -> list[str]:
+    """Names of what stands there: two kinds of words may share one argument (`[TOOL]... [OVERRIDE]...`)."""
+    return re.findall(r"\w+", (argument.metavar or argument.name).upper())
 
 
 def _options(command: Any) -> Iterator[tuple[str, str, str, str]]:
@@ -85,7 +86,7 @@ def _options(command: Any) -> Iterator[tuple[str, str, str, str]]:
         is_option = param.param_type_name == "option"
         default = param.default
         shown = "" if default in (None, False, ()) or callable(default) else f"`{default}`"
-        names = ", ".join(f"`{name}`" for name in param.opts) if is_option else f"`{_argument(param)}`"
+        names = ", ".join(f"`{name}`" for name in (param.opts if is_option else _arguments(param)))
         kind = "" if getattr(param, "is_flag", False) else _kind(param)
         yield names, kind, "required" if param.required else shown, (getattr(param, "help", "") or "")
 

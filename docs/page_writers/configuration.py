@@ -11,8 +11,8 @@ from page_writers.markdown import GENERATED, comments, default_text, field_type,
 
 _HEAD = """\
 Every key that a configuration may hold. Any other key, at any depth, is refused with the nearest name. `<name>` stands
-for a name of your choice; `default` is the one that ops use where they name none. [Configure ops](../how-to/configure-ops.md) says
-where values come from and which one wins.
+for a name of your choice; `default` is the one that ops use where they name none.
+[Configure ops](../how-to/configure-ops.md) says where values come from and which one wins.
 """
 _IGNORED = """\
 Keys of ReMe's files that have no meaning here are accepted and named once in the log: {names}.

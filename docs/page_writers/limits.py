@@ -9,8 +9,8 @@ from page_writers.benchmarks import RESULTS, figures_of, goal_of
 from page_writers.markdown import page, table
 
 _HEAD = """\
-What to know before you rely on it. Figures come from `benchmarks/results/*.json`; [Benchmarks](benchmarks.md) has all of them,
-and the commands that make them. Written by `python docs/generate.py`.
+What to know before you rely on it. Figures come from `benchmarks/results/*.json`; [Benchmarks](benchmarks.md) has all
+of them, and the commands that make them. Written by `python docs/generate.py`.
 """
 _JUDGE = """\
 ## The offline judge
@@ -128,7 +128,7 @@ def _detection() -> str:
     before, after = drops[0]["rates"]
     return (
         f"Where the success rate fell from {before:g} to {after:g}, `on_change` missed {missed} of {len(drops)} drops "
-        f"within {drops[0]['after']} calls; [](benchmarks.md) has the delays."
+        f"within {drops[0]['after']} calls; [the benchmarks](benchmarks.md) have the delays."
     )
 
 

@@ -11,9 +11,10 @@ from page_writers.markdown import json_block, page, table
 
 _HEAD = """\
 JSON-RPC 2.0 over rules and short memories, batches included; `toolmem serve` answers it over HTTP. Each method is also
-known under OpenHuman's name: `memory.tool_rule_put` is `openhuman.memory_tool_rule_put`. `workspace_id` may be given
-everywhere and is "default" where it is not. In `tools`, names and schemas may stand side by side. The examples are from
-one real run, in this order; written by `python docs/generate.py`.
+known under OpenHuman's name: `memory.tool_rule_put` is `openhuman.memory_tool_rule_put`. `params` is an object of
+names, or a list of values in the order of the table, `workspace_id` last; null counts as left out. `workspace_id` may
+be given everywhere and is "default" where it is not. In `tools`, names and schemas may stand side by side. The examples
+are from one real run, in this order; written by `python docs/generate.py`.
 """
 _ID = "6f1c2a44-0d5e-4c1a-9b57-0f2d8a6e3b10"
 _RULE = {"tool_name": "send_email", "rule": "never email Sarah at sarah@example.com", "priority": "critical"}
@@ -37,11 +38,13 @@ _CODES = """\
 | code | meaning |
 |---|---|
 | -32700 | not JSON, or not UTF-8 |
-| -32600 | JSON, and not a request |
-| -32601 | an unknown method; the nearest one is named |
+| -32600 | JSON, and not a request; why stands in `data.reason` |
+| -32601 | an unknown method; the nearest one is named in the message |
 | -32602 | a parameter is missing, unknown or wrong; its name is in `data.parameter` |
 | -32000 | the store failed |
 | -32603 | anything else |
+
+`data` is an object where there is one, with these keys alone; -32700, -32601, -32000 and -32603 have none.
 """
 
 
@@ -57,7 +60,8 @@ def rpc() -> str:
         parts += [f"## {name}", f"Also `{alias(name)}`.", table(["parameter", "type", "required"], rows)]
         parts += [json_block(_request(name, params)), json_block(_shown(answer))]
     parts += ["## Errors", _CODES]
-    for (what, _, _), answer in zip(_ERRORS, answers[len(EXAMPLES) :], strict=True):
+    told = [*(what for what, _, _ in _ERRORS), "no request"]
+    for what, answer in zip(told, answers[len(EXAMPLES) :], strict=True):
         parts += [f"{what[0].upper()}{what[1:]}:", json_block(_shown(answer))]
     return page("RPC methods", *parts)
 
@@ -84,6 +88,7 @@ async def _answers() -> list[Any]:
     assert {name for name, _ in EXAMPLES} == set(METHODS), "each method has one example"
     requests = [json.dumps(_request(name, params)) for name, params in EXAMPLES]
     requests += [json.dumps(_request(name, json.loads(params))) for _, name, params in _ERRORS]
+    requests.append(json.dumps({"jsonrpc": "2.0", "id": 1}))
     with tempfile.TemporaryDirectory() as folder:
         overrides = [f"vector_store.default.params.path='{folder}/memory.db'"]
         async with ToolMemApp(overrides=overrides, clock=ManualClock()) as app:

@@ -49,6 +49,19 @@ def test_help_shows_every_command_with_examples(tmp_path):
         assert f"toolmem {' '.join(command)}" in helped.stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["config", "check"], ["run", "add_tool_call_result"], ["evaluate", "--limit", "3"], ["mcp"]],
+    ids=lambda command: command[0],
+)
+def test_a_model_that_is_named_and_not_asked_is_told_once(command, tmp_path):
+    stdin = request_of([GOOD]) if command[0] == "run" else ""
+    ran = toolmem(*command, "llm.default.model_name=qwen-plus", cwd=tmp_path, stdin=stdin)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.count("no model is asked") == 1
+    assert "add llm.default.backend=dashscope or llm.default.backend=openai_compatible" in ran.stderr
+
+
 def test_run_prints_the_response_alone_on_stdout(tmp_path):
     (tmp_path / "request.json").write_text(request_of([GOOD]))
     ran = toolmem("run", "add_tool_call_result", "--request", "request.json", cwd=tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,32 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_made(
     assert run("store", *arguments) == 2
     assert told in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting"),
+    [
+        (("copy", "--from", "sqlite:{filled}", "--to", "elasticsearch:{url}?timeout=2"), "--to"),
+        (("copy", "--from", "elasticsearch:{url}?timeout=2", "--to", "sqlite:other.db"), "--from"),
+        (("info", "--store", "elasticsearch:{url}?timeout=2"), "--store"),
+        (
+            (
+                *("info", "vector_store.default.backend=elasticsearch", "vector_store.default.params.hosts={url}"),
+                "vector_store.default.params.timeout=2",
+            ),
+            "vector_store.default.params.hosts",
+        ),
+    ],
+)
+def test_a_server_that_is_not_there_is_told_with_the_option_that_named_it(
+    arguments: tuple[str, ...], setting: str, filled: Path, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("elasticsearch")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    assert run("store", *(each.format(filled=filled, url=url) for each in arguments)) == 1
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"toolmem: Elasticsearch at {url} cannot be reached")
+    assert told.endswith(f". Start the server, or correct {setting}")
+    assert "ssl:" not in told
+    assert "Connect call" not in told

@@ -36,7 +36,8 @@ class Received(NamedTuple):
 class Misbehaving:
     """Answers requests one after the other: each entry of `script` is what happens to one request.
 
-    "cut": closed without an answer; "last": the same, and nothing listens any more; "half": half an answer; "silence": no answer; bytes: sent as they are;
+    "cut": closed without an answer; "last": the same, and nothing listens any more; "half": half an answer;
+    "silence": no answer; bytes: sent as they are;
     (status, body): an HTTP answer with a JSON body.
     """
 

@@ -197,6 +197,19 @@ def test_an_unreadable_file_and_a_bad_override_are_told_together(tmp_path):
     assert len(found) == 3
 
 
+def test_a_file_may_be_named_without_its_ending_and_default_is_the_packaged_one(written, tmp_path, monkeypatch):
+    written("http: {port: 1000}\n", "reme.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert loaded(["reme"]).settings.http.port == 1000
+    ours = loaded(["default"])
+    assert ours.settings == loaded().settings
+    assert ours.origins.of(("http", "port")) == loaded().origins.of(("http", "port"))
+    assert problems(["rme"]) == ["rme: no such file, nor rme.yaml or rme.yml; config=default is toolmem's own"]
+    assert problems(["rme.yaml"]) == ["rme.yaml: no such file"]
+    written("http: {port: 2000}\n", "default")
+    assert loaded(["default"]).settings.http.port == 2000
+
+
 def test_importing_reads_no_environment():
     code = (
         "import os, sys\n"

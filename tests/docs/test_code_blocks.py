@@ -33,7 +33,20 @@ BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^`\n]*)\n(?P<body>.*?)^(?P=fence
 EXECUTED = ("{code-cell}",)
 SHELLS = ("console", "sh", "bash")
 PLAIN = ("text", "{toctree}", "{figure}", "{image}", "{note}")  # signatures, outputs, directives
-OTHER_PROGRAMS = {"make", "export", "echo", "curl", "pip", "python", "docker", "cat", "source", "cd", "claude"}
+OTHER_PROGRAMS = {
+    "make",
+    "export",
+    "echo",
+    "curl",
+    "pip",
+    "python",
+    "docker",
+    "cat",
+    "source",
+    "cd",
+    "claude",
+    "python3",
+}
 
 
 class Block(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,12 @@ def test_importing_toolmem_loads_no_heavy_library():
         check=True,
     ).stdout.split()
     assert not {"numpy", "pandas", "matplotlib", "pydantic", "apsw", "dashscope", "omegaconf"} & set(loaded)
+
+
+def test_the_page_of_commands_keeps_examples_in_blocks_and_names_of_arguments_whole():
+    page = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    outside = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"^(?:[A-Z_]+=\S+ )*toolmem \w.*$", outside, re.MULTILINE)
+    names = re.findall(r"^\| `([^`]+)`", outside, re.MULTILINE)
+    assert names
+    assert all(re.fullmatch(r"-{1,2}[a-z-]+|[A-Z_]+|\d+", name) for name in names)

@@ -97,7 +97,7 @@ def test_planted_causes_are_claimed_with_their_counts() -> None:
     assert "- `language` worked with 'en' (20 of 22), never with 'unknown' (0 of 8; 8 errors name it)." in guidance.text
     (pattern,) = (claim for claim in claims_of(guidance, "parameter") if "unknown" in claim.text)
     assert pattern.call_ids == tuple(f"c{i}" for i in range(8))
-    (repair,) = (claim for claim in claims_of(guidance, "repair") if "leave out" in claim.text)
+    (repair,) = (claim for claim in claims_of(guidance, "repair") if "After “beam" in claim.text)
     assert repair.text == "After “beam … too wide”: leave out `beam` (2 of 2 recoveries)."
     assert (repair.k, repair.n, repair.call_ids) == (2, 2, ("c26", "c28"))
     (overall,) = (claim for claim in guidance.claims if claim.text.startswith("20 of 30"))

@@ -94,7 +94,10 @@ def test_it_is_said_with_its_failures_as_evidence_and_only_where_no_repair_says_
     calls = [call(i, {"flights": [i], "cabin": "x"}, "Error: flight is not available") for i in range(3)]
     calls.append(call(3, {"flights": [9], "cabin": "x"}))
     (claim,) = (one for one in DataDrivenWriter().compose("t", calls).claims if one.kind == "target")
-    assert claim.text == "After “flight is not available”: check `flights`; the error names it or its value (3 of 3 failures)."
+    assert (
+        claim.text
+        == "After “flight is not available”: check `flights`; the error names it or its value (3 of 3 failures)."
+    )
     assert (claim.k, claim.n, claim.call_ids) == (3, 3, ("c0", "c1", "c2"))
     repaired = [one.model_copy(update={"metadata": {"conversation_id": "one"}}) for one in calls]
     made = DataDrivenWriter().compose("t", repaired)

@@ -268,7 +268,9 @@ def test_all_problems_are_named_at_once():
     assert "http://" in caught.value.problems[1]
 
 
-@pytest.mark.parametrize("address", ["https://me:sk-hidden@host/v1", "https://host/v1?key=sk-hidden", "ftp://host", "http://"])
+@pytest.mark.parametrize(
+    "address", ["https://me:sk-hidden@host/v1", "https://host/v1?key=sk-hidden", "ftp://host", "http://"]
+)
 def test_an_address_that_cannot_be_used_is_refused_without_its_password(address):
     with pytest.raises(ConfigError, match=r"llm\.judge\.params\.base_url") as caught:
         make(DashScopeLLM, params=LLMParams(api_key=SecretStr("k"), base_url=address))

@@ -167,6 +167,27 @@ async def test_a_dump_holds_only_what_remes_types_take(make_app, tmp_path: Path)
         assert memory["tool_call_results"][0]["token_cost"] == -1
 
 
+async def test_a_path_as_reme_writes_it_is_told_where_paths_are_taken_and_works_from_there(
+    make_app, tmp_path: Path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    async with make_app() as app:
+        await fill(app)
+        with pytest.raises(RequestError) as caught:
+            await act(app, "load", path="./docs/library/")
+        assert str(caught.value) == (
+            "path: there is no dump '.toolmem/dumps/docs/library/team.jsonl' "
+            "(paths are taken inside `dump_dir`, which is '.toolmem/dumps')"
+        )
+        with pytest.raises(RequestError, match=r"outside the dump folder \(paths are .* '\.toolmem/dumps'\)"):
+            await act(app, "dump", path="../../elsewhere")
+    async with make_app("dump_dir=.") as app:
+        await fill(app)
+        assert (await act(app, "dump", path="./dumps/")).metadata["path"] == "dumps/team.jsonl"
+        assert (tmp_path / "dumps" / "team.jsonl").is_file()
+        assert (await act(app, "load", "other", path="./dumps/team.jsonl")).success
+
+
 REME_LINE = {
     "workspace_id": "old",
     "memory_id": "0123abcd",

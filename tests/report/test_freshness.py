@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from toolmem.flow.report import OpReport, RunReport
 from toolmem.ports import LedgerEntry
 from toolmem.report.bill import make_bill
 from toolmem.report.cost_plots import bill_chart, by_tool, days_chart, freshness_chart, token_frame
-from toolmem.report.freshness import freshness, freshness_frame, freshness_table, waiting, waiting_frame
+from toolmem.report.freshness import Waiting, freshness, freshness_frame, freshness_table, waiting, waiting_frame
 from toolmem.report.money_chart import money_chart
 from toolmem.report.single_pass import Lines, single_pass, single_pass_frame, single_pass_table
 
@@ -105,6 +106,21 @@ def test_what_was_spent_stands_beside_the_bound():
     table = single_pass_table(single_pass(bill, [Lines("search", 5, 500, 10)]))
     assert table.rows[0][5] == "~1,000"
     assert any(note.startswith("~:") for note in table.notes)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.2, 2, 40, 400, 40_000, 9_000_000])
+def test_no_two_ticks_of_a_freshness_figure_say_the_same_time(seconds):
+    start = datetime(2026, 3, 1, 3, 28, 47, 900_000, tzinfo=UTC)
+    happened = [
+        Waiting(start + timedelta(seconds=seconds * part / 10), "run", "a", "", "arrived", part, part + 1)
+        for part in range(11)
+    ]
+    chart = freshness_chart({"a": happened})
+    assert chart is not None
+    texts = re.findall(r"<!-- ([^>]*) -->", chart.svg())
+    times = texts[: texts.index("time (UTC), 2026")]
+    assert len(times) >= 3
+    assert len(set(times)) == len(times)
 
 
 def test_figures_are_drawn_of_what_there_is_and_of_nothing_else():

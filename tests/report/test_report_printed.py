@@ -16,6 +16,11 @@ def test_the_printed_table_has_a_row_per_tool_and_names_the_judge(build):
     assert any("1 record " in note for note in table.notes)
 
 
+def test_a_flag_that_was_withheld_from_the_judge_is_said_to_count_in_this_table(build):
+    assert any("withheld from the judge" in note for note in summary_table(build(ignore_success=True)).notes)
+    assert not any("withheld" in note for note in summary_table(build()).notes)
+
+
 def test_more_tools_than_fit_are_counted_in_a_note(build):
     table = summary_table(build(tools=[f"tool{n}" for n in range(9)], per_tool=2), limit=5)
     assert len(table.rows) == 5

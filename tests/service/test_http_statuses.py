@@ -139,6 +139,19 @@ def test_an_unknown_flow_names_the_known_ones_and_the_nearest(served):
     assert "add_tool_call_result" in body["metadata"]["flows"]
 
 
+def test_without_a_near_name_the_flows_are_listed_in_the_same_sentence(served):
+    body = flow_response(httpx.post(served.url + "/xyz", json={}))
+    assert body["answer"].startswith("no flow is called 'xyz'; there are: add_tool_call_result, ")
+
+
+def test_the_bare_address_points_to_the_page_that_describes_the_rest(served):
+    answer = httpx.get(served.url)
+    assert answer.status_code == 404
+    body = flow_response(answer)
+    assert "GET /docs describes" in body["answer"]
+    assert httpx.get(served.url + body["metadata"]["docs"]).status_code == 200
+
+
 async def test_a_flow_of_another_memory_is_told_apart_from_an_unknown_one(make_app):
     async with make_app("flow.retrieve_task_memory.flow_content=recall_vector_store_op") as app:
         answer = await post(app, "/retrieve_task_memory", {"workspace_id": "w", "query": "x"})

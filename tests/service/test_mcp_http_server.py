@@ -201,5 +201,5 @@ def test_a_port_that_is_taken_ends_the_start(capsys, own_logging):
             main(["mcp", "mcp.transport=sse", f"mcp.port={port}"])
     said = capsys.readouterr()
     assert ended.value.code == 2
-    assert f"mcp.host, mcp.port: 127.0.0.1:{port} cannot be bound" in said.err
+    assert f"mcp.port: {port} on 127.0.0.1 is taken by another program, perhaps another toolmem; mcp.port=" in said.err
     assert "'sse' is no longer part of the protocol; serving streamable HTTP" in said.err

@@ -231,6 +231,26 @@ async def test_what_is_no_json_is_a_parse_error(rpc, text):
 async def test_what_is_no_request_is_an_invalid_request(rpc, body):
     answered = json.loads(await rpc.dispatch(json.dumps(body)))
     assert (answered["id"], answered["error"]["code"]) == (None, -32600)
+    reason = answered["error"]["data"]["reason"]
+    assert reason
+    assert answered["error"]["message"] == f"Invalid Request: {reason}"
+
+
+@pytest.mark.parametrize("language", ["fr", "EN", "z"])
+async def test_a_language_that_the_block_has_no_words_in_is_refused(rpc, language):
+    answered = await answer(rpc, "memory.tool_rules_for_prompt", {"language": language})
+    assert answered["error"]["code"] == -32602
+    assert answered["error"]["data"] == {"parameter": "language"}
+    assert "expected one of , en, zh" not in answered["error"]["message"]
+    assert "en, zh" in answered["error"]["message"]
+
+
+async def test_a_word_that_is_none_of_the_known_ones_lists_them_once(rpc):
+    put = {"tool_name": "t", "rule": "r", "priority": "urgent"}
+    message = (await answer(rpc, "memory.tool_rule_put", put))["error"]["message"]
+    assert message == "Invalid params: priority: expected one of critical, high, normal; got 'urgent'"
+    message = (await answer(rpc, "memory.tool_rule_put", {**put, "priority": "critcal"}))["error"]["message"]
+    assert message.endswith("; got 'critcal' (did you mean 'critical'?)")
 
 
 async def test_a_batch_is_answered_request_by_request(rpc):

@@ -106,6 +106,7 @@ class AppServices:
                 vector_index=params.vector_index,
                 number_of_shards=params.number_of_shards,
                 number_of_replicas=params.number_of_replicas,
+                section=f"vector_store.{name}",
             )
         from toolmem.store.sqlite import SqliteStore
 

@@ -102,8 +102,8 @@ def copy(
 
         with ProgressLine() as line:
             async with (
-                opened(source, app, create=False, read_only=True, accept_older=True) as given,
-                opened(target, app) as taking,
+                opened(source, app, create=False, read_only=True, accept_older=True, option="--from") as given,
+                opened(target, app, option="--to") as taking,
             ):
                 shown = ""
 
@@ -187,13 +187,19 @@ def import_(
 
 @asynccontextmanager
 async def opened(
-    address: str, app: ToolMemApp, *, create: bool = True, read_only: bool = False, accept_older: bool = False
+    address: str,
+    app: ToolMemApp,
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    accept_older: bool = False,
+    option: str = "--store",
 ) -> AsyncIterator[MemoryStore]:
     """The store at an address. One that the configuration names stays open until the app closes.
 
     `create` False: a SQLite file that is not there is refused instead of made. `read_only`: nothing will be written, so
     that one on a read-only medium will do. `accept_older`: an Elasticsearch store of an older schema is opened for
-    reading.
+    reading. `option`: what gave the address, for messages.
     """
     kind, _, rest = address.partition(":")
     if kind == "config" and rest:
@@ -210,7 +216,7 @@ async def opened(
             _require_file(rest)
         store: Any = _sqlite(rest, app, read_only)
     elif kind == "elasticsearch" and rest:
-        store = _elasticsearch(rest, app, accept_older)
+        store = _elasticsearch(rest, app, accept_older, option)
     else:
         raise RequestError(f"{address!r}: expected {_ADDRESS}", field="store")
     await store.open()
@@ -232,7 +238,7 @@ def _sqlite(path: str, app: ToolMemApp, read_only: bool) -> Any:
     return SqliteStore(path, clock=app.clock, embedder=identity, accept_read_only=read_only)
 
 
-def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool) -> Any:
+def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool, option: str) -> Any:
     from toolmem.store.elasticsearch import ElasticsearchStore
 
     parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -250,7 +256,12 @@ def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool) -> Any:
     hosts = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
     identity = app.services.embedder_of_store().identity
     return ElasticsearchStore(
-        hosts, clock=app.clock, embedder=identity, accept_older_schema=accept_older, **{**secrets, **given}
+        hosts,
+        clock=app.clock,
+        embedder=identity,
+        accept_older_schema=accept_older,
+        given_by=option,
+        **{**secrets, **given},
     )
 
 

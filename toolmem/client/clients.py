@@ -70,7 +70,8 @@ class Client(_Configured):
     reach the service or does no more when it is done twice.
 
     Raises ServiceUnreachable, ServiceDenied or ServiceError, ClientClosed after `close`, and what the service raised
-    there: RequestError with its `field`, NotProvided, StoreError, ModelError. Partial results and things not found are answers: `success` is false.
+    there: RequestError with its `field`, NotProvided, StoreError, ModelError. Partial results and things not found are
+    answers: `success` is false.
     """
 
     def _open(self, options: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from toolmem.config.document import Document, read_file
 from toolmem.config.environment import capture_switch, fall_back, fill_in, read_dotenv
 from toolmem.config.layers import DEFAULT, OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
+from toolmem.config.naming import config_file
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
 from toolmem.config.problems import explain, shown
@@ -100,7 +101,9 @@ def read(
     unreadable: list[str] = []
     for file in files:
         try:
-            documents.append(read_file(file))
+            path = config_file(file)
+            if path is not None:
+                documents.append(read_file(path))
         except ConfigError as error:
             unreadable += error.problems
     if unreadable:

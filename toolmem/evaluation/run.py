@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolmem.app import ToolMemApp
 from toolmem.config.layers import DEFAULT
+from toolmem.config.loading import read
 from toolmem.errors import RequestError
 from toolmem.evaluation.evaluator import Evaluator
 from toolmem.evaluation.folder import WORKSPACE, empty, make_ready, store_in, write_report
@@ -83,10 +84,10 @@ def _evaluate(
 ) -> Evaluation:
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"out: {folder} is not a folder", field="out")
-    app = ToolMemApp(config, overrides, count_prompts=True)
-    fresh = workspace is None and app.configured.loaded.origins.all_of(("vector_store", "default")) <= {DEFAULT}
-    if fresh:
-        app = ToolMemApp(config, [*overrides, store_in(folder)], count_prompts=True)
+    files = [config] if isinstance(config, str | Path) else list(config or ())
+    chosen = read(files, overrides).origins.all_of(("vector_store", "default"))
+    fresh = workspace is None and chosen <= {DEFAULT}
+    app = ToolMemApp(files, [*overrides, store_in(folder)] if fresh else overrides, count_prompts=True)
     if listener is not None:
         app.listeners.append(listener)
     app.check_models("add_tool_call_result", "summary_tool_memory")

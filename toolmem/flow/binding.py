@@ -15,6 +15,7 @@ from toolmem.flow.expression import Call
 from toolmem.flow.op import SETTING_NAMES, Op, check_params, split_given
 
 LITERAL = "literal in flow "  # origin: this and the flow's name
+PYTHON = "given in Python"  # origin of what an op was made with
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ class Binder:
     def op_of(self, call: Call, flow: str, problems: list[str], *, record: bool = True) -> Op | None:
         literal_settings, literal_params = split_given(call.literals)
         entry = self._settings.op.get(call.key, OpEntry())
-        literal = Value(None, f"{LITERAL}{flow}" if flow else "given in Python").origin
+        literal = f"{LITERAL}{flow}" if flow else PYTHON
         params = self._merged(call.key, ("params",), entry.params, literal_params, literal)
+        self._pass_over(call, params)
         settings = self._merged(call.key, (), _given_settings(entry), literal_settings, literal)
         if "language" not in settings and self._settings.language:
             settings["language"] = Value(self._settings.language, self._loaded.origins.of(("language",)))
@@ -87,6 +89,22 @@ class Binder:
                 merged[name] = Value(value, origin)
         return merged
 
+    def _pass_over(self, call: Call, params: dict[str, Value]) -> None:
+        """Params of a choice that a stronger place has changed are left out, with a warning.
+
+        So that one override switches a tuned file. Where both stand in one place the class refuses them.
+        """
+        for name, (chooser, wanted) in call.op_class.only_with.items():
+            if name not in params or chooser not in params or params[chooser].value == wanted:
+                continue
+            if _strength(params[chooser].origin) > _strength(params[name].origin):
+                warning = (
+                    f"op.{call.key}.params.{name} ({params.pop(name).origin}) is passed over: it belongs to "
+                    f"{chooser}={wanted}, and {params[chooser].origin} says {chooser}={params[chooser].value}"
+                )
+                if warning not in self._loaded.warnings:
+                    self._loaded.warnings.append(warning)
+
     def _dangling(self, key: str, settings: Mapping[str, Value], literal: str) -> list[str]:
         """Literals that name an llm, an embedding model or a store that there is not."""
         problems = []
@@ -98,6 +116,13 @@ class Binder:
                     f"op.{key}.{kind}: no {kind} is called {chosen.value!r} ({hint(str(chosen.value), there)})"
                 )
         return problems
+
+
+def _strength(origin: str) -> int:
+    """Of the places that `Binder` knows the order of: files, expressions, overrides."""
+    if origin == OVERRIDE:
+        return 2
+    return int(origin.startswith(LITERAL) or origin == PYTHON)
 
 
 def _given_settings(entry: OpEntry) -> dict[str, Any]:

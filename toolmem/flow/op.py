@@ -144,6 +144,7 @@ class Op(Node):
     reads: ClassVar[tuple[str, ...]] = ()  # keys that must be in the request, or left by an earlier op
     optional: ClassVar[tuple[str, ...]] = ()  # keys that it uses where they are there
     leaves: ClassVar[tuple[str, ...]] = ()  # keys that it leaves for later ops
+    only_with: ClassVar[Mapping[str, tuple[str, str]]] = {}  # a param -> the choice it belongs to: (param, its value)
     asks_model: ClassVar[bool] = False  # its model must be within reach before a run begins
     name: ClassVar[str] = "op"  # the name in configurations: the class name in snake_case
 

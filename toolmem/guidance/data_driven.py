@@ -8,17 +8,21 @@ Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds,
   value), `empty_pattern` (k of n answers were useful), `inconclusive`;
 * the k calls that the sentence counts among n: `error_class` (of the failures), `empty_answer` (of the calls that did
   not fail), `flag_wrong` (of the calls recorded as a success), `usage` and `example` (of the calls shown), `rule_out`
-  (of all calls whose outcome is known), `repair` (failures recovered in this way, of those of their kind that were
-  recovered), `unrecovered` (of those that were followed by another call), `repeat` (of the repeats of failed calls);
-* the k failures of n of one kind that are about a parameter: `target`;
-* the newest of the k failures that were recovered in this way, over every call since the day that the sentence names:
-  `repair_since`; the calls before the window may have left the store, their counts stand in `Guidance.history`;
+  (of all calls whose outcome is known), `unrecovered` (of those that were followed by another call), `repeat` (of the
+  repeats of failed calls);
+* `repair`: the last failure before each of the k successes that came in this way, of the n that followed failures of
+  its kind; a run of failures that ends in one success counts once;
+* the k failures of n of one kind that name a parameter or its value: `target`;
+* the newest of the k failures that were recovered in this way, counted like `repair`, over every call since the day
+  that the sentence names: `repair_since`; the calls before the window may have left the store, their counts stand in
+  `Guidance.history`;
 * none: `schema` (k = n = 0), what the tool's declaration says.
 
 A call went wrong where its recorded flag or the judge says so (`outcomes.went_wrong`); otherwise it worked, whether or
-not its answer was useful. What is claimed about parameters passed Fisher's exact test under Tarone's correction
-(`patterns`): the chance of one or more false claims per tool is at most 5 %. Where no comparison could have passed, or
-none did, the text says so. Refused values, repairs, errors and repeats state what was counted and no cause.
+not its answer was useful; `ToolStatistics.success_rate` goes by the flag alone. A call of no use is no example. What is
+claimed about parameters passed Fisher's exact test under Tarone's correction (`patterns`): the chance of one or more
+false claims per tool is at most 5 %. Where no comparison could have passed, or none did, the text says so. Refused
+values, repairs, errors and repeats state what was counted and no cause.
 """
 
 from __future__ import annotations

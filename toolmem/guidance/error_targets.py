@@ -47,8 +47,8 @@ Pointing = Literal["named", "wanted", "only"]
 class Target:
     """A parameter that failures of one kind name.
 
-    `how`: named (the message holds its name or its value), wanted (it asks for it, and the calls did not give it), only (nothing else
-    was given). `positions`: the failures of which that holds.
+    `how`: named (the message holds its name or its value), wanted (it asks for it, and the calls did not give it), only
+    (nothing else was given). `positions`: the failures of which that holds.
     """
 
     path: str

@@ -41,6 +41,11 @@ PHRASES: dict[str, tuple[str, str]] = {
     "score": ("average score {x}", "平均评分 {x}"),
     "time": ("average time {x}", "平均耗时 {x}"),
     "tokens": ("average {x} tokens", "平均 {x} 个 token"),
+    "by_output": (
+        "an error in the output counts as a failure whatever the flag says",
+        "无论标志如何，输出中有错误即算失败",
+    ),
+    "of_no_use": ("{x} of these gave no useful answer", "其中 {x} 次没有有用的回答"),
     "unknown": ("outcome unknown for {x} more", "另有 {x} 次结果未知"),
     "mixed_judges": ("scores mix {x} judges", "评分来自 {x} 个评判者"),
     # core function
@@ -54,6 +59,8 @@ PHRASES: dict[str, tuple[str, str]] = {
         "Optional: {params}; at least one of them in {k} of {n:call|calls}{which}.",
         "可选参数：{params}；{n} 次{which}调用中有 {k} 次至少给出其一。",
     ),
+    "and_more": ("{params} and {x} more", "{params} 以及另外 {x} 个"),
+    "and_more_named": ("{params} and {x} more ({names})", "{params} 以及另外 {x} 个（{names}）"),
     "successful": (" that worked", "成功"),
     "all_calls": ("", ""),
     "mix": ("`{path}` is {top} in {k} of {n:call|calls}{rest}.", "`{path}` 在 {n} 次调用中有 {k} 次是 {top}{rest}。"),
@@ -122,7 +129,7 @@ PHRASES: dict[str, tuple[str, str]] = {
     ),
     "inconclusive": (
         (
-            "No parameter tells the {k:call|calls} that worked from the {bad} that failed beyond chance "
+            "{k:call|calls} worked and {bad} failed; no parameter explains which, every difference may be chance "
             "({tests:comparison|comparisons})."
         ),
         "没有参数能以超出偶然的程度区分 {k} 次成功与 {bad} 次失败（共 {tests} 项比较）。",
@@ -149,6 +156,10 @@ PHRASES: dict[str, tuple[str, str]] = {
     "all_failed": (
         "{n:The only call|All # calls} failed: use another tool, or fix what the error names before calling again.",
         "{n} 次调用全部失败：请改用其他工具，或先解决错误所指的问题再调用。",
+    ),
+    "keep_form_useful": (
+        "Call it in the usual form: {k} of {n:call|calls} in it gave a useful answer.",
+        "按惯常形式调用：此形式的 {n} 次调用中 {k} 次给出有用的回答。",
     ),
     "keep_form": (
         "Call it in the usual form: {k} of {n:call|calls} in it worked.",

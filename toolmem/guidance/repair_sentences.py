@@ -152,7 +152,8 @@ def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> I
 
 def _repaired_at(found: Analysis, group: ErrorGroup, totals: Totals | None) -> set[str]:
     """The parameters that repairs of this kind of error are told of: seen twice, or in its only recovery."""
-    recovered = [one for one in found.repaired if one.failure in set(group.positions)]
+    failures = set(group.positions)
+    recovered = [one for one in found.repaired if one.failure in failures]
     leave_out = unrelated(found, group)
     counts = [(repair, len(some)) for repair, some in tally(recovered) if not noise(repair, leave_out)]
     n = len(recovered)

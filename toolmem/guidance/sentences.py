@@ -67,12 +67,18 @@ class Sentence:
 def overall(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """How many calls worked, with averages. Evidence: the calls whose outcome is known.
 
-    `figures.success_rate` goes by the recorded flag; where the judge saw errors behind it, both are told.
+    A call worked where neither its flag nor its output says that it failed (`outcomes.went_wrong`); how many of those
+    were of no use is told with it. `figures.success_rate` goes by the recorded flag alone; where the judge saw errors
+    behind it, both are told.
     """
     figures = found.statistics
     good, bad = found.where(True), found.where(False)
     known = sorted([*good, *bad])
     extras = []
+    if any(flag_is_wrong(found.calls[i]) for i in known):
+        extras.append(say.say("by_output"))
+    if found.worthless:
+        extras.append(say.say("of_no_use", x=len(found.worthless)))
     if figures.avg_score is not None:
         extras.append(say.say("score", x=f"{figures.avg_score:.2f}"))
     if figures.avg_time_cost is not None:
@@ -162,11 +168,15 @@ def _that_worked(found: Analysis, refusal: Refusal, say: Wording) -> list[str]:
 
 
 def example(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """An input of the usual form that worked, where no pattern tells good calls apart. Evidence: the calls with it."""
+    """An input of the usual form that worked, where no pattern tells good calls apart. Evidence: the calls with it.
+
+    Never an input that was ever answered with nothing useful.
+    """
     if any(pattern.good for pattern in found.failures.patterns):
         return
     good = found.where(True)
-    inputs = Counter(values.canonical(found.calls[i].input) for i in good)
+    useless = {values.canonical(found.calls[i].input) for i in found.worthless}
+    inputs = Counter(text for i in good if (text := values.canonical(found.calls[i].input)) not in useless)
     forms = {values.canonical(found.calls[i].input): frozenset(found.seen[i].params) for i in good}
     usual = Counter(frozenset(found.seen[i].params) for i in good)
     short = [

@@ -15,7 +15,7 @@ from toolmem.guidance.wording import Wording
 from toolmem.guidance.worth import worth
 from toolmem.schema import ToolSchema
 
-MAX_NAMED = 8  # parameters, keys or actions listed in one sentence
+MAX_NAMED = 8  # parameters, keys or actions listed in one sentence; of further parameters the names, so many at most
 MAX_CHOICES = 4  # values listed for one parameter
 REGULAR = 0.9  # share of the calls that give a parameter which is called usual
 MAX_PURPOSE = 200  # characters of a schema's description
@@ -37,14 +37,18 @@ def usage(found: Analysis, schema: ToolSchema | None, say: Wording) -> Iterator[
 
 
 def usual_form(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """Where nothing ever failed, the usual form is the advice."""
+    """Where nothing ever failed, the usual form is the advice, unless it mostly got no useful answer."""
     if found.failures.bad or not found.failures.good:
         return
     good = found.where(True)
     regular = _regular(found, good)
     same = [i for i in good if regular <= found.seen[i].params.keys()]
-    text = say.say("keep_form", k=len(same), n=len(same))
-    yield Sentence("practices", "overall", text, len(same), len(same), same, worth("keep_form"))
+    useful = sum(found.useful[i] is not False for i in same)
+    if 2 * useful <= len(same):
+        return
+    key = "keep_form" if useful == len(same) else "keep_form_useful"
+    text = say.say(key, k=useful, n=len(same))
+    yield Sentence("practices", "overall", text, useful, len(same), same, worth(key))
 
 
 def _regular(found: Analysis, shown: Sequence[int]) -> set[str]:
@@ -63,15 +67,26 @@ def _parameters(found: Analysis, shown: Sequence[int], which: str, say: Wording)
         return
     if regular:
         held = [i for i in shown if regular <= found.seen[i].params.keys()]
-        named = [_described(found, name, shown, say) for name in sorted(order) if name in regular]
-        text = say.say("usage", params=say.join(named[:MAX_NAMED]), k=len(held), n=len(shown), which=which)
+        text = say.say(
+            "usage", params=_named(found, sorted(regular), shown, say), k=len(held), n=len(shown), which=which
+        )
         yield Sentence("core", "usage", _tidy(text), len(held), len(shown), held, _worth("usage", found))
     rare = sorted(set(order) - regular)
     if rare:
         some = [i for i in shown if not found.seen[i].params.keys().isdisjoint(rare)]
-        named = [_described(found, name, shown, say) for name in rare]
-        text = say.say("usage_optional", params=say.join(named[:MAX_NAMED]), k=len(some), n=len(shown), which=which)
+        named = _named(found, rare, shown, say)
+        text = say.say("usage_optional", params=named, k=len(some), n=len(shown), which=which)
         yield Sentence("core", "usage", _tidy(text), len(some), len(shown), some, _worth("usage_optional", found))
+
+
+def _named(found: Analysis, names: Sequence[str], shown: Sequence[int], say: Wording) -> str:
+    """The first MAX_NAMED parameters as they are given, and how many more there are; by name, where they are few."""
+    params = say.join([_described(found, name, shown, say) for name in names[:MAX_NAMED]])
+    more = [f"`{name}`" for name in names[MAX_NAMED:]]
+    if not more:
+        return params
+    key = "and_more_named" if len(more) <= MAX_NAMED else "and_more"
+    return say.say(key, params=params, x=len(more), names=say.join(more))
 
 
 def _described(found: Analysis, name: str, shown: Sequence[int], say: Wording) -> str:
@@ -85,7 +100,7 @@ def _described(found: Analysis, name: str, shown: Sequence[int], say: Wording) -
         return f"{label} ({' | '.join(choices) if len(choices) > 1 else say.say('always', x=choices[0])})"
     if all(isinstance(value, dict) for value in given):
         keys = Counter(str(key) for value in given for key in value)
-        return f"{label} ({say.shape('object_with', say.join(sorted(keys, key=lambda k: (-keys[k], k))[:MAX_NAMED]))})"
+        return f"{label} ({say.shape('object_with', _few(sorted(keys, key=lambda k: (-keys[k], k)), say))})"
     shapes = Counter(_shape(value, say) for value in given)
     shape, count = min(shapes.items(), key=lambda item: (-item[1], item[0]))
     return f"{label} ({shape})" if shape and 2 * count > len(given) else label
@@ -107,9 +122,9 @@ def _shape(value: Any, say: Wording) -> str:
         return say.shape(shape) if shape not in {"word", "words"} else ""
     if isinstance(value, list):
         keys = sorted({str(key) for item in value[:20] if isinstance(item, dict) for key in item})
-        return say.shape("list_of", say.join(keys[:MAX_NAMED])) if keys else say.shape("array")
+        return say.shape("list_of", _few(keys, say)) if keys else say.shape("array")
     if isinstance(value, dict):
-        return say.shape("object_with", say.join(sorted(map(str, value))[:MAX_NAMED]))
+        return say.shape("object_with", _few(sorted(map(str, value)), say))
     return say.shape(values.type_name(value))
 
 
@@ -164,8 +179,12 @@ def _answer_shape(output: str, say: Wording) -> str:
 
 
 def _keys(read: dict[str, Any], say: Wording) -> str:
-    names = list(map(str, read))
-    return say.join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
+    return _few(list(map(str, read)), say)
+
+
+def _few(names: Sequence[str], say: Wording) -> str:
+    """The first MAX_NAMED names, and a mark where there are more."""
+    return say.join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
 
 
 def _worth(phrase: str, found: Analysis) -> float:

@@ -51,6 +51,7 @@ _AT_ALL = {  # whatever the counts
     "worked": 0.15,
     "none_worked": 0.05,
     "keep_form": 0.05,
+    "keep_form_useful": 0.05,
 }
 # What is known from the declaration anyway yields to what went wrong: times 1 + the failures of the tool.
 _OF_USE = {"purpose": 0.3, "usage": 0.15, "usage_none": 0.15, "usage_optional": 0.1, "mix": 0.08, "answers": 0.07}

@@ -111,7 +111,7 @@ class DumpRead:
 def read_dump(path: Path, *, workspace: str, clock: Clock, time_zone: str) -> DumpRead:
     """Read and validate the whole file before anything is changed. Raises RequestError that names every bad line."""
     if not path.is_file():
-        raise RequestError(f"path: there is no dump {path.name!r} in the dump folder", field="path")
+        raise RequestError(f"path: there is no dump {path.name!r}", field="path")
     read = DumpRead()
     problems: list[str] = []
     for number, line in _lines(path):

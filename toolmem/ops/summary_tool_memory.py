@@ -22,6 +22,8 @@ from toolmem.ops.summarizing import Outcome, Summarizing
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.schema import ToolRecord, Usage
 
+_OF_POLICY = {"full_every": "incremental", "false_alarm_rate": "on_change", "refresh_after": "on_change"}
+
 _Work = tuple[ToolRecord, Window, Plan]
 
 
@@ -53,10 +55,10 @@ class SummaryToolMemoryOp(Op):
                 raise ValueError(f"at most recent_call_count ({recent}), got {value}: no more calls are read at once")
             return value
 
-        @field_validator("full_every", "false_alarm_rate", "refresh_after")
+        @field_validator(*_OF_POLICY)
         @classmethod
         def _belongs_to_the_policy(cls, value: float, info: ValidationInfo) -> float:
-            owner = "incremental" if info.field_name == "full_every" else "on_change"
+            owner = _OF_POLICY[str(info.field_name)]
             chosen = info.data.get("policy")
             if chosen is not None and chosen != owner:
                 raise ValueError(f"is a param of the policy '{owner}', and the policy is '{chosen}'")
@@ -64,6 +66,7 @@ class SummaryToolMemoryOp(Op):
 
     reads = ("workspace_id", "tool_names")
     optional = ("force", "data_from")
+    only_with = {name: ("policy", policy) for name, policy in _OF_POLICY.items()}
     asks_model = True
     params: Params
 

@@ -91,6 +91,10 @@ class VectorStoreActionOp(Op):
 
     async def _load(self, context: Context, store: MemoryStore) -> None:
         path = self._path(context)
+        dump_dir = context.services.settings.dump_dir
+        if not path.is_file():
+            looked = _as_configured(path, dump_dir)
+            raise RequestError(f"path: there is no dump {str(looked)!r} ({_inside(dump_dir)})", field="path")
         read = await asyncio.to_thread(
             read_dump,
             path,
@@ -145,7 +149,8 @@ class VectorStoreActionOp(Op):
     @staticmethod
     def _path(context: Context) -> Path:
         """The file that `path` names; never outside `dump_dir`."""
-        folder = Path(context.services.settings.dump_dir).resolve()
+        configured = context.services.settings.dump_dir
+        folder = Path(configured).resolve()
         given = context.get("path") or ""
         if not isinstance(given, str):
             raise RequestError(f"path: expected text, got {type(given).__name__}", field="path")
@@ -158,8 +163,12 @@ class VectorStoreActionOp(Op):
             raise RequestError(f"path: longer than {_LONGEST_PATH} bytes", field="path")
         file = path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
         if not all(each.is_relative_to(folder) for each in (path, file.resolve())):  # the file may be a link
-            raise RequestError(f"path: {given!r} lies outside the dump folder (`dump_dir`)", field="path")
+            raise RequestError(f"path: {given!r} lies outside the dump folder ({_inside(configured)})", field="path")
         return file
+
+
+def _inside(dump_dir: str) -> str:
+    return f"paths are taken inside `dump_dir`, which is {dump_dir!r}"
 
 
 def _as_configured(file: Path, dump_dir: str) -> Path:

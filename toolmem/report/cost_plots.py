@@ -163,8 +163,9 @@ def _clock(axes: Axes, time_zone: str) -> None:
     locator = untyped.AutoDateLocator(maxticks=8, tz=zone)
     axes.xaxis_date(zone)
     axes.xaxis.set_major_locator(locator)
-    # of years, months, days, hours, minutes and seconds, and where the larger unit changes
-    formats = ["%Y", "%b %Y", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
+    # of years, months, days, hours, minutes and seconds, and where the larger unit changes; zeros that end all of the
+    # fractions are left out
+    formats = ["%Y", "%b %Y", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S.%f"]
     changes = ["", "%Y", "%d %b", "%d %b", "%H:%M", "%H:%M"]
     axes.xaxis.set_major_formatter(
         untyped.ConciseDateFormatter(locator, tz=zone, formats=formats, zero_formats=changes, show_offset=False)

@@ -41,6 +41,10 @@ def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
         for tool in _records(shown)
     )
     notes = [f"Judge: {evaluation.judge}. {evaluation.judge_meaning}"]
+    if evaluation.ignore_success and any(call.success is not None for call in evaluation.calls):
+        notes.append(
+            "The recorded flag was withheld from the judge (score), and this table counts by it (failed, success rate)."
+        )
     if len(tools) > len(shown):
         notes.append(f"{counted(len(tools) - len(shown), 'more tool')} with fewer calls: tools.csv has all.")
     unknown, unscored = int(tools["unknown"].sum()), int(tools["unscored"].sum())

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from toolmem.config.names import hint
+from toolmem.config.names import nearest
 from toolmem.errors import RequestError
 from toolmem.ports import RawRecord
 from toolmem.rules.identity import RULE_PREFIX, namespace_of
@@ -153,7 +153,8 @@ def read_choice(given: Any, field: str, allowed: tuple[str, ...]) -> Any:
     """One of `allowed`, or None. Raises RequestError with the nearest name."""
     if given is None or (isinstance(given, str) and given in allowed):
         return given
-    near = f" ({hint(given, allowed)})" if isinstance(given, str) else ""
+    meant = nearest(given, allowed) if isinstance(given, str) else None
+    near = "" if meant is None else f" (did you mean {meant!r}?)"
     raise RequestError(f"{field}: expected one of {', '.join(allowed)}; got {given!r}{near}"[:300], field=field)
 
 

@@ -3,8 +3,9 @@
     rpc = RpcService(app.services)
     answer = await rpc.dispatch('{"jsonrpc": "2.0", "id": 1, "method": "memory.tool_rule_list", "params": {...}}')
 
-Error codes: -32700 not JSON (or not UTF-8), -32600 no request, -32601 unknown method, -32602 a parameter (its name in
-`data.parameter`), -32000 the store failed, -32603 anything else. Requests of a batch run one after the other.
+Error codes: -32700 not JSON (or not UTF-8), -32600 no request (why: `data.reason`), -32601 unknown method, -32602 a
+parameter (its name in `data.parameter`), -32000 the store failed, -32603 anything else. Requests of a batch run one
+after the other.
 """
 
 from __future__ import annotations
@@ -58,19 +59,22 @@ class RpcService:
             return None if answer is None else write_json(answer)
         if not value or len(value) > self._max_batch:
             problem = f"a batch holds 1 to {self._max_batch} requests, this one {len(value)}"
-            return write_json(_error(None, rpc_errors.InvalidRequestError(f"Invalid Request: {problem}")))
+            return write_json(_no_request(problem))
         answers = [answer for each in value if (answer := await self._answer(each, asked)) is not None]
         return write_json(answers) if answers else None
 
     async def _answer(self, request: Any, workspaces: set[str]) -> dict[str, Any] | None:
         if isinstance(request, list):
-            return _error(None, rpc_errors.InvalidRequestError("Invalid Request: a batch inside a batch"))
+            return _no_request("a batch inside a batch")
         if isinstance(request, dict) and "id" in request and request["id"] is None:
             request = {**request, "id": _NULL_ID}
         answered = await self._dispatcher.dispatch(request, workspaces)
         if answered is None:
             return None
         answer: dict[str, Any] = answered[0]
+        problem = answer.get("error")
+        if problem is not None and isinstance(problem.get("data"), str):  # as pjrpc says what is no request
+            answer = _no_request(problem["data"], answer.get("id"))
         if answer.get("id") == _NULL_ID:
             answer["id"] = None
         return answer
@@ -128,6 +132,11 @@ def _bound(method: RpcMethod, services: Services) -> Callable[..., Awaitable[Any
 def _error(request_id: Any, problem: Any) -> dict[str, Any]:
     answer: dict[str, Any] = Response(id=request_id, error=problem).to_json()
     return answer
+
+
+def _no_request(reason: str, request_id: Any = None) -> dict[str, Any]:
+    problem = rpc_errors.InvalidRequestError(f"Invalid Request: {reason}", data={"reason": reason})
+    return _error(request_id, problem)
 
 
 def _as_it_is(value: Any, **_: Any) -> Any:

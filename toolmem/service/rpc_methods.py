@@ -15,6 +15,7 @@ from toolmem.ops import ToolRulesPromptOp
 from toolmem.ops.rule_store import general_memory, rule_store
 from toolmem.ports import Services
 from toolmem.rules.general_memory import GLOBAL, LIMIT, GeneralMemory
+from toolmem.rules.rows import read_choice
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.rules.turns import read_tools
@@ -25,6 +26,7 @@ DEFAULT_WORKSPACE = "default"
 PREFIX = "memory."
 ALIAS_PREFIX = "openhuman.memory_"  # memory.tool_rule_put is openhuman.memory_tool_rule_put there
 
+_LANGUAGES = ("en", "zh")  # of the block's own words
 _RULES = TypeAdapter(list[ToolMemoryRule])
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
@@ -114,7 +116,7 @@ async def _rule_delete(services: Services, workspace: str, tool_name: str, id: s
 async def _rules_for_prompt(services: Services, workspace: str, tools: Sequence[Any] = (), language: str = "") -> Any:
     """What did not fit, or could not be read, is named only where there is something."""
     pinned = await (await _rules(services, workspace)).rules_for_prompt(read_tools(tools))
-    chosen = language or services.settings.language
+    chosen = read_choice(language or None, "language", _LANGUAGES) or services.settings.language
     section = ToolMemoryRulesSection(pinned, "zh" if chosen == "zh" else "")
     answer: dict[str, Any] = {
         "rendered": section.text,

@@ -42,6 +42,7 @@ from toolmem.store.elastic import (
 from toolmem.store.elastic.client import Secrets, credentials, host_url, make_client
 from toolmem.store.elastic.commits import commit
 from toolmem.store.elastic.connection import Connection
+from toolmem.store.elastic.failures import Location
 from toolmem.store.elastic.ids import known_ids
 from toolmem.store.elastic.indices import Layout, check_server, prepare
 from toolmem.store.elastic.keyed_records import Put
@@ -89,9 +90,16 @@ class ElasticsearchStore:
         number_of_shards: int = 1,
         number_of_replicas: int = 1,
         accept_older_schema: bool = False,
+        section: str = "vector_store.<name>",
+        given_by: str = "",
     ) -> None:
-        """`accept_older_schema`: for the copy of an older store; such a store is only read."""
+        """`accept_older_schema`: for the copy of an older store; such a store is only read.
+
+        `section`: where the configuration has these settings; `given_by`: what gave the hosts, where it was something
+        else (`--to`). Messages name them.
+        """
         addresses = [hosts] if isinstance(hosts, str) else builtins.list(hosts)
+        self._section, self._given_by = section, given_by
         self._hosts = [host_url(address) for address in addresses]
         if not self._hosts:
             raise RequestError("hosts: expected at least one URL, e.g. http://localhost:9200", field="hosts")
@@ -122,7 +130,7 @@ class ElasticsearchStore:
             return
         connection = Connection(
             make_client(self._hosts, self._secrets, self._timeout),
-            location=self.location,
+            location=Location(self.location, f"{self._section}.params", self._given_by),
             hosts=len(self._hosts),
             timeout=self._timeout,
             max_retries=self._max_retries,

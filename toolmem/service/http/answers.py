@@ -133,6 +133,11 @@ def no_such_flow(name: str, flows: Iterable[str], left_out: Mapping[str, str]) -
     if name in left_out:
         return refusal(404, left_out[name], kind="NotProvided", flows=known)
     near = nearest(name[:100], known)
-    meant = f"did you mean {near!r}? " if near else ""
-    message = f"no flow is called {name[:100]!r}; {meant}There are: {', '.join(known)}"
+    there = f"did you mean {near!r}? There are" if near else "there are"
+    message = f"no flow is called {name[:100]!r}; {there}: {', '.join(known)}"
     return refusal(404, message, flows=known, nearest=near)
+
+
+def nothing_at_the_root(flows: Iterable[str]) -> JsonAnswer:
+    message = "this is toolmem's HTTP service: GET /docs describes POST /<flow>, POST /rpc and GET /health"
+    return refusal(404, message, kind="NoSuchPage", flows=sorted(flows), docs="/docs")

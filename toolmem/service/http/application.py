@@ -26,7 +26,15 @@ from toolmem.schema import FlowResponse
 from toolmem.service.http import openapi
 from toolmem.service.http.access import Doorkeeper, header
 from toolmem.service.http.access_log import AccessLog, note_workspaces
-from toolmem.service.http.answers import BUSY_PAUSE, JsonAnswer, answered, failed, no_such_flow, refusal
+from toolmem.service.http.answers import (
+    BUSY_PAUSE,
+    JsonAnswer,
+    answered,
+    failed,
+    no_such_flow,
+    nothing_at_the_root,
+    refusal,
+)
 from toolmem.service.http.health import health
 from toolmem.service.http.limits import Limits, Unreadable
 from toolmem.service.json_text import write_json
@@ -223,6 +231,8 @@ def _unrouted(app: ToolMemApp, request: Request, error: Exception) -> Response:
     """What no route takes: an unknown address, or another method."""
     assert isinstance(error, HTTPException)
     headers: Mapping[str, str] = error.headers or {}
+    if error.status_code == 404 and request.scope["path"] == "/":
+        return nothing_at_the_root(app.flows)
     if error.status_code == 404:
         return no_such_flow(request.scope["path"].strip("/"), app.flows, app.configured.left_out)
     if error.status_code == 405:

@@ -49,16 +49,20 @@ def _bound(host: str, port: int, *, shared: bool = False) -> list[socket.socket]
     if problem is not None and (not sockets or problem.errno not in _NO_SUCH_FAMILY):
         for one in sockets:
             one.close()
-        raise ConfigError(_why(host, port, problem)) from None
+        raise ConfigError(why_not("http", host, port, problem)) from None
     return sockets
 
 
-def _why(host: str, port: int, problem: OSError) -> str:
+def why_not(section: str, host: str, port: int, problem: OSError) -> str:
+    """Why an address cannot be had, and the setting of `section` (http, mcp) that gives another."""
     if problem.errno == errno.EADDRINUSE:
-        return f"http.port: {port} on {host} is taken by another program; give another one, or 0 for any free one"
+        return (
+            f"{section}.port: {port} on {host} is taken by another program, perhaps another toolmem; "
+            f"{section}.port={port + 1 if port < 65535 else port - 1} takes another one, {section}.port=0 any free one"
+        )
     if problem.errno == errno.EACCES:
-        return f"http.port: {port} on {host} may not be used by this user; take one from 1024 up"
-    return f"http.host: {host} port {port} cannot be had ({problem.strerror})"
+        return f"{section}.port: {port} on {host} may not be used by this user; take one from 1024 up"
+    return f"{section}.host: {host} port {port} cannot be had ({problem.strerror or problem})"
 
 
 def _listening(family: int, kind: int, protocol: int, place: Any, shared: bool) -> socket.socket:

@@ -22,6 +22,7 @@ from toolmem.config import Settings
 from toolmem.errors import ConfigError
 from toolmem.service.http.access import Doorkeeper
 from toolmem.service.http.access_log import AccessLog
+from toolmem.service.http.listening import why_not
 from toolmem.service.mcp.server import McpService
 
 PATH = "/mcp"
@@ -116,5 +117,4 @@ def _bound(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=1024)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(f"mcp.host, mcp.port: {host}:{port} cannot be bound ({reason})") from None
+        raise ConfigError(why_not("mcp", host, port, error)) from None

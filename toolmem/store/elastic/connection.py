@@ -71,7 +71,7 @@ class Connection:
     """`location`: the hosts without credentials, for messages. `timeout`: seconds for a request, attempts together."""
 
     def __init__(
-        self, client: AsyncElasticsearch, *, location: str, hosts: int, timeout: float, max_retries: int
+        self, client: AsyncElasticsearch, *, location: failures.Location, hosts: int, timeout: float, max_retries: int
     ) -> None:
         self._client = client
         self.location = location

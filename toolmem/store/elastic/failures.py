@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import StoreError, StoreUnavailable
@@ -24,7 +26,25 @@ _PASSING = _MOVING | {
     *("no_shard_available_action_exception", "unavailable_shards_exception", "illegal_index_shard_state_exception"),
     *("shard_not_found_exception", "es_rejected_execution_exception", "circuit_breaking_exception"),
 }
-_SETTING = "vector_store.<name>.params"
+# How aiohttp tells of a host that cannot be reached: what stands in brackets is its reason, or the addresses it tried.
+_NOISE = re.compile(r"\s+ssl:\S+(?:\s+\[(?P<reason>.*)\])?\s*$", re.DOTALL)
+_ADDRESSES_TRIED = "Connect call failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a server is, without credentials, and by what a user says so."""
+
+    hosts: str
+    params: str = "vector_store.<name>.params"  # the section that holds its settings
+    given_by: str = ""  # what gave the hosts, e.g. `--to`; "": `hosts` in `params`
+
+    def __str__(self) -> str:
+        return self.hosts
+
+    @property
+    def hosts_setting(self) -> str:
+        return self.given_by or f"{self.params}.hosts"
 
 
 def error_cause(body: Any) -> Mapping[str, Any]:
@@ -66,13 +86,13 @@ def reason(cause: Mapping[str, Any]) -> str:
     return f"{cause.get('type')}: {cause.get('reason')}{because}"[:500]
 
 
-def from_status(error: ApiError, location: str) -> StoreError:
+def from_status(error: ApiError, location: Location) -> StoreError:
     """The server answered, and not with what was asked for."""
     cause = error_cause(error.body)
     return refusal(error.meta.status, cause, location)
 
 
-def refusal(status: int, cause: Mapping[str, Any], location: str) -> StoreError:
+def refusal(status: int, cause: Mapping[str, Any], location: Location) -> StoreError:
     told = reason(cause)
     if is_block(cause):
         return StoreUnavailable(
@@ -81,8 +101,8 @@ def refusal(status: int, cause: Mapping[str, Any], location: str) -> StoreError:
         )
     if status in (401, 403):
         return StoreUnavailable(
-            f"Elasticsearch at {location} refused the credentials ({status}): set {_SETTING}.api_key or .basic_auth "
-            f"of a user who may read, write, refresh and create the indices of the prefix. It said: {told}"
+            f"Elasticsearch at {location} refused the credentials ({status}): set {location.params}.api_key or "
+            f".basic_auth of a user who may read, write, refresh and create the indices of the prefix. It said: {told}"
         )
     if status in (400, 406) and "media_type" in told:
         return too_old("?", location)
@@ -93,36 +113,46 @@ def refusal(status: int, cause: Mapping[str, Any], location: str) -> StoreError:
     if status in RETRYABLE:
         return StoreUnavailable(
             f"Elasticsearch at {location} could not serve within the timeout ({status}): {told}. Look at its health "
-            f"(GET _cluster/health), lower the load, or raise {_SETTING}.timeout"
+            f"(GET _cluster/health), lower the load, or raise {location.params}.timeout"
         )
     return StoreError(f"Elasticsearch at {location} answered {status}: {told}")
 
 
-def unreachable(error: TransportError, location: str, seconds: float) -> StoreUnavailable:
+def unreachable(error: TransportError, location: Location, seconds: float) -> StoreUnavailable:
     """No usable answer came."""
     from elastic_transport import ConnectionTimeout, TlsError
 
     if isinstance(error, TlsError):
         return StoreUnavailable(
-            f"no secure connection to Elasticsearch at {location}: {error.message}. Set {_SETTING}.ca_certs to the "
-            "file of the certificate authority, or use http:// where the server has no TLS"
+            f"no secure connection to Elasticsearch at {location}: {error.message}. Set {location.params}.ca_certs to "
+            "the file of the certificate authority, or use http:// where the server has no TLS"
         )
     what = "did not answer in time" if isinstance(error, ConnectionTimeout) else "cannot be reached"
     return StoreUnavailable(
-        f"Elasticsearch at {location} {what} (tried for {seconds:.1f} s): {error.message}. Start the server, or "
-        f"correct {_SETTING}.hosts"
+        f"Elasticsearch at {location} {what} (tried for {seconds:.1f} s): {_told(error)}. Start the server, or "
+        f"correct {location.hosts_setting}"
     )
 
 
-def not_elasticsearch(location: str) -> StoreUnavailable:
+def _told(error: TransportError) -> str:
+    """The library's message without what only its makers can read."""
+    message = str(error.message)
+    found = _NOISE.search(message)
+    if found is None:
+        return message
+    inner = found["reason"] or ""
+    return message[: found.start()] + (f" ({inner})" if inner and _ADDRESSES_TRIED not in inner else "")
+
+
+def not_elasticsearch(location: Location) -> StoreUnavailable:
     return StoreUnavailable(
         f"what answers at {location} is not Elasticsearch (a proxy, OpenSearch, or another service): correct "
-        f"{_SETTING}.hosts"
+        + location.hosts_setting
     )
 
 
-def too_old(version: str, location: str) -> StoreUnavailable:
+def too_old(version: str, location: Location) -> StoreUnavailable:
     return StoreUnavailable(
         f"the server at {location} is Elasticsearch {version}; toolmem needs 8.13 or newer (8.x or 9.x): upgrade it, "
-        "or use vector_store.<name>.backend=sqlite"
+        f"or use {location.params.removesuffix('.params')}.backend=sqlite"
     )
