@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 from toolmem import ToolMemApp
 
 AppFactory = Callable[..., ToolMemApp]
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and their child processes with them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Properties are about what holds, never about how fast this machine is. Where CI runs them, the same examples are tried
 # each time: a red run then means a change of the code.

@@ -17,7 +17,7 @@ from toolmem.transport.budget import Budget
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-JITTER = 0.06  # seconds between a start here and its arrival at the server, at worst, on a busy machine
+JITTER = 0.12  # seconds between a start here and its arrival at the server, at worst, on a busy machine
 
 
 def gate(interval):
@@ -160,7 +160,7 @@ async def test_a_hundred_unpaced_requests_take_as_long_as_the_cap_makes_them(mak
         taken = time.monotonic() - begun
         await llm.close()
     assert server.most_in_flight == cap
-    assert 100 / cap * latency <= taken < 2 * 100 / cap * latency
+    assert 100 / cap * latency <= taken < 100 * latency  # on a busy machine too, far from one after the other
 
 
 async def test_a_denial_stops_at_the_first_request(make_llm, book):

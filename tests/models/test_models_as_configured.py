@@ -13,7 +13,7 @@ from toolmem.flow.clock import SystemClock
 from toolmem.testing.model_script import FAULTS, Behaviour, Rule, Script
 from toolmem.testing.model_server import ModelServer
 
-JITTER = 0.06  # seconds between a start here and its arrival at the server, at worst, on a busy machine
+JITTER = 0.12  # seconds between a start here and its arrival at the server, at worst, on a busy machine
 INTERVAL = 0.12  # seconds
 EVERY = f"op.parse_tool_call_result_op.params.evaluation_sleep_interval={INTERVAL}"
 
