@@ -195,3 +195,51 @@ async def test_the_data_driven_writer_serves_as_evidence_and_as_the_dry_runs_tex
     assert paid.text.startswith("Scripted guidance from 30 calls.")
     assert dry.claims == paid.claims == expected.claims
     assert dry.statistics == paid.statistics == expected.statistics
+
+
+def repaired(first_seq: int) -> list[ToolCallResult]:
+    """A failure and the call that repaired it, in a conversation of their own."""
+    conversation = {"metadata": {"conversation_id": f"k{first_seq}"}}
+    units, fixed = {"city": "Oslo", "units": "kelvin"}, {"city": "Oslo", "units": "metric"}
+    error = "Error: units must be metric"
+    return [
+        judged(first_seq, input=units, success=False, score=0.0, output=error, **conversation),
+        judged(first_seq + 1, input=fixed, output="12 degrees", **conversation),
+    ]
+
+
+SENDERS = {
+    "scripted model": lambda: ScriptedLLM([REPLY, REPLY], model="qwen-plus", tokenizer=QwenTokenizer()),
+    "dry run": lambda: DryRunLLM("qwen-plus", QwenTokenizer(), clock=SystemClock()),
+}
+
+
+@pytest.mark.parametrize("sender", SENDERS)
+async def test_a_repair_of_the_first_window_counts_in_the_second_summary_whoever_writes(sender):
+    model = writer(SENDERS[sender](), evidence=DataDrivenWriter())
+    first = await model.write("search", [*repaired(1), *repaired(3)], None, purpose())
+    second = await model.write("search", repaired(5), first, purpose())
+    counted = await DataDrivenWriter().write("search", repaired(5), first, purpose())
+    assert [(claim.k, claim.n) for claim in second.claims if claim.kind == "repair_since"] == [(3, 3)]
+    assert (second.history, second.claims) == (counted.history, counted.claims)
+    assert second.history is not None
+    assert (second.history.calls, second.history.last_seq) == (6, 6)
+
+
+EDITORS = {
+    "scripted model": lambda: ScriptedLLM([REPLY, *2 * ["```txt\n+: Also this.\n```"]], tokenizer=QwenTokenizer()),
+    "dry run": SENDERS["dry run"],
+}
+
+
+@pytest.mark.parametrize("sender", EDITORS)
+async def test_a_repair_of_the_first_window_counts_in_guidance_that_was_edited(sender):
+    model = writer(EDITORS[sender](), evidence=DataDrivenWriter())
+    window = [*repaired(1), *repaired(3), *repaired(5)]
+    first = await model.write("search", window[:4], None, purpose())
+    edited = await model.edit("search", window, [5, 6], first, purpose())
+    again = await model.edit("search", [*window[2:], *repaired(7)], [7, 8], edited, purpose())
+    assert [(claim.k, claim.n) for claim in edited.claims if claim.kind == "repair_since"] == [(3, 3)]
+    assert [(claim.k, claim.n) for claim in again.claims if claim.kind == "repair_since"] == [(4, 4)]
+    assert again.history is not None
+    assert (again.history.calls, again.history.last_seq) == (8, 8)

@@ -46,9 +46,9 @@ class LLMWriter:
     """Implements `ports.GuidanceWriter` by one request to `llm` per tool.
 
     The text is the model's, as it is. `evidence` (the data-driven writer; it must not cost requests) gives the
-    claims and statistics beside it; without it there are no claims. `fallback` (default: `evidence`) writes the
-    text where `llm` sends nothing (dry_run); `prompt_tokens` is then the count of a prompt that holds verdicts of
-    the fallback's kind instead of the model's, an estimate.
+    claims, statistics and counted repairs beside it; without it there are none. `fallback` (default: `evidence`)
+    writes the text where `llm` sends nothing (dry_run); `prompt_tokens` is then the count of a prompt that holds
+    verdicts of the fallback's kind instead of the model's, an estimate.
     """
 
     def __init__(
@@ -114,6 +114,7 @@ class LLMWriter:
         return Guidance(
             text=text,
             claims=[] if counted is None else counted.claims,
+            history=None if counted is None else counted.history,
             statistics=statistics_of(calls) if counted is None else counted.statistics,
             covered=[call.seq for call in calls if call.seq is not None],
             author=self.author,
@@ -144,6 +145,7 @@ class LLMWriter:
         return Guidance(
             text=text,
             claims=[] if counted is None else counted.claims,
+            history=None if counted is None else counted.history,
             statistics=statistics_of(window),
             covered=list(new),
             author=self.author,
