@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from toolmem.errors import Conflict
 from toolmem.ports import MemoryStore, Record
-from toolmem.rules.identity import one_line
+from toolmem.readers.plain_text import shown
 from toolmem.rules.turns import ToolUse
 
 NAMESPACE = "tool_effectiveness"
@@ -37,7 +37,7 @@ class ToolEffectiveness(BaseModel):
         if use.duration_ms is not None:
             timed += 1
             average = ((average or 0.0) * (timed - 1) + use.duration_ms) / timed
-        pattern = one_line(use.output_summary)[:PATTERN_CHARACTERS].rstrip()
+        pattern = shown(use.output_summary)[:PATTERN_CHARACTERS].rstrip()
         if use.success is False and pattern:
             patterns = [*(each for each in patterns if each != pattern), pattern][-PATTERNS_KEPT:]
         return ToolEffectiveness(

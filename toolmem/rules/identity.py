@@ -12,6 +12,7 @@ import uuid
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.readers.plain_text import shown
 
 UNSCOPED = "__unscoped__"  # the tool of a rule that was said when there was no tool
 TOOL_PREFIX = "tool-"  # namespaces of tools
@@ -24,16 +25,18 @@ MAX_TAGS = 32
 MAX_TAG = 100
 
 _OWN = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")  # whose version-5 ids these are
-_SPACE = re.compile(r"\s+")
 _FINAL = re.compile(r"[\s.!?,;:…。！？，；：、]+$")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# They join letters of many scripts, and emoji; every other invisible character goes.
-_JOINERS = "\u200c\u200d"
+
+
+def folded_name(tool_name: str) -> str:
+    """The same for every casing of a tool's name. The Kelvin sign is no way to write a k."""
+    return "\u212a".join(part.lower() for part in tool_name.strip().split("\u212a"))
 
 
 def namespace_of(tool_name: str) -> str:
     """The namespace of a tool, the same for every casing of its name."""
-    return f"{TOOL_PREFIX}{tool_name.strip().lower()}"
+    return TOOL_PREFIX + folded_name(tool_name)
 
 
 def tool_of(namespace: str) -> str:
@@ -45,22 +48,14 @@ def rule_key(rule_id: str) -> str:
     return f"{RULE_PREFIX}{rule_id}"
 
 
-def one_line(text: str) -> str:
-    """As it is shown: one line, without control, bidirectional, tag and other invisible characters."""
-    if not text.isprintable():
-        spaced = _SPACE.sub(" ", text)
-        text = "".join(c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
-    return " ".join(text.split())
-
-
 def is_blank(text: str) -> bool:
     """Nothing to be seen in it."""
-    return not one_line(text).strip(_JOINERS + " ")
+    return not shown(text)
 
 
 def same_text(text: str) -> str:
     """Equal for texts that differ in case, white space and final punctuation only."""
-    folded = one_line(unicodedata.normalize("NFC", text)).casefold()
+    folded = shown(unicodedata.normalize("NFC", text)).casefold()
     return _FINAL.sub("", folded) or folded
 
 
@@ -100,7 +95,7 @@ def read_text(given: Any, field: str = "rule", limit: int = MAX_RULE) -> str:
 def read_id(given: Any) -> str:
     """Trimmed; "" where it is to be made. Raises RequestError."""
     rule_id = _text("" if given is None else given, "id").strip()
-    if rule_id != one_line(rule_id):
+    if rule_id != shown(rule_id):
         raise RequestError("id: holds control or invisible characters", field="id")
     return _within(rule_id, MAX_ID, "id")
 

@@ -25,6 +25,7 @@ from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
     UNSCOPED,
+    folded_name,
     is_blank,
     namespace_of,
     read_id,
@@ -105,7 +106,7 @@ class ToolMemoryStore:
         """Of all tools, by tool, priority and freshness; and the records that hold no rule."""
         rows = read_rows(await self._records(None))
         rules = by_priority(row.rule for row in rows.rules)
-        return sorted(rules, key=lambda rule: rule.tool_name.strip().lower()), rows.damaged
+        return sorted(rules, key=lambda rule: folded_name(rule.tool_name)), rows.damaged
 
     async def list_tool_names(self) -> list[str]:
         """Tools that have rules, as the first put wrote them, in the order of their lower-case names.
@@ -272,7 +273,7 @@ class ToolMemoryStore:
 
     async def _require_id(self, draft: RuleDraft, *, claim: bool) -> None:
         """Raises RequestError where the id belongs to another tool."""
-        tool = draft.tool_name.lower()
+        tool = folded_name(draft.tool_name)
         owner = await self._owner(draft.id, tool if claim else None)
         if owner not in (None, tool):
             raise RequestError(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
-from toolmem.rules.identity import UNSCOPED, one_line
+from toolmem.readers.plain_text import name_shown, shown
+from toolmem.rules.identity import UNSCOPED, folded_name
 from toolmem.rules.rows import RANK, DamagedRule
 from toolmem.schema import Language, ToolMemoryRule
 
@@ -83,7 +84,7 @@ class _Line(NamedTuple):
 
 
 def _line(rule: ToolMemoryRule) -> _Line:
-    return _Line(RANK[rule.priority], one_line(rule.rule), rule.id, rule)
+    return _Line(RANK[rule.priority], shown(rule.rule), rule.id, rule)
 
 
 class _Block:
@@ -95,10 +96,10 @@ class _Block:
             self.add(line)
 
     def add(self, line: _Line) -> None:
-        self._by_tool.setdefault(line.rule.tool_name.strip().lower(), []).append(line)
+        self._by_tool.setdefault(folded_name(line.rule.tool_name), []).append(line)
 
     def holds_tool_of(self, line: _Line) -> bool:
-        return line.rule.tool_name.strip().lower() in self._by_tool
+        return folded_name(line.rule.tool_name) in self._by_tool
 
     def groups(self) -> list[list[_Line]]:
         """Rules without a tool first, then tools by their highest priority and name; inside: priority, text, id."""
@@ -112,14 +113,14 @@ _place = itemgetter(0, 1, 2)  # rank, text, id
 
 
 def _heading(lines: Sequence[_Line], language: Language) -> str:
-    if lines[0].rule.tool_name.strip().lower() == UNSCOPED:
+    if folded_name(lines[0].rule.tool_name) == UNSCOPED:
         return f"### {_ANY_TOOL[language]}"
     names = {line.rule.tool_name for line in lines}
     if len(names) == 1:
         (name,) = names
     else:  # several spellings came together: the oldest rule's
         name = min((line.rule for line in lines), key=lambda rule: (rule.created_at, rule.id)).tool_name
-    return f"### `{one_line(name).replace('`', chr(39))}`"
+    return f"### `{name_shown(name)}`"
 
 
 def render_rules(rules: Iterable[ToolMemoryRule], language: Language = "") -> str:

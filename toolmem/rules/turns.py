@@ -10,6 +10,7 @@ from typing import Any
 
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
+from toolmem.rules.identity import folded_name
 from toolmem.schema import ToolSchema
 
 Tools = Sequence[str | ToolSchema]  # names, or schemas
@@ -39,7 +40,7 @@ class Turn:
     @property
     def ran(self) -> list[str]:
         """Names of the tools that ran, in order, each once whatever its casing."""
-        return list({use.name.strip().lower(): use.name.strip() for use in reversed(self.tool_calls)}.values())[::-1]
+        return list({folded_name(use.name): use.name.strip() for use in reversed(self.tool_calls)}.values())[::-1]
 
 
 _TURN_KEYS = ("user_message", "tool_calls", "session_id", "tools")

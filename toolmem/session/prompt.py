@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toolmem.guidance.fitting import fit
+from toolmem.readers.plain_text import name_shown, shown
 from toolmem.rules.capture import SessionRule
-from toolmem.rules.identity import UNSCOPED, one_line
+from toolmem.rules.identity import UNSCOPED
 from toolmem.schema import Language, ToolMemoryRule, ToolRecord
 
 _GUIDANCE_TITLE = {"": "## What is known of your tools", "zh": "## 关于你的工具的已知情况"}
@@ -39,7 +40,7 @@ def guidance_block(
     parts: list[str] = []
     for position, record in enumerate(known):
         assert record.guidance is not None
-        heading = f"### `{one_line(record.tool_name).replace('`', chr(39))}`"
+        heading = f"### `{name_shown(record.tool_name)}`"
         share = left // (len(known) - position) - count(heading) - 2
         text = fit(record.guidance, share, count) if share > 0 else ""
         if text:
@@ -58,11 +59,11 @@ def since_block(
     """What binds in this session beside the frozen prompt; "" where nothing does."""
     lines: dict[str, str] = {}  # bullet -> itself: the same demand twice is one line
     for rule in rules:
-        lines.setdefault(f"- **[{rule.priority}]** {_tool(rule.tool_name, language)}: {one_line(rule.rule)}", "")
+        lines.setdefault(f"- **[{rule.priority}]** {_tool(rule.tool_name, language)}: {shown(rule.rule)}", "")
     for demand in session_rules:
-        bullet = f"- **[{_THIS_SESSION[language]}]** {_tool(demand.tool_name, language)}: {one_line(demand.rule)}"
+        bullet = f"- **[{_THIS_SESSION[language]}]** {_tool(demand.tool_name, language)}: {shown(demand.rule)}"
         lines.setdefault(bullet, "")
-    gone = [f"- {_tool(rule.tool_name, language)}: {one_line(rule.rule)}" for rule in withdrawn]
+    gone = [f"- {_tool(rule.tool_name, language)}: {shown(rule.rule)}" for rule in withdrawn]
     parts = ["\n".join([_SINCE[language], "", *lines])] if lines else []
     if gone:
         parts.append("\n".join([_WITHDRAWN[language], "", *gone]))
@@ -70,7 +71,7 @@ def since_block(
 
 
 def _tool(name: str, language: Language) -> str:
-    return _ANY_TOOL[language] if name == UNSCOPED else f"`{one_line(name).replace('`', chr(39))}`"
+    return _ANY_TOOL[language] if name == UNSCOPED else f"`{name_shown(name)}`"
 
 
 def _deeper(text: str) -> str:

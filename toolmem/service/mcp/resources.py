@@ -27,7 +27,7 @@ from mcp_types import (
 
 from toolmem.app import ToolMemApp
 from toolmem.flow.checks import WORKSPACE_PATTERN
-from toolmem.rules.identity import one_line
+from toolmem.readers.plain_text import name_shown
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.schema import Language
 
@@ -103,7 +103,7 @@ class McpResources:
         )
 
     def _tool(self, name: str) -> Resource:
-        shown = one_line(name)
+        shown = name_shown(name)
         return Resource(
             name=shown,
             title=f"Guidance: {shown}",
@@ -140,7 +140,7 @@ class McpResources:
             )
         guidance = records[0].guidance
         text = guidance.text if guidance is not None and guidance.text.strip() else "(no guidance yet)"
-        return f"# {one_line(tool)}\n\n{text}"
+        return f"# `{name_shown(tool)}`\n\n{text}"
 
 
 def _cursor(name: str) -> str:

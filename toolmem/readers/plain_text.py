@@ -1,0 +1,165 @@
+"""Names, values and texts that nobody vouches for, as they may be shown to a model, on a terminal or on a page.
+
+shown(text)        one line without a character that cannot be seen
+plain(text)        the same, cut: a value inside a sentence
+plain_line(text)   the same, and it cannot begin a heading or a bullet: a line of its own
+plain_text(text)   several such lines, as a model writes them
+name_shown(name)   the name of a tool: different names never look alike
+escaped(text)      nothing is lost: what cannot be seen is written as its code point
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection
+
+MAX_VALUE = 500  # characters of a value inside a sentence
+MAX_LINE = 4_000
+MAX_TEXT = 8_000  # of a text of several lines
+MAX_NAME = 200
+CUT = "…"
+
+# Controls, formats and surrogates (Cc, Cf, Cs), all of Default_Ignorable_Code_Point, reserved ones included (Unicode
+# 17), and letters without a form: the braille blank, the musical null notehead, the Khitan filler.
+_UNSEEN = (
+    "\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_HIDDEN = re.compile(f"[{_UNSEEN}]+")
+_LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+def shown(text: str) -> str:
+    """One line without control, bidirectional, zero-width and other characters that cannot be seen.
+
+    White space and line breaks of all kinds are one space. Sequences of emoji fall into their parts.
+    """
+    flat = " ".join(text.split())
+    if flat.isascii() and flat.isprintable():
+        return flat
+    return " ".join(_HIDDEN.sub("", flat).split())
+
+
+def plain(text: str, limit: int = MAX_VALUE) -> str:
+    """`shown`, in at most `limit` characters; a cut is marked by "…"."""
+    return _cut(shown(text), limit)
+
+
+def plain_line(text: str, limit: int = MAX_LINE) -> str:
+    """`plain`, with a backslash in front where it would begin a heading, a bullet, a quote or a fence."""
+    return _cut(_guarded(shown(text)), limit)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - len(CUT)].rstrip() + CUT
+
+
+# ---------------------------------------------------------------- structure
+
+_OPENS = re.compile(
+    r"[#＃﹟>]"  # a heading, a quote
+    r"|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)"  # a bullet
+    r"|[-=_*]{2,}\s*$"  # the line below a heading, a rule across the page
+    r"|`{3}|~{3}"  # a fence
+)
+_HEADING = re.compile(r"[#＃﹟]+\s+(?=\S)")
+_BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
+_RANK = re.compile(r"[*_][*_\s]*(?=[\[［【〔])")  # of `**[critical]**`, as only a system prompt's rules are written
+
+
+def _guarded(line: str) -> str:
+    return "\\" + line if _OPENS.match(line) else line
+
+
+def plain_text(text: str, limit: int = MAX_TEXT, headings: Collection[str] = ()) -> str:
+    """Lines as a model writes them, each as `shown`, in at most `limit` characters; a cut is marked by "…".
+
+    Bullets and numbers stay. Headings become bold lines, but for those of `headings`; a line that is written as the
+    rules of a system prompt are (`- **[critical]** ...`) loses that form.
+    """
+    lines = [_model_line(raw, headings) for raw in _LINE_BREAK.split(text)]
+    kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
+    return _cut("\n".join(kept).strip(), limit)
+
+
+def _model_line(raw: str, headings: Collection[str]) -> str:
+    line = shown(raw)
+    if line in headings:
+        return line
+    if heading := _HEADING.match(line):
+        return _unranked(f"**{line[heading.end() :].strip('*_# ')}**")
+    indent = "  " if line and raw[:2].isspace() else ""
+    bullet = _BULLET.match(line)
+    start = bullet.end() if bullet else 0
+    return indent + line[:start] + _unranked(_guarded(line[start:]))
+
+
+def _unranked(text: str) -> str:
+    return _RANK.sub("", text, count=1) if _RANK.match(text) else text
+
+
+# ---------------------------------------------------------------- names
+
+
+def name_shown(name: str, limit: int = MAX_NAME) -> str:
+    """The name of a tool as a heading may hold it: two names that differ never look alike.
+
+    What cannot be seen, white space that is not one space, backticks and letters that look like ASCII ones are shown
+    as their code points (`send_email\\u200b`); names in other scripts stay as they are. Of a long name the beginning
+    and a fingerprint are shown.
+    """
+    if not (name.isascii() and _ORDINARY.fullmatch(name)):
+        name = _apart(name)
+    if len(name) <= limit:
+        return name
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[:limit]}{CUT}[{len(name):,} characters, {mark}]"
+
+
+_ORDINARY = re.compile(r"[!-\[\]-_a-~]+(?: [!-\[\]-_a-~]+)*")  # ASCII but for backslash, backtick and loose spaces
+_LOOSE = re.compile(f"[{_UNSEEN}`‐‑‒−․‗ˍ＿∕⁄]|[^\\S ]|^ | $|(?<= ) ")
+_WORD = re.compile(r"[^\W_]+")
+# Cyrillic, Greek, Armenian and other letters that are drawn as a letter of ASCII is.
+_DRAWN_AS_ASCII = frozenset("аеорсухіјѕԁԛԝһӏгАВЕЅІЈКМНОРСТХҮԌԚԜΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχγօսոցհյքԼՕՏႽᴀᴄᴇᴏᴜᴠᴡᴢɑɡɩꞮƖǀ")
+
+
+def _apart(name: str) -> str:
+    name = name.replace("\\", "\\\\")
+    if not unicodedata.is_normalized("NFC", name):
+        return "".join(mark if mark.isascii() and not _LOOSE.match(mark) else _code_point(mark) for mark in name)
+    own = {ord(mark) >> 8 for mark in name if not mark.isascii() and mark not in _DRAWN_AS_ASCII}
+    name = _WORD.sub(lambda word: _word_apart(word[0], own), name)
+    return _LOOSE.sub(lambda found: _code_point(found[0]), name)
+
+
+def _word_apart(word: str, own: Collection[int]) -> str:
+    """`own`: blocks of Unicode of which the name has letters that look like none of ASCII: it is written in them."""
+    mixed = any(mark.isascii() and mark.isalpha() for mark in word)
+    return "".join(_code_point(mark) if _looks_ascii(mark, mixed, own) else mark for mark in word)
+
+
+def _looks_ascii(mark: str, mixed: bool, own: Collection[int]) -> bool:
+    if mark.isascii():
+        return False
+    if mark in _DRAWN_AS_ASCII:
+        return mixed or ord(mark) >> 8 not in own
+    folded = unicodedata.normalize("NFKC", mark)  # full-width, mathematical and other styled letters and digits
+    return folded.isascii() and folded.isalnum()
+
+
+def _code_point(mark: str) -> str:
+    return f"\\u{ord(mark):04x}" if ord(mark) <= 0xFFFF else f"\\U{ord(mark):08x}"
+
+
+def escaped(text: str) -> str:
+    """The text with what cannot be seen as its code points, line breaks and tabs as they are."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _HIDDEN_INLINE.sub(lambda found: "".join(map(_code_point, found[0])), text)
+
+
+_HIDDEN_INLINE = re.compile(f"(?:(?![\n\t])[{_UNSEEN}])+")
