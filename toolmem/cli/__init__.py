@@ -17,8 +17,6 @@ INTERRUPTED = "interrupted: what was acknowledged is stored"
 def main(argv: Sequence[str] | None = None) -> None:
     """The entry point: arranges ReMe's way of writing overrides, and turns errors into exit codes."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if "" not in sys.path:
-        sys.path.append("")  # where `op_modules` may lie; last, so that a file there hides no library
     try:
         # Imported here, because an interrupt while the commands are being imported is one like any other.
         from toolmem.cli.arguments import arrange

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 KEY = "op_modules"
@@ -12,8 +14,9 @@ KEY = "op_modules"
 def import_op_modules(tree: Mapping[str, Any], place: Callable[[tuple[str, ...]], str]) -> list[str]:
     """Import what the merged configuration names; answers the problems, one line for each module that cannot be.
 
-    A module that this process has imported before is not run again. What is no list of texts is left to the check of
-    the settings.
+    They may lie in the working directory, which is searched last, so that a file there hides no library, and for them
+    alone: whatever else lies there is never run. A module that this process has imported before is not run again. What
+    is no list of texts is left to the check of the settings.
     """
     names = tree.get(KEY)
     problems = []
@@ -21,7 +24,8 @@ def import_op_modules(tree: Mapping[str, Any], place: Callable[[tuple[str, ...]]
         if not isinstance(name, str):
             continue
         try:
-            importlib.import_module(name)
+            with _working_directory_searched():
+                importlib.import_module(name)
         except Exception as error:  # whatever a module of somebody else's raises
             where = place((KEY,))
             problems.append(f"{KEY}: {name!r} cannot be imported ({_reason(error)}){f' [{where}]' if where else ''}")
@@ -30,3 +34,16 @@ def import_op_modules(tree: Mapping[str, Any], place: Callable[[tuple[str, ...]]
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def _working_directory_searched() -> Iterator[None]:
+    if "" in sys.path:
+        yield
+        return
+    sys.path.append("")
+    try:
+        yield
+    finally:
+        if "" in sys.path:
+            sys.path.remove("")
