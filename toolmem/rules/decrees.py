@@ -16,7 +16,7 @@ from toolmem.rules.english import questions_it, read_english
 from toolmem.rules.english_places import announces_shown_text, opens_shown_text
 from toolmem.rules.pasted import MASK
 from toolmem.rules.reading import Reading
-from toolmem.rules.sentences import Sentence, sentences
+from toolmem.rules.sentences import Sentence, ends_with, sentences
 from toolmem.rules.tool_words import Table, load_table, without_modifiers
 from toolmem.rules.which_tools import speaks_of_tools, tools_named
 from toolmem.schema import ToolSchema
@@ -43,7 +43,6 @@ _AS_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
-_COLON_AT_END = re.compile(r"[:：]\W*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def _opens_shown(sentence: Sentence) -> int | None:
     for colon in re.finditer(r":(?=\s|$)|：", sentence.masked[:MAX_SENTENCE]):
         lead = sentence.masked[: colon.start()]
         if opens_shown_text(lead.lower()) or opens_shown_chinese(lead):
-            return _TO_THE_END if _COLON_AT_END.search(sentence.masked) else sentence.line
+            return _TO_THE_END if ends_with(sentence.masked, ":：") else sentence.line
     return None
 
 

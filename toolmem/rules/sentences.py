@@ -10,7 +10,8 @@ from toolmem.rules.pasted import MASK, mask_pasted
 
 # A dot ends a sentence where white space follows; inside sarah@example.com, v2.3.1, /etc/nginx.conf it does not.
 _END = re.compile(
-    r"(?:[.!?…]+[\"'”’)\]]*(?=\s|$|[\u3400-\u9fff])|[。！？]+[”’」』）)\"']*)"  # the end of a sentence
+    # A run of stops is tried once, from its beginning: a run that ends no sentence costs no more than its length.
+    r"(?:(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$|[\u3400-\u9fff])|[。！？]+[”’」』）)\"']*)"  # the end of a sentence
     r"|\n"
 )
 _ABBREVIATION = re.compile(
@@ -96,5 +97,12 @@ def _sentence(text: str, masked: str, line: int) -> Sentence | None:
     text, masked = text[: len(stripped)], stripped
     if not any(char.isalnum() and char != MASK for char in masked):
         return None
-    question = bool(re.search(r"[?？][^\w]*$", masked))
-    return Sentence(text, masked, question, line)
+    return Sentence(text, masked, ends_with(masked, "?？"), line)
+
+
+def ends_with(text: str, signs: str) -> bool:
+    """Does one of `signs` stand behind the last word? Read from the end, as only the end decides."""
+    for char in reversed(text):
+        if char in signs or char.isalnum() or char == "_":
+            return char in signs
+    return False
