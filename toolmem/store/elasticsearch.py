@@ -268,6 +268,10 @@ class ElasticsearchStore:
         session = self._open_session()
         return await session.carry_out(workspaces.delete_memories(session, workspace, builtins.list(memory_ids)))
 
+    async def delete_tools(self, workspace: str) -> int:
+        session = self._open_session()
+        return await session.carry_out(workspaces.delete_tools(session, workspace))
+
     # -- verdict cache
 
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:

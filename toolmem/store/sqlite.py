@@ -201,6 +201,9 @@ class SqliteStore:
         wanted = list(memory_ids)
         return await self._write(lambda db: tool_writes.delete_memories(db, workspace, wanted))
 
+    async def delete_tools(self, workspace: str) -> int:
+        return await self._write(lambda db: tool_writes.delete_tools(db, workspace))
+
     # -- verdict cache
 
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:

@@ -281,6 +281,17 @@ def delete_memories(db: apsw.Connection, workspace: str, memory_ids: Sequence[st
     return deleted
 
 
+def delete_tools(db: apsw.Connection, workspace: str) -> int:
+    """Runs inside a write transaction; answers how many there were."""
+    number = workspace_id(db, workspace)
+    found: list[tuple[int, str]] = db.execute("SELECT id, name FROM tools WHERE workspace = ?", (number,)).fetchall()
+    for tool, name in found:
+        assert number is not None
+        delete_tool(db, tool)
+        documents.remove(db, number, documents.GUIDANCE, "", name)
+    return len(found)
+
+
 def delete_tool(db: apsw.Connection, tool: int) -> None:
     db.execute("DELETE FROM tools WHERE id = ?", (tool,))
     db.execute("DELETE FROM guidance WHERE tool = ?", (tool,))

@@ -74,11 +74,20 @@ async def tool_names(session: Session, workspace: str) -> list[str]:
 
 
 async def delete_workspace(session: Session, workspace: str) -> int:
-    """Answers how many tool memories there were. Their records go first: without them the calls do not exist."""
+    """Answers how many tool memories there were."""
+    return await _delete_all(session, workspace, ("tools", "records", "verdicts", "calls", "ids"))
+
+
+async def delete_tools(session: Session, workspace: str) -> int:
+    """The same; keyed records and verdicts stay."""
+    return await _delete_all(session, workspace, ("tools", "calls", "ids"))
+
+
+async def _delete_all(session: Session, workspace: str, kinds: Sequence[str]) -> int:
+    """The documents of tools go first: without them the calls do not exist."""
     if not storable(workspace):
         return 0
     query = {"term": {"w": workspace_key(workspace)}}
-    kinds = ("tools", "records", "verdicts", "calls", "ids")
     await session.connection.refresh(*(session.layout.alias(kind) for kind in kinds))
     deleted = {kind: await _delete_found(session, kind, query) for kind in kinds}
     return deleted["tools"]

@@ -174,6 +174,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.model["W2"][tool] = copied
 
     @rule(workspace=workspaces)
+    def forget_all_tools(self, workspace: str) -> None:
+        assert self.run(self.store.delete_tools(workspace)) == len(self.model[workspace])
+        self.model[workspace] = {}
+
+    @rule(workspace=workspaces)
     def forget_workspace(self, workspace: str) -> None:
         assert self.run(self.store.delete_workspace(workspace)) == len(self.model[workspace])
         self.model[workspace] = {}

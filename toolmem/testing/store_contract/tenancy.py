@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from toolmem.errors import StoreClosed
-from toolmem.ports import MemoryStore
+from toolmem.ports import MemoryStore, Where
 from toolmem.testing.store_contract.scenario import (
     TOOL,
     Scenario,
@@ -74,6 +74,7 @@ class TenancyContract(Scenario):
         assert await store.memories("nowhere", ["x"]) == []
         assert await store.delete_memories("nowhere", ["x"]) == []
         assert await store.delete_workspace("nowhere") == 0
+        assert await store.delete_tools("nowhere") == 0
         assert await store.workspaces() == []
 
     @driven
@@ -89,6 +90,27 @@ class TenancyContract(Scenario):
         assert appended.record.memory_id != record.memory_id
         assert (appended.record.last_seq, appended.record.counters.calls) == (1, 1)
         assert numbers_of(await kept_calls(store)) == [2]
+
+    @driven
+    async def test_deleting_the_tools_of_a_workspace_leaves_everything_else(self, store: MemoryStore) -> None:
+        for workspace in (W, "other"):
+            await append(store, 1, 2, workspace=workspace)
+            await append(store, 3, tool="second", workspace=workspace)
+        await store.put_guidance(W, TOOL, guidance("known"), document=document("known"), guidance_version=0)
+        await store.put(W, "tool-second", "rule/1", {"rule": "never"}, document=document("never"))
+        await store.put(W, "ledger", "day", {"requests": 1})
+        await store.put_verdicts(W, {"judged": verdict()})
+        assert await store.delete_tools(W) == 2
+        assert await store.delete_tools(W) == 0
+        assert await store.tool_names(W) == []
+        assert await store.search(W, "known", None, 5) == []
+        assert await store.namespaces(W) == ["ledger", "tool-second"]
+        (found,) = await store.search(W, "never", None, 5, Where(namespace="tool-second"))
+        assert found.key == "rule/1"
+        assert await store.verdict_keys(W) == ["judged"]
+        assert await store.tool_names("other") == sorted([TOOL, "second"])
+        await append(store, 9)
+        assert numbers_of(await kept_calls(store)) == [9]
 
     @driven
     async def test_another_handle_sees_what_was_acknowledged(
