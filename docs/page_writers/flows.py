@@ -44,7 +44,8 @@ EXAMPLES: list[tuple[str, dict[str, Any], str]] = [
     ("rejudge", {"tool_names": "search", "force": True}, "All verdicts of a tool once more."),
     ("vector_store", {"action": "dump"}, "The workspace as a file in `dump_dir`."),
     ("vector_store", {"action": "load"}, "The same file again: nothing is added twice."),
-    ("vector_store", {"action": "delete"}, "Everything of the workspace."),
+    ("vector_store", {"action": "delete"}, "The tool memories; rules stay."),
+    ("vector_store", {"action": "delete_workspace", "confirm": "team"}, "Everything of the workspace."),
 ]
 
 

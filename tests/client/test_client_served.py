@@ -100,7 +100,11 @@ async def test_a_workspace_is_listed_dumped_loaded_copied_and_deleted(client):
     gone = await client.delete_memories([memory.memory_id, "nosuch"])
     assert (gone.metadata["deleted"], gone.metadata["not_found"]) == (1, ["nosuch"])
     assert await client.list_memories() == []
-    assert (await client.delete_workspace(workspace_id=other)).metadata["deleted"] == 1
+    await client.put_rule("send_email", SARAH, workspace_id=other)
+    assert (await client.delete_tools(workspace_id=other)).metadata["rules_kept"] == 1
+    gone = (await client.delete_workspace(workspace_id=other)).metadata["counts"]
+    assert (gone["tool_memories"], gone["rules"]) == (0, 1)
+    assert await client.list_rules("send_email", workspace_id=other) == []
 
 
 async def test_verdicts_are_tried_again_and_given_anew(client):

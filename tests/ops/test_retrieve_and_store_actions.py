@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolmem.errors import RequestError
+from toolmem.rules.general_memory import GeneralMemory
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 
@@ -295,6 +296,48 @@ async def test_copy_delete_ids_and_delete(make_app):
         assert [m["memory_id"] for m in await listed(app, "second")] == [second["memory_id"]]
         await act(app, "delete", "second")
         assert await listed(app, "second") == []
+        assert len(await listed(app)) == 2
+
+
+async def keep_everything(app, workspace: str = "team") -> None:
+    """Two tool memories, a rule, a note and an entry of the ledger."""
+    await fill(app)
+    rules = await app.rule_store(workspace)
+    await rules.put_rule("send_email", "never email Sarah", priority="critical")
+    await GeneralMemory(rules.store, workspace, clock=app.clock).remember("the office moved")
+    await rules.store.put(workspace, "ledger", "2026-01-01", {"entries": []})
+
+
+async def test_delete_takes_the_tool_memories_and_says_that_the_rules_stay(make_app):
+    async with make_app() as app:
+        await keep_everything(app)
+        gone = await act(app, "delete")
+        assert gone.answer == "Deleted 2 tool memories of workspace team; 1 rule stays"
+        assert (gone.metadata["deleted"], gone.metadata["rules_kept"]) == (2, 1)
+        assert await listed(app) == []
+        rules = await app.rule_store("team")
+        assert [rule.rule for rule in await rules.list_rules("send_email")] == ["never email Sarah"]
+        assert await rules.store.namespaces("team") == ["global", "ledger", "tool-send_email", "tool_rule_ids"]
+        assert (await act(app, "delete")).answer == "Deleted 0 tool memories of workspace team; 1 rule stays"
+
+
+async def test_everything_goes_by_delete_workspace_which_names_what_it_deleted(make_app):
+    async with make_app() as app:
+        await keep_everything(app)
+        gone = await act(app, "delete_workspace", confirm="team")
+        counts = {"tool_memories": 2, "rules": 1, "notes": 1, "ledger_records": 1, "tool_statistics": 0}
+        assert gone.metadata["counts"] == counts
+        assert all(f"{count} {kind.replace('_', ' ')}" in gone.answer for kind, count in counts.items())
+        assert await (await app.services.store_named()).workspaces() == []
+
+
+@pytest.mark.parametrize("confirm", [None, "", "Team", "other", True, ["team"]])
+async def test_a_workspace_is_deleted_only_where_it_is_named_twice(make_app, confirm):
+    async with make_app() as app:
+        await keep_everything(app)
+        with pytest.raises(RequestError) as caught:
+            await act(app, "delete_workspace", confirm=confirm)
+        assert caught.value.field == "confirm"
         assert len(await listed(app)) == 2
 
 

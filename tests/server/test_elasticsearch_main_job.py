@@ -86,6 +86,12 @@ async def test_every_action_of_the_store_flow_works(server: Server, fresh_prefix
         assert len((await act("list"))["memory_list"]) == 2
         response = await app.run_flow("retrieve_tool_memory", workspace_id="second", query="tool_1", top_k=1)
         assert [memory["when_to_use"] for memory in response.metadata["memory_list"]] == ["tool_1"]
+        await (await app.rule_store("second")).put_rule("tool_0", "never twice", priority="critical")
+        gone = await app.run_flow("vector_store", workspace_id="second", action="delete")
+        assert (gone.metadata["deleted"], gone.metadata["rules_kept"]) == (3, 1)
+        gone = await app.run_flow("vector_store", workspace_id="second", action="delete_workspace", confirm="second")
+        assert gone.metadata["counts"]["rules"] == 1
+        assert "second" not in await (await app.services.store_named()).workspaces()
 
 
 async def test_25000_calls_are_listed_dumped_and_loaded_by_the_flow(

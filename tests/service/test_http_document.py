@@ -43,7 +43,15 @@ def test_a_request_model_says_what_the_input_schema_says(document):
     model = document["components"]["schemas"]["vector_store_request"]
     assert model["required"] == ["workspace_id", "action"]
     assert model["additionalProperties"] is False
-    assert model["properties"]["action"]["enum"] == ["copy", "delete", "delete_ids", "dump", "load", "list"]
+    assert model["properties"]["action"]["enum"] == [
+        "copy",
+        "delete",
+        "delete_ids",
+        "delete_workspace",
+        "dump",
+        "load",
+        "list",
+    ]
     assert model["properties"]["path"]["type"] == ["string", "null"]
     assert model["properties"]["memory_ids"]["items"] == {"type": "string"}
     names = document["components"]["schemas"]["summary_tool_memory_request"]["properties"]["tool_names"]

@@ -41,17 +41,20 @@ class Call(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class FlowCall(Generic[T]):
-    """`POST /<flow>`. What is None in the request is left out."""
+    """`POST /<flow>`. What is None in the request is left out. `confirmed`: the workspace is named as `confirm` too."""
 
     flow: str
     request: Mapping[str, Any]
     read: Callable[[FlowResponse], T]
     repeatable: bool = False
+    confirmed: bool = False
 
     def exchange(self, workspace: str | None) -> Exchange[T]:
         if not self.flow or not isinstance(self.flow, str) or "/" in self.flow or self.flow in (".", ".."):
             raise RequestError(f"flow: expected the name of a flow, got {self.flow!r}"[:200], field="flow")
         body = _given(self.request, workspace)
+        if self.confirmed:
+            body["confirm"] = body.get(WORKSPACE)
         return Exchange(
             self.flow,
             "POST",

@@ -87,7 +87,13 @@ def copy_workspace(src_workspace_id: str, *, workspace_id: str | None = None) ->
 
 
 def delete_workspace(*, workspace_id: str | None = None) -> FlowCall[FlowResponse]:
-    """Delete every memory of the workspace."""
+    """Delete everything in the workspace: tool memories, rules, notes, ledger; `metadata["counts"]` names them."""
+    request = {"action": "delete_workspace", WORKSPACE: workspace_id}
+    return FlowCall("vector_store", request, _as_it_is, confirmed=True)
+
+
+def delete_tools(*, workspace_id: str | None = None) -> FlowCall[FlowResponse]:
+    """Delete every tool memory of the workspace; rules, notes and the ledger stay."""
     return _store_action("delete", workspace_id)
 
 

@@ -66,6 +66,7 @@ class FlowMethods:
     list_memories = Method(flows.list_memories)
     copy_workspace = Method(flows.copy_workspace)
     delete_workspace = Method(flows.delete_workspace)
+    delete_tools = Method(flows.delete_tools)
     delete_memories = Method(flows.delete_memories)
     dump = Method(flows.dump)
     load = Method(flows.load)

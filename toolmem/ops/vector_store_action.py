@@ -1,4 +1,4 @@
-"""VectorStoreActionOp: copy, delete, delete_ids, dump, load and list of a workspace."""
+"""VectorStoreActionOp: copy, delete, delete_ids, delete_workspace, dump, load and list of a workspace."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from toolmem.flow.op import Op
 from toolmem.flow.registry import nearest
 from toolmem.guidance.memory import tool_memory
 from toolmem.importers.memory_dump import read_dump, write_dump
+from toolmem.ops.holdings import held
 from toolmem.ports import CallFailure, Document, MemoryStore
 from toolmem.schema import ToolMemory
 
@@ -26,16 +27,19 @@ class VectorStoreActionOp(Op):
     `dump` and `load` take a `path` inside `dump_dir` (a folder, or a file that ends in .jsonl; default: the folder
     itself) and use the file `<workspace_id>.jsonl` in a folder. `load` validates the whole file first, merges by tool
     and replaces nothing. `copy` takes over `src_workspace_id`. `list` answers whole memories, calls included.
+    `delete` takes the tool memories alone; rules, notes and the ledger go only by `delete_workspace`, with the
+    workspace named once more as `confirm`.
     """
 
     reads = ("workspace_id", "action")
-    optional = ("path", "src_workspace_id", "memory_ids")
+    optional = ("path", "src_workspace_id", "memory_ids", "confirm")
 
     async def execute(self, context: Context) -> None:
         actions = {
             "copy": self._copy,
             "delete": self._delete,
             "delete_ids": self._delete_ids,
+            "delete_workspace": self._delete_workspace,
             "dump": self._dump,
             "load": self._load,
             "list": self._list,
@@ -58,9 +62,24 @@ class VectorStoreActionOp(Op):
         await self._merge(context, store, await _whole(store, source, upkeep=True), "copied", from_=source)
 
     async def _delete(self, context: Context, store: MemoryStore) -> None:
-        count = await store.delete_workspace(context.workspace)
-        context.response.metadata["deleted"] = count
-        context.response.answer = f"Deleted workspace {context.workspace}: {count} tool memories"
+        count = await store.delete_tools(context.workspace)
+        rules = (await held(store, context.workspace))["rules"]
+        context.response.metadata.update(deleted=count, rules_kept=rules)
+        stay = "1 rule stays" if rules == 1 else f"{rules} rules stay"
+        context.response.answer = f"Deleted {count} tool memories of workspace {context.workspace}; {stay}"
+
+    async def _delete_workspace(self, context: Context, store: MemoryStore) -> None:
+        if context.get("confirm") != context.workspace:
+            raise RequestError(
+                f"confirm: expected {context.workspace!r}: delete_workspace deletes rules, notes and ledger as well; "
+                "`delete` deletes the tool memories alone",
+                field="confirm",
+            )
+        counts = await held(store, context.workspace)
+        counts["tool_memories"] = await store.delete_workspace(context.workspace)
+        context.response.metadata.update(deleted=counts["tool_memories"], counts=counts)
+        told = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items())
+        context.response.answer = f"Deleted workspace {context.workspace}: {told}"
 
     async def _delete_ids(self, context: Context, store: MemoryStore) -> None:
         given = context.get("memory_ids")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import apsw
 
@@ -284,7 +285,7 @@ def delete_memories(db: apsw.Connection, workspace: str, memory_ids: Sequence[st
 def delete_tools(db: apsw.Connection, workspace: str) -> int:
     """Runs inside a write transaction; answers how many there were."""
     number = workspace_id(db, workspace)
-    found: list[tuple[int, str]] = db.execute("SELECT id, name FROM tools WHERE workspace = ?", (number,)).fetchall()
+    found: list[Any] = db.execute("SELECT id, name FROM tools WHERE workspace = ?", (number,)).fetchall()
     for tool, name in found:
         assert number is not None
         delete_tool(db, tool)
