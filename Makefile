@@ -5,7 +5,10 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help evaluate serve test test-server lint bench docs clean
+.PHONY: help evaluate serve test test-all test-server lint bench docs clean
+
+# Tests run in as many processes as there are cores, four at most; those of one xdist_group in one process.
+PARALLEL := -n logical --maxprocesses 4 --dist loadgroup
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,8 +19,11 @@ evaluate: $(VENV)/.core  ## judge, summarize and report the project's own record
 serve: $(VENV)/.serve  ## serve the flows and rules on http://127.0.0.1:8002
 	@$(BIN)/toolmem serve $(ARGS)
 
-test: $(VENV)/.dev  ## run the tests; those of Elasticsearch too where a server can be had
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev  ## run the tests, a few minutes: without a server, without what is marked slow, few examples per property
+	@$(BIN)/python -m pytest $(PARALLEL) -m 'not slow and not server' $(ARGS)
+
+test-all: $(VENV)/.dev  ## run every test, as CI does after `make docs`; those of Elasticsearch where a server can be had
+	@$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=thorough --durations=60 --durations-min=1 $(ARGS)
 
 test-server: $(VENV)/.dev  ## run only those that need an Elasticsearch server (ELASTICSEARCH_URL, Docker, or Java and Maven)
 	@$(BIN)/python -m pytest tests/server $(ARGS)

@@ -14,16 +14,37 @@ from hypothesis import HealthCheck, settings
 from toolmem import ToolMemApp
 
 AppFactory = Callable[..., ToolMemApp]
+HERE = Path(__file__).parent
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their child processes with them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Properties are about what holds, never about how fast this machine is. Where CI runs them, the same examples are tried
-# each time: a red run then means a change of the code.
-settings.register_profile("anywhere", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("anywhere"), derandomize=True)
-settings.load_profile("ci" if os.environ.get("CI") else "anywhere")
+# each time: a red run then means a change of the code. How many there are is the profile's to say, not each test's:
+# `--hypothesis-profile=thorough` (`make test-all`) tries many.
+settings.register_profile(
+    "quick",
+    deadline=None,
+    max_examples=20,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=150)
+settings.load_profile("quick")
+
+MARKED_FOLDERS = {"server", "notebooks", "docs"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of some folders bear its name as a mark. One process has those of the server, which is started once."""
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder in MARKED_FOLDERS:
+            item.add_marker(folder)
+        if folder == "server":
+            item.add_marker(pytest.mark.xdist_group("server"))
 
 
 @pytest.fixture(autouse=True)

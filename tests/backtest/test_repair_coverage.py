@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.backtest.baselines import counting_only, counting_pairs
@@ -136,7 +136,6 @@ def test_kept_up_guidance_knows_repairs_that_left_the_window() -> None:
     assert kept_up(writer, []) is None
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 70), st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
 def test_however_often_it_is_asked_a_repair_is_counted_once(n: int, window: int, every: int, seed: int) -> None:
     """Windows overlap or leave calls out; no count exceeds what a plain recount over all calls finds."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,6 @@ def measured():
     return json.loads(RESULTS.read_text(encoding="utf-8"))
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["steady", "bursty", "one hot tool"]), st.integers(1, 50), st.integers(1, 200), st.integers(0, 9)
 )

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.client import flows, rules
@@ -68,7 +68,6 @@ bodies = (
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.exchange("w").name)
-@settings(max_examples=40, deadline=None)
 @given(status=st.sampled_from([200, 200, 200, 204, 302, 401, 403, 404, 413, 422, 429, 500, 502, 503]), content=bodies)
 def test_whatever_comes_back_is_a_value_or_an_error_of_toolmems_tree(call, status, content):
     exchange = call.exchange("w")

@@ -3,7 +3,8 @@
 Console blocks: lines that begin with `$ ` are commands of one shell session, what follows is their output (stdout and
 stderr as a pipe gets them). A plain `toolmem` command runs in this process, which is quicker, anything else in a shell.
 Python blocks are run, a text block behind one is its output. A code block with a caption is a file. In an output,
-`...` stands for anything, and a line of `...` for any number of lines; spaces and the rules of tables do not count.
+`...` stands for anything, and a line of `...` for any number of lines; spaces and the rules of tables do not count, nor
+do the lines that tell how far a step is after some seconds: whether they come depends on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from typing import NamedTuple
 import pytest
 
 from toolmem.cli import main
+from toolmem.flow import progress
+from toolmem.flow.events import Event
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "real-models.md"
 PORT = "8765"  # on the page
 PLAIN = re.compile(r"toolmem (?P<arguments>[^|;>]*)(?P<code>; echo \"exit code \$\?\")?")
+HOW_FAR = re.compile(r".+: [\d,]+ of [\d,]+ .+ after \d+ s")
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -53,9 +57,9 @@ def examples(page: str) -> Iterator[Example]:
 
 
 def lines(text: str) -> list[str]:
-    """Without spaces that only align, empty lines, and the rules of tables."""
+    """Without spaces that only align, empty lines, the rules of tables, and how far a step was after some seconds."""
     flat = (" ".join(line.split()) for line in text.splitlines())
-    return [line for line in flat if line.strip("─ ")]
+    return [line for line in flat if line.strip("─ ") and not HOW_FAR.fullmatch(line)]
 
 
 def as_pattern(expected: str) -> re.Pattern[str]:
@@ -145,6 +149,7 @@ def session(tmp_path):
     session.stop()
 
 
+@pytest.mark.slow
 def test_every_example_of_the_page_gives_what_the_page_shows(session):
     ran = 0
     for example in examples(PAGE.read_text(encoding="utf-8")):
@@ -156,6 +161,17 @@ def test_every_example_of_the_page_gives_what_the_page_shows(session):
             )
             ran += 1
     assert ran >= 18
+
+
+def test_a_machine_so_busy_that_a_step_tells_how_far_it_is_changes_nothing_on_the_page():
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(told):
+        patch.setattr(progress, "QUIET", 0.0)
+        with progress.ProgressLine() as line:
+            line.phase("judge and store")
+            line(Event("progress", "flow", done=30, total=1176, message="calls"))
+    assert "30 of 1,176" in told.getvalue()
+    assert lines(told.getvalue()) == ["judge and store ..."]
 
 
 def test_the_page_says_that_nothing_was_made_with_a_paid_model():

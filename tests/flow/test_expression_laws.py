@@ -64,7 +64,7 @@ def test_the_text_of_a_flow_reads_as_the_flow(ops, data):
     assert [op.params for op in again.ops()] == [op.params for op in flow.ops()]
 
 
-@settings(laws, max_examples=30)
+@laws
 @given(data=st.data())
 def test_operators_and_text_compose_alike(ops, data):
     first, second, third = (data.draw(flows(ops)) for _ in range(3))

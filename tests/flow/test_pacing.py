@@ -149,7 +149,7 @@ requests = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(interval=st.sampled_from([0.0, 0.5, 1.0, 3.0]), plan=requests)
 def test_starts_keep_the_interval_the_order_and_retry_after(interval, plan, virtual_time):
     async def simulate(clock):

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.data_driven import AUTHOR, DataDrivenWriter, rules_version
@@ -265,7 +265,6 @@ _BY_K = {
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(rows)
 def test_claims_hold_for_whatever_the_calls_are(drawn: Rows) -> None:
     calls = made(drawn)
@@ -306,7 +305,6 @@ def recount(guidance: Guidance, calls: list[ToolCallResult]) -> None:
             assert claim.n == sum(c.success is True for c in calls)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_pattern_sentences_agree_with_a_recount_from_the_inputs(data: st.DataObject) -> None:
     rng = random.Random(data.draw(st.integers(0, 10**6)))

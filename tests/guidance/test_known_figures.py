@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import given
 
 from toolmem.errors import Conflict
 from toolmem.guidance.known_figures import KnownFigures, known_figures
@@ -72,7 +72,6 @@ async def shown(store: MemoryStore, figures: KnownFigures) -> list[dict[str, Any
     return [tool_memory(memory, figures=known).model_dump(mode="json") for memory, known in found]
 
 
-@settings(max_examples=60, deadline=None)
 @given(steps)
 def test_known_figures_are_those_of_a_fresh_read_whoever_wrote(taken: list[tuple[int, str, str, int]]) -> None:
     async def whole(path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.analysis import analyze
@@ -187,7 +187,6 @@ def test_a_field_is_missing_only_where_its_object_is_given() -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
 def test_a_pattern_counts_exactly_the_calls_of_which_its_condition_holds(seed: int) -> None:
     rng = random.Random(seed)
     calls = []

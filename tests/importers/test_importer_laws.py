@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import RecordError, RequestError
@@ -87,7 +87,6 @@ def test_each_record_is_read_or_named_once(batch: list[Any]) -> None:
     assert sorted([i for i, _ in done.calls] + [f.index for f in done.failures]) == list(range(len(batch)))
 
 
-@settings(max_examples=60)
 @given(st.lists(calls, min_size=1, max_size=5), st.booleans())
 def test_what_was_written_is_read_back(written: list[ToolCallResult], compressed: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +109,6 @@ noise = (
 )
 
 
-@settings(max_examples=150)
 @given(st.lists(noise, max_size=8), st.data())
 def test_noise_between_good_lines_never_loses_a_good_line(lines: list[bytes], data: st.DataObject) -> None:
     good = [json.dumps({"tool_name": f"tool{n}", "output": "ok"}).encode() for n in range(3)]
@@ -145,7 +143,6 @@ messages = st.dictionaries(
 )
 
 
-@settings(max_examples=150)
 @given(st.lists(messages | values, max_size=8), values, values)
 def test_any_conversation_is_read_or_refused(chat: list[Any], conversation_id: Any, tools: Any) -> None:
     good = [

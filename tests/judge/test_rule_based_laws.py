@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.judge.evidence import EXCERPT_LENGTH, text_at
@@ -79,7 +79,6 @@ def call(tool_name: str, given_input: Any, output: str, **more: Any) -> ToolCall
     )
 
 
-@settings(max_examples=120, deadline=None)
 @given(tool_names, inputs, outputs, schemas, st.sampled_from([None, True, False]))
 def test_it_never_raises_and_says_the_same_twice(
     tool_name: str, given_input: Any, output: str, schema: ToolSchema | None, success: bool | None
@@ -94,7 +93,6 @@ def test_it_never_raises_and_says_the_same_twice(
     first.model_dump_json()  # no half of a surrogate pair
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     tool_names, outputs, st.dictionaries(st.sampled_from(["success", "soft_error", "exit_code", "error"]), json_values)
 )
@@ -103,7 +101,6 @@ def test_metadata_never_changes_the_verdict(tool_name: str, output: str, metadat
     assert RuleBasedCheck().check(bare) == RuleBasedCheck().check(bare.model_copy(update={"metadata": metadata}))
 
 
-@settings(max_examples=200, deadline=None)
 @given(tool_names, inputs, outputs)
 def test_the_place_it_names_holds_the_excerpt(tool_name: str, given_input: Any, output: str) -> None:
     evidence = find_evidence(output, expectation(tool_name, given_input))
@@ -116,7 +113,6 @@ def test_the_place_it_names_holds_the_excerpt(tool_name: str, given_input: Any, 
         assert output[: evidence.start].count("\n") + 1 == evidence.line
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.one_of(st.lists(json_values, max_size=3), st.dictionaries(st.text(max_size=5), json_values, max_size=4)))
 def test_the_reader_gives_back_what_json_holds(value: Any) -> None:
     reading = read(json.dumps(value))
@@ -125,7 +121,6 @@ def test_the_reader_gives_back_what_json_holds(value: Any) -> None:
     assert json.dumps(reading.value) == json.dumps(value)
 
 
-@settings(max_examples=80, deadline=None)
 @given(json_values, st.integers(min_value=0, max_value=400))
 def test_the_reader_never_raises_on_a_cut_literal(value: Any, length: int) -> None:
     read(str(value)[:length])

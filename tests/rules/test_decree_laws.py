@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.rules.decrees import MAX_SENTENCE, find_decrees
@@ -61,7 +61,6 @@ words = st.sampled_from(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(words, max_size=40).map(" ".join) | st.text(max_size=200))
 def test_any_message_is_read_and_every_rule_is_a_part_of_it(message: str) -> None:
     found = find_decrees(message, ran=["shell"], catalogue=CATALOGUE)

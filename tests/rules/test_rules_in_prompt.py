@@ -7,7 +7,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -149,7 +149,6 @@ TEXTS = st.text(
 ).filter(lambda text: one_line(text).strip("\u200c\u200d "))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -192,7 +191,6 @@ def test_of_35_high_rules_the_30_freshest_are_pinned():
     assert [each.rule for each in left_out] == [f"high {n}" for n in (4, 3, 2, 1, 0)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.service.http.limits import Gone, Limits, Unreadable
@@ -100,7 +100,6 @@ def refused(*given: Any, **named: Any) -> dict[str, Any]:
     return {"status": caught.value.answer.status_code, **json.loads(bytes(caught.value.answer.body))}
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=400), max_size=12))
 def test_a_body_is_read_whole_or_refused_by_its_size_alone(parts):
     whole = b"".join(parts)

@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.config import Settings
@@ -299,7 +299,6 @@ async def test_lone_surrogates_do_not_break_the_answer(rpc):
     assert json.loads(text.encode())["error"]["code"] == -32601
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=8),

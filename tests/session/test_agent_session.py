@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import RequestError, StoreError
@@ -263,7 +263,6 @@ async def test_a_store_that_does_not_answer_stops_the_session_unless_the_caller_
         assert session.system_prompt == "You help."
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(["user", "assistant", "call", "tool"]), max_size=30), st.integers(0, 60))
 def test_the_compressor_keeps_the_newest_and_never_an_answer_without_its_call(roles, budget):
     messages: list[dict[str, Any]] = []

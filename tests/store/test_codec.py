@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.schema import merge_ranges
@@ -12,7 +12,6 @@ from toolmem.store.codec import clip, dump_json, members, micros, moment, read_r
 seqs = st.sets(st.integers(1, 60))
 
 
-@settings(max_examples=50)
 @given(st.datetimes(timezones=st.timezones(), min_value=datetime(1900, 1, 1), max_value=datetime(2200, 1, 1)))
 def test_times_keep_their_microseconds(time: datetime):
     assert moment(micros(time)) == time.astimezone(UTC)

@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.ports import Document, EmbedderIdentity
@@ -46,7 +46,6 @@ def found(db: apsw.Connection, cache: VectorCache, scope: int = 1, depth: int = 
         return [key for key, _ in cache.current(db, scope, 3, EMBEDDER).nearest(QUERY, depth, None)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_an_index_kept_current_ranks_as_one_loaded_anew(steps):
     db = open_writer(MEMORY, "NORMAL", 1)

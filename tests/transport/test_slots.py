@@ -4,13 +4,12 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.transport.slots import Slots
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 4), st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=14), st.randoms())
 def test_never_more_than_the_places_and_all_come_back(size, users, chance: random.Random):
     async def scenario():
