@@ -21,6 +21,7 @@ from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.guidance.incremental import UnusableEdits, apply_edits, numbered, parse_edits
 from toolmem.guidance.outcomes import went_wrong
 from toolmem.guidance.reply import read_edits_block, read_guidance
+from toolmem.guidance.shown import guidance_text
 from toolmem.guidance.statistics import statistics_of
 from toolmem.ports import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
 from toolmem.schema import Guidance, Language, ToolCallResult, ToolStatistics
@@ -45,10 +46,10 @@ def writer_prompts(prompt_path: str | Path | None = None) -> Prompts:
 class LLMWriter:
     """Implements `ports.GuidanceWriter` by one request to `llm` per tool.
 
-    The text is the model's, as it is. `evidence` (the data-driven writer; it must not cost requests) gives the
-    claims, statistics and counted repairs beside it; without it there are none. `fallback` (default: `evidence`)
-    writes the text where `llm` sends nothing (dry_run); `prompt_tokens` is then the count of a prompt that holds
-    verdicts of the fallback's kind instead of the model's, an estimate.
+    The text is the model's, cleaned and bounded (`shown.guidance_text`). `evidence` (the data-driven writer; it must
+    not cost requests) gives the claims, statistics and counted repairs beside it; without it there are none.
+    `fallback` (default: `evidence`) writes the text where `llm` sends nothing (dry_run); `prompt_tokens` is then the
+    count of a prompt that holds verdicts of the fallback's kind instead of the model's, an estimate.
     """
 
     def __init__(
@@ -158,14 +159,14 @@ class LLMWriter:
 
     def _edited(self, reply: str, guidance: str) -> str:
         try:
-            return apply_edits(guidance, parse_edits(read_edits_block(reply)))
+            return guidance_text(apply_edits(guidance, parse_edits(read_edits_block(reply))))
         except ReplyUnreadable as error:
             logger.debug("%s: unusable edits (%s): %s", self._llm.model, error, reply)
             raise UnusableEdits(f"{self._llm.model}: the edits cannot be used: {error}", reply=reply) from None
 
     def _read(self, reply: str) -> str:
         try:
-            return read_guidance(reply)
+            return guidance_text(read_guidance(reply))
         except ReplyUnreadable as error:
             logger.debug("%s: unreadable reply (%s): %s", self._llm.model, error, reply)
             message = f"{self._llm.model}: the reply cannot be read: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from toolmem.guidance.shown import guidance_shown
 from toolmem.guidance.skip import count_covered, count_new
 from toolmem.guidance.statistics import lifetime_statistics, statistics_of
 from toolmem.ports import StoredMemory
@@ -40,7 +41,8 @@ def tool_memory(
     * `judges`: who scored, and `judges_note` where there is more than one and the average mixes them;
     * `upkeep`, where it is asked for: what another store has to know of the guidance for the next summary.
     """
-    record, guidance = stored.record, stored.record.guidance
+    record = stored.record
+    guidance = guidance_shown(record.guidance) if record.guidance is not None else None
     statistics, window = measured(stored) if figures is None else figures
     metadata: dict[str, Any] = {
         "statistics": statistics.model_dump(mode="json"),

@@ -18,6 +18,7 @@ from toolmem.guidance.masks import mask_of, positions_of
 from toolmem.guidance.outcomes import flag_is_wrong
 from toolmem.guidance.patterns import Pattern, Search
 from toolmem.guidance.refusals import Refusal
+from toolmem.guidance.shown import claim_text
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.guidance.wording import Wording, percent, quoted
 from toolmem.guidance.worth import (
@@ -58,6 +59,9 @@ class Sentence:
     positions: Sequence[int]
     value: float
     earlier: tuple[str, ...] = ()  # ids of calls that are evidence as well, and are not among the positions
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", claim_text(self.text))
 
     @property
     def prevents(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from toolmem.guidance import values
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.sentences import Sentence
-from toolmem.guidance.wording import Wording
+from toolmem.guidance.wording import Wording, named
 from toolmem.guidance.worth import worth
 from toolmem.schema import ToolSchema
 
@@ -82,7 +82,7 @@ def _parameters(found: Analysis, shown: Sequence[int], which: str, say: Wording)
 def _named(found: Analysis, names: Sequence[str], shown: Sequence[int], say: Wording) -> str:
     """The first MAX_NAMED parameters as they are given, and how many more there are; by name, where they are few."""
     params = say.join([_described(found, name, shown, say) for name in names[:MAX_NAMED]])
-    more = [f"`{name}`" for name in names[MAX_NAMED:]]
+    more = [f"`{named(name)}`" for name in names[MAX_NAMED:]]
     if not more:
         return params
     key = "and_more_named" if len(more) <= MAX_NAMED else "and_more"
@@ -92,7 +92,7 @@ def _named(found: Analysis, names: Sequence[str], shown: Sequence[int], say: Wor
 def _described(found: Analysis, name: str, shown: Sequence[int], say: Wording) -> str:
     """A parameter with its choices, or with what its values look like."""
     given = [found.seen[i].params[name] for i in shown if name in found.seen[i].params]
-    label = f"`{name or 'input'}`"
+    label = f"`{named(name) or 'input'}`"
     if name in found.text_kinds:
         return f"{label} ({say.shape(found.text_kinds[name])})"
     choices = _choices(given)
@@ -184,7 +184,7 @@ def _keys(read: dict[str, Any], say: Wording) -> str:
 
 def _few(names: Sequence[str], say: Wording) -> str:
     """The first MAX_NAMED names, and a mark where there are more."""
-    return say.join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])
+    return say.join([*map(named, names[:MAX_NAMED]), *(["…"] if len(names) > MAX_NAMED else [])])
 
 
 def _worth(phrase: str, found: Analysis) -> float:

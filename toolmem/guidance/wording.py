@@ -12,9 +12,12 @@ from toolmem.guidance.patterns import Pattern
 from toolmem.guidance.phrases import CONDITIONS, HEADINGS, PHRASES, SHAPES
 from toolmem.guidance.refusals import Refusal
 from toolmem.guidance.repairs import Repair
+from toolmem.readers.plain_text import hides, plain
 from toolmem.schema import Language
 
 MAX_MESSAGE = 110  # characters of a quoted error message
+MAX_NAME = 80  # of a parameter, a key or a column
+MAX_FIELD = 1_000  # of whatever is filled into a sentence
 MAX_MENTION = 70  # of one that is quoted in full elsewhere
 MAX_SHOWN = 40  # characters of a value that is shown before and after a change
 CONTEXT = 8  # characters that are left on either side of what differs in two long texts
@@ -169,9 +172,24 @@ class Wording:
 
     def _fill(self, table: Mapping[str, tuple[str, str]], key: str, fields: Mapping[str, Any]) -> str:
         template = table[key][self._index]
+        fields = {name: _plain(name, field) for name, field in fields.items()}
         if "|" in template:
             fields = {name: _Count(field) if isinstance(field, int) else field for name, field in fields.items()}
         return template.format_map(fields)
+
+
+def _plain(name: str, field: Any) -> Any:
+    """What a call may have brought in, without what cannot be seen, and bounded. Spaces around it stay."""
+    if not isinstance(field, str):
+        return field
+    if name == "path":
+        return named(field)
+    return field if len(field) <= MAX_FIELD and not hides(field) else plain(field, MAX_FIELD)
+
+
+def named(name: str) -> str:
+    """A parameter, a key or a column, as it may stand between backticks."""
+    return plain(name, MAX_NAME).replace("`", "'")
 
 
 class _Count(int):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -11,8 +12,11 @@ from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.guidance.known_figures import known_figures
 from toolmem.guidance.memory import tool_memory
+from toolmem.guidance.shown import said_to_be_data
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.ports import Where
+from toolmem.readers.plain_text import name_shown
+from toolmem.schema import ToolMemory
 
 
 class RetrieveToolMemoryOp(Op):
@@ -64,9 +68,13 @@ class RetrieveToolMemoryOp(Op):
         response.metadata["not_found"] = missing
         response.metadata["partial"] = bool(missing) and bool(memory_list)
         response.success = not missing
-        response.answer = "\n\n".join(
-            f"## {shown['when_to_use']}\n{shown['content'] or '(no guidance yet)'}" for shown in memory_list
-        ) or ("No tool memory found: " + ", ".join(missing) if missing else "No tool memory fits the query")
+        response.answer = self._answer(context, memories) if memories else _nothing(missing)
+
+    def _answer(self, context: Context, memories: Sequence[ToolMemory]) -> str:
+        language = self.settings.language or context.services.settings.language
+        data = said_to_be_data("zh" if language == "zh" else "")
+        parts = [f"## `{name_shown(each.when_to_use)}`\n{each.content or '(no guidance yet)'}" for each in memories]
+        return "\n\n".join([data, *parts])
 
     async def _search(self, context: Context, query: str, names: list[str] | None) -> list[tuple[str, float | None]]:
         store = await context.services.store(self)
@@ -87,3 +95,9 @@ class RetrieveToolMemoryOp(Op):
         store = await context.services.store(self)
         known = {record.tool_name for record in await store.records(context.workspace, absent)}
         return [name for name in absent if name not in known]
+
+
+def _nothing(missing: Sequence[str]) -> str:
+    if not missing:
+        return "No tool memory fits the query"
+    return "No tool memory found: " + ", ".join(map(name_shown, missing))

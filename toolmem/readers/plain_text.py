@@ -1,5 +1,6 @@
 """Names, values and texts that nobody vouches for, as they may be shown to a model, on a terminal or on a page.
 
+hides(text)        whether it needs any of these
 shown(text)        one line without a character that cannot be seen
 plain(text)        the same, cut: a value inside a sentence
 plain_line(text)   the same, and it cannot begin a heading or a bullet: a line of its own
@@ -42,6 +43,11 @@ def shown(text: str) -> str:
     if flat.isascii() and flat.isprintable():
         return flat
     return " ".join(_HIDDEN.sub("", flat).split())
+
+
+def hides(text: str) -> bool:
+    """Whether it holds line breaks, or a character that cannot be seen."""
+    return _HIDDEN.search(text) is not None
 
 
 def plain(text: str, limit: int = MAX_VALUE) -> str:

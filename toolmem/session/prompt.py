@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toolmem.guidance.fitting import fit
+from toolmem.guidance.shown import guidance_shown, said_to_be_data
 from toolmem.readers.plain_text import name_shown, shown
 from toolmem.rules.capture import SessionRule
 from toolmem.rules.identity import UNSCOPED
@@ -35,19 +36,20 @@ def guidance_block(
 
     The tools share the budget evenly; what one does not need goes to the next.
     """
-    left = budget_tokens - count(_GUIDANCE_TITLE[language])
-    known = [record for record in records if record.guidance is not None and record.guidance.text.strip()]
+    title = f"{_GUIDANCE_TITLE[language]}\n\n{said_to_be_data(language)}"
+    left = budget_tokens - count(title)
+    known = [(record.tool_name, guidance_shown(record.guidance)) for record in records if record.guidance is not None]
+    known = [(tool, guidance) for tool, guidance in known if guidance.text]
     parts: list[str] = []
-    for position, record in enumerate(known):
-        assert record.guidance is not None
-        heading = f"### `{name_shown(record.tool_name)}`"
+    for position, (tool, guidance) in enumerate(known):
+        heading = f"### `{name_shown(tool)}`"
         share = left // (len(known) - position) - count(heading) - 2
-        text = fit(record.guidance, share, count) if share > 0 else ""
+        text = fit(guidance, share, count) if share > 0 else ""
         if text:
             part = f"{heading}\n{_deeper(text)}"
             parts.append(part)
             left -= count(part) + 2
-    return "\n\n".join([_GUIDANCE_TITLE[language], *parts]) if parts else ""
+    return "\n\n".join([title, *parts]) if parts else ""
 
 
 def since_block(

@@ -24,6 +24,7 @@ from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.flow.checks import check_workspace
 from toolmem.ops.tool_rules_prompt import read_prompt_tools
+from toolmem.readers.plain_text import name_shown
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.service.mcp.declarations import WORKSPACE
 from toolmem.service.mcp.resources import RULES_TEMPLATE, TOOL_TEMPLATE, language_of
@@ -84,7 +85,7 @@ class McpPrompts:
         pinned = await (await self._app.rule_store(workspace)).rules_for_prompt(tools)
         rules = ToolMemoryRulesSection(pinned, language_of(self._app)).text
         text = system_prompt("", rules, await self._guidance(workspace, tools)) or _NOTHING
-        about = f"Rules and guidance for {', '.join(tools)}" if tools else "The rules of all tools"
+        about = f"Rules and guidance for {', '.join(map(name_shown, tools))}" if tools else "The rules of all tools"
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=f"{about} ({workspace})", messages=[message])
 

@@ -138,9 +138,13 @@ class McpResources:
             raise MCPError(
                 INVALID_PARAMS, f"unknown resource {uri[:200]!r}: nothing is known of that tool", {"uri": uri}
             )
+        # Not at the top: it reads guidance, whose grammar no start should wait for.
+        from toolmem.guidance.shown import guidance_text, said_to_be_data
+
         guidance = records[0].guidance
-        text = guidance.text if guidance is not None and guidance.text.strip() else "(no guidance yet)"
-        return f"# `{name_shown(tool)}`\n\n{text}"
+        text = guidance_text(guidance.text) if guidance is not None else ""
+        known = f"{said_to_be_data(language_of(self._app))}\n\n{text}" if text else "(no guidance yet)"
+        return f"# `{name_shown(tool)}`\n\n{known}"
 
 
 def _cursor(name: str) -> str:
