@@ -8,15 +8,16 @@ it is none, or holds for the session: a decree wrongly pinned would bind the age
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
-from toolmem.rules.chinese import opens_shown_chinese, read_chinese
+from toolmem.rules.chinese import read_chinese
 from toolmem.rules.english import questions_it, read_english
-from toolmem.rules.english_places import announces_shown_text, opens_shown_text
 from toolmem.rules.pasted import MASK
 from toolmem.rules.reading import Reading
-from toolmem.rules.sentences import Sentence, ends_with, sentences
+from toolmem.rules.sentences import Sentence, sentences
+from toolmem.rules.shown_text import own_sentences
 from toolmem.rules.tool_words import Table, load_table, without_modifiers
 from toolmem.rules.which_tools import speaks_of_tools, tools_named
 from toolmem.schema import ToolSchema
@@ -83,12 +84,9 @@ def find_decrees(
     found = DecreesFound()
     table = load_table(nouns)
     tools = _known(ran, catalogue)
-    shown_in: int | None = None  # the line that a shown text was opened in
     before: tuple[str, ...] = ()  # the tools of the decree in the sentence before this one
-    for sentence, following in _with_next(sentences(message)):
-        if shown_in is not None and (shown_in == _TO_THE_END or sentence.line == shown_in):
-            continue
-        shown_in = _opens_shown(sentence)
+    own = own_sentences(list(sentences(message)))
+    for sentence, following in zip_longest(own, own[1:]):
         if len(sentence.text) > MAX_SENTENCE:
             found.too_long += bool(_CUE.search(sentence.masked))
             continue
@@ -109,30 +107,6 @@ def find_decrees(
             if decree not in listed:
                 listed.append(decree)
     return found
-
-
-def _with_next(items: Iterator[Sentence]) -> Iterator[tuple[Sentence, Sentence | None]]:
-    before: Sentence | None = None
-    for item in items:
-        if before is not None:
-            yield before, item
-        before = item
-    if before is not None:
-        yield before, None
-
-
-_TO_THE_END = -1
-
-
-def _opens_shown(sentence: Sentence) -> int | None:
-    """Where the sentence opens a text that is only shown ("post this: ..."), how far that goes."""
-    if announces_shown_text(sentence.masked[:MAX_SENTENCE].lower()):
-        return _TO_THE_END
-    for colon in re.finditer(r":(?=\s|$)|：", sentence.masked[:MAX_SENTENCE]):
-        lead = sentence.masked[: colon.start()]
-        if opens_shown_text(lead.lower()) or opens_shown_chinese(lead):
-            return _TO_THE_END if ends_with(sentence.masked, ":：") else sentence.line
-    return None
 
 
 def _read(sentence: Sentence) -> Reading | None:

@@ -152,7 +152,7 @@ _NO_DEMAND_AT_THE_END = re.compile(  # "..., the docs say"
 
 def read_english(sentence: Sentence) -> Reading | None:
     """The demand of an English sentence, or None."""
-    text = _small(sentence.masked)
+    text = small(sentence.masked)
     if not _MAY_DEMAND.search(text):
         return None
     if sentence.question:
@@ -181,10 +181,10 @@ def read_english(sentence: Sentence) -> Reading | None:
 
 def questions_it(sentence: Sentence) -> bool:
     """ "Is that wise?", "Do they keep to it?": the rule before it is talked about, not laid down."""
-    return sentence.question and bool(_TALKS_ABOUT_IT.match(_small(sentence.masked)))
+    return sentence.question and bool(_TALKS_ABOUT_IT.match(small(sentence.masked)))
 
 
-def _small(text: str) -> str:
+def small(text: str) -> str:
     """Small letters and straight apostrophes, at the same positions."""
     small = text.replace("’", "'").replace("‘", "'").replace("*", " ").replace("\n", " ")
     lowered = small.lower()

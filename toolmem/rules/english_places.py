@@ -111,7 +111,7 @@ _SHOWN = re.compile(
     r"|answered|replied"
     r"|translat\w+|writing|sentences?|phrases?|titled?|subject|caption|headline|slogan|lyrics|quot(?:e|ed|ing)|best "
     r"practices?|proverb|yelled|shouted|screamed|whispered|error|warning|logs?"
-    r"|output|sign|poster|banner|texts?|messages?|comment|docstring|prompt|called|named|manual|example|following"
+    r"|output|sign|poster|banner|texts?|messages?|comment|docstring|prompt|called|named|manual|example"
     r"|search for|grep"
     r"|regex|paraphrase|proofread|rewrite|correct|poem|story|joke|song|footer|signature|description|readme|email"
     r"|mail|letter)\b|^\W*(?:(?:and|but|so|then|well),? )?(?:he|she|they)(?: \w+){1,2}$"
@@ -224,11 +224,6 @@ def shown_after_colon(text: str, position: int) -> bool:
         return True
     colons = re.finditer(r":(?=\s|$)", text[:position])
     return any(opens_shown_text(text[: colon.start()]) for colon in colons)
-
-
-def announces_shown_text(sentence: str) -> bool:
-    """ "Translate the following.": a task whose text comes next."""
-    return bool(_TASK.match(sentence) and re.search(r"\b(?:following|below|this(?: text| message)?)\W*$", sentence))
 
 
 def opens_shown_text(lead: str) -> bool:

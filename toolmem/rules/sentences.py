@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolmem.rules.pasted import MASK, mask_pasted
 
@@ -23,6 +23,7 @@ _ABBREVIATION = re.compile(
 _MAYBE_ABBREVIATION = re.compile(r"\b(?:a\.m|p\.m|etc|inc|ltd|co|corp|jr|sr|u\.s|u\.k)$", re.IGNORECASE)
 _LIST_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}$")
 _LEAD = re.compile(r"^[\s\-*•·–—>]*(?:\(?\d{1,3}[.)、]\s+)?(?:\[[ xX]?\]\s*)?")
+_SPACE = re.compile(r"\s*")
 _SOFT_WRAP = 40  # characters; a shorter line was ended on purpose
 
 
@@ -34,6 +35,7 @@ class Sentence:
     masked: str  # as long as `text`
     question: bool  # ends with a question mark
     line: int  # in which line of the message it begins, from 0
+    breaks: int = 0  # line breaks between it and what follows
 
 
 def sentences(message: str) -> Iterator[Sentence]:
@@ -44,7 +46,7 @@ def sentences(message: str) -> Iterator[Sentence]:
     for end in _ends(masked):
         sentence = _sentence(message[start:end], masked[start:end], line)
         if sentence is not None:
-            yield sentence
+            yield replace(sentence, breaks=_breaks(message, start, end))
         line += message.count("\n", start, end)
         start = end
 
@@ -87,6 +89,13 @@ def _wraps(masked: str, start: int, end: int, following: int) -> bool:
         return False
     ahead = masked[following : following + 1]
     return bool(ahead) and ahead.isascii() and ahead.islower()
+
+
+def _breaks(message: str, start: int, end: int) -> int:
+    """Line breaks between the last word of a sentence and whatever comes next."""
+    last = start + len(message[start:end].rstrip())
+    space = _SPACE.match(message, last)
+    return message.count("\n", last, space.end()) if space else 0
 
 
 def _sentence(text: str, masked: str, line: int) -> Sentence | None:
