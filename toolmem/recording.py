@@ -42,6 +42,18 @@ class Recording:
         self.notes += [f"{name}: {note}" for note in imported.notes]
         self.rows += imported.rows
 
+    def tell_conversations(self) -> None:
+        """A note where calls name no conversation: what repairs a failure is told inside one conversation only."""
+        without = sum(not call.conversation_id for _, call in self.calls)
+        if not without:
+            return
+        every = without == len(self.calls)
+        which = "no call names its" if every else f"{without:,} of {len(self.calls):,} calls name no"
+        told = "no repairs are told" if every else "no repairs are told of these"
+        self.notes.append(
+            f"{which} conversation (conversation_id), and nothing else says which call followed which: {told}"
+        )
+
     def sample(self, limit: int) -> None:
         """Keep a seeded random sample of the calls, in their order."""
         if limit < len(self.calls):
@@ -67,4 +79,5 @@ def read_recording(app: ToolMemApp, inputs: Sequence[str | Path], format: Format
             recording.notes.append(f"{Path(path).name} is given twice: its calls are counted twice")
         seen.add(Path(path).resolve())
         recording.add(Path(path).name, read_file(path, format, clock=app.clock, time_zone=app.settings.time_zone))
+    recording.tell_conversations()
     return recording

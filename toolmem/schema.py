@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from toolmem.errors import RequestError
 
 EvaluationStatus = Literal["ok", "failed", "pending"]
+# What may tell the conversation of a call: keys of its record, else of its metadata; the first that does counts.
+CONVERSATION_KEYS = ("conversation_id", "session_id", "thread_id", "trace_id", "run_id")
 Language = Literal["", "zh"]
 
 
@@ -116,6 +118,11 @@ class ToolCallResult(BaseModel):
         """The recorded flag where it is known, else what the judge saw; None where neither is known."""
         return (not self.success) if self.success is not None else self.execution_failed
 
+    @property
+    def conversation_id(self) -> str:
+        """The conversation that the call was made in; "" where its metadata does not tell it."""
+        return conversation_told(self.metadata) or ""
+
     def judged(self, verdict: Verdict) -> ToolCallResult:
         """A copy that carries the verdict."""
         return self.model_copy(
@@ -143,6 +150,13 @@ class ToolCallResult(BaseModel):
                 "judge": None,
             }
         )
+
+
+def conversation_told(fields: Mapping[str, Any]) -> str | None:
+    """The conversation that a record, or the metadata of a call, tells; None where none of its keys does."""
+    told = (fields.get(key) for key in CONVERSATION_KEYS)
+    known = (value for value in told if isinstance(value, str | int) and not isinstance(value, bool))
+    return next((text for value in known if (text := str(value).strip())), None)
 
 
 class CallFigures(BaseModel):
@@ -222,6 +236,7 @@ class RepairHistory(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    rules: int = 1  # what counts as a repair; counts of two versions are never added
     since: datetime  # create_time of the first call counted
     calls: int  # calls counted
     last_seq: int  # the newest of them: what lies behind it is counted already

@@ -140,7 +140,11 @@ def test_kept_up_guidance_knows_repairs_that_left_the_window() -> None:
 def test_however_often_it_is_asked_a_repair_is_counted_once(n: int, window: int, every: int, seed: int) -> None:
     """Windows overlap or leave calls out; no count exceeds what a plain recount over all calls finds."""
     calls = [
-        call(i, {"units": "kelvin" if (seed >> (i % 20)) & 1 else "metric", "n": i}, not (seed >> (i % 20)) & 1)
+        call(
+            i,
+            {"units": "kelvin" if (seed >> (i % 20)) & 1 else "metric", "n": i, "city": "Oslo"},
+            not (seed >> (i % 20)) & 1,
+        )
         for i in range(n)
     ]
     kept = kept_up(DataDrivenWriter(), calls, window, every)

@@ -137,7 +137,8 @@ def test_prevention_comes_before_repair_in_the_text() -> None:
 
 
 def test_a_tool_that_never_worked_is_advised_against() -> None:
-    calls = [call(i, {"q": f"x{i}"}, False, "Endpoint '/search' does not exist") for i in range(9)]
+    one = {"metadata": {"conversation_id": "one"}}
+    calls = [call(i, {"q": f"x{i}"}, False, "Endpoint '/search' does not exist", **one) for i in range(9)]
     text = WRITER.compose("translate", calls).text
     assert "All 9 calls failed: use another tool" in text
     assert "in 8 of 8 cases: do not retry here" in text
@@ -154,7 +155,8 @@ def test_calls_that_ran_but_answered_nothing_are_not_failures() -> None:
 
 
 def test_repeats_of_a_failed_call_are_counted() -> None:
-    calls = [call(i, {"q": "same"}, False, "Error: busy") for i in range(6)]
+    one = {"metadata": {"conversation_id": "one"}}
+    calls = [call(i, {"q": "same"}, False, "Error: busy", **one) for i in range(6)]
     calls += [call(i, {"q": f"other {i}"}) for i in range(6, 12)]
     (repeat,) = claims_of(WRITER.compose("translate", calls), "repeat")
     assert (repeat.k, repeat.n) == (5, 5)

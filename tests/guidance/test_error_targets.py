@@ -42,7 +42,7 @@ def found(*calls: ToolCallResult) -> list[Target]:
         ({"order": 3, "user_key": "mia_77"}, "Error: no order of mia_77", "user_key", "named"),
         ({"sourceFormat": "csv", "data": "x y"}, "Error: unknown source format", "sourceFormat", "named"),
         ({"city": "Oslo", "units": "kelvin"}, "Error: 'kelvin' is no unit", "units", "named"),
-        ({"email": "a@b.c"}, "Error: user not found", "email", "only"),
+        ({"nickname": "ab"}, "Error: user not found", "nickname", "only"),
     ],
 )
 def test_an_error_points_at_the_parameter_that_it_is_about(
@@ -106,5 +106,5 @@ def test_it_is_said_with_its_failures_as_evidence_and_only_where_no_repair_says_
 
 
 def test_it_is_said_in_chinese_as_well() -> None:
-    text = DataDrivenWriter("zh").compose("t", [call(0, {"email": "a@b.c"}, "Error: user not found")]).text
-    assert "修改 `email`，没有给出其他参数（1 次失败中 1 次）" in text
+    text = DataDrivenWriter("zh").compose("t", [call(0, {"nickname": "ab"}, "Error: user not found")]).text
+    assert "修改 `nickname`，没有给出其他参数（1 次失败中 1 次）" in text

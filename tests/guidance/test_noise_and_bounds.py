@@ -35,7 +35,7 @@ def text_of(calls: list[ToolCallResult]) -> str:
 def test_a_parameter_that_changes_at_every_call_is_no_repair() -> None:
     """`token` is new in every call; what repairs is `units`."""
     units = ["metric", "kelvin", "metric"] * 12
-    calls = [call(i, {"token": f"x{i}", "units": u}, u == "metric", "one") for i, u in enumerate(units)]
+    calls = [call(i, {"city": "Oslo", "token": f"x{i}", "units": u}, u == "metric", "one") for i, u in enumerate(units)]
     text = text_of(calls)
     assert "change `units`" in text
     assert "change `token`" not in text

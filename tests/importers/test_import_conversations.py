@@ -121,6 +121,14 @@ def test_a_conversation_without_an_id_gives_its_calls_none(tmp_path: Path) -> No
         assert call.metadata["synthesized"] == ["conversation_id", "create_time"]
 
 
+def test_conversations_without_an_id_that_look_alike_are_two(tmp_path: Path) -> None:
+    """What failed at the end of the one was not repaired at the beginning of the other."""
+    messages = [asks(("x", "t", "{}")), answers("x", "one")]
+    told = [call.conversation_id for _, call in read(tmp_path, messages, messages, messages).calls]
+    assert len(set(told)) == 3
+    assert told == [call.conversation_id for _, call in read(tmp_path, messages, messages, messages).calls]
+
+
 def test_functions_of_the_old_form_are_joined_by_name(tmp_path: Path) -> None:
     imported = read(
         tmp_path,

@@ -206,6 +206,26 @@ async def test_guidance_of_the_sessions_tools_is_in_the_prompt_within_its_tokens
         assert words(block) <= 60
 
 
+async def test_every_call_of_a_session_names_its_conversation(make_app):
+    recorder = CallRecorder()
+
+    @recorder.tool
+    def search(q: str) -> str:
+        return q
+
+    async with make_app() as app:
+        async with await start(app) as session:
+            await session.after_turn(turn_of("find it", ("search", {"q": "x"}, "[1]")))
+            search("y")
+            await session.after_turn(calls=recorder.take(), user_message="and that")
+            search("z")
+            await session.after_turn(calls=recorder.take("theirs"), user_message="and that")
+        got = await app.run_flow("retrieve_tool_memory", workspace_id="team", tool_names="search", include_calls=True)
+        calls = got.metadata["memory_list"][0]["tool_call_results"]
+        conversations = [call["metadata"]["conversation_id"] for call in calls]
+        assert conversations == [session.session_id, session.session_id, "theirs"]
+
+
 async def test_a_turn_may_be_given_as_calls_of_recorded_functions(make_app):
     recorder = CallRecorder()
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from toolmem.backtest.splitting import task_of
 from toolmem.guidance.conditions import observe_all, text_kinds
-from toolmem.guidance.conversations import UNKNOWN, conversations
+from toolmem.guidance.conversations import conversations
 from toolmem.guidance.error_messages import mask, telling_line
-from toolmem.guidance.outcomes import went_wrong
+from toolmem.guidance.outcomes import blameless, went_wrong
 from toolmem.guidance.repairs import Repair, recoveries
 from toolmem.guidance.values import parameters
 from toolmem.schema import ToolCallResult
@@ -43,6 +43,8 @@ class Opportunity:
 def opportunities(calls: Sequence[ToolCallResult]) -> list[Opportunity]:
     """Every repaired failure in `calls` (oldest first, of one tool or of many), in order of the failure.
 
+    Only calls that name their conversation: nothing else tells which call followed which.
+
     A call failed where its flag or its judge says so. Calls that are not known to have failed or worked count among the
     three and repair nothing.
     """
@@ -60,12 +62,12 @@ def _of_tool(name: str, places: Sequence[int], calls: Sequence[ToolCallResult]) 
     if False not in outcomes or True not in outcomes:
         return []
     grouped = conversations(own)
-    seen = observe_all(own, outcomes, grouped.groups, text_kinds(name, [parameters(call.input) for call in own]))
+    seen = observe_all(own, outcomes, grouped.told, text_kinds(name, [parameters(call.input) for call in own]))
     found = []
-    for recovery in recoveries(outcomes, grouped.groups, seen):
+    without_blame = {i for i, call in enumerate(own) if blameless(call)}
+    for recovery in recoveries(outcomes, grouped.told, seen, without_blame):
         failed = own[recovery.failure]
         line = telling_line(failed.output)
-        number = grouped.numbers[recovery.failure]
         found.append(
             Opportunity(
                 position=places[recovery.failure],
@@ -74,9 +76,7 @@ def _of_tool(name: str, places: Sequence[int], calls: Sequence[ToolCallResult]) 
                 error_class=failed.error_class if line else "no_output",
                 message=mask(line),
                 repairs=recovery.repairs,
-                conversation=str(failed.metadata.get("conversation_id") or f"{name}#{number}")
-                if number != UNKNOWN
-                else f"{name}#{recovery.failure}",
+                conversation=failed.conversation_id,
                 task=task_of(failed),
             )
         )

@@ -121,5 +121,5 @@ def _key(call: ToolCallResult, cadence: Cadence, place: int) -> str:
     """Calls of one key are followed by one run."""
     if cadence == "day":
         return f"{call.create_time:%Y-%m-%d}"
-    conversation = call.metadata.get("conversation_id") if cadence == "conversation" else None
-    return f"call {place}" if conversation is None else f"conversation {conversation}"
+    conversation = call.conversation_id if cadence == "conversation" else ""
+    return f"conversation {conversation}" if conversation else f"call {place}"

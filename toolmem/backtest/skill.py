@@ -68,7 +68,7 @@ def forecasts(earlier: Sequence[ToolCallResult], later: Sequence[ToolCallResult]
     wrong = [went_wrong(call) for call in later]
     outcomes = [None if failed is None else not failed for failed in wrong]
     grouped = conversations(later)
-    seen = observe_all(later, outcomes, grouped.groups, found.text_kinds)
+    seen = observe_all(later, outcomes, grouped.told, found.text_kinds)
     made = []
     for i, (one, outcome) in enumerate(zip(seen, outcomes, strict=True)):
         if outcome is None:

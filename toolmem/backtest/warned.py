@@ -105,7 +105,7 @@ def check_warnings(
 def _of_tool(name: str, text: Guidance | str | None, later: Sequence[ToolCallResult], budget: int) -> list[Checked]:
     wrong = [went_wrong(call) for call in later]
     outcomes = [None if failed is None else not failed for failed in wrong]
-    groups = conversations(later).groups
+    groups = conversations(later).told
     seen = observe_all(later, outcomes, groups, text_kinds(name, [parameters(call.input) for call in later]))
     repeats = repeats_of_failures(outcomes, groups, [canonical(call.input) for call in later])
     again = frozenset((*repeats.failed, *repeats.succeeded))

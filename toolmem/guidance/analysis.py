@@ -9,12 +9,13 @@ from functools import cached_property
 from toolmem.guidance.conditions import Observation, TextKind, observe_all, text_kinds
 from toolmem.guidance.conversations import conversations
 from toolmem.guidance.error_messages import ErrorGroup, error_groups, telling_line
-from toolmem.guidance.outcomes import passing, went_wrong
+from toolmem.guidance.outcomes import blameless, passing, went_wrong
 from toolmem.guidance.patterns import Search, find_patterns
 from toolmem.guidance.refusals import Refusal, refusals
 from toolmem.guidance.repairs import Recovery, recoveries, repaired, restless
 from toolmem.guidance.repeats import Repeats, repeats_of_failures
 from toolmem.guidance.statistics import statistics_of
+from toolmem.guidance.user_values import users_own
 from toolmem.guidance.values import canonical, parameters
 from toolmem.schema import ToolCallResult, ToolStatistics
 
@@ -46,6 +47,11 @@ class Analysis:
         return tuple(repaired(self.recoveries))
 
     @cached_property
+    def users_own(self) -> frozenset[str]:
+        """Paths of parameters whose values are the user's: never to be traded for others."""
+        return users_own(self.seen)
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """Parameters that any of the calls gives."""
         return frozenset(str(name) for one in self.seen for name in one.params)
@@ -64,17 +70,18 @@ def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
     """Look at everything that `calls` of one tool say. Never raises on what a call may hold."""
     kinds = text_kinds(tool_name, [parameters(call.input) for call in calls])
     grouped = conversations(calls)
-    groups, conversation_of = grouped.groups, grouped.numbers
+    told, conversation_of = grouped.told, grouped.numbers
     wrong = [went_wrong(call) for call in calls]
     outcomes = [None if failed is None else not failed for failed in wrong]
     useful = [
         None if failed or call.score is None else call.score > 0.0 for call, failed in zip(calls, wrong, strict=True)
     ]
-    seen = observe_all(calls, outcomes, groups, kinds)
+    seen = observe_all(calls, outcomes, told, kinds)
     identity = [canonical(call.input) for call in calls]
     messages = {i: telling_line(calls[i].output) for i, outcome in enumerate(outcomes) if outcome is False}
     actions = {one.action.path for one in seen if one.action is not None}
-    blameless = [i for i, call in enumerate(calls) if passing(call)]
+    passed = [i for i, call in enumerate(calls) if passing(call)]
+    without_blame = {i for i, call in enumerate(calls) if blameless(call)}
     return Analysis(
         tool_name=tool_name,
         calls=calls,
@@ -83,13 +90,13 @@ def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
         text_kinds=kinds,
         outcomes=outcomes,
         useful=useful,
-        failures=find_patterns(seen, outcomes, conversation_of, identity, blameless),
+        failures=find_patterns(seen, outcomes, conversation_of, identity, passed),
         empty=find_patterns(seen, useful, conversation_of, identity),
         messages=messages,
         errors=tuple(error_groups(calls, messages)),
         refusals=tuple(refusals(seen, outcomes, messages, {*kinds, *actions})),
-        recoveries=tuple(recoveries(outcomes, groups, seen)),
-        restless=restless(outcomes, groups, seen),
-        followed=frozenset(position for group in groups for position in group[:-1]),
-        repeats=repeats_of_failures(outcomes, groups, identity),
+        recoveries=tuple(recoveries(outcomes, told, seen, without_blame)),
+        restless=restless(outcomes, told, seen),
+        followed=frozenset(position for group in told for position in group[:-1]),
+        repeats=repeats_of_failures(outcomes, told, identity),
     )

@@ -220,14 +220,16 @@ def observe_all(
     groups: Sequence[Sequence[int]],
     kinds: Mapping[str, TextKind],
 ) -> list[Observation]:
-    """Observations of `calls`, with the actions that worked (`outcomes`: True) earlier in the same conversation."""
+    """Observations of `calls`, with the actions that worked (`outcomes`: True) earlier in the same conversation
+    (`groups`)."""
     seen = [observe(call, kinds) for call in calls]
     chooser = action_parameter(seen)
+    for one in seen:
+        one.action = action_of(one, chooser)
     for group in groups:
         done: set[Condition] = set()
         for position in group:
             one = seen[position]
-            one.action = action_of(one, chooser)
             one.conditions |= done
             if one.action is not None and outcomes[position]:
                 done.add(Condition("earlier", one.action.path, one.action.detail))

@@ -74,7 +74,7 @@ _RULES = (
         "sql",
         "statistics",
     ),
-    *("usage_sentences", "values", "wording", "worth"),
+    *("usage_sentences", "user_values", "values", "wording", "worth"),
 )
 
 
@@ -183,7 +183,7 @@ def _everything(
         *sentences.errors(found, say),
         *sentences.empty_answers(found, say),
         *sentences.verdict_on_all(found, say),
-        *(repairs(found, say) if totals is None else since(totals, say)),
+        *(repairs(found, say) if totals is None else since(found, totals, say)),
         *pointed_at(found, say, totals),
         *unrecovered(found, say),
         *rule_out(found, say, totals),

@@ -10,7 +10,7 @@ is stated is this, as counts; that the parameter is at fault, or that changing i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,7 @@ LEAST_WORD = 3  # letters of a word that names a parameter by itself, and of a v
 LEAST_NUMBER = 4  # digits of a number in a text that is looked for: shorter ones stand for something else too often
 MAX_VALUE = 80  # characters of a value that are looked for
 MOST = 2  # parameters that one kind of error may name
+MOST_READ = 50  # messages of a kind that are read for a parameter's name
 SHARE = 0.6  # of the failures of a kind that must name the same parameter
 # Words that name nothing by themselves.
 _VAGUE = frozenset(
@@ -64,25 +65,49 @@ def targets(found: Analysis, group: ErrorGroup) -> Iterator[Target]:
     for i in group.positions:
         for key in _of_call(found, i):
             held.setdefault(key, []).append(i)
-    enough = [(key, places) for key, places in held.items() if len(places) >= SHARE * len(group.positions)]
+    enough = [
+        (key, places)
+        for key, places in held.items()
+        if len(places) >= SHARE * len(group.positions) and not (key[1] == "only" and key[0] in found.users_own)
+    ]
     enough.sort(key=lambda item: (-len(item[1]), item[0]))
     for (path, how), places in enough[:MOST]:
         yield Target(path, how, tuple(places))
 
 
-def unrelated(found: Analysis, group: ErrorGroup) -> frozenset[str]:
-    """Parameters that change with nearly every call, and with which the error has no word in common: their change
-    repairs nothing."""
-    if not found.restless:
-        return frozenset()
-    said = {word for i in group.positions for word in _stems(found.messages[i])}
-    meant = {name for name in found.restless if said & set(_stems(name))}
-    return found.restless - meant - {target.path for target in targets(found, group)}
+class NoAdvice:
+    """Changes that are no advice after errors of one kind, though a success followed them.
 
+    A parameter that changes with nearly every call, and with which the error has no word in common; a value of the
+    user's own (`users_own`), whom, how much, which one, when, unless the error names the parameter: that the call
+    worked for another recipient is no reason to write to that one. A change of its form may be told.
+    """
 
-def noise(repair: Repair, names: Collection[str]) -> bool:
-    """Whether a repair is no more than the change of a parameter in `names`, without a change of its form."""
-    return repair.kind == "changed" and repair.path in names and not (repair.before or repair.after)
+    def __init__(self, found: Analysis, group: ErrorGroup) -> None:
+        self._own = found.users_own
+        self._lines = [found.messages[i] for i in group.positions[:MOST_READ]]
+        self._restless = frozenset[str]()
+        if found.restless:
+            said = {word for i in group.positions for word in _stems(found.messages[i])}
+            meant = {name for name in found.restless if said & set(_stems(name))}
+            self._restless = found.restless - meant - {target.path for target in targets(found, group)}
+
+    def holds(self, repair: Repair, *, form: bool = True) -> bool:
+        """Whether the repair is no advice; `form`: whether a change of its form would be told with it."""
+        if repair.kind not in {"changed", "dropped"}:
+            return False
+        formed = repair.kind == "changed" and form and bool(repair.before or repair.after)
+        if formed:
+            return False
+        if repair.kind == "changed" and repair.path in self._restless:
+            return True
+        return repair.path in self._own and not self._named(repair.path)
+
+    def _named(self, path: str) -> bool:
+        """Whether the errors name the parameter itself; that they quote its value does not say what is wrong."""
+        name = path.rpartition(".")[2]
+        named = sum(any(_exactness(name, None, line)) for line in self._lines)
+        return named >= SHARE * len(self._lines)
 
 
 def _of_call(found: Analysis, position: int) -> Sequence[tuple[str, Pointing]]:

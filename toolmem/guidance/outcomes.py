@@ -7,6 +7,9 @@ from toolmem.schema import ToolCallResult
 # Error classes of failures that the same call may not meet again: they say nothing about its input.
 PASSING = frozenset({"server_error", "rate_limited", "connection_error"})
 
+# Of these, those that no input can have caused: what was changed before the next success repaired nothing.
+_BLAMELESS = frozenset({"rate_limited", "connection_error"})
+
 
 def went_wrong(call: ToolCallResult) -> bool | None:
     """Whether the call failed by its recorded flag or by what the judge saw in its output; None: neither is known.
@@ -20,6 +23,11 @@ def went_wrong(call: ToolCallResult) -> bool | None:
 def passing(call: ToolCallResult) -> bool:
     """Whether a call failed for a reason that lies with the service, not with what it was given."""
     return bool(went_wrong(call)) and call.error_class in PASSING
+
+
+def blameless(call: ToolCallResult) -> bool:
+    """Whether a call failed for a reason that no other input would have changed."""
+    return bool(went_wrong(call)) and call.error_class in _BLAMELESS
 
 
 def flag_is_wrong(call: ToolCallResult) -> bool:

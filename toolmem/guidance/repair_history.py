@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from toolmem.guidance import sql
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.error_messages import mask
-from toolmem.guidance.error_targets import noise, unrelated
+from toolmem.guidance.error_targets import NoAdvice
 from toolmem.guidance.repairs import Recovery, Repair
 from toolmem.schema import RepairCount, RepairHistory
 
+RULES = 2  # 1 counted calls that name no conversation, and are about different things
 MAX_ERRORS = 24
 MAX_REPAIRS = 6
 MAX_FORMS = 4
@@ -86,10 +87,11 @@ def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -
     if not seqs or len(seqs) < len(found.calls):
         return None
     last = before.last_seq if before else 0
-    if max(seqs) < last:  # the tool was deleted and began anew
+    # The tool was deleted and began anew, or what was counted may have followed from another conversation.
+    if max(seqs) < last or (before is not None and before.rules < RULES):
         before, last = None, 0
     group_of = {position: error_key(group.label) for group in found.errors for position in group.positions}
-    leave_out = {error_key(group.label): unrelated(found, group) for group in found.errors}
+    leave_out = {error_key(group.label): NoAdvice(found, group) for group in found.errors}
     recovered = dict(before.recovered) if before else {}
     held = {(one.error, same(_repair(one))): one for one in before.repairs} if before else {}
     for recovery in found.repaired:
@@ -98,7 +100,7 @@ def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -
         error = group_of[recovery.failure]
         recovered[error] = recovered.pop(error, 0) + 1
         for repair in recovery.repairs:
-            if noise(repair, leave_out[error]):
+            if leave_out[error].holds(repair, form=repair.path not in found.users_own):
                 continue
             key = (error, same(repair))
             old = held.pop(key, None)  # put in anew at the end: the newest are there
@@ -113,6 +115,7 @@ def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -
             )
     kept = _most(recovered)
     return RepairHistory(
+        rules=RULES,
         since=before.since if before else found.calls[0].create_time,
         calls=(before.calls if before else 0) + sum(seq > last for seq in seqs),
         last_seq=max(last, *seqs),

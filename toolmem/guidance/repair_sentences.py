@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.error_messages import ErrorGroup
-from toolmem.guidance.error_targets import noise, targets, unrelated
+from toolmem.guidance.error_targets import NoAdvice, targets
 from toolmem.guidance.outcomes import passing
 from toolmem.guidance.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.statistics import wilson_interval
+from toolmem.guidance.user_values import same_in_another_form
 from toolmem.guidance.wording import MAX_MENTION, Wording, spelled
 from toolmem.guidance.worth import of_repair, worth
 
@@ -20,14 +21,14 @@ PER_GROUP = 3  # repairs named for an error that only the history knows
 MAX_TOGETHER = 3  # repairs told in one sentence
 MAX_ERRORS_SINCE = 12  # errors that repairs are named for over the whole history
 ANY_NAMED = 2  # repairs named for any failure
-ANY_SHARE, ANY_SHARE_OF_ONE = 0.2, 0.5  # of all recoveries: a repair of several kinds of error, and of one kind
+ANY_SHARE, ANY_SHARE_OF_ONE = 0.2, 0.5  # of all recoveries: of several kinds of error, and where there is one kind
 LEAST_SHARE = 0.12  # of the group's recoveries that a repair must hold to be named
 
 
 def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """What repaired failures, by kind of error and after any. A repair that both would tell is told in one line."""
     general = list(_after_any(found, say))
-    told = {frozenset(one.positions) for one in general} if _kinds(found) == 1 else set()
+    told = {frozenset(one.positions) for one in general} if _alone(found) else set()
     yield from (one for one in _by_error(found, say) if frozenset(one.positions) not in told)
     yield from general
 
@@ -46,32 +47,31 @@ def _by_error(found: Analysis, say: Wording) -> Iterator[Sentence]:
         yield from _of_group(found, group, recovered, say)
 
 
-def _kinds(found: Analysis) -> int:
-    """How many kinds of error were recovered."""
-    recovered = {one.failure for one in found.repaired}
-    return sum(not recovered.isdisjoint(group.positions) for group in found.errors)
+def _alone(found: Analysis) -> bool:
+    """Whether calls failed with a single kind of error."""
+    return len(found.errors) == 1
 
 
 def _after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures.
 
-    The ANY_NAMED most frequent repairs: of several kinds of error and in ANY_SHARE of all recoveries, or of one kind
-    and in ANY_SHARE_OF_ONE of them. One that mostly came along with another says nothing new. Where a single kind of
-    error was recovered at all, the sentence names it.
+    The ANY_NAMED most frequent repairs: of several kinds of error and in ANY_SHARE of all recoveries; or, where no
+    other kind of error was met, in ANY_SHARE_OF_ONE of them: then the sentence names the error. One that mostly came
+    along with another says nothing new.
     """
     group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
-    alone = _kinds(found) == 1
+    alone = _alone(found)
     n = len(found.repaired)
-    leave_out = [unrelated(found, group) for group in found.errors]
+    leave_out = [NoAdvice(found, group) for group in found.errors]
     named = 0
     told: set[int] = set()
     for together, some in _joined(found.repaired):
         kinds = len({group_of[one.failure] for one in some})
         failures = [one.failure for one in some]
-        if named == ANY_NAMED or not _of_any(len(some), n, kinds) or len(set(failures) - told) < LEAST_SHARE * n:
+        if named == ANY_NAMED or not _of_any(len(some), n, kinds, alone) or len(set(failures) - told) < LEAST_SHARE * n:
             continue
         concerned = {group_of[i] for i in failures}
-        telling = [one for one in together if not all(noise(one, leave_out[number]) for number in concerned)]
+        telling = [one for one in together if not any(leave_out[number].holds(one) for number in concerned)]
         if done := _told(found, telling, some, say, examples=alone, plain=True):
             named += 1
             key = "repair_widely" if alone else "repair_any"
@@ -81,18 +81,19 @@ def _after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
             yield Sentence("practices", "repair", text, len(some), n, failures, of_repair(key, len(some), n))
 
 
-def _of_any(k: int, n: int, kinds: int) -> bool:
-    """Whether k of n recoveries, of so many kinds of error, say something of errors not met so far."""
-    return k >= (ANY_SHARE if kinds > 1 else ANY_SHARE_OF_ONE) * n
+def _of_any(k: int, n: int, kinds: int, alone: bool = False) -> bool:
+    """Whether k of n recoveries, of so many kinds of error, say something of errors not met so far; `alone`: no other
+    kind was met."""
+    return k >= ANY_SHARE * n if kinds > 1 else alone and k >= ANY_SHARE_OF_ONE * n
 
 
-def since(totals: Totals, say: Wording) -> Iterator[Sentence]:
+def since(found: Analysis, totals: Totals, say: Wording) -> Iterator[Sentence]:
     """`repairs` over the whole history, of which the window is the end.
 
     Evidence: the newest of the failed calls; some of them may have left the store.
     """
     errors = sorted(totals.recovered, key=lambda error: (-totals.recovered[error], error))
-    alone = len(errors) == 1
+    alone = {*errors} >= {error_key(group.label) for group in found.errors} and len(errors) == 1
     named = 0
     for error in errors[:MAX_ERRORS_SINCE]:
         n = totals.recovered[error]
@@ -102,7 +103,7 @@ def since(totals: Totals, say: Wording) -> Iterator[Sentence]:
                 say.repair(one.repair, _form_of(one.repair, one.forms, one.k, say)) for one in together[:MAX_TOGETHER]
             ]
             label = say.message(error, MAX_MENTION)
-            widely = alone and named < ANY_NAMED and _of_any(together[0].k, n, kinds=1)
+            widely = alone and named < ANY_NAMED and _of_any(together[0].k, n, kinds=1, alone=True)
             named += widely
             key = "repair_widely_since" if widely else "repair_since"
             yield _since(key, totals, together[0], done, n, say, error=label)
@@ -138,11 +139,10 @@ def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> I
     """Which parameter an error names, where no repair was seen. Evidence: the failures of which that holds."""
     for group in found.errors[:MAX_GROUPS]:
         repaired = _repaired_at(found, group, totals)
+        if repaired:
+            continue  # told already, or it contradicts that the error is about a parameter
         n = len(group.positions)
         for target in targets(found, group):
-            # What repaired the error is told already, or contradicts that it is about this parameter.
-            if repaired - {target.path} or (repaired and target.how != "only"):
-                continue
             k = len(target.positions)
             error = say.error(group, MAX_MENTION)
             key = f"target_{target.how}"
@@ -154,8 +154,8 @@ def _repaired_at(found: Analysis, group: ErrorGroup, totals: Totals | None) -> s
     """The parameters that repairs of this kind of error are told of: seen twice, or in its only recovery."""
     failures = set(group.positions)
     recovered = [one for one in found.repaired if one.failure in failures]
-    leave_out = unrelated(found, group)
-    counts = [(repair, len(some)) for repair, some in tally(recovered) if not noise(repair, leave_out)]
+    leave_out = NoAdvice(found, group)
+    counts = [(repair, len(some)) for repair, some in tally(recovered) if not leave_out.holds(repair)]
     n = len(recovered)
     if totals is not None:
         error = error_key(group.label)
@@ -200,7 +200,7 @@ def _hopeless(lost: int, followed: int) -> bool:
 def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery], say: Wording) -> Iterator[Sentence]:
     n = len(recovered)
     told: set[int] = set()
-    leave_out = unrelated(found, group) if recovered else frozenset()
+    leave_out = NoAdvice(found, group)
     for together, some in _joined(recovered):
         k, failures = len(some), [one.failure for one in some]
         once = n == 1
@@ -210,7 +210,7 @@ def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery],
             return
         if not once and new < max(2, LEAST_SHARE * n):
             continue
-        done = _told(found, [one for one in together if not noise(one, leave_out)], some, say)
+        done = _told(found, [one for one in together if not leave_out.holds(one)], some, say)
         if not done:
             continue
         key = "repair_once" if once else "repair"
@@ -242,7 +242,9 @@ def _shown(found: Analysis, repair: Repair, some: Sequence[Recovery], say: Wordi
     if repair.kind != "changed" or repair.path in found.text_kinds:
         return ""
     change = commonest_change(some, found.seen, repair.path)
-    text = spelled(*change) if change else ""
+    if change is None or (repair.path in found.users_own and not same_in_another_form(*change)):
+        return ""  # what another user's value was is no example
+    text = spelled(*change)
     return say.say("example", x=text) if text else ""
 
 

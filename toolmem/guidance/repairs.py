@@ -1,7 +1,9 @@
 """What repaired a failure: how the next success of the same tool differed from the call that failed.
 
-A failure is recovered where one of the three calls of the tool that follow it in its conversation succeeded. The first
-such success is compared with the failed call. What is counted is what happened, not what caused it.
+A failure is recovered where one of the three calls of the tool that follow it in its conversation succeeded and was
+about the same thing: it shares a value with the failed call, or differs from it in one parameter. The first such
+success is compared with the failed call. After a failure that no input is to blame for only the same call once more
+counts. What is counted is what happened, not what caused it.
 
 Several failures in a row that end in one success are several recovered failures and one repair: repairs are counted by
 success (`repaired`), each with the last failure before it, since what an earlier try changed as well had not helped.
@@ -10,7 +12,7 @@ success (`repaired`), each with the last failure before it, since what an earlie
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -38,6 +40,9 @@ class Repair(NamedTuple):
     after: str = ""
 
 
+_REPEATED = Repair("repeated", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """A failure and the success that followed it, by position."""
@@ -48,18 +53,49 @@ class Recovery:
 
 
 def recoveries(
-    outcomes: Sequence[bool | None], groups: Sequence[Sequence[int]], seen: Sequence[Observation]
+    outcomes: Sequence[bool | None],
+    groups: Sequence[Sequence[int]],
+    seen: Sequence[Observation],
+    blameless: Collection[int] = (),
 ) -> list[Recovery]:
-    """Every recovered failure. `outcomes`: True = the call did not fail; `groups`: positions per conversation."""
+    """Every recovered failure. `outcomes`: True = the call did not fail; `groups`: positions per conversation;
+    `blameless`: failures that no input is to blame for."""
     found: list[Recovery] = []
     for group in groups:
         for place, failure in enumerate(group):
             if outcomes[failure] is not False:
                 continue
-            following = group[place + 1 : place + 1 + WITHIN]
-            success = next((position for position in following if outcomes[position]), None)
-            if success is not None:
-                found.append(Recovery(failure, success, frozenset(differences(seen[failure], seen[success]))))
+            for success in group[place + 1 : place + 1 + WITHIN]:
+                if not outcomes[success]:
+                    continue
+                made = frozenset(differences(seen[failure], seen[success]))
+                close = failure not in blameless and about_the_same(seen[failure], seen[success], made)
+                if close or _REPEATED in made:
+                    found.append(Recovery(failure, success, made))
+                    break
+    return found
+
+
+def about_the_same(before: Observation, after: Observation, made: Collection[Repair]) -> bool:
+    """Whether two calls that are not alike are about the same thing: a value stands in both, or a single parameter
+    tells them apart. What only chooses the action, and true, false and nothing, tell no thing."""
+    told_apart = {repair.path.partition(".")[0] for repair in made}
+    if len(told_apart) == 1 or any(one.kind == "renamed" for one in made):
+        return True
+    return not _things(before).isdisjoint(_things(after))
+
+
+def _things(seen: Observation) -> set[tuple[str, str]]:
+    """The values of a call by path; of SQL and shell commands the names and arguments."""
+    chooser = seen.action.path if seen.action is not None else None
+    found = {
+        (path, values.canonical(value) if isinstance(value, str | dict | list) else repr(value))
+        for path, value in values.leaves(seen.params)
+        if path != chooser and path not in seen.texts and not isinstance(value, bool) and value not in (None, "", [])
+    }
+    for path, text in seen.texts.items():
+        names = text.names if isinstance(text, sql.Statement) else text.arguments
+        found |= {(path, name) for name in names}
     return found
 
 
@@ -98,7 +134,7 @@ def restless(
 def differences(before: Observation, after: Observation) -> Iterable[Repair]:
     """How the input of one call differs from that of another."""
     if before.params == after.params:
-        return [Repair("repeated", "")]
+        return [_REPEATED]
     if before.action and after.action and before.action.kind == "value" and before.action != after.action:
         # Another action takes other parameters; that they come and go says nothing of its own.
         path = before.action.path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -151,6 +152,7 @@ class _Reader:
         self._limit = limit
         self._notes = RecordNotes()
         self._ids: dict[str, bytes] = {}  # id -> digest of the call that has it
+        self._alike: Counter[str] = Counter()  # conversations without an id, by what was called in them
         self._tools = tools
         self._imported = Imported(format="openai")
 
@@ -206,7 +208,7 @@ class _Reader:
 
         Without an id of its own a conversation gives none, because two conversations that look alike may be two.
         """
-        conversation = given or f"sha256:{_digest([_content(read) for _, read in kept]).hex()[:16]}"
+        conversation = given or self._conversation_id(_digest([_content(read) for _, read in kept]).hex()[:16])
         for call, read in kept:
             call_id = clean_text(call.id, Repairs())
             read.metadata = {"conversation_id": conversation, "tool_call_id": call_id}
@@ -217,6 +219,12 @@ class _Reader:
                 read.metadata["synthesized"] = synthesized
             if given and call_id:
                 read.id = self._id(f"{conversation}/{call_id}", _digest(_content(read)))
+
+    def _conversation_id(self, digest: str) -> str:
+        """Made of what was called; conversations that look alike get a number, so that none goes on in another."""
+        self._alike[digest] += 1
+        number = self._alike[digest]
+        return f"sha256:{digest}" if number == 1 else f"sha256:{digest}#{number}"
 
     def _id(self, base: str, digest: bytes) -> str:
         """`base`; where another call has it already (models reuse "call_0"), with a number behind it.

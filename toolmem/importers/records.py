@@ -12,7 +12,7 @@ from toolmem.errors import RecordError
 from toolmem.importers.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.importers.times import read_time, zone
 from toolmem.ports import CallFailure, Clock
-from toolmem.schema import JudgeIdentity, ToolCallResult
+from toolmem.schema import JudgeIdentity, ToolCallResult, conversation_told
 
 MAX_TOOL_NAME = 256  # characters
 MAX_ID = 1024  # characters
@@ -269,7 +269,26 @@ def _metadata(raw: Mapping[str, Any], repairs: RecordNotes) -> dict[str, Any]:
             if (meant := _meant(name, raw)) is not None:
                 repairs.misspelt[name[:40]] = meant
             metadata[name if name not in metadata else f"record.{name}"] = _cleaned(item, name[:40], repairs)
+    _name_conversation(raw, metadata)
     return metadata
+
+
+def _name_conversation(raw: Mapping[str, Any], metadata: dict[str, Any]) -> None:
+    """What the record itself says of its conversation goes before its metadata; `conversation_id` holds it then."""
+    given = raw.get("conversation_id")
+    if given is not None and (isinstance(given, bool) or not isinstance(given, str | int)):
+        raise _FieldError(f"conversation_id: expected a string or a whole number, got {_kind(given)}")
+    told = conversation_told(raw)
+    if told is None:
+        return
+    if len(told) > MAX_ID:
+        raise _FieldError(f"conversation_id: {len(told)} characters; at most {MAX_ID} are allowed")
+    told = clean_text(told, Repairs())
+    if conversation_told(metadata) != told:
+        metadata.pop("record.conversation_id", None)
+        if "conversation_id" in metadata:
+            metadata["metadata.conversation_id"] = metadata["conversation_id"]
+        metadata["conversation_id"] = told
 
 
 def _meant(key: str, raw: Mapping[str, Any]) -> str | None:

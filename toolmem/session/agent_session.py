@@ -180,6 +180,8 @@ class AgentSession:
         for number, record in enumerate(records):
             record.setdefault("context", said)
             record.setdefault("id", f"{self.session_id}-{self._turns}-{number}")
+            if not _names_conversation(record):
+                record["conversation_id"] = self.session_id
         read = read_records(records, clock=self.app.clock, time_zone=self.app.settings.time_zone)
         if read.failures:
             raise RequestError(f"turn: call {read.failures[0].index}: {read.failures[0].error}", field="turn")
@@ -261,6 +263,12 @@ class AgentSession:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _names_conversation(record: Mapping[str, Any]) -> bool:
+    metadata = record.get("metadata")
+    named = metadata.get("conversation_id") if isinstance(metadata, Mapping) else None
+    return record.get("conversation_id") not in (None, "") or named not in (None, "")
 
 
 def _language(configured: str) -> Language:

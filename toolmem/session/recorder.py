@@ -75,10 +75,13 @@ class CallRecorder:
 
         return recorded
 
-    def take(self) -> list[dict[str, Any]]:
-        """The calls recorded since the last time, oldest first, as records of `add_tool_call_result`."""
+    def take(self, conversation_id: str | None = None) -> list[dict[str, Any]]:
+        """The calls recorded since the last time, oldest first, as records of `add_tool_call_result`.
+
+        `conversation_id`: the conversation that they were made in; an AgentSession gives its own.
+        """
         taken, self._calls = self._calls, []
-        return taken
+        return taken if conversation_id is None else [{**call, "conversation_id": conversation_id} for call in taken]
 
     def _succeeded(self, call: dict[str, Any], begun: float, result: Any) -> None:
         output = result if isinstance(result, str) else "" if result is None else _dumped(result)
