@@ -23,6 +23,7 @@ from toolmem.store.connection import (
     read_transaction,
     write_transaction,
 )
+from toolmem.store.in_place import InPlace
 from toolmem.store.worker import Worker
 
 logger = logging.getLogger("toolmem.store")
@@ -48,14 +49,14 @@ class _Lane:
     async def connect(self, opened: Callable[[], apsw.Connection]) -> None:
         await self.worker.run(partial(self._state.connect, opened), must_run=True)
 
-    async def run(self, job: Callable[[apsw.Connection], T], *, must_run: bool) -> T:
+    async def run(self, job: Callable[[apsw.Connection, InPlace], T], *, must_run: bool) -> T:
         return await self.worker.run(partial(self._explained, job), must_run=must_run)
 
-    def _explained(self, job: Callable[[apsw.Connection], T]) -> T:
+    def _explained(self, job: Callable[[apsw.Connection, InPlace], T]) -> T:
         with explained(self._path, self._busy_timeout):
             if self._state.db is None:
                 raise StoreClosed(f"the store {self._path} is closed")
-            return job(self._state.db)
+            return job(self._state.db, self._state.place)
 
     async def close(self) -> None:
         await self.worker.run(self._state.close, must_run=True)
@@ -68,12 +69,15 @@ class _Lane:
 class _State:
     """What the thread holds on to; it does not know the store, so that a forgotten store can still be collected."""
 
+    place: InPlace
+
     def __init__(self) -> None:
         self.db: apsw.Connection | None = None
         self._log_pages = 0
 
     def connect(self, opened: Callable[[], apsw.Connection]) -> None:
         self.db = opened()
+        self.place = InPlace(self.db)
         self.db.set_wal_hook(self._logged)  # takes the place of SQLite's own automatic checkpoint
 
     def _logged(self, _db: apsw.Connection, _name: str, pages: int) -> int:
@@ -84,6 +88,8 @@ class _State:
         """Move the log into the file when it has grown long: after the write that made it so was acknowledged."""
         if self.db is not None and self._log_pages >= CHECKPOINT_PAGES:
             self._log_pages = 0
+            if not self.place.holds(self.db):
+                return  # who has it open where it is now would not know of what is moved into it
             try:
                 self.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             except apsw.BusyError:
@@ -152,15 +158,20 @@ class Lanes:
         return [lane.db for lane in self._lanes() if lane.db is not None]
 
 
-def _reading(job: Callable[[apsw.Connection], T], db: apsw.Connection) -> T:
+def _reading(job: Callable[[apsw.Connection], T], db: apsw.Connection, place: InPlace) -> T:
+    place.require(db)
     with read_transaction(db):
         return job(db)
 
 
-def _writing(prepare: Callable[[], Any] | None, job: Callable[..., T], db: apsw.Connection) -> T:
+def _writing(prepare: Callable[[], Any] | None, job: Callable[..., T], db: apsw.Connection, place: InPlace) -> T:
     prepared = prepare() if prepare is not None else None
     with write_transaction(db):
-        return job(db, prepared)
+        place.require(db)
+        result = job(db, prepared)
+        place.require(db)
+    place.require(db)  # it may have been taken away while the commit was under way: then nothing is acknowledged
+    return result
 
 
 def _abandon(pid: int, lanes: tuple[_Lane, ...]) -> None:
