@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
+from toolmem.config.own_folder import make_folder, write_new
 from toolmem.errors import RecordError, RequestError
 from toolmem.importers.records import RecordNotes, read_record
 from toolmem.ports import Clock
@@ -83,12 +84,16 @@ def _dumped_call(call: ToolCallResult) -> dict[str, Any]:
 
 
 def write_dump(path: Path, memories: Iterable[ToolMemory]) -> int:
-    """Write a dump in one step: readers see the old file or the whole new one. Answers how many memories."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a dump for this user alone, in one step: readers see the old file or the whole new one.
+
+    Answers how many memories.
+    """
+    make_folder(path.parent)
     # Two dumps of one workspace at once each have a file of their own until they are whole.
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     count = 0
     try:
+        write_new(unfinished)
         with unfinished.open("w", encoding="utf-8", newline="\n") as out:
             for memory in memories:
                 out.write(dump_line(memory) + "\n")

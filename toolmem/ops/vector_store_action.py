@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path, PurePath
 from typing import Any
 
+from toolmem.config.own_folder import refuse_links
 from toolmem.errors import RequestError, StoreError
 from toolmem.flow.checks import check_workspace
 from toolmem.flow.context import Context
@@ -169,6 +170,10 @@ class VectorStoreActionOp(Op):
     def _path(context: Context) -> Path:
         """The file that `path` names; never outside `dump_dir`."""
         configured = context.services.settings.dump_dir
+        try:
+            refuse_links(Path(configured).absolute())
+        except OSError as error:
+            raise StoreError(f"dump_dir: {error}") from None
         folder = Path(configured).resolve()
         given = context.get("path") or ""
         if not isinstance(given, str):

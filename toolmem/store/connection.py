@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
 import apsw
 
+from toolmem.config.own_folder import OWN, make_folder, refuse_links, write_new
 from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store.tables import APPLICATION_ID, SCHEMA_VERSION, migrate
 
@@ -32,8 +33,9 @@ def open_writer(path: str, synchronous: Synchronous, busy_timeout: float) -> aps
     """
     if path != MEMORY:
         _check_path(Path(path))
+        _make_ready(Path(path))
     try:
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        db = _connect(path, apsw.SQLITE_OPEN_READWRITE)
     except (apsw.Error, ValueError) as error:  # ValueError: a null character in the path
         raise StoreUnavailable(f"cannot open the store {path!r}: {error}") from error
     try:
@@ -69,11 +71,20 @@ def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_time
 def open_reader(path: str, busy_timeout: float) -> apsw.Connection:
     """A second connection to a store that `open_writer` has opened; it cannot write."""
     with explained(path, busy_timeout):
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        db = _connect(path, apsw.SQLITE_OPEN_READWRITE)
         db.setbusytimeout(round(busy_timeout * 1000))
         _set_pragmas(db)
         db.execute("PRAGMA query_only = ON")
         return db
+
+
+def _connect(path: str, flags: int, query: str = "") -> apsw.Connection:
+    """SQLite refuses a link at each part of the path, so the folder's own way there is resolved first."""
+    if path == MEMORY:
+        return apsw.Connection(path)
+    whole = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    given = f"file:{quote(whole)}?{query}" if query else whole
+    return apsw.Connection(given, flags=flags | apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_URI if query else 0))
 
 
 def can_be_written(path: str) -> bool:
@@ -117,8 +128,7 @@ def _log_of(path: str) -> int:
 
 
 def _connect_read_only(path: str, how: str, busy_timeout: float) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    db = apsw.Connection(f"file:{quote(path)}?{how}", flags=flags)
+    db = _connect(path, apsw.SQLITE_OPEN_READONLY, how)
     try:
         db.setbusytimeout(round(busy_timeout * 1000))
         with read_transaction(db):
@@ -174,14 +184,41 @@ def _check_file(db: apsw.Connection, path: str) -> int:
 
 
 def _check_path(path: Path) -> None:
+    """Refuse what is no store, before anything is made or opened."""
     try:
+        for each in (path, *_beside(path)):
+            refuse_links(each)
         if path.is_dir():
             raise StoreUnavailable(_folder_message(path))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            raise StoreUnavailable(f"cannot open the store {path}: it is not a regular file")
         if path.is_file() and path.stat().st_size and not _starts_like_sqlite(path):
             raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file{_import_hint(path)}")
     except OSError as error:
         raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
+
+
+def _make_ready(path: Path) -> None:
+    """The folder and an empty file for this user alone; SQLite gives the files beside it the same permissions."""
+    try:
+        make_folder(path.parent)
+        with suppress(FileExistsError):
+            write_new(path)
+        if path.parent.name == OWN:  # of an earlier version, or unpacked from somewhere
+            _close_to_others(path)
+    except (OSError, ValueError) as error:
+        raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
+
+
+def _close_to_others(path: Path) -> None:
+    for each in (path, *_beside(path)):
+        with suppress(FileNotFoundError, PermissionError):
+            if each.stat().st_mode & 0o077:
+                each.chmod(0o600)
+
+
+def _beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal")]
 
 
 def _folder_message(folder: Path) -> str:

@@ -35,7 +35,7 @@ class InPlace:
         if not self.holds(db):
             raise StoreUnavailable(
                 f"the store {self._path} was moved, replaced or deleted while it was open, and takes nothing more: put "
-                f"it back together with {self._path}-wal, which holds the newest writes, or start again on what is there"
+                f"it back together with {self._path}-wal, which holds the newest writes, or start again"
             )
 
 
