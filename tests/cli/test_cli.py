@@ -1,19 +1,22 @@
-"""The command line, run as its users run it: in processes of its own."""
+"""The command line, run as its users run it: in processes of its own; `here` where the process is not the point."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from toolmem.cli import main
 
 
 def toolmem(
@@ -31,6 +34,22 @@ def toolmem(
     )
 
 
+@pytest.fixture
+def here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The same in this process, in the test's folder."""
+
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        shown = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(left.value.code or 0), shown.out, shown.err)
+
+    return run
+
+
 def request_of(records: Sequence[dict[str, Any]], **more: Any) -> str:
     return json.dumps({"workspace_id": "team", "tool_call_results": list(records), **more})
 
@@ -38,13 +57,13 @@ def request_of(records: Sequence[dict[str, Any]], **more: Any) -> str:
 GOOD = {"tool_name": "search", "input": {"q": "a"}, "output": "[1]", "success": True}
 
 
-def test_help_shows_every_command_with_examples(tmp_path):
+def test_help_shows_every_command_with_examples(here, tmp_path):
     shown = toolmem("--help", cwd=tmp_path)
     assert shown.returncode == 0
     for word in ("evaluate", "run", "config", "Examples"):
         assert word in shown.stdout
     for command in (["evaluate"], ["run"], ["config", "check"], ["config", "show"]):
-        helped = toolmem(*command, "--help", cwd=tmp_path)
+        helped = here(*command, "--help")
         assert helped.returncode == 0
         assert f"toolmem {' '.join(command)}" in helped.stdout
 
@@ -99,8 +118,8 @@ def test_a_named_tool_that_is_not_there_exits_1(tmp_path):
         (["evaluate", "--format", "csv"], "", "csv"),
     ],
 )
-def test_bad_input_is_refused_with_exit_code_2_and_named(tmp_path, arguments, stdin, named):
-    ran = toolmem(*arguments, cwd=tmp_path, stdin=stdin)
+def test_bad_input_is_refused_with_exit_code_2_and_named(here, tmp_path, arguments, stdin, named):
+    ran = here(*arguments, stdin=stdin)
     assert ran.returncode == 2, ran.stderr
     assert named in ran.stderr
     assert "Traceback" not in ran.stderr
@@ -202,6 +221,13 @@ def test_evaluate_writes_the_page_and_the_tables(tmp_path):
     assert json.loads((out / "summary.json").read_text())
     assert (out / "memory.db").is_file()
     assert "report.html" in ran.stdout
+
+
+@pytest.mark.slow
+def test_an_evaluation_goes_on_in_its_folder_and_answers_in_json(tmp_path):
+    write_calls(tmp_path / "calls.jsonl", 60)
+    first = toolmem("evaluate", "--input", "calls.jsonl", "--out", "out", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
     again = toolmem("evaluate", "--input", "calls.jsonl", "--out", "out", "--json", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)

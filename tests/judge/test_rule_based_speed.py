@@ -35,9 +35,9 @@ def test_repetitive_outputs_are_judged_in_bounded_time(tool_name: str, given: di
         for unit in UNITS:
             output = (start + unit * (length // len(unit)))[:length]
             call = ToolCallResult(tool_name=tool_name, input=given, output=output, create_time=datetime.now(UTC))
-            begun = time.perf_counter()
+            begun = time.process_time()
             check.check(call)
-            slowest = max(slowest, (time.perf_counter() - begun, f"{start!r} + {unit!r}"))
+            slowest = max(slowest, (time.process_time() - begun, f"{start!r} + {unit!r}"))
     assert slowest[0] < 0.5, slowest  # seconds; about 0.02 on an idle machine
 
 
@@ -47,6 +47,6 @@ def test_a_megabyte_of_input_costs_no_more_than_reading_it() -> None:
             call = ToolCallResult(
                 tool_name="sql_query", input={key: command}, output="x: cannot do it", create_time=datetime.now(UTC)
             )
-            begun = time.perf_counter()
+            begun = time.process_time()
             RuleBasedCheck().check(call)
-            assert time.perf_counter() - begun < 0.5, (key, command[:5])
+            assert time.process_time() - begun < 0.5, (key, command[:5])

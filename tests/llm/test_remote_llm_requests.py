@@ -45,7 +45,7 @@ async def test_a_chinese_prompt_arrives_and_is_answered_and_booked(make_llm, boo
         reply.completion_tokens,
         "ok",
     )
-    assert 0 < entry.seconds < 5
+    assert 0 < entry.seconds < 60
 
 
 async def test_lone_surrogates_are_sent_as_replacement_characters(make_llm, book):
@@ -187,7 +187,7 @@ async def test_connections_are_kept_and_closed(make_llm, book):
         await llm.close()
 
 
-async def eventually(condition, seconds=2.0):
+async def eventually(condition, seconds=60.0):
     for _ in range(int(seconds / 0.01)):
         if condition():
             return

@@ -17,11 +17,16 @@ from toolmem.transport.budget import Budget
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-JITTER = 0.12  # seconds between a start here and its arrival at the server, at worst, on a busy machine
+TICK = 0.01  # seconds by which a clock may be read too early
 
 
 def gate(interval):
     return PacingGate(interval, SystemClock())
+
+
+def keep_the_interval(server, begun, interval):
+    """Seen from `begun`, before the first: no request came before its turn. They may be late, on a busy machine."""
+    return all(request.started - begun >= interval * number - TICK for number, request in enumerate(server.requests))
 
 
 async def ask(llm, book, count, op="op"):
@@ -33,23 +38,23 @@ async def ask(llm, book, count, op="op"):
 async def test_requests_of_an_op_start_one_per_interval_retries_included(make_llm, book):
     with ModelServer(Script([Rule(FAULTS["unavailable"], every=3)])) as server:
         llm = make_llm(server)
+        begun = time.monotonic()
         replies = await ask(llm.for_op(gate(0.15)), book, 6)
         await llm.close()
     assert not [reply for reply in replies if isinstance(reply, Exception)]
     assert len(server.requests) == 8
-    assert server.shortest_gap() > 0.15 - JITTER
-    assert server.starts()[-1] > 0.15 * 7 - JITTER
+    assert keep_the_interval(server, begun, 0.15)
 
 
 async def test_two_flows_of_one_op_share_one_gate(make_llm, book):
     with ModelServer(Script(latency=0.05)) as server:
         llm = make_llm(server)
         gates = [shared_gate(("test_retrying", llm.backend), 0.15, SystemClock()) for _ in range(2)]
+        begun = time.monotonic()
         await asyncio.gather(*(ask(llm.for_op(one), book, 3) for one in gates))
         await llm.close()
     assert len(server.requests) == 6
-    assert server.shortest_gap() > 0.15 - JITTER
-    assert server.starts()[-1] > 0.15 * 5 - JITTER
+    assert keep_the_interval(server, begun, 0.15)
 
 
 COLD_START = """
@@ -68,7 +73,7 @@ class Book:
 
 kind = {"dashscope": DashScopeLLM, "openai_compatible": OpenAICompatibleLLM}[sys.argv[1]]
 settings = LLMSettings(model_name="m", params=LLMParams(base_url=sys.argv[2], api_key=SecretStr("k")))
-llm = kind(settings, tokenizer=QwenTokenizer(), clock=SystemClock()).for_op(PacingGate(0.3, SystemClock()))
+llm = kind(settings, tokenizer=QwenTokenizer(), clock=SystemClock()).for_op(PacingGate(1.0, SystemClock()))
 
 async def main():
     await asyncio.gather(*(llm.complete("p", Purpose("w", "f", "o", "t", Book())) for _ in range(2)))
@@ -82,46 +87,48 @@ def test_the_time_that_the_sdk_takes_to_load_does_not_eat_up_the_first_interval(
         url = server.dashscope_url if backend == "dashscope" else server.openai_url
         subprocess.run([sys.executable, "-W", "error::ResourceWarning", "-c", COLD_START, backend, url], check=True)
     assert len(server.requests) == 2
-    assert server.shortest_gap() > 0.3 - JITTER
+    assert server.shortest_gap() > 0.5  # 1.0, but for the way to the server; loading takes longer than that
 
 
 async def test_ops_that_are_paced_apart_do_not_keep_places_from_each_other(make_llm, book):
     """Eight waiting requests of a slow op hold one place between them, so the other op is not slowed down."""
     with ModelServer() as server:
         llm = make_llm(server, max_concurrency=2)
-        slow = asyncio.ensure_future(ask(llm.for_op(gate(0.2)), book, 8, "slow"))
-        await asyncio.sleep(0.05)
-        begun = time.monotonic()
+        slow = asyncio.ensure_future(ask(llm.for_op(gate(30.0)), book, 8, "slow"))
+        while not server.requests:
+            await asyncio.sleep(0.01)
         await ask(llm.for_op(gate(0.02)), book, 8, "quick")
-        taken = time.monotonic() - begun
+        asked = len(server.requests)
         slow.cancel()
         await asyncio.gather(slow, return_exceptions=True)
         await llm.close()
-    assert taken < 0.6
+    assert 9 <= asked < 9 + 4  # of the slow op the first, which went at once
 
 
 async def test_waiting_is_booked_apart_from_the_request(make_llm, book):
     with ModelServer(Script(latency=0.02)) as server:
         llm = make_llm(server)
+        begun = time.monotonic()
         await ask(llm.for_op(gate(0.1)), book, 3)
+        taken = time.monotonic() - begun
         await llm.close()
     waited = sorted(entry.waited for entry in book.entries)
-    assert waited[0] < 0.05
-    assert waited[1] == pytest.approx(0.1, abs=0.05)
-    assert waited[2] == pytest.approx(0.2, abs=0.05)
-    assert all(0.02 <= entry.seconds < 0.09 for entry in book.entries)
+    assert waited[1] >= 0.1 - TICK
+    assert waited[2] >= 0.2 - TICK
+    assert all(entry.seconds >= 0.02 for entry in book.entries)
+    assert all(entry.waited + entry.seconds <= taken + TICK for entry in book.entries)  # nothing is booked twice
 
 
 async def test_retry_after_holds_everybody_back(make_llm, book):
-    with ModelServer(Script([Rule(Behaviour("r", 429, retry_after=0.3, body=b"{}"), nth=(3,))])) as server:
+    with ModelServer(Script([Rule(Behaviour("r", 429, retry_after=1.0, body=b"{}"), nth=(3,))])) as server:
         llm = make_llm(server, max_concurrency=1)
         one, other = llm.for_op(gate(0.0)), llm.for_op(gate(0.01))
         replies = await asyncio.gather(ask(one, book, 4), ask(other, book, 4))
         await llm.close()
     assert not [reply for part in replies for reply in part if isinstance(reply, Exception)]
     starts = server.starts()
-    assert starts[3] - starts[2] > 0.3 - JITTER
-    assert starts[-1] - starts[3] < 0.3
+    assert starts[3] - starts[2] >= 1.0 - TICK
+    assert starts[-1] - starts[3] < 5 * 1.0  # not again before each of the five
     assert len(starts) == 9
 
 
@@ -187,12 +194,13 @@ async def test_a_denial_is_not_held_against_later_requests(make_llm, book):
 async def test_a_first_request_that_hangs_does_not_hold_up_the_others_for_long(make_llm, book, monkeypatch):
     monkeypatch.setattr("toolmem.transport.attempts.ALONE", 0.1)
     with ModelServer(Script([Rule(Behaviour(hang=True), nth=(1,))])) as server:
-        llm = make_llm(server, timeout=1.0, max_retries=0)
-        begun = time.monotonic()
+        llm = make_llm(server, timeout=600.0, max_retries=0)
         first = asyncio.ensure_future(llm.complete("hangs", book.purpose()))
-        await asyncio.sleep(0.02)
-        await ask(llm, book, 5)
-        assert time.monotonic() - begun < 0.6
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(300):
+            await ask(llm, book, 5)
+        assert not first.done()
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await llm.close()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 
 import pytest
 
@@ -13,7 +14,6 @@ from toolmem.flow.clock import SystemClock
 from toolmem.testing.model_script import FAULTS, Behaviour, Rule, Script
 from toolmem.testing.model_server import ModelServer
 
-JITTER = 0.12  # seconds between a start here and its arrival at the server, at worst, on a busy machine
 INTERVAL = 0.12  # seconds
 EVERY = f"op.parse_tool_call_result_op.params.evaluation_sleep_interval={INTERVAL}"
 
@@ -24,13 +24,14 @@ async def test_flows_at_once_share_one_gate_retries_included(job):
         # two flows of one app, and a third one of another app in the same process
         apps = [job.app(server, EVERY, store=f"{n}.db", clock=SystemClock()) for n in range(2)]
         flows = [(apps[0], "first"), (apps[0], "second"), (apps[1], "third")]
+        begun = time.monotonic()
         responses = await asyncio.gather(*(job.add(app, job.records(5), workspace) for app, workspace in flows))
         for app in apps:
             await app.close()
     assert all(response.success for response in responses)
     assert len(server.requests) > 17
-    assert server.shortest_gap() > INTERVAL - JITTER
-    assert server.starts()[-1] > INTERVAL * (len(server.requests) - 1) - JITTER
+    for number, request in enumerate(server.requests):  # none before its turn; late they may be, on a busy machine
+        assert request.started - begun > INTERVAL * number - 0.01
     assert server.most_in_flight > 1
 
 
@@ -49,8 +50,8 @@ async def test_a_hundred_calls_without_an_interval_take_as_long_as_the_cap_makes
     taken = max(request.finished for request in server.requests) - server.requests[0].started
     assert response.success
     assert server.most_in_flight == 8
-    # the first request goes alone, the others in rounds of eight
-    assert (1 + 99 / 8) * 0.2 <= taken < (1 + 99 / 8) * 0.2 * 1.4
+    # the first request goes alone, the others in rounds of eight: on a busy machine too, far from one after the other
+    assert (1 + 99 / 8) * 0.2 <= taken < 100 * 0.2
 
 
 # ---------------------------------------------------------------- announcements and estimates

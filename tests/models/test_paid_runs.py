@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from toolmem.llm.ledger import read_ledger
 from toolmem.testing.model_script import Script
 from toolmem.testing.model_server import ModelServer
@@ -64,6 +66,7 @@ async def test_a_run_that_was_killed_is_taken_up_without_paying_twice(job):
         assert len(server.requests) - 25 - IN_FLIGHT <= len(booked) <= len(server.requests)
 
 
+@pytest.mark.slow
 async def test_an_evaluation_that_was_killed_is_taken_up_in_its_folder(job):
     job.recording(40)
     with ModelServer(Script(latency=0.03)) as server:

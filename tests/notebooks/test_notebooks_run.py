@@ -19,6 +19,7 @@ from toolmem.report.kernel import execute
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.md"))
 STAND_ALONE = [path for path in NOTEBOOKS if not path.name.startswith("01_")]
+REPLAYS = {"03_smart_skip", "04_summarization_cost"}  # hundreds of calls under several policies
 
 # Put in front of a notebook. The kernel itself talks over sockets of ZeroMQ, which are not Python's.
 NO_NETWORK = """
@@ -46,7 +47,13 @@ def outputs_of(notebook: Any) -> list[Any]:
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
-@pytest.mark.parametrize("path", STAND_ALONE, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] if path.stem in REPLAYS else (), id=path.stem)
+        for path in STAND_ALONE
+    ],
+)
 def test_a_notebook_runs_offline_without_a_warning_and_leaves_nothing_behind(path, tmp_path):
     notebook = run_offline(path, tmp_path)
     outputs = outputs_of(notebook)

@@ -209,9 +209,9 @@ def test_two_lines_on_ones_own_topics_are_no_chat() -> None:
 def test_abbreviations_without_end_take_linear_time() -> None:
     def seconds(characters: int) -> float:
         message = "e.g. " * (characters // 5)
-        begun = time.perf_counter()
+        begun = time.process_time()
         find_decrees(message, catalogue=CATALOGUE)
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     seconds(1000)
     short, long = min(seconds(50_000) for _ in range(3)), seconds(400_000)

@@ -84,9 +84,9 @@ def test_whatever_stands_in_quotes_makes_no_rule(inside: str) -> None:
 def test_time_is_linear_in_the_length_of_the_message(unit: str) -> None:
     def seconds(characters: int) -> float:
         message = unit * (characters // len(unit))
-        begun = time.perf_counter()
+        begun = time.process_time()
         find_decrees(message, catalogue=CATALOGUE)
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     seconds(1000)
     short, long = min(seconds(20_000) for _ in range(3)), seconds(160_000)

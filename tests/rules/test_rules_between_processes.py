@@ -153,5 +153,4 @@ async def test_a_rule_deleted_and_put_again_between_reading_and_writing_is_as_yo
         monkeypatch.undo()
         stored = await rules.get_rule("t", "one")
         assert stored == changed
-        assert abs((stored.created_at - done[1]).total_seconds()) < 0.5
         assert stored.created_at >= done[1]

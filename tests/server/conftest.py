@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import urllib.request
-import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for `elasticsearch_nodes`, which the benchmarks use as well
 
 from elasticsearch_nodes.cluster import Cluster
+from elasticsearch_nodes.index_sets import IndexSets
 from elasticsearch_nodes.installation import Missing
 from elasticsearch_nodes.node import Node
 from elasticsearch_nodes.server import Server, find_server, required
@@ -39,26 +38,49 @@ def server() -> Iterator[Server]:
     found.stop()
 
 
+@pytest.fixture(scope="session")
+def index_sets(server: Server) -> Iterator[IndexSets]:
+    with IndexSets(server.url) as sets:
+        yield sets
+
+
 @pytest.fixture
-def fresh_prefix(server: Server) -> Iterator[Callable[[], str]]:
+def fresh_prefix(index_sets: IndexSets) -> Iterator[Callable[[], str]]:
     """Names for indices that nobody has; whatever was made under them goes with the test."""
     made: list[str] = []
 
     def fresh() -> str:
-        made.append(f"toolmem-test-{uuid.uuid4().hex[:12]}")
+        made.append(index_sets.new_prefix())
         return made[-1]
 
     yield fresh
     for prefix in made:
-        names = ",".join(f"{prefix}-{kind}-v1" for kind in ("tools", "calls", "ids", "records", "verdicts", "meta"))
-        request = urllib.request.Request(f"{server.url}/{names}?ignore_unavailable=true", method="DELETE")
-        urllib.request.urlopen(request, timeout=30).close()
+        index_sets.drop(prefix)
 
 
 @pytest.fixture
-def fresh_store(server: Server, fresh_prefix: Callable[[], str]) -> Callable[[], StoreFactory]:
+def empty_prefix(index_sets: IndexSets) -> Iterator[Callable[[int], str]]:
+    """empty_prefix(dimension): of indices without a document, for stores whose vectors have this dimension, made with
+    `number_of_replicas=0`. Each call takes back what the one before it gave."""
+    lent: list[str] = []
+
+    def take_back() -> None:
+        while lent:
+            index_sets.give_back(lent.pop())
+
+    def lend(dimension: int) -> str:
+        take_back()
+        lent.append(index_sets.lend(dimension))
+        return lent[0]
+
+    yield lend
+    take_back()
+
+
+@pytest.fixture
+def fresh_store(server: Server, empty_prefix: Callable[[int], str]) -> Callable[[], StoreFactory]:
     def fresh() -> StoreFactory:
-        return partial(_store, server.url, index_prefix=fresh_prefix(), number_of_replicas=0)
+        return partial(_store, server.url, index_prefix=empty_prefix(EMBEDDER.dimension), number_of_replicas=0)
 
     return fresh
 

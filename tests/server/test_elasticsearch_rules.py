@@ -31,10 +31,14 @@ def embedder() -> HashingEmbedder:
 
 @pytest.fixture
 async def store(
-    server: Server, fresh_prefix: Callable[[], str], clock: ManualClock, embedder: HashingEmbedder
+    server: Server, empty_prefix: Callable[[int], str], clock: ManualClock, embedder: HashingEmbedder
 ) -> AsyncIterator[ElasticsearchStore]:
     made = ElasticsearchStore(
-        server.url, clock=clock, embedder=embedder.identity, index_prefix=fresh_prefix(), number_of_replicas=0
+        server.url,
+        clock=clock,
+        embedder=embedder.identity,
+        index_prefix=empty_prefix(embedder.identity.dimension),
+        number_of_replicas=0,
     )
     async with made as store:
         yield store

@@ -163,7 +163,7 @@ def test_a_line_of_the_log_tells_of_a_request_and_nothing_that_it_held(start):
 
 
 def test_requests_that_outlast_the_shutdown_are_ended_with_an_answer(serve):
-    with ModelServer(Script(latency=20.0)) as model:
+    with ModelServer(Script(latency=100.0)) as model:  # much longer than `stop` waits
         service = serve(
             "llm.default.backend=openai_compatible",
             "llm.default.model_name=qwen-plus",
@@ -174,14 +174,12 @@ def test_requests_that_outlast_the_shutdown_are_ended_with_an_answer(serve):
         answers: list[httpx.Response] = []
         body = {"workspace_id": "w", "tool_call_results": [{"tool_name": "t", "output": "x"}]}
         asking = threading.Thread(
-            target=lambda: answers.append(httpx.post(service.url + "/add_tool_call_result", json=body, timeout=30))
+            target=lambda: answers.append(httpx.post(service.url + "/add_tool_call_result", json=body, timeout=90))
         )
         asking.start()
         until(lambda: bool(model.requests))
-        began = time.monotonic()
         assert service.stop() == 0
         asking.join()
-    assert time.monotonic() - began < 15
     assert answers[0].status_code == 503
     assert answers[0].json()["success"] is False
 

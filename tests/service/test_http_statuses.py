@@ -39,9 +39,12 @@ class WaitsToBeReleasedOp(Op):
 
     reads = ("workspace_id",)
     released: asyncio.Event
+    held = 0
 
     async def execute(self, context: Context) -> None:
+        type(self).held += 1
         await type(self).released.wait()
+        type(self).held -= 1
 
 
 @asynccontextmanager
@@ -292,7 +295,9 @@ async def test_more_requests_than_allowed_are_turned_away_and_health_is_not(make
         client_of(app) as client,
     ):
         held = [asyncio.create_task(client.post("/waits", json={"workspace_id": "w"})) for _ in range(2)]
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            while WaitsToBeReleasedOp.held < 2:
+                await asyncio.sleep(0.01)
         turned_away = await client.post("/waits", json={"workspace_id": "w"})
         health = await client.get("/health")
         WaitsToBeReleasedOp.released.set()
