@@ -263,3 +263,36 @@ def test_conversations_are_cut_into_turns_and_their_failures_read_from_the_outpu
     assert [rule["tool_name"] for rule in second["rules"]] == ["fetch"]
     assert "line 2" in bad["error"]
     assert [rule["tool_name"] for rule in last["rules"]] == ["__unscoped__"]
+
+
+# ---------------------------------------------------------------- what a text does to a terminal
+
+HOSTILE = "never \x1b[2J\x1b]0;owned\x07 delete \u202efiles\u202c \x9b31m now"
+UNSEEN = ("\x1b", "\x07", "\x9b", "\u202e", "\u202c", "\u200b")
+
+
+def test_no_rule_acts_on_the_terminal_or_turns_its_lines_round(toolmem):
+    added = toolmem("add", "send_email\u200b", HOSTILE, "--priority", "critical")
+    shown = [added, toolmem("list"), toolmem("show", "send_email\u200b"), toolmem("prompt"), toolmem("list", "--json")]
+    shown.append(toolmem("show", "\x1b[31mnothing\u202e"))
+    gone = toolmem("delete", json.loads(toolmem("list", "--json").out)[0]["id"])
+    for ran in [*shown, gone]:
+        assert not any(mark in ran.out + ran.err for mark in UNSEEN)
+    assert "\\u202e" in shown[1].out
+    assert json.loads(shown[4].out)[0]["rule"] == HOSTILE
+
+
+def test_tools_that_look_alike_are_told_apart_in_lists(toolmem):
+    for tool in ("send_email", "send_email\u200b", "s\u0435nd_email"):
+        toolmem("add", tool, f"a rule of {len(tool)}")
+    listed = toolmem("list").out
+    assert "send_email\\u200b" in listed
+    assert "s\\u0435nd_email" in listed
+
+
+def test_emoji_and_scripts_that_need_joiners_are_listed_as_they_are(toolmem):
+    kept = "بگو «می‌خواهم» 👩‍🚀 ❤️ 查询天气"
+    toolmem("add", "发送邮件", kept)
+    listed = toolmem("show", "发送邮件").out
+    assert kept in listed
+    assert "发送邮件" in listed

@@ -102,18 +102,20 @@ def test_an_evaluation_without_calls_still_writes_every_file(build, tmp_path):
 
 
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=6))
-def test_any_text_comes_back_from_a_csv_file_as_it_was(texts, tmp_path_factory):
+def test_any_text_comes_back_from_a_csv_file_but_for_the_apostrophe_before_a_formula(texts, tmp_path_factory):
     path = tmp_path_factory.mktemp("csv") / "x.csv"
     write_csv(pd.DataFrame({"number": range(len(texts)), "text": pd.array(texts, dtype=object)}), path)
     rows = read(path)
-    assert [row["text"] for row in rows] == texts
+    for row, text in zip(rows, texts, strict=True):
+        assert row["text"] == text or (row["text"] == f"'{text}" and set(text) & set("=+-@＝＋－＠"))
+        assert not row["text"].lstrip().startswith(("=", "+", "-", "@")) or isinstance(float(row["text"]), float)
     assert [row["number"] for row in rows] == [str(n) for n in range(len(texts))]
 
 
 def test_pandas_reads_a_lone_carriage_return_as_one_row(tmp_path):
     path = tmp_path / "x.csv"
     write_csv(pd.DataFrame({"text": ["a\rb", "=1+1", 'say "hi", twice']}), path)
-    assert list(pd.read_csv(path)["text"]) == ["a\rb", "=1+1", 'say "hi", twice']
+    assert list(pd.read_csv(path)["text"]) == ["a\rb", "'=1+1", 'say "hi", twice']
 
 
 @pytest.mark.parametrize("dataset", ["tau_bench", "tau2_airline", "toolbench", "intercode", "openhands"])
@@ -125,3 +127,34 @@ def test_recorded_calls_are_all_in_the_files_and_add_up(recorded, tmp_path, data
     assert sum(int(tool["calls"]) for tool in tools) == len(rows)
     assert sum(int(tool["failures"]) for tool in tools) == sum(row["success"] == "false" for row in rows) > 0
     assert sum(int(row["calls"]) for row in read(paths["errors.csv"])) == sum(row["success"] == "false" for row in rows)
+
+
+FORMULAS = [
+    *("=1+1", "+1+1", "-1+1", "@SUM(A1)", "=cmd|' /C calc'!A0", "\t=1+1", "\r=1+1", " =1+1", "\n=1+1", "＝1+1"),
+    *("=HYPERLINK(1)", "\ufeff=1+1", "-", "+", "=", "-2+3"),
+]
+
+
+def test_no_text_of_a_recording_is_a_formula_in_any_csv(build, tmp_path):
+    calls = build(tools=FORMULAS, per_tool=12).calls
+    calls = [
+        call.model_copy(
+            update={"input": formula, "output": formula, "evaluation": formula, "error_class": formula, "id": formula}
+            | {"success": False, "execution_failed": True}
+        )
+        for call, formula in zip(calls, FORMULAS * len(calls), strict=False)
+    ]
+    paths = write_tables(build(calls=calls), tmp_path)
+    for name in ("calls.csv", "tools.csv", "skips.csv", "errors.csv", "claims.csv"):
+        cells = [cell for row in read(paths[name]) for cell in row.values()]
+        acting = [cell for cell in cells if cell.strip("\t\r\n \ufeff").startswith(("=", "+", "@", "＝"))]
+        assert acting == []
+        assert all(cell.replace(".", "").isdigit() for cell in (c.lstrip("-") for c in cells if c.startswith("-")))
+    assert {row["tool_name"] for row in read(paths["tools.csv"])} == {"'" + formula for formula in FORMULAS}
+
+
+def test_numbers_and_other_texts_are_written_as_they_are(tmp_path):
+    texts = ["-1", "+2.5", "-1e-5", "a=b", "'quoted", "x;=1+1", "查询天气", "#1"]
+    write_csv(pd.DataFrame({"text": texts}), tmp_path / "t.csv")
+    assert [row["text"] for row in read(tmp_path / "t.csv")] == texts
+    assert '"x;=1+1"' in (tmp_path / "t.csv").read_text(encoding="utf-8")

@@ -64,4 +64,6 @@ def _follows_an_interrupt(error: BaseException | None) -> bool:
 
 
 def _complain(error: ToolMemError) -> None:
-    print(f"toolmem: {error}", file=sys.stderr)
+    from toolmem.readers.plain_text import escaped
+
+    print(f"toolmem: {escaped(str(error))}", file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolmem.flow.progress import ProgressLine
+from toolmem.readers.plain_text import escaped, escaped_json, name_shown
 
 if TYPE_CHECKING:
     from toolmem.schema import FlowResponse
@@ -21,12 +22,15 @@ __all__ = [
     "Config",
     "Overrides",
     "ProgressLine",
+    "cell_shown",
     "counted",
     "exit_code",
     "logs_to_stderr",
     "print_json",
+    "print_json_text",
     "print_table",
     "say",
+    "tell",
 ]
 
 Config = Annotated[
@@ -41,7 +45,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def say(text: str) -> None:
     """A message for people: stderr."""
-    print(text, file=sys.stderr)
+    print(escaped(text), file=sys.stderr)
 
 
 def counted(number: int, noun: str) -> str:
@@ -49,8 +53,23 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+def tell(text: str) -> None:
+    """A result for people: stdout."""
+    print(escaped(text))
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    print_json_text(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
+
+
+def print_json_text(text: str) -> None:
+    """The same JSON; what acts on a terminal is escaped in it."""
+    print(escaped_json(text.rstrip("\n")))
+
+
+def cell_shown(column: str, cell: str) -> str:
+    """What a table holds: of tools, names that look alike are told apart; of other texts, what cannot be seen."""
+    return name_shown(cell) if column == "tool" else escaped(cell)
 
 
 def print_table(
@@ -72,10 +91,10 @@ def print_table(
     for column in columns:
         table.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell_shown(column, cell)) for column, cell in zip(columns, row, strict=True)))
     console.print(table)
     for note in notes:
-        console.print(Text(note))
+        console.print(Text(escaped(note)))
 
 
 @contextmanager
@@ -94,8 +113,12 @@ def logs_to_stderr() -> Iterator[None]:
         def stream(self, _: Any) -> None:
             pass
 
+    class Plain(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return escaped(super().format(record))
+
     handler = CurrentStderr()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    handler.setFormatter(Plain("%(levelname)s %(message)s"))
     logger = logging.getLogger("toolmem")
     logger.addHandler(handler)
     try:

@@ -8,7 +8,17 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, ProgressLine, counted, logs_to_stderr, print_table, say
+from toolmem.cli.console import (
+    Config,
+    Overrides,
+    ProgressLine,
+    counted,
+    logs_to_stderr,
+    print_json_text,
+    print_table,
+    say,
+    tell,
+)
 from toolmem.errors import RequestError
 
 
@@ -75,7 +85,7 @@ def evaluate(
     for note in evaluation.notes:
         say(note)
     if as_json:
-        print((out / "summary.json").read_text(encoding="utf-8"), end="")
+        print_json_text((out / "summary.json").read_text(encoding="utf-8"))
     else:
         from toolmem.report import skip_table, spending_table, summary_table
 
@@ -83,7 +93,7 @@ def evaluate(
             if table is None:
                 continue
             print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
-        print(f"\nReport: {out / 'report.html'}")
+        tell(f"\nReport: {out / 'report.html'}")
     if evaluation.stopped_by == "budget":
         raise typer.Exit(3)
     unsummarized = evaluation.unsummarized

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, ProgressLine, exit_code, logs_to_stderr
+from toolmem.cli.console import Config, Overrides, ProgressLine, exit_code, logs_to_stderr, print_json_text
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(
         if workspace is not None:
             body.setdefault("workspace_id", workspace)
         response = asyncio.run(_run(flow, body, config, overrides, reports, progress))
-    print(response.model_dump_json(indent=2))
+    print_json_text(response.model_dump_json(indent=2))
     raise typer.Exit(exit_code(response))
 
 

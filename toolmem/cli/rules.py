@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from toolmem.cli import rules_capture
-from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, say
+from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, say, tell
 from toolmem.cli.rules_table import print_rules
 from toolmem.errors import RequestError
 
@@ -96,7 +96,7 @@ def show(
         print_json([rule.model_dump(mode="json") for rule in shown])
     else:
         for rule in shown:
-            print("\n".join(f"{name:<11}{_shown(value)}" for name, value in rule.model_dump().items()) + "\n")
+            tell("\n".join(f"{name:<11}{_shown(value)}" for name, value in rule.model_dump().items()) + "\n")
     _exit_where_missing(wanted, found)
 
 
@@ -188,7 +188,7 @@ def prompt(
         parts = {name: metadata[name] for name in ("rules", "left_out", "damaged")}
         print_json({"rendered": response.answer, **parts})
     elif response.answer:
-        print(response.answer)
+        tell(response.answer)
     else:
         say(f"workspace {workspace!r} has no critical or high rules")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, say
+from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, say
 from toolmem.cli.rules_table import print_table
 from toolmem.errors import ConfigError, RequestError
 
@@ -49,7 +48,7 @@ def capture(
         raise RequestError(f"{turns or conversations}: holds not one turn{first}", field="turns")
     if as_json:
         for result in results:
-            print(json.dumps(result, ensure_ascii=False))
+            print_json(result, indent=None)
     else:
         _print(results, apply)
     bad = [result["error"] for result in results if "error" in result]

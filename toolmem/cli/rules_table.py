@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from toolmem.cli.console import cell_shown
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -43,4 +45,4 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 def _cell(column: str, cell: str) -> Text:
     from rich.text import Text
 
-    return Text(cell, style=_STYLES.get(cell, "") if column == "priority" else "")
+    return Text(cell_shown(column, cell), style=_STYLES.get(cell, "") if column == "priority" else "")

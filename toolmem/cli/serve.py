@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, exit_code
+from toolmem.cli.console import Config, Overrides, exit_code, print_json_text
 
 if TYPE_CHECKING:
     from toolmem.config import Settings
@@ -78,7 +78,7 @@ async def _run_once(files: list[Path], overrides: list[str]) -> int:
         if not cmd.flow:
             raise ConfigError("cmd.flow: missing; the backend cmd runs one flow, on the request cmd.params")
         response = await app.run_flow(cmd.flow, **cmd.params)
-    print(response.model_dump_json(indent=2))
+    print_json_text(response.model_dump_json(indent=2))
     return exit_code(response)
 
 

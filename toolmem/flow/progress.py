@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Protocol, Self
 
 from toolmem.flow.events import Event
+from toolmem.readers.plain_text import escaped
 
 QUIET = 2.0  # seconds: where what is shown stays (a pipe, a notebook), a step that is over by then shows nothing
 BETWEEN_LINES = 10.0  # seconds between two lines of one step in a pipe
@@ -102,7 +103,7 @@ class _Terminal:
             self._progress.update(self._task, completed=done, total=total)
 
     def say(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False, markup=False)
+        self._progress.console.print(escaped(text), highlight=False, markup=False)
 
     def start(self) -> None:
         self._progress.start()
@@ -129,7 +130,7 @@ class _Lines:
         self.say(f"{self._name}: {done:,} of {total:,} {unit or 'done'} after {now - self._begun:.0f} s")
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(escaped(text), file=sys.stderr, flush=True)
 
     def start(self) -> None:
         pass
@@ -169,7 +170,7 @@ class _Notebook:
             self._show()
 
     def say(self, text: str) -> None:
-        print(text)
+        print(escaped(text))
 
     def start(self) -> None:
         self._begun = time.monotonic()

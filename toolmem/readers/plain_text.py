@@ -6,12 +6,13 @@ plain(text)        the same, cut: a value inside a sentence
 plain_line(text)   the same, and it cannot begin a heading or a bullet: a line of its own
 plain_text(text)   several such lines, as a model writes them
 name_shown(name)   the name of a tool: different names never look alike
-escaped(text)      nothing is lost: what cannot be seen is written as its code point
+escaped(text)      nothing is lost: what cannot be seen is written as its code point; `escaped_json` for JSON
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections.abc import Collection
@@ -162,10 +163,19 @@ def _code_point(mark: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with what cannot be seen as its code points, line breaks and tabs as they are."""
+    """The text for a terminal: nothing of it is lost, and nothing acts on the terminal or turns its lines round.
+
+    What cannot be seen is written as its code point, but for line breaks, tabs, and the joiners of emoji and of
+    scripts that need them.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return _HIDDEN_INLINE.sub(lambda found: "".join(map(_code_point, found[0])), text)
+    return _ACTS.sub(lambda found: _code_point(found[0]), text)
 
 
-_HIDDEN_INLINE = re.compile(f"(?:(?![\n\t])[{_UNSEEN}])+")
+def escaped_json(text: str) -> str:
+    """The same for a JSON text, which stays the same JSON."""
+    return _ACTS.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+_ACTS = re.compile(f"(?!\\r?\\n|\\t|(?<=[^\\x00-\x7f])[\u200c\u200d\ufe0e\ufe0f])[{_UNSEEN}]")

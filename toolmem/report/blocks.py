@@ -9,6 +9,8 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+from toolmem.readers.plain_text import escaped, name_shown
+
 
 @dataclass(frozen=True, slots=True)
 class Html:
@@ -41,7 +43,7 @@ class Column:
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column]) -> Html:
     """A table of `rows`; the keys of `columns` pick the values. Columns of figures are aligned right."""
-    head = "".join(f"<th{_css(column)}>{escape(column.title)}</th>" for column in columns.values())
+    head = "".join(f"<th{_css(column)}>{html_text(column.title)}</th>" for column in columns.values())
     body = "".join(f"<tr>{_cells(row, columns)}</tr>\n" for row in rows)
     top = f"<thead>{_groups(columns)}<tr>{head}</tr></thead>"
     return Html(f'<div class="table"><table>{top}\n<tbody>{body}</tbody></table></div>', "table")
@@ -53,7 +55,7 @@ def _groups(columns: Mapping[str, Column]) -> str:
     if not any(name for name, _ in runs):
         return ""
     cells = [
-        f'<th colspan="{width}" class="group">{escape(name)}</th>' if name else f'<td colspan="{width}"></td>'
+        f'<th colspan="{width}" class="group">{html_text(name)}</th>' if name else f'<td colspan="{width}"></td>'
         for name, width in runs
     ]
     return f'<tr class="groups">{"".join(cells)}</tr>'
@@ -62,11 +64,20 @@ def _groups(columns: Mapping[str, Column]) -> str:
 def _cells(row: Mapping[str, Any], columns: Mapping[str, Column]) -> str:
     cells = []
     for key, column in columns.items():
-        text = column.html(row[key]) if column.html else escape(column.write(row[key]))
+        text = column.html(row[key]) if column.html else _cell(column, column.write(row[key]))
         if column.style == "name":
             text = re.sub(r"([_./:,-])", r"\1<wbr>", text)  # where a long name may go on in the next line
         cells.append(f"<td{_css(column)}>{text}</td>")
     return "".join(cells)
+
+
+def _cell(column: Column, text: str) -> str:
+    return html_text(name_shown(text) if column.style == "name" else text)
+
+
+def html_text(text: str) -> str:
+    """Escaped, on one line, with what cannot be seen as its code points."""
+    return escape(" ".join(escaped(text).splitlines()))
 
 
 def _css(column: Column) -> str:
@@ -77,8 +88,8 @@ def _css(column: Column) -> str:
 def cards(figures: Sequence[tuple[str, str, str]]) -> Html:
     """Headline figures: value, what it is, and a note below it."""
     boxes = "".join(
-        f'<div class="card"><div class="value">{escape(value)}</div><div class="what">{escape(what)}</div>'
-        f'<div class="note">{escape(note)}</div></div>'
+        f'<div class="card"><div class="value">{html_text(value)}</div><div class="what">{html_text(what)}</div>'
+        f'<div class="note">{html_text(note)}</div></div>'
         for value, what, note in figures
     )
     return Html(f'<div class="cards">{boxes}</div>', "; ".join(f"{what}: {value}" for value, what, _ in figures))
@@ -87,19 +98,19 @@ def cards(figures: Sequence[tuple[str, str, str]]) -> Html:
 def facts(pairs: Iterable[tuple[str, str]]) -> Html:
     """Names and values, one pair a line; pairs without a value are left out."""
     shown = [(name, value) for name, value in pairs if value]
-    lines = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in shown)
+    lines = "".join(f"<dt>{html_text(name)}</dt><dd>{html_text(value)}</dd>" for name, value in shown)
     return Html(f'<dl class="facts">{lines}</dl>', "\n".join(f"{name}: {value}" for name, value in shown))
 
 
 def note(text: str, kind: str = "") -> Html:
     """A paragraph; `code` between backticks is set as code. `kind`: "" or "attention"."""
-    css = f' class="{escape(kind)}"' if kind else ""
+    css = f' class="{html_text(kind)}"' if kind else ""
     return Html(f"<p{css}>{marked(text)}</p>", text)
 
 
 def marked(text: str) -> str:
     """Escaped HTML of a line; what stands between two backticks is set as code."""
-    pieces = escape(text).split("`")
+    pieces = html_text(text).split("`")
     if len(pieces) % 2 == 0:  # the last backtick has no partner: it stays what it is
         pieces[-2:] = ["`".join(pieces[-2:])]
     return "".join(f"<code>{piece}</code>" if i % 2 else piece for i, piece in enumerate(pieces))
@@ -109,14 +120,14 @@ def scope(what: str, text: str) -> Html:
     """What a section counts: "recorded" (all recorded calls), "window" (what the store kept) or "runs"."""
     names = {"recorded": "All recorded calls", "window": "Window", "runs": "Summary runs"}
     plain = f"{names[what]}: {text}"
-    return Html(f'<p class="scope {what}"><b>{names[what]}</b> {escape(text)}</p>', plain)
+    return Html(f'<p class="scope {what}"><b>{names[what]}</b> {html_text(text)}</p>', plain)
 
 
 def folded(title: str, body: Html, note: str = "", opened: bool = False) -> Html:
     """A part that opens on demand, or is open at first."""
-    aside = f' <span class="aside">{escape(note)}</span>' if note else ""
+    aside = f' <span class="aside">{html_text(note)}</span>' if note else ""
     return Html(
-        f"<details{' open' if opened else ''}><summary>{escape(title)}{aside}</summary>{body.text}</details>",
+        f"<details{' open' if opened else ''}><summary>{html_text(title)}{aside}</summary>{body.text}</details>",
         f"{title} {note}".strip(),
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from toolmem.report.blocks import Column, Html, clip, folded, marked, note, table
+from toolmem.readers.plain_text import name_shown
+from toolmem.report.blocks import Column, Html, clip, folded, html_text, marked, note, table
 from toolmem.report.evaluation import Evaluation
 from toolmem.report.frames import input_text
 from toolmem.report.numbers import counted, percent, score
@@ -75,12 +75,12 @@ def _tool_part(memory: ToolMemory, rows: Mapping[str, int], place: int) -> str:
     analyzed = memory.metadata.get("guidance_statistics") or {}
     if not memory.content:
         body = note("No guidance yet: no summary of this tool succeeded.")
-        return folded(memory.when_to_use or "(no name)", body, "no guidance").text
+        return folded(name_shown(memory.when_to_use) or "(no name)", body, "no guidance").text
     aside = f"{counted(analyzed.get('calls'), 'call')} analyzed, {counted(len(claims), 'claim')}"
     lead = _lead(memory, analyzed)
     text = Html(f'<div class="guidance">{_formatted(memory.content)}</div>')
     body = lead + text + _claims(memory, claims, rows, place)
-    return folded(memory.when_to_use or "(no name)", body, aside, opened=place == 0).text
+    return folded(name_shown(memory.when_to_use) or "(no name)", body, aside, opened=place == 0).text
 
 
 def _lead(memory: ToolMemory, analyzed: Mapping[str, Any]) -> Html:
@@ -138,9 +138,9 @@ def _cited_as(claim: Claim) -> str:
 def _links(call_ids: list[str], linked: Mapping[str, str], rows: Mapping[str, int]) -> str:
     """Row numbers that lead to the call below; an id that the window no longer holds is shown without a link."""
     shown = [
-        f'<a href="#{linked[call_id]}">{escape(_row_text(call_id, rows))}</a>'
+        f'<a href="#{linked[call_id]}">{html_text(_row_text(call_id, rows))}</a>'
         if call_id in linked
-        else escape(_row_text(call_id, rows))
+        else html_text(_row_text(call_id, rows))
         for call_id in call_ids[:MOST_LINKS]
     ]
     rest = len(call_ids) - len(shown)
@@ -164,7 +164,7 @@ def _cited(
         for call_id in cited
     ]
     columns = {
-        "row": Column("Row", html=lambda pair: f'<span id="{pair[0]}">{escape(pair[1])}</span>', numeric=True),
+        "row": Column("Row", html=lambda pair: f'<span id="{pair[0]}">{html_text(pair[1])}</span>', numeric=True),
         "outcome": Column("Outcome", style="line"),
         "input": Column("Input", style="code"),
         "output": Column("Output", style="code"),

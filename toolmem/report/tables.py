@@ -1,13 +1,15 @@
 """The report's files beside the page: calls.csv, tools.csv, skips.csv, errors.csv, claims.csv and summary.json.
 
 CSV: UTF-8, comma, one header line, lines end in "\\n", a text with a comma, a quote or a line break is quoted.
-Booleans are `true` and `false`, an unknown value is an empty field. Texts are written as they were
-recorded: nothing is cut or mangled, so a spreadsheet should import them as text.
+Booleans are `true` and `false`, an unknown value is an empty field. Texts are written as they were recorded, nothing is
+cut; one that a spreadsheet would calculate (it begins with `=`, `+`, `-` or `@` and is no number) has an apostrophe
+in front.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,9 @@ from toolmem.report.savings import runs_frame, skips_frame
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Spaces, controls and full-width signs count: what reads the file may pass over the former and fold the latter.
+_FORMULA = re.compile(r"(?![+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$)[\s\x00-\x1f\u200b\ufeff]*[=+@＝＋－＠-]")
 
 CALL_COLUMNS = (
     "row",
@@ -131,7 +136,9 @@ def _field(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
+    if isinstance(value, str) and _FORMULA.match(text):
+        text = "'" + text
     # csv.writer before Python 3.13 leaves a lone carriage return unquoted, and readers then see one more row
-    if any(mark in text for mark in ',"\r\n'):
+    if any(mark in text for mark in ',"\r\n;\t'):
         return '"' + text.replace('"', '""') + '"'
     return text
