@@ -160,3 +160,13 @@ def test_traps_and_plain_cases_are_told_apart() -> None:
         if (kind := decrees.ours(row["message"], ["web_search"], decrees.CATALOGUE)[0]) != row["kind"]
     ]
     assert not wrong
+
+
+def test_letter_case_changes_nothing() -> None:
+    decrees = bench()
+    with Path(__file__).with_name("decree_kinds.csv").open(encoding="utf-8", newline="") as file:
+        messages = [row["message"] for row in csv.DictReader(file)]
+    for message in messages:
+        kind = decrees.ours(message, ["web_search"], decrees.CATALOGUE)
+        for written in (message.upper(), message.lower(), message.capitalize()):
+            assert decrees.ours(written, ["web_search"], decrees.CATALOGUE) == kind, written

@@ -47,13 +47,14 @@ _CLASSIFIERS = "封条个单张份趟笔件段篇台家页句场只首本行项�
 _THIS_ONE = re.compile(
     rf"[这那该](?:[一两几二三四]?[{_CLASSIFIERS}]|些)(?!频道|仓库|账号|群|项目|种|样|目录"
     rf"|邮箱|人以后)|(?:该|此)(?:邮件|订单|文件|会议|分支|工单|请求|消息|表|单)"
+    r"|我的(?:订单|预订|机票|航班|酒店|包裹|快递|预约|申请|草稿)(?!们)"
     r"|第[一二三四五六七八九十百\d]+[段条章页节个封句行]|(?:上面|刚刚?|刚才)(?:那|的)|^(?:把)?(?:它"
     r"|他|她)(?!们)|[发给删改推取消付退订](?:它|他|她)(?!们)"
 )
 _KIND = re.compile(r"[这那](?:种|样|类|么|些事)")
 _ONE_BY_NUMBER = re.compile(
-    r"(?:订单|发票|工单|航班|单号|编号|预订|会议|版本|任务|请求|分支|PR|MR|issue|case|order"
-    r"|invoice)\s*(?:号|编号)?\s*[#＃]?\s*[A-Za-z]{0,4}[-_]?\d[\w./-]*"
+    r"(?:订单|发票|工单|航班|单号|编号|预订|会议|版本|任务|请求|分支|(?<![A-Za-z])(?:PR|MR|issue|case|order|invoice)"
+    r"(?![A-Za-z]))\s*(?:号|编号)?\s*[#＃]?\s*[A-Za-z]{0,4}[-_]?\d[\w./-]*"
     r"|\d{3,}\s*号|[#＃]\d+|(?<![\w.])[A-Za-z]{1,5}-?\d{3,}(?![\w.])|(?<![\d/])\d{2,}-\d{3,}|(?<![\w/])v?\d+\.\d+\.\d+",
     re.IGNORECASE,
 )
@@ -62,7 +63,8 @@ _ONE_FILE = re.compile(
 )
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+|https?://\S+|[\w-]+(?:\.[\w-]+)*\.(?:com|cn|org|net|io|example)\b\S*")
 _STOP_NOW = re.compile(r"了[\s!！~～吧啊呀]*$")
-_BARE = re.compile(r"^\s*[A-Za-z一-鿿]{0,3}\s*$")
+# A verb alone is about what is at hand; a verb with a kind of thing, 删表, is about all of them.
+_BARE = re.compile(r"^\s*(?![删付发推改建买卖][表库钱票]|[删付改建][发文工][票件单])[A-Za-z一-鿿]{0,3}\s*$")
 
 
 def kind_of(strength: Strength, sentence: str, clause: str, rest: str) -> Kind:

@@ -55,6 +55,10 @@ _POLITE_QUESTION = re.compile(
     r"|\b(?:would|do) you mind (?:not|never) \w+ing\b|\b(?:can|could|shall) we (?:please )?agree that you\b"
     r"|\b(?:can|could|would|will) you (?:please |kindly )?(?:hold|hold off|wait with)\b"
 )
+_TELLS_SOMEBODY = re.compile(  # not "tell me", "tell lies"
+    r"\s+(?:(?:my|our|his|her|their|any|the) (?!(?:truth|time|story|stories|difference|whole|same|name|password)\b)\w"
+    r"|(?:anyone|anybody|customers|clients|people|strangers|others)\b)"
+)
 _TALKS_ABOUT_IT = re.compile(
     r"\W*(?:(?:so|and|but),? )?(?:(?:is|was|isn't) (?:that|this|it) (?:even |really |actually |still )?(?:wise|true"
     r"|right|correct"
@@ -130,7 +134,6 @@ _NEED_AN_OBJECT = frozenset(
         "ask",
     }
 )  # "don't stop, you're doing great"
-_TITLE = re.compile(r"\b(?:Don't|Don’t|Never|Stop|Avoid|Only)(?: [A-Z][a-z]+){2,}")
 _REASON = re.compile(
     r"[;:(]|\s[-–—]+\s|—|–|\.{2,}|…|\b(?:because|since|otherwise|or else|so that)\b"
     r"|,\s*(?:(?:and|but|so|as) )?(?:i|we|he|she|it|they|that|this|these|those|there|you|my|our|his|her|their|the"
@@ -163,20 +166,9 @@ def read_english(sentence: Sentence) -> Reading | None:
             return None
     elif _QUESTION_START.match(text) and not _POLITE_QUESTION.search(text):
         return None
-    if (
-        _NO_DEMAND_AT_THE_END.search(text[-80:])
-        or _REVOKED.search(text)
-        or _SUPPOSED.match(text)
-        or _TITLE.search(sentence.masked)
-    ):
+    if _NO_DEMAND_AT_THE_END.search(text[-80:]) or _REVOKED.search(text) or _SUPPOSED.match(text):
         return None
-    return combined(
-        [
-            reading
-            for cue in (*PROHIBITIONS, *WISHES, *BOUNDS, *HINTS)
-            for reading in _readings(cue, text, sentence.masked)
-        ]
-    )
+    return combined([reading for cue in (*PROHIBITIONS, *WISHES, *BOUNDS, *HINTS) for reading in _readings(cue, text)])
 
 
 def questions_it(sentence: Sentence) -> bool:
@@ -191,7 +183,7 @@ def small(text: str) -> str:
     return lowered if len(lowered) == len(small) else "".join(c.lower() if len(c.lower()) == 1 else c for c in small)
 
 
-def _readings(cue: Cue, text: str, written: str) -> list[Reading]:
+def _readings(cue: Cue, text: str) -> list[Reading]:
     readings = []
     for match in cue.pattern.finditer(text):
         start = match.start()
@@ -216,7 +208,7 @@ def _readings(cue: Cue, text: str, written: str) -> list[Reading]:
         subject = text[clause:start] if of_subject else ""
         by_itself = needs_tool and not cue.asks and not (of_subject and _POINTS_BACK.search(text[clause:end]))
         needs_tool = needs_tool or bool(re.search(rf"\b(?:{STYLE})\b", text[start:end]))
-        kind = kind_of(cue.strength, text, written, verb, start, after, end, subject)
+        kind = kind_of(cue.strength, text, verb, start, after, end, subject)
         readings.append(Reading(kind, clause, start, end, needs_tool, by_itself, cue.subject_is_tool))
     return readings
 
@@ -260,7 +252,7 @@ def _acts(verb: str, rest: str) -> bool:
         "track",
     }:
         return False
-    return bool(_stems(verb) & ACTION_VERBS) or "_" in verb
+    return bool(_stems(verb) & ACTION_VERBS) or "_" in verb or (verb == "tell" and bool(_TELLS_SOMEBODY.match(rest)))
 
 
 def _is_base(verb: str) -> bool:
@@ -285,6 +277,8 @@ def _is_idle(verb: str, rest: str) -> bool:
         return True
     if verb == "let" and re.search(r"\b(?:fail|slip|happen|die|crash|down|expire|break|escape|go to waste)\b", rest):
         return True
+    if verb == "tell" and _TELLS_SOMEBODY.match(rest):
+        return False
     if verb in _NEED_AN_OBJECT and not re.match(r"\s+\w", rest):
         return True
     if verb == "mention" and not re.match(r"\s+(?:it|that)\b|\W*$", rest):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-from toolmem.rules.english_words import alternatives
+from toolmem.rules.english_words import alternatives, words_of
 from toolmem.rules.reading import Kind
 
 
@@ -73,7 +73,9 @@ _LASTING = alternatives(
     password|passwords|credentials|keys?|email|address|data|files?|folder|drive|repo|repository|root|tool|tools
     system|machine|laptop|cluster|archive|backups?|way|kind|sort|type|stuff|workspace|channel|customers?
     clients?|name|money|photos|contacts|signature|public|press|budget|team|colleagues|family|boss|manager|wife
-    husband|kids|parents|mother|father|friends|home|office|company|night
+    husband|kids|parents|mother|father|friends|home|office|company|night|private|personal|confidential|internal|public
+    board|group|department|press|crm|erp|config|configuration|settings|firewall|router|host|site|website|queue|bucket
+    list|ex|landlord|doctor|lawyer|neighbou?rs?|partner|bank
     """
 )
 _THIS_TASK = re.compile(
@@ -95,7 +97,7 @@ _FOR_THIS = re.compile(r"\b(?:for|on|with|about|in|to) (?:this|that)\b(?=\s*(?:[
 _ONE_BY_NUMBER = re.compile(
     r"\b(?:order|invoice|ticket|booking|reservation|pr|pull request|mr|issue|build|flight|payment|case|bug|item"
     r"|refund|job|commit|task|query"
-    r"|transaction|shipment|parcel|request|version|release|meeting|doc|row|record|id|deployment|migration)s?"
+    r"|transaction|shipment|parcel|request|version|release|meeting|doc|row|record|id|deployment|migration)s?(?![a-z])"
     r"\s*(?:no\.?|number|nr\.?|id)?\s*[#:]?\s*(?:[a-z]{0,4}[-_]?\d[\w./-]*|[a-z]+-\d[\w-]*)"
     r"|#\d+|\b[a-z]{1,5}-?\d{3,}\b(?!\.)|\b\d{2,}-\d{3,}\b|\bv\d+\.\d+(?:\.\d+)*\b"
 )
@@ -107,58 +109,44 @@ _IN_ONE_TEXT = re.compile(
 _THAT_THING = re.compile(rf"(?:this|that|these|those) (?!(?:{_NOT_A_THING})\b)[a-z]")
 _FILE_OBJECT = re.compile(r"^(?:the |my |our )?(?:file |folder )?(?!\.)[\w-]+(?:/[\w.-]+)*\.[a-z]\w{1,4}\b(?!/)")
 _POINTED_AT = re.compile(
-    r"^(?:it|them|him|her|this|that|these|those|mine|everything else|the (?:other|rest|first|second|third|last|next"
-    r"|current|new|old))\b"
+    r"^(?:to )?(?:it|them|him|her|this|that|these|those|mine|everything else|the (?:other|rest|first|second|third|last"
+    r"|next|current|new|old))\b"
     r"(?! (?:again|automatically|ever|any ?more|on your own|by yourself|behind|without|when|whenever|if|for|way|kind"
     r"|sort|type|in the future))"
 )
 _POINTED_LATER = re.compile(r"\b(?:it|them|this one|that one)\b\s*(?:[,.!;]|$|to\b|now\b)")
 _SUBORDINATE = re.compile(r"\b(?:unless|if|when|because|without|until|before|after|once|while)\b")
-_ONE_AS_SUBJECT = re.compile(
-    r"\b(?:the|this|that|his|her|their) (?:[\w'-]+ ){0,2}?(?:order|invoice|bill|ticket|booking|reservation|flight"
-    r"|payment"
-    r"|refund|transfer|parcel|e-?mail|message|mail|letter|draft|post|tweet|announcement|newsletter|file|document"
-    r"|report|contract|spreadsheet|script|command|query|migration|release|build|deployment|meeting|event|appointment"
-    r"|call|branch|commit|page|link|article|claim|card)(?![\w'-])(?! (?:team|department|folder|files))"
+# What a task is about and is over with it.
+_ONE_THING = (
+    r"(?:order|invoice|bill|ticket|booking|reservation|flight|payment|refund|transfer|parcel|e-?mail|message|mail|letter"
+    r"|draft|post|tweet|announcement|newsletter|file|document|report|contract|spreadsheet|script|command|query|migration"
+    r"|release|build|deployment|meeting|event|appointment|call|branch|commit|page|link|article|claim|card|photo|picture"
+    r"|slides?|summary|notes?|results?|survey|offer|quote|receipt|gift|present|surprise|news)(?![\w'-])"
+    r"(?! (?:team|department|folder|files|list|group|channel|desk|office|provider|agency|company|owner|author))"
 )
+_ONE_AS_SUBJECT = re.compile(rf"\b(?:the|this|that|his|her|their) (?:[\w'-]+ ){{0,2}}?{_ONE_THING}")
+_ONE_SENT = re.compile(rf"^(?:to |at )?(?:the|this|that|my|our|his|her|their) (?:[\w'-]+ ){{0,2}}?{_ONE_THING}")
 _ONE_OF_MINE = re.compile(
     rf"^(?:the|my|our|his|her|their|that|this) (?!(?:[a-z]+ )?(?:{_LASTING})\b)(?:[a-z0-9'.-]+ "
     rf"){{0,2}}?[a-z0-9.-]*[a-z0-9]\b"
 )
 _PLURAL_OBJECT = re.compile(r"^(?:my|our|his|her|their) (?:[a-z-]+ ){0,2}?[a-z-]+[^s\W]s\b")
-_PERSON = re.compile(r"^(?:to |the )?(?:Mr\.? |Mrs\.? |Ms\.? |Dr\.? )?[A-Z][a-z]+(?:\s[A-Z][a-z]+)?\b")
-_CONTACT = frozenset(
-    {
-        "email",
-        "e-mail",
-        "mail",
-        "dm",
-        "message",
-        "call",
-        "text",
-        "contact",
-        "ping",
-        "cc",
-        "invite",
-        "notify",
-        "tell",
-        "phone",
-        "write",
-        "reply",
-    }
+# With these the object is a person or a group, whoever that is: tomorrow as today.
+_CONTACT = words_of(
+    "email e-mail mail dm message call text contact ping cc bcc invite notify tell phone write reply answer ring "
+    "disturb bother meet pester alert warn remind approach visit inform"
 )
 _ONE_LESS = re.compile(r"no\b")  # "no exchange, then"; "no emails" and "no posting" speak of a habit
 _SEVERAL = re.compile(r"no (?:[\w-]+ ){0,2}?[\w-]+(?:[^s]s|ing)\b|.*\b(?:without|per|after|before|on|more)\b")
+_UNSAID = re.compile(r"^\W*(?:(?:please|pls|ok|okay|thanks|thank you|thx|just|then|back)\W*)?$")
 _EMPTY = re.compile(r"^[\W\d_]*(?:please|pls|ok|okay|thanks|thank you|thx|just|then)?\W*$")
 
 
-def kind_of(
-    strength: Strength, sentence: str, written: str, verb: str, start: int, after: int, end: int, subject: str = ""
-) -> Kind:
+def kind_of(strength: Strength, sentence: str, verb: str, start: int, after: int, end: int, subject: str = "") -> Kind:
     """ "standing" or "session".
 
-    `sentence` is in small letters, `written` the same as it was typed; the demand is `start`:`end`, its verb ends at
-    `after`; `verb` is the verb; `subject` what a demand in the passive is about.
+    `sentence` is in small letters; the demand is `start`:`end`, its verb ends at `after`; `verb` is the verb; `subject`
+    what a demand in the passive is about.
     """
     demand = sentence[start:end]
     rest = sentence[after:end].strip(" ,")
@@ -199,6 +187,8 @@ def kind_of(
         return "standing"
     if _ONE_LESS.match(demand) and not _SEVERAL.match(demand):
         return "session"
+    if verb in _CONTACT and not _UNSAID.match(rest):
+        return "session" if _ONE_SENT.match(rest) else "standing"
     if _EMPTY.match(rest) or (_ONE_OF_MINE.match(rest) and not _PLURAL_OBJECT.match(rest)):
         return "session"
-    return "session" if verb in _CONTACT and _PERSON.match(written[after:end].strip(" ,")) else "standing"
+    return "standing"

@@ -26,7 +26,7 @@ ACTION_VERBS = words_of(
     proceed process prune publish pull purchase purge push put query read reassign reboot rebase rebuild record
     redeploy redirect refund register reject release remove rename renew reply report request reschedule reset
     respond restart restore resubmit retry reveal revert revoke rewrite rm rotate run save scan schedule scrape
-    search sell send set share ship shut sign skip spend squash start stop store submit subscribe switch sync
+    search sell send set share ship shut sign skip spend squash ssh start stop store submit subscribe switch sync
     tag take tamper test text ticket touch track trade train transfer translate trigger truncate try tweet undo
     uninstall unlock unsubscribe update upgrade upload use utilize view visit wipe withdraw write
     """
@@ -99,7 +99,8 @@ STYLE = alternatives(
     head(?:ing|er)s?|all caps|caps|uppercase|lowercase|capital letters?|exclamation (?:marks?|points?)
     em[- ]?dash(?:es)?|semicolons?|jargon|slang|tone|formal(?:ly)?|informal(?:ly)?|polite(?:ly)?|verbose|wordy
     concise(?:ly)?|brief(?:ly)?|short(?:er)?|long(?:er)?[- ]winded|paragraphs?|words?|sentences?|phrases?
-    answers?|answering|repl(?:y|ies|ying) in|respond(?:ing)?|responses?|summar(?:y|ies|ize|ise)|explanations?
+    answers?(?! (?:my|our|his|her|their|any|the (?:customer|client|press|phone|door))s?\b)|answering
+    repl(?:y|ies|ying) in|respond(?:ing)?|responses?|summar(?:y|ies|ize|ise)|explanations?
     disclaimers?|apologi[sz](?:e|es|ing)|apolog(?:y|ies)|sorry|jokes?|sarcas(?:m|tic)|puns?|metaphors?
     acronyms?|abbreviations?|footnotes?|greetings?|call(?:ing)? me|address(?:ing)? me|greet(?:ing)?
     thank(?:ing)? me|prais(?:e|ing)|repeat(?:ing)? (?:yourself|me|my)|speak(?:ing)?|talk(?:ing)?|metric
