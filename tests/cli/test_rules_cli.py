@@ -211,6 +211,7 @@ def test_capture_shows_a_table_to_people(toolmem, turns):
     assert SARAH in ran.out
     assert "don't send it yet" in ran.out
     assert "3 rules would be kept" in ran.err
+    assert "don't send it yet: kept for this session; say 'always' to keep it" in ran.err
 
 
 def test_a_bad_line_is_named_and_the_others_count(toolmem, tmp_path):

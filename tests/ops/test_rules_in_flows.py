@@ -39,6 +39,8 @@ async def test_session_demands_and_deleted_rules_are_answered_apart(make_app):
         captured = await app.run_flow("capture_tool_rules", workspace_id="team", **said)
         assert captured.metadata["rules"] == []
         assert captured.metadata["session"] == [{"tool_name": "send_email", "rule": "don't send it yet"}]
+        assert "don't send it yet: kept for this session; say 'always' to keep it" in captured.answer
+        assert captured.metadata["notes"] == ["don't send it yet: kept for this session; say 'always' to keep it"]
 
 
 async def test_capture_switched_off_keeps_nothing(make_app):

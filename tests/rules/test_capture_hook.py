@@ -45,6 +45,30 @@ async def test_the_safety_case_is_captured_whole_under_its_tool(hook, rules, sto
     assert (await store.get("team", "tool-send_email", f"rule/{rule.id}")) is not None
 
 
+@pytest.mark.parametrize(
+    ("demand", "answer"),
+    [("don't send it yet", "Always."), ("don't cancel my order", "yes, always please"), ("先别发邮件", "永远")],
+)
+async def test_a_demand_of_this_session_is_told_and_kept_for_good_by_always(hook, rules, demand, answer):
+    captured = await hook.after_turn(turn(demand, "send_email"))
+    assert captured.rules == []
+    assert captured.notes == [f"{demand}: kept for this session; say 'always' to keep it"]
+    (rule,) = (await hook.after_turn(turn(answer))).rules
+    assert (rule.tool_name, rule.rule, rule.priority) == ("send_email", demand, "critical")
+
+
+@pytest.mark.parametrize("message", ["always?", "It always fails.", "Always use the staging database.", "ok", "thanks"])
+async def test_another_message_keeps_nothing_of_the_session_for_good(hook, rules, message):
+    await hook.after_turn(turn("don't send it yet", "send_email"))
+    captured = await hook.after_turn(turn(message, "send_email"))
+    assert "don't send it yet" not in [rule.rule for rule in captured.rules]
+
+
+async def test_always_in_another_session_keeps_nothing(hook, rules):
+    await hook.after_turn(Turn("don't send it yet", (ToolUse("send_email"),), "one"))
+    assert (await hook.after_turn(Turn("always", (), "two"))).rules == []
+
+
 async def test_two_decrees_on_two_tools_are_exactly_two_rules(hook, rules):
     message = "Don't run shell commands with sudo. Stop using browser for that."
     await hook.after_turn(turn(message, "shell", "browser"))

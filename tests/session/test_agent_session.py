@@ -117,12 +117,26 @@ async def test_a_decree_binds_from_the_next_turn_of_the_same_session_on_and_surv
 async def test_a_demand_on_this_one_task_binds_in_the_session_and_is_not_stored(make_app):
     async with make_app() as app:
         session = await start(app)
-        await session.after_turn(turn_of("don't send the email yet", ("send_email", {}, "draft kept")))
+        captured = await session.after_turn(turn_of("don't send the email yet", ("send_email", {}, "draft kept")))
+        assert captured.notes == ["don't send the email yet: kept for this session; say 'always' to keep it"]
         assert session.session_rules
-        assert "don't send the email yet" in session.messages("go on")[-1]["content"]
+        told = session.messages("go on")[-1]["content"]
+        assert "don't send the email yet" in told
+        assert "The user who wants to keep one says 'always'" in told
         await session.close()
         later = await start(app)
         assert "don't send the email yet" not in text_of(later.messages("hello"))
+
+
+async def test_a_demand_of_a_session_is_kept_for_good_where_the_user_says_always(make_app):
+    async with make_app() as app:
+        session = await start(app)
+        await session.after_turn(turn_of("don't send the email yet", ("send_email", {}, "draft kept")))
+        await session.after_turn(turn_of("Always."))
+        assert not session.session_rules
+        await session.close()
+        later = await start(app)
+        assert "- **[critical]** don't send the email yet" in later.system_prompt
 
 
 async def test_rules_put_and_deleted_by_somebody_else_reach_the_running_session(make_app):

@@ -170,6 +170,8 @@ def _in_json(heard: Heard) -> dict[str, Any]:
 
 
 def _print(results: list[dict[str, Any]], applied: bool) -> None:
+    from toolmem.rules.capture import session_notes
+
     kept = [
         (str(result["turn"]), rule["tool_name"], rule["priority"], rule["rule"], ", ".join(rule["tags"]))
         for result in results
@@ -181,7 +183,9 @@ def _print(results: list[dict[str, Any]], applied: bool) -> None:
     if kept:
         print_table("Kept" if applied else "Would be kept", ("turn", "tool", "priority", "rule", "tags"), kept)
     if session:
-        print_table("For the session only, not stored", ("turn", "tool", "demand"), session)
+        print_table("Not stored", ("turn", "tool", "demand"), session)
+        for note in session_notes(demand for _, _, demand in session):
+            say(note)
     too_long = sum(result["too_long"] for result in results)
     deleted = sum(len(result.get("deleted", ())) for result in results)
     say(

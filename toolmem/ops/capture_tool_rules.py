@@ -16,8 +16,8 @@ class CaptureToolRulesOp(Op):
     """Keep what a turn gives: standing demands of the user as critical rules, repeated failures as normal ones.
 
     Where the outcome of a call is not given, the rule-based check reads it from the output.
-    Demands on this session alone are answered in `session` and not stored. `rules.capture` of the configuration
-    switches it off.
+    Demands on this session alone are answered in `session` and not stored; `notes` is what to tell the user of them.
+    `rules.capture` of the configuration switches it off.
     """
 
     reads = ("workspace_id",)
@@ -34,6 +34,7 @@ class CaptureToolRulesOp(Op):
         context.response.metadata.update(
             rules=[rule.model_dump(mode="json") for rule in captured.rules],
             session=[{"tool_name": each.tool_name, "rule": each.rule} for each in captured.session],
+            notes=captured.notes,
             too_long=captured.too_long,
             deleted=[{"tool_name": draft.tool_name, "rule": draft.rule} for draft in captured.deleted],
             failures=captured.failures,
@@ -46,8 +47,7 @@ class CaptureToolRulesOp(Op):
 def _in_words(captured: Captured) -> str:
     tools = ", ".join(dict.fromkeys(rule.tool_name for rule in captured.rules))
     parts = [_count(len(captured.rules), "rule") + (f" ({tools})" if tools else "")]
-    if captured.session:
-        parts.append(f"{_count(len(captured.session), 'demand')} for this session only")
+    parts += captured.notes
     if captured.too_long:
         parts.append(f"{_count(captured.too_long, 'sentence')} too long for a rule")
     if captured.deleted:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
+from toolmem.readers.plain_text import plain_line
 from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.failures import repeated_failures
 from toolmem.rules.rule_store import ToolMemoryStore
@@ -17,6 +18,8 @@ from toolmem.schema import ToolMemoryRule
 
 logger = logging.getLogger("toolmem.rules")
 
+KEPT_FOR_SESSION = "kept for this session; say 'always' to keep it"  # what the user is told of a session's demand
+_NOTED = 500  # characters of a demand in a note
 USER_EDICT = "user-edict"  # the tag of rules that a user spoke
 Nouns = Mapping[str, Sequence[str]]
 
@@ -36,6 +39,7 @@ class Heard:
     drafts: tuple[RuleDraft, ...] = ()
     session: tuple[SessionRule, ...] = ()
     too_long: int = 0  # sentences that demand something and are too long to be a rule; none is cut
+    keeps: bool = False  # the message says that what was demanded before holds for good: "always"
 
 
 @dataclass(slots=True)
@@ -48,20 +52,30 @@ class Captured:
     deleted: list[RuleDraft] = field(default_factory=list)  # the user deleted these once: not kept again
     failures: list[str] = field(default_factory=list)  # what the store could not keep, without the user's words
 
+    @property
+    def notes(self) -> list[str]:
+        """What to tell the user: which demands hold for this session only, and how to keep them."""
+        return session_notes(each.rule for each in self.session)
+
+
+def session_notes(demands: Iterable[str]) -> list[str]:
+    return [f"{plain_line(demand, _NOTED)}: {KEPT_FOR_SESSION}" for demand in dict.fromkeys(demands)]
+
 
 def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) -> Heard:
     """The rules that a turn gives, stored nowhere: decrees of the user's message, then repeated failures."""
     # The grammar of two languages takes a tenth of a second to load, which nothing else should wait for.
-    from toolmem.rules.decrees import find_decrees
+    from toolmem.rules.decrees import find_decrees, says_always
 
     found = find_decrees(turn.user_message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
-    decrees = [
-        RuleDraft(tool, decree.rule, priority="critical", source="user_explicit", tags=[USER_EDICT])
-        for decree in found.standing
-        for tool in decree.tool_names
-    ]
+    decrees = [_edict(tool, decree.rule) for decree in found.standing for tool in decree.tool_names]
     session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.tool_names]
-    return Heard((*decrees, *repeated_failures(workspace, turn.tool_calls)), tuple(session), found.too_long)
+    failures = repeated_failures(workspace, turn.tool_calls)
+    return Heard((*decrees, *failures), tuple(session), found.too_long, says_always(turn.user_message))
+
+
+def _edict(tool: str, rule: str) -> RuleDraft:
+    return RuleDraft(tool, rule, priority="critical", source="user_explicit", tags=[USER_EDICT])
 
 
 class ToolMemoryCaptureHook:
@@ -75,6 +89,7 @@ class ToolMemoryCaptureHook:
         self._rules = rules
         self._nouns = nouns
         self.enabled = _switched_on() if enabled is None else enabled
+        self._offered: tuple[str, tuple[SessionRule, ...]] = ("", ())  # the last session's demands: "always" keeps them
 
     async def after_turn(self, turn: Turn) -> Captured:
         """Keep what the turn gives. A failure is logged and named in `failures`, never raised."""
@@ -93,9 +108,16 @@ class ToolMemoryCaptureHook:
         captured.too_long = heard.too_long
         if heard.too_long:
             logger.warning("%d sentences with a demand are too long for a rule and were not captured", heard.too_long)
-        for draft in heard.drafts:
+        for draft in (*heard.drafts, *self._kept_for_good(heard, turn.session_id)):
             await self._keep(draft, captured)
         return captured
+
+    def _kept_for_good(self, heard: Heard, session_id: str) -> list[RuleDraft]:
+        """What the user was told to say "always" to, where that is what the user says."""
+        session, offered = self._offered
+        if heard.session:
+            self._offered = (session_id, heard.session)
+        return [_edict(each.tool_name, each.rule) for each in offered if heard.keeps and session == session_id]
 
     async def _keep(self, draft: RuleDraft, captured: Captured) -> None:
         try:

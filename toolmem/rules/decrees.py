@@ -16,13 +16,14 @@ from toolmem.rules.chinese import read_chinese
 from toolmem.rules.english import questions_it, read_english
 from toolmem.rules.pasted import MASK
 from toolmem.rules.reading import Reading
-from toolmem.rules.sentences import Sentence, sentences
+from toolmem.rules.sentences import Sentence, ends_with, sentences
 from toolmem.rules.shown_text import own_sentences
 from toolmem.rules.tool_words import Table, load_table, without_modifiers
 from toolmem.rules.which_tools import speaks_of_tools, tools_named
 from toolmem.schema import ToolSchema
 
 UNSCOPED = "__unscoped__"
+_SHORT_ANSWER = 60  # characters
 MAX_SENTENCE = 500  # characters; a rule is never cut, so a longer sentence is not captured
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
@@ -44,6 +45,16 @@ _AS_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
+# A whole message that says: what I demanded before holds for good.
+_ALWAYS = re.compile(
+    r"\W*(?:(?:yes|yep|yeah|ok|okay|sure|please|and|that|this|it|is|holds|applies|keep|make|rule|a|always|forever"
+    r"|for good|from now on|permanently|thanks|thank you|i mean|i meant|i said)\b\W*){1,8}",
+    re.IGNORECASE,
+)
+_ALWAYS_SAID = re.compile(r"\b(?:always|forever|for good|from now on|permanently)\b", re.IGNORECASE)
+_ALWAYS_ZH = re.compile(
+    r"\W*(?:(?:是的?|对|好的?|嗯|请|就)\W*)?(?:始终|永远|总是|一直|以后(?:都|也)?|长期)(?:都)?(?:是)?(?:这样|如此|有效|保留|不要|遵守)?\W*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,13 @@ def find_decrees(
             if decree not in listed:
                 listed.append(decree)
     return found
+
+
+def says_always(message: str) -> bool:
+    """ "Always", "yes, always please", 永远: an answer to "say 'always' to keep it", and nothing else."""
+    if len(message) > _SHORT_ANSWER or ends_with(message, "?？"):
+        return False
+    return bool((_ALWAYS.fullmatch(message) and _ALWAYS_SAID.search(message)) or _ALWAYS_ZH.fullmatch(message))
 
 
 def _read(sentence: Sentence) -> Reading | None:

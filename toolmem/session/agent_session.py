@@ -171,7 +171,8 @@ class AgentSession:
 
         The user's message is taken from `turn`, `user_message`, or the last call of `messages`. Every call is stored
         before this returns; its judgement follows in the background, or at `close` where `session.judging` is
-        deferred. Answers what the capture hook made of it. Raises RequestError where a turn cannot be read.
+        deferred. Answers what the capture hook made of it; its `notes` are for the user.
+        Raises RequestError where a turn cannot be read.
         """
         messages = [dict(message) for message in turn]
         said = user_message_of(messages) or user_message or self._pending_user or ""
@@ -195,7 +196,9 @@ class AgentSession:
         demands = list(captured.session)
         if captured.failures:  # the store could not keep them; in this session they bind all the same
             demands += [SessionRule(d.tool_name, d.rule) for d in hear(heard).drafts if d.priority == "critical"]
-        self.session_rules += [rule for rule in demands if rule not in self.session_rules]
+        stored = {(rule.tool_name, rule.rule) for rule in captured.rules}  # "always" keeps what held for the session
+        held = [*self.session_rules, *(rule for rule in demands if rule not in self.session_rules)]
+        self.session_rules = [rule for rule in held if (rule.tool_name, rule.rule) not in stored]
         if read.calls:
             await self._store(read.calls)
         await self._count_uses(uses)

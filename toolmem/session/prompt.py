@@ -20,6 +20,10 @@ _WITHDRAWN = {
     "": "The user withdrew these pinned rules; they bind you no longer:",
     "zh": "用户已撤回以下置顶规则，它们不再有约束力：",
 }
+_ENDS = {
+    "": "Those of this session end with it. The user who wants to keep one says 'always'; tell the user so, once.",
+    "zh": "“本次会话”的要求随会话结束。用户若要长期保留，请说“永远”；请告知用户一次。",
+}
 _THIS_SESSION = {"": "this session", "zh": "本次会话"}
 _ANY_TOOL = {"": "any tool", "zh": "任何工具"}
 
@@ -66,6 +70,8 @@ def since_block(
         bullet = f"- **[{_THIS_SESSION[language]}]** {_tool(demand.tool_name, language)}: {shown(demand.rule)}"
         lines.setdefault(bullet, "")
     gone = [f"- {_tool(rule.tool_name, language)}: {shown(rule.rule)}" for rule in withdrawn]
+    if session_rules:
+        lines.setdefault(f"\n{_ENDS[language]}", "")
     parts = ["\n".join([_SINCE[language], "", *lines])] if lines else []
     if gone:
         parts.append("\n".join([_WITHDRAWN[language], "", *gone]))
