@@ -18,6 +18,7 @@ are from one real run, in this order; written by `python docs/generate.py`.
 """
 _ID = "6f1c2a44-0d5e-4c1a-9b57-0f2d8a6e3b10"
 _RULE = {"tool_name": "send_email", "rule": "never email Sarah at sarah@example.com", "priority": "critical"}
+_CALL = {"tool_name": "search", "input": {"query": "rain"}, "output": '["umbrella"]', "success": True, "id": "c-1"}
 EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.tool_rule_put", {**_RULE, "id": _ID, "tags": ["people"]}),
     ("memory.tool_rule_get", {"tool_name": "send_email", "id": _ID}),
@@ -28,6 +29,11 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.store", {"content": "The staging database is called blue.", "id": "staging"}),
     ("memory.recall", {"query": "which database is staging?", "limit": 1}),
     ("memory.forget", {"id": "staging"}),
+    ("memory.prompt", {"tools": ["send_email", "search"]}),
+    ("memory.tools_list", {}),
+    ("memory.tool_show", {"tool_name": "search"}),
+    ("memory.calls", {"tool_names": ["search"], "recent": 1}),
+    ("memory.ledger", {"by": ["model"]}),
 ]
 _ERRORS: list[tuple[str, str, str]] = [
     ("an unknown method", "memory.tool_rule_putt", "{}"),
@@ -49,15 +55,17 @@ _CODES = """\
 
 
 def rpc() -> str:
-    from toolmem.service.rpc_methods import METHODS, alias
+    from toolmem.operations.requests import kind_of
+    from toolmem.service.rpc_methods import alias, methods
 
     answers = asyncio.run(_answers())
     parts = [_HEAD]
     for (name, params), answer in zip(EXAMPLES, answers, strict=False):
-        rows = [
-            (f"`{key}`", param.kind, "yes" if param.required else "no") for key, param in METHODS[name].params.items()
-        ]
-        parts += [f"## {name}", f"Also `{alias(name)}`.", table(["parameter", "type", "required"], rows)]
+        operation = methods()[name]
+        arguments = operation.arguments.items()
+        rows = [(f"`{key}`", kind_of(each), "yes" if each.required else "no") for key, each in arguments]
+        parts += [f"## {name}", f"{operation.description} Also `{alias(name)}`."]
+        parts += [table(["parameter", "type", "required"], rows)] if rows else []
         parts += [json_block(_request(name, params)), json_block(_shown(answer))]
     parts += ["## Errors", _CODES]
     told = [*(what for what, _, _ in _ERRORS), "no request"]
@@ -82,15 +90,16 @@ def _shown(answer: Any) -> Any:
 async def _answers() -> list[Any]:
     from toolmem.app import ToolMemApp
     from toolmem.service.rpc import RpcService
-    from toolmem.service.rpc_methods import METHODS
+    from toolmem.service.rpc_methods import methods
     from toolmem.testing.clock import ManualClock
 
-    assert {name for name, _ in EXAMPLES} == set(METHODS), "each method has one example"
+    assert {name for name, _ in EXAMPLES} == set(methods()), "each method has one example"
     requests = [json.dumps(_request(name, params)) for name, params in EXAMPLES]
     requests += [json.dumps(_request(name, json.loads(params))) for _, name, params in _ERRORS]
     requests.append(json.dumps({"jsonrpc": "2.0", "id": 1}))
     with tempfile.TemporaryDirectory() as folder:
         overrides = [f"vector_store.default.params.path='{folder}/memory.db'"]
         async with ToolMemApp(overrides=overrides, clock=ManualClock()) as app:
+            await app.run_flow("add_tool_call_result", workspace_id="default", tool_call_results=[_CALL])
             service = RpcService(app.services)
             return [json.loads(await service.dispatch(request) or "null") for request in requests]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.client import flows, rules
 from toolmem.client.answers import Answer
 from toolmem.client.attempts import may_go_again
-from toolmem.client.calls import BatchCall, HealthCall, as_json
+from toolmem.client.calls import BatchCall, FlowCall, HealthCall, RpcCall, as_json, call_of
 from toolmem.errors import ServiceUnreachable, StoreError, ToolMemError
+from toolmem.operations import add, retrieve, rules, workspaces
 
 text = st.text(st.characters(), max_size=20)  # lone surrogates among them
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text
@@ -21,18 +21,18 @@ values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4), max_leaves=12
 )
 CALLS = [
-    flows.run("retrieve_tool_memory", tool_names="t"),
-    flows.retrieve("t"),
-    flows.list_memories(),
+    FlowCall("retrieve_tool_memory", {"tool_names": "t"}, lambda answer: answer),
+    call_of(retrieve.retrieve, "w", "t"),
+    call_of(workspaces.memories, "w"),
     HealthCall(),
-    rules.put_rule("t", "one"),
-    rules.get_rule("t", "x"),
-    rules.list_rules("t"),
-    rules.delete_rule("t", "x"),
-    rules.rules_for_prompt(),
-    rules.rules_json("t"),
-    rules.call("memory.recall"),
-    BatchCall((rules.get_rule("t", "x"), rules.list_rules("t"))),
+    call_of(rules.put_rule, None, "t", "one"),
+    call_of(rules.get_rule, None, "t", "x"),
+    call_of(rules.list_rules, None, "t"),
+    call_of(rules.delete_rule, None, "t", "x"),
+    call_of(rules.rules_for_prompt, None),
+    call_of(rules.rules_json, None, "t"),
+    RpcCall("memory.recall", {}, lambda value: value),
+    BatchCall((call_of(rules.get_rule, None, "t", "x"), call_of(rules.list_rules, None, "t"))),
 ]
 
 
@@ -85,5 +85,5 @@ def test_whatever_comes_back_is_a_value_or_an_error_of_toolmems_tree(call, statu
 
 @given(st.lists(st.fixed_dictionaries({"tool_name": st.just("t")}, optional={"id": text | st.none()}), max_size=4))
 def test_calls_are_sent_again_only_where_each_has_an_id(records):
-    described = flows.add_tool_call_results(records)
+    described = call_of(add.add, "w", records)
     assert described.repeatable == (bool(records) and all((record.get("id") or "").strip() for record in records))

@@ -13,8 +13,10 @@ import pytest
 
 from toolmem import AsyncClient, Client
 from toolmem.client import PromptRules
-from toolmem.client.methods import FlowMethods, Method, RuleMethods
+from toolmem.client.former import FormerMethods, FormerRuleMethods
 from toolmem.errors import NotProvided, RequestError, ServiceDenied
+from toolmem.operations.methods import Methods
+from toolmem.operations.operation import Method
 from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory, ToolMemoryRule
 
 SARAH = "never email Sarah at sarah@example.com"
@@ -246,13 +248,12 @@ async def test_one_client_serves_many_tasks_and_threads(service):
 
 
 def test_every_described_call_is_a_method_of_both_clients_with_its_signature_and_words():
-    methods = {name: m for owner in (FlowMethods, RuleMethods) for name, m in vars(owner).items()}
+    methods = {name: m for owner in (Methods, FormerMethods, FormerRuleMethods) for name, m in vars(owner).items()}
     methods = {name: method for name, method in methods.items() if isinstance(method, Method)}
     assert len(methods) >= 20
     with Client() as asking:
         for name, method in methods.items():
-            assert name == method.describe.__name__
-            assert inspect.signature(getattr(asking, name)) == inspect.signature(method.describe)
+            assert inspect.signature(getattr(asking, name)) == method.operation.signature
             assert getattr(AsyncClient, name) is getattr(Client, name)
             assert method.__doc__
 
@@ -277,11 +278,11 @@ def test_settings_that_cannot_be_used_are_refused(given, field):
     assert "secret" not in str(caught.value)
 
 
-def test_importing_the_client_loads_neither_http_nor_pydantic():
+def test_importing_the_client_loads_neither_http_nor_numpy():
     loaded = subprocess.run(
         [sys.executable, "-c", "from toolmem import Client, AsyncClient; import sys; print(' '.join(sys.modules))"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
-    assert not {"httpx", "pydantic", "tenacity", "anyio", "ssl"} & set(loaded)
+    assert not {"httpx", "numpy", "tenacity", "anyio", "apsw"} & set(loaded)

@@ -8,6 +8,7 @@ import pytest
 
 from toolmem.config import load
 from toolmem.errors import ConfigError
+from toolmem.operations.table import described_flows
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def problems(files=(), overrides=(), env=None) -> list[str]:
 
 
 def loaded(files=(), overrides=(), env=None):
-    return load(files, overrides, env=env or {}, dotenv=None)
+    return load(files, overrides, env=env or {}, dotenv=None, described=described_flows())
 
 
 def test_the_default_configuration_needs_no_key_and_no_network():

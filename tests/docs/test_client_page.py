@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from toolmem.client.methods import FlowMethods, Method, RuleMethods
+from toolmem.client.former import FormerMethods, FormerRuleMethods
+from toolmem.operations.methods import Methods
+from toolmem.operations.operation import Method
 from toolmem.testing.service_process import ServiceProcess
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
@@ -41,13 +43,13 @@ async def test_the_cells_run_and_show_what_the_page_says(stopped, monkeypatch):
     outputs = [await _run(cell, names) for cell in CELLS]
     shown = "\n".join(outputs)
     assert "False Evaluated 2 of 3 tool calls, 1 failed" in shown
-    assert "'index': 2" in shown
+    assert "index=2" in shown
     assert "search 0.5 0.5" in shown
     assert "- **[critical]** never email Sarah at sarah@example.com" in shown
     assert re.search(r"ToolMemoryRule \nRequestError rule is required.*\nlist ", shown)
     assert "tool_nmes | tool_nmes: unknown (did you mean 'tool_names'?)" in shown
     assert "ServiceUnreachable | nothing answers at http://127.0.0.1:9" in shown
-    assert "'duplicates': 1" in shown
+    assert "1 known" in shown
     assert outputs[-2:] == ["1 2\n", "0\n"]
 
 
@@ -62,7 +64,7 @@ async def _run(cell: str, names: dict[str, Any]) -> str:
 
 
 def test_every_method_stands_on_the_page():
-    for owner in (FlowMethods, RuleMethods):
+    for owner in (Methods, FormerMethods, FormerRuleMethods):
         for name, method in vars(owner).items():
             if isinstance(method, Method):
                 assert re.search(rf"`{name}[(`]", PAGE), name

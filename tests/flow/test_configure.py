@@ -5,6 +5,7 @@ import pytest
 from toolmem.errors import ConfigError, FlowSyntaxError
 from toolmem.flow.configure import configure, effective
 from toolmem.flow.op import Op, OpParams
+from toolmem.operations.table import described_flows
 
 FLOWS = """
 flow:
@@ -54,7 +55,7 @@ class Stand:
             path = tmp_path / f"file{number}.yaml"
             path.write_text(text, encoding="utf-8")
             files.append(path)
-        return configure(files, overrides, self.ops, env=env or {}, dotenv=None)
+        return configure(files, overrides, self.ops, env=env or {}, dotenv=None, described=described_flows())
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ def test_an_override_that_nothing_uses_or_accepts_is_an_error(stand, override, s
 
 def test_an_override_may_define_a_model_that_the_caller_will_ask_for():
     overrides = ["llm.second.backend=dry_run", "llm.second.model_name=qwen-max"]
-    configured = configure(overrides=overrides, also_used=["second"])
+    configured = configure(overrides=overrides, also_used=["second"], described=described_flows())
     assert configured.settings.llm["second"].model_name == "qwen-max"
 
 
@@ -287,7 +288,10 @@ def test_a_flow_that_cannot_be_read_is_a_configuration_error_with_its_place(stan
 
 def test_an_override_of_a_model_that_nothing_uses_names_the_nearest():
     with pytest.raises(ConfigError, match=r"nothing uses llm 'defalt' \(did you mean 'default'\?\)"):
-        configure(overrides=["llm.defalt.backend=dry_run"])
+        configure(overrides=["llm.defalt.backend=dry_run"], described=described_flows())
     assert (
-        configure(overrides=["llm.fast.backend=dry_run"], also_used=["fast"]).settings.llm["fast"].backend == "dry_run"
+        configure(overrides=["llm.fast.backend=dry_run"], also_used=["fast"], described=described_flows())
+        .settings.llm["fast"]
+        .backend
+        == "dry_run"
     )

@@ -13,6 +13,7 @@ from toolmem.config import load
 from toolmem.errors import ConfigError
 from toolmem.flow.configure import configure
 from toolmem.flow.registry import known_ops
+from toolmem.operations.table import described_flows
 
 OPS = """
 from toolmem import Op, register
@@ -51,7 +52,7 @@ def _ops_of_this_test_alone(monkeypatch):
 
 
 def bound(*files, overrides=()):
-    return configure(files, overrides, env={}, dotenv=None)
+    return configure(files, overrides, env={}, dotenv=None, described=described_flows())
 
 
 def test_a_module_is_imported_with_the_configuration_and_its_op_usable(written, tmp_path, monkeypatch):

@@ -13,12 +13,13 @@ from toolmem.errors import ConfigError
 from toolmem.flow.configure import configure
 from toolmem.flow.op import Op
 from toolmem.flow.registry import known_ops
+from toolmem.operations.table import described_flows
 
 FILES = Path(__file__).parents[1] / "config"
 
 
 def configured(name, overrides=(), ops=None, env=None):
-    return configure([FILES / name], overrides, ops, env=env or {}, dotenv=None)
+    return configure([FILES / name], overrides, ops, env=env or {}, dotenv=None, described=described_flows())
 
 
 def test_a_file_of_snake_case_names_works(caplog):
@@ -102,11 +103,13 @@ def test_an_override_of_an_op_that_was_left_out_says_so():
 def test_a_mistyped_op_is_still_an_error_in_such_a_file(tmp_path):
     path = tmp_path / "mistyped.yaml"
     path.write_text((FILES / "theirs_a.yaml").read_text().replace("build_query_op >>", "build_qery_op >>"))
-    done = configure([path], env={}, dotenv=None)  # its flow uses other ops that toolmem does not have
+    done = configure(
+        [path], env={}, dotenv=None, described=described_flows()
+    )  # its flow uses other ops that toolmem does not have
     assert "retrieve_task_memory" in done.left_out
     path.write_text(path.read_text().replace("summary_tool_memory_op >>", "sumary_tool_memory_op >>"))
     with pytest.raises(ConfigError, match="did you mean 'summary_tool_memory_op'"):
-        configure([path], env={}, dotenv=None)
+        configure([path], env={}, dotenv=None, described=described_flows())
 
 
 def test_an_op_of_ones_own_under_one_of_their_names_is_used():

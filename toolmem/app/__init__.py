@@ -16,6 +16,7 @@ from toolmem.flow.events import Event
 from toolmem.flow.op import Node, Op
 from toolmem.flow.registry import nearest
 from toolmem.flow.runner import FlowRun, run_node
+from toolmem.operations.table import described_flows
 from toolmem.ports import LLM, Clock, Embedder
 from toolmem.schema import FlowResponse
 
@@ -59,7 +60,7 @@ class ToolMemApp:
         also_used: Collection[str] = (),
     ) -> None:
         files = [] if config is None else [config] if isinstance(config, str | Path) else list(config)
-        self.configured: Configured = configure(files, overrides, also_used=also_used)
+        self.configured: Configured = configure(files, overrides, also_used=also_used, described=described_flows())
         self.clock: Clock = clock or SystemClock()
         self.services = AppServices(
             self.configured.settings, self.clock, dict(llms or {}), dict(embedders or {}), count_prompts

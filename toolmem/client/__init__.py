@@ -1,9 +1,8 @@
 """The flows and rules of a `toolmem serve` elsewhere, as Python calls: `Client`, and `AsyncClient` for async code.
 
-A call is described once: its request, how its answer is read, and whether it may be sent again (`flows` over
-`POST /<flow>`, `rules` over JSON-RPC, in the forms of `calls`). Both clients of `clients` carry the same descriptions
-(`methods`), one over a synchronous connection, one over an asynchronous one; `connection` says what the two have in
-common, `answers` makes values and errors of what comes back, `attempts` knows when another attempt is safe.
+Their methods are the operations of `toolmem.operations`, as those of `ToolMem` are, over a synchronous connection or an
+asynchronous one (`clients`). `calls` says what is sent, `connection` what the two have in common, `answers` makes
+values and errors of what comes back, `attempts` knows when another attempt is safe.
 
 Importing this package does nothing; HTTP is loaded with the first client.
 """
@@ -15,19 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolmem.client.clients import AsyncBatch, AsyncClient, Batch, Client
-    from toolmem.client.retrieved import Retrieved
-    from toolmem.client.rules import PromptRules
+    from toolmem.operations.results import Memories as Retrieved
+    from toolmem.operations.rules import PromptRules
 
 _HOMES = {
     **dict.fromkeys(("AsyncBatch", "AsyncClient", "Batch", "Client"), "toolmem.client.clients"),
-    "PromptRules": "toolmem.client.rules",
-    "Retrieved": "toolmem.client.retrieved",
+    "PromptRules": "toolmem.operations.rules",
 }
 
 __all__ = ["AsyncBatch", "AsyncClient", "Batch", "Client", "PromptRules", "Retrieved"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Retrieved":  # its name in 0.1
+        from toolmem.operations.results import Memories
+
+        return Memories
     if name not in _HOMES:
         raise AttributeError(f"module 'toolmem.client' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,7 @@
-"""What is sent, in three forms: a flow, a JSON-RPC method (or a batch of them), a look at the service's health."""
+"""What is sent, in three forms: a flow, a JSON-RPC method (or a batch of them), a look at the service's health.
+
+`call_of` makes one of an operation.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
 from toolmem.client.answers import Answer, flow_value, rpc_value, rpc_values
 from toolmem.errors import RequestError
+from toolmem.operations.operation import WORKSPACE, Operation
 
 if TYPE_CHECKING:
     from toolmem.schema import FlowResponse
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-WORKSPACE = "workspace_id"
 _RPC_PATH = "/rpc"
 
 
@@ -41,20 +45,17 @@ class Call(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class FlowCall(Generic[T]):
-    """`POST /<flow>`. What is None in the request is left out. `confirmed`: the workspace is named as `confirm` too."""
+    """`POST /<flow>`. What is None in the request is left out."""
 
     flow: str
     request: Mapping[str, Any]
     read: Callable[[FlowResponse], T]
     repeatable: bool = False
-    confirmed: bool = False
 
     def exchange(self, workspace: str | None) -> Exchange[T]:
         if not self.flow or not isinstance(self.flow, str) or "/" in self.flow or self.flow in (".", ".."):
             raise RequestError(f"flow: expected the name of a flow, got {self.flow!r}"[:200], field="flow")
         body = _given(self.request, workspace)
-        if self.confirmed:
-            body["confirm"] = body.get(WORKSPACE)
         return Exchange(
             self.flow,
             "POST",
@@ -117,6 +118,15 @@ class HealthCall:
 
     def exchange(self, workspace: str | None) -> Exchange[dict[str, Any]]:
         return Exchange("health", "GET", "/health", None, lambda answer: answer.body("health"), repeatable=True)
+
+
+def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
+    """The call that asks a service for an operation. Raises TypeError as a call of the operation would."""
+    request = operation.request(workspace, *args, **kwargs)
+    again = operation.repeatable(request)
+    if operation.flow:
+        return FlowCall(operation.flow, request, lambda answer: operation.read(answer, *args, **kwargs), again)
+    return RpcCall(operation.method, request, operation.from_json, again)
 
 
 def _given(request: Mapping[str, Any], workspace: str | None) -> dict[str, Any]:

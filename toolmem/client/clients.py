@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from toolmem.client.answers import Answer
 from toolmem.client.attempts import Arrival, failures_named, policy
-from toolmem.client.calls import BatchCall, Call, Exchange, RpcCall
+from toolmem.client.calls import BatchCall, Call, Exchange, FlowCall, HealthCall, RpcCall, call_of
 from toolmem.client.connection import DEFAULT_URL, TOKEN_VARIABLE, Connection
-from toolmem.client.methods import FlowMethods, RuleMethods
+from toolmem.client.former import FormerMethods, FormerRuleMethods
 from toolmem.errors import ClientClosed
+from toolmem.operations.methods import AsyncRules, Methods, Rules
+from toolmem.operations.operation import AsyncCaller, Collector, Operation, SyncCaller
 
 if TYPE_CHECKING:
     import httpx
 
+    from toolmem.schema import FlowResponse
+
+P = ParamSpec("P")
 T = TypeVar("T")
 
 TIMEOUT = 300.0  # seconds; a flow that asks a model for many calls takes its time
 RETRIES = 2
 
 
-class _Configured(FlowMethods, RuleMethods):
+class _Configured(FormerMethods, Methods):
     """Raises RequestError for settings that cannot be used. Nothing is connected before the first call."""
 
     def __init__(
@@ -57,11 +62,11 @@ class _Configured(FlowMethods, RuleMethods):
         )
 
 
-class Client(_Configured):
+class Client(_Configured, SyncCaller):
     """A `toolmem serve` as Python calls; threads may share one.
 
         with Client(workspace_id="team") as client:
-            client.add_tool_call_results([{"tool_name": "search", "input": {"query": "rain"}, "output": "[]"}])
+            client.add([{"tool_name": "search", "input": {"query": "rain"}, "output": "[]"}])
             client.summarize("search")
             print(client.retrieve("search")[0].content)
 
@@ -83,8 +88,28 @@ class Client(_Configured):
         """Rule calls in one request."""
         return Batch(self)
 
+    @property
+    def rules(self) -> Rules:
+        return Rules(self)
+
+    def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask the service for the operation's result. Raises ToolMemError."""
+        return self.send(call_of(operation, self.workspace_id, *args, **kwargs))
+
+    def run(self, flow: str, /, **request: Any) -> FlowResponse:
+        """Run a flow by name, one of your own configuration as well. Never sent twice once it may have arrived."""
+        return self.send(FlowCall(flow, request, _answer))
+
+    def call(self, method: str, /, **params: Any) -> Any:
+        """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
+        return self.send(RpcCall(method, params, _as_it_is))
+
+    def health(self) -> dict[str, Any]:
+        """What the service says of itself: its version, its store, its models."""
+        return self.send(HealthCall())
+
     def send(self, call: Call[T]) -> T:
-        """Send a call that was described by hand (`toolmem.client.flows`, `.rules`)."""
+        """Send a call that was described by hand (`toolmem.client.calls`)."""
         from tenacity import Retrying
 
         exchange = call.exchange(self.workspace_id)
@@ -108,7 +133,7 @@ class Client(_Configured):
         self.close()
 
 
-class AsyncClient(_Configured):
+class AsyncClient(_Configured, AsyncCaller):
     """As `Client`, for async code; use one in one event loop.
 
     async with AsyncClient(workspace_id="team") as client:
@@ -124,8 +149,28 @@ class AsyncClient(_Configured):
         """Rule calls in one request."""
         return AsyncBatch(self)
 
+    @property
+    def rules(self) -> AsyncRules:
+        return AsyncRules(self)
+
+    async def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask the service for the operation's result. Raises ToolMemError."""
+        return await self.send(call_of(operation, self.workspace_id, *args, **kwargs))
+
+    async def run(self, flow: str, /, **request: Any) -> FlowResponse:
+        """Run a flow by name, one of your own configuration as well. Never sent twice once it may have arrived."""
+        return await self.send(FlowCall(flow, request, _answer))
+
+    async def call(self, method: str, /, **params: Any) -> Any:
+        """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
+        return await self.send(RpcCall(method, params, _as_it_is))
+
+    async def health(self) -> dict[str, Any]:
+        """What the service says of itself: its version, its store, its models."""
+        return await self.send(HealthCall())
+
     async def send(self, call: Call[T]) -> T:
-        """Send a call that was described by hand (`toolmem.client.flows`, `.rules`)."""
+        """Send a call that was described by hand (`toolmem.client.calls`)."""
         from tenacity import AsyncRetrying
 
         exchange = call.exchange(self.workspace_id)
@@ -151,12 +196,22 @@ class AsyncClient(_Configured):
         await self.close()
 
 
-class _Collected(RuleMethods):
+class _Collected(FormerRuleMethods, Collector):
     def __init__(self) -> None:
         self._calls: list[RpcCall[Any]] = []
 
-    def send(self, call: RpcCall[Any]) -> None:
+    def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> None:
         """Add a call."""
+        self.send(call_of(operation, None, *args, **kwargs))
+
+    def call(self, method: str, /, **params: Any) -> None:
+        """Add any JSON-RPC method by name."""
+        self.send(RpcCall(method, params, _as_it_is))
+
+    def send(self, call: Call[Any]) -> None:
+        """Add a call. Raises TypeError for one that is no method of JSON-RPC."""
+        if not isinstance(call, RpcCall):
+            raise TypeError("a batch holds calls of JSON-RPC methods; flows go one by one")
         self._calls.append(call)
 
     def __len__(self) -> int:
@@ -191,3 +246,11 @@ class AsyncBatch(_Collected):
     async def results(self) -> list[Any]:
         """Send them. One result per call, in order: its value, or the ToolMemError that it ended in."""
         return await self._client.send(BatchCall(tuple(self._calls))) if self._calls else []
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _answer(answer: FlowResponse) -> FlowResponse:
+    return answer

@@ -60,6 +60,7 @@ def load(
     env: Mapping[str, str] | None = None,
     dotenv: str | Path | None = ".env",
     provided: Collection[str] = (),
+    described: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Loaded:
     """Read and check the configuration.
 
@@ -70,12 +71,13 @@ def load(
     The modules of `op_modules` are imported: a configuration is as trusted as the code that it names.
 
     `env` is the environment (default: the real one), `dotenv` a file whose variables stand behind it. `provided`:
-    names of ops that there are, though another toolkit has one of the same name.
+    names of ops that there are, though another toolkit has one of the same name. `described`: by flow of the default
+    configuration, what its operations say of it (`description`, `input_schema`).
 
     Raises ConfigError with all problems at once. Params of ops and flow expressions are checked by
     `toolmem.flow.configure`.
     """
-    loaded = read(files, overrides, env=env, dotenv=dotenv, provided=provided)
+    loaded = read(files, overrides, env=env, dotenv=dotenv, provided=provided, described=described)
     if loaded.problems:
         raise ConfigError(loaded.problems)
     for warning in loaded.warnings:
@@ -90,6 +92,7 @@ def read(
     env: Mapping[str, str] | None = None,
     dotenv: str | Path | None = ".env",
     provided: Collection[str] = (),
+    described: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Loaded:
     """As `load`, but leaves wrong values and overrides out, and their problems to the caller, who may find more.
 
@@ -108,9 +111,10 @@ def read(
             unreadable += error.problems
     if unreadable:
         raise ConfigError([*problems, *unreadable])
-    layers = [_file_layer(document, variables, problems) for document in documents]
+    default = _default_tree(described or {})
+    layers = [_file_layer(document, variables, default, problems) for document in documents]
     layers += _override_layers(given, variables, problems)
-    tree, origins = merge([_default_layer(layers), *layers])
+    tree, origins = merge([_default_layer(default, layers), *layers])
     loaded = _Checking(tree, origins, given, variables, provided).loaded()
     loaded.problems[:0] = problems
     return loaded
@@ -124,8 +128,14 @@ def _default_document() -> Document:
     return read_file(Path(__file__).with_name("default.yaml"), packaged=True)
 
 
-def _default_layer(above: Sequence[Layer]) -> Layer:
+def _default_tree(described: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     tree = copy.deepcopy(_default_document().tree)
+    for name, flow in tree["flow"].items():
+        flow.update(copy.deepcopy(dict(described.get(name, {}))))
+    return tree
+
+
+def _default_layer(tree: dict[str, Any], above: Sequence[Layer]) -> Layer:
     for section in _BACKENDS:
         for name, entry in tree[section].items():
             chosen = entry["backend"]
@@ -137,10 +147,10 @@ def _default_layer(above: Sequence[Layer]) -> Layer:
     return Layer(DEFAULT, tree, functools.partial(_same, DEFAULT))
 
 
-def _file_layer(document: Document, env: Mapping[str, str], problems: list[str]) -> Layer:
+def _file_layer(document: Document, env: Mapping[str, str], default: Mapping[str, Any], problems: list[str]) -> Layer:
     tree = _filled(document.tree, (), env, document.place, problems)
     _open_empty_sections(tree)
-    elsewhere.widen_types(tree, _default_document().tree)
+    elsewhere.widen_types(tree, default)
     return Layer(document.name, tree, document.place)
 
 

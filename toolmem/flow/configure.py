@@ -64,15 +64,18 @@ def configure(
     also_used: Collection[str] = (),
     env: Mapping[str, str] | None = None,
     dotenv: str | Path | None = ".env",
+    described: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Configured:
     """Load the configuration and bind every flow in it.
 
     `ops`: op classes by name (default: those of this process). `also_used`: names of models or stores that the caller
-    will ask for, though no flow names them. Raises ConfigError with all problems at once: of files, sections, flow
-    expressions, params, overrides that nothing uses, and of ops that would not find what they read.
+    will ask for, though no flow names them. `described`: as for `load`.
+
+    Raises ConfigError with all problems at once: of files, sections, flow expressions, params, overrides that nothing
+    uses, and of ops that would not find what they read.
     """
     classes = known_ops() if ops is None else ops
-    loaded = read(files, overrides, env=env, dotenv=dotenv, provided=classes)
+    loaded = read(files, overrides, env=env, dotenv=dotenv, provided=classes, described=described)
     work = _Configuring(loaded, classes, also_used)
     configured = work.whole()
     if work.problems:

@@ -20,9 +20,11 @@ from pjrpc.server import exceptions as rpc_errors
 
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
+from toolmem.operations.operation import WORKSPACE, Operation
+from toolmem.operations.requests import checked
 from toolmem.ports import Services
 from toolmem.service.json_text import read_json, write_json
-from toolmem.service.rpc_methods import METHODS, WORKSPACE, RpcMethod, alias
+from toolmem.service.rpc_methods import alias, methods
 
 logger = logging.getLogger("toolmem.service")
 
@@ -35,7 +37,7 @@ class RpcService:
 
     def __init__(self, services: Services, *, max_batch: int = MAX_BATCH) -> None:
         self._max_batch = max_batch
-        self._methods = {name: method for known, method in METHODS.items() for name in (known, alias(known))}
+        self._methods = {name: method for known, method in methods().items() for name in (known, alias(known))}
         registry = MethodRegistry()
         for name, method in self._methods.items():
             registry.add_method(_bound(method, services), name)
@@ -101,9 +103,9 @@ def _unanswered(problem: Any) -> Any:
     return UNSET
 
 
-def _checked(method: RpcMethod, params: Any) -> dict[str, Any]:
+def _checked(method: Operation[Any, Any], params: Any) -> dict[str, Any]:
     try:
-        return method.read(params)
+        return checked(method, params)
     except RequestError as error:
         raise _invalid(error) from error
 
@@ -112,11 +114,10 @@ def _invalid(error: RequestError) -> Any:
     return rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field})
 
 
-def _bound(method: RpcMethod, services: Services) -> Callable[..., Awaitable[Any]]:
+def _bound(method: Operation[Any, Any], services: Services) -> Callable[..., Awaitable[Any]]:
     async def call(given: dict[str, Any]) -> Any:
-        own = {name: value for name, value in given.items() if name != WORKSPACE}
         try:
-            return await method.call(services, given[WORKSPACE], **own)
+            return method.to_json(await method.run(services, given))
         except RequestError as error:
             raise _invalid(error) from error
         except ToolMemError as error:

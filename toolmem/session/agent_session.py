@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.importers.records import read_records
+from toolmem.operations.system_prompt import guidance_block, since_block, system_prompt
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.rules.capture import Captured, SessionRule, ToolMemoryCaptureHook, hear
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
@@ -19,7 +20,6 @@ from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.rules.turns import Turn
 from toolmem.schema import Language, ToolMemoryRule, ToolSchema
 from toolmem.session.buffer import Compressor, Message, keep_newest, message_tokens
-from toolmem.session.prompt import guidance_block, since_block, system_prompt
 from toolmem.session.turns import records_of_messages, user_message_of, uses_of, without_host_keys
 
 if TYPE_CHECKING:

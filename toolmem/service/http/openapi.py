@@ -7,8 +7,9 @@ from typing import Any
 
 from toolmem.config.settings import Argument, FlowSettings
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
+from toolmem.operations.operation import WORKSPACE
 from toolmem.service.http.examples import Example, examples
-from toolmem.service.rpc_methods import METHODS, PREFIX, WORKSPACE
+from toolmem.service.rpc_methods import PREFIX, methods
 
 REFUSAL = "Refusal"
 _REFUSAL_REF = {"$ref": f"#/components/schemas/{REFUSAL}"}
@@ -142,8 +143,8 @@ notifications the status is 204.
 
 def rpc_description() -> str:
     rows = [
-        f"| `{name}` | {', '.join(key + (' r' if each.required else '') for key, each in method.params.items())} |"
-        for name, method in METHODS.items()
+        f"| `{name}` | {', '.join(key + (' r' if each.required else '') for key, each in method.arguments.items())} |"
+        for name, method in methods().items()
     ]
     return _RPC_TEXT + "\n".join(rows)
 

@@ -80,7 +80,7 @@ class McpPrompts:
         except RequestError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
         # Not at the top: it reads guidance, whose grammar no start should wait for.
-        from toolmem.session.prompt import system_prompt
+        from toolmem.operations.system_prompt import system_prompt
 
         pinned = await (await self._app.rule_store(workspace)).rules_for_prompt(tools)
         rules = ToolMemoryRulesSection(pinned, language_of(self._app)).text
@@ -98,7 +98,7 @@ class McpPrompts:
         if not any(record.guidance for record in records):
             return ""
         from toolmem.llm.tokenizer import QwenTokenizer
-        from toolmem.session.prompt import guidance_block
+        from toolmem.operations.system_prompt import guidance_block
 
         return guidance_block(records, budget, QwenTokenizer().count, language_of(self._app))
 

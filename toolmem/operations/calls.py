@@ -1,0 +1,54 @@
+"""The calls that are kept of a tool, as records or as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import RootModel
+
+from toolmem.operations.operation import rpc_operation
+from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.ports import Services
+from toolmem.schema import ToolCallResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Calls(RootModel[list[ToolCallResult]]):
+    """Calls, the oldest of each tool first."""
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    def __getitem__(self, position: int) -> ToolCallResult:
+        return self.root[position]
+
+    def records(self) -> list[ToolCallResult]:
+        """The calls as a list."""
+        return list(self.root)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per call, one column per field. Needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame([call.model_dump() for call in self.root], columns=list(ToolCallResult.model_fields))
+
+
+@rpc_operation("memory.calls", reads_only=True)
+async def calls(
+    services: Services,
+    /,
+    tool_names: Sequence[str] | None = None,
+    *,
+    recent: int | None = None,
+    workspace_id: str | None = None,
+) -> Calls:
+    """The kept calls of these tools (none given: of all), the newest `recent` of each."""
+    from toolmem.ops import RetrieveToolMemoryOp
+
+    store = await services.store(RetrieveToolMemoryOp())
+    names = None if tool_names is None else list(tool_names)
+    stored = await store.memories(workspace_id or DEFAULT_WORKSPACE, names, calls=True, recent=recent)
+    return Calls([call for each in stored for call in each.calls])

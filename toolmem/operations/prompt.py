@@ -1,0 +1,81 @@
+"""What belongs in a system prompt: the block of rules, or rules and guidance together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from toolmem.operations.operation import flow_operation, rpc_operation
+from toolmem.operations.results import Answer, rules_of
+from toolmem.operations.rules import DEFAULT_WORKSPACE, rule_store
+from toolmem.ports import Services
+from toolmem.schema import FlowResponse, Language, ToolMemoryRule
+
+
+class RulesBlock(Answer):
+    """The block, and what it is made of."""
+
+    @property
+    def text(self) -> str:
+        """ "" where no rule is pinned."""
+        return self.answer
+
+    @property
+    def rules(self) -> list[ToolMemoryRule]:
+        """As the block orders them."""
+        return rules_of(self)
+
+
+@flow_operation("tool_rules_for_prompt", reads_only=True)
+def rules_block(
+    answer: FlowResponse,
+    /,
+    tools: Annotated[
+        str | Sequence[str | Mapping[str, Any]] | None,
+        "Names, separated by commas or as a list, or JSON schemas. All tools that have rules where none is given.",
+    ] = None,
+    *,
+    workspace_id: str | None = None,
+) -> RulesBlock:
+    """Answer the block of critical and high rules for the system prompt."""
+    return RulesBlock.of(answer)
+
+
+@rpc_operation("memory.prompt", reads_only=True)
+async def prompt(
+    services: Services,
+    /,
+    tools: Sequence[str | Mapping[str, Any]] | None = None,
+    *,
+    base_prompt: str = "",
+    guidance_tokens: int | None = None,
+    workspace_id: str | None = None,
+) -> str:
+    """The system prompt of an agent with these tools: `base_prompt`, the pinned rules, then the tools' guidance.
+
+    The guidance fits into `guidance_tokens` (None: the configuration's `session.guidance_tokens`). Without tools there
+    are the rules of all tools and no guidance.
+    """
+    from toolmem.operations.system_prompt import guidance_block, system_prompt
+    from toolmem.ops import RetrieveToolMemoryOp
+    from toolmem.rules.section import ToolMemoryRulesSection
+    from toolmem.rules.turns import read_tools
+
+    settings = services.settings
+    language: Language = "zh" if settings.language == "zh" else ""
+    catalogue = read_tools(tools or ())
+    pinned = await (await rule_store(services, workspace_id)).rules_for_prompt(catalogue)
+    budget = settings.session.guidance_tokens if guidance_tokens is None else guidance_tokens
+    names = [each if isinstance(each, str) else each.name for each in catalogue]
+    guidance = ""
+    if names and budget:
+        store = await services.store(RetrieveToolMemoryOp())
+        records = await store.records(workspace_id or DEFAULT_WORKSPACE, names)
+        guidance = guidance_block(records, budget, _qwen_tokens, language) if any(r.guidance for r in records) else ""
+    return system_prompt(base_prompt, ToolMemoryRulesSection(pinned, language).text, guidance)
+
+
+def _qwen_tokens(text: str) -> int:
+    from toolmem.llm.tokenizer import QwenTokenizer
+
+    return QwenTokenizer().count(text)

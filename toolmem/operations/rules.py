@@ -1,0 +1,109 @@
+"""The rules of a tool: put, get, list, delete, the stored records, and the block for the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
+
+from toolmem.operations.operation import rpc_operation
+from toolmem.ports import Services
+from toolmem.rules.rows import Priority, Source
+from toolmem.schema import ToolMemoryRule
+
+if TYPE_CHECKING:
+    from toolmem.rules.rule_store import ToolMemoryStore
+
+DEFAULT_WORKSPACE = "default"
+
+
+class PromptRules(BaseModel):
+    """What belongs in a system prompt."""
+
+    rendered: str  # the block as text; "" where no rule is pinned
+    rules: list[ToolMemoryRule] = Field(default_factory=list)  # as the block orders them
+    left_out: list[dict[str, str]] = Field(default_factory=list)  # those the caps left no room for: tool_name, id
+    damaged: list[str] = Field(default_factory=list)  # records that could not be read
+
+
+async def rule_store(services: Services, workspace_id: str | None) -> ToolMemoryStore:
+    """The rules of a workspace, in the default store, with the configured caps."""
+    from toolmem.ops import ToolRulesPromptOp
+    from toolmem.ops.rule_store import rule_store as configured
+
+    return await configured(services, ToolRulesPromptOp(), workspace_id or DEFAULT_WORKSPACE)
+
+
+@rpc_operation("memory.tool_rule_put", repeats=lambda request: "id" in request)
+async def put_rule(
+    services: Services,
+    /,
+    tool_name: str,
+    rule: str,
+    *,
+    priority: Priority | None = None,
+    source: Source | None = None,
+    tags: Sequence[str] | None = None,
+    id: str | None = None,
+    workspace_id: str | None = None,
+) -> ToolMemoryRule:
+    """Store a rule; with the `id` of a stored one, change it: what is left out keeps its stored value."""
+    rules = await rule_store(services, workspace_id)
+    return await rules.put_rule(tool_name, rule, id=id or "", priority=priority, source=source, tags=tags)
+
+
+@rpc_operation("memory.tool_rule_get", reads_only=True)
+async def get_rule(
+    services: Services, /, tool_name: str, id: str, *, workspace_id: str | None = None
+) -> ToolMemoryRule | None:
+    """The rule, or None."""
+    return await (await rule_store(services, workspace_id)).get_rule(tool_name, id)
+
+
+@rpc_operation("memory.tool_rule_list", reads_only=True)
+async def list_rules(services: Services, /, tool_name: str, *, workspace_id: str | None = None) -> list[ToolMemoryRule]:
+    """The rules of a tool: by priority, then the freshest first."""
+    return await (await rule_store(services, workspace_id)).list_rules(tool_name)
+
+
+@rpc_operation("memory.tool_rule_delete")
+async def delete_rule(services: Services, /, tool_name: str, id: str, *, workspace_id: str | None = None) -> bool:
+    """True where it was there."""
+    return await (await rule_store(services, workspace_id)).delete_rule(tool_name, id)
+
+
+def _shown(pinned: PromptRules) -> dict[str, Any]:
+    """What did not fit, or could not be read, is named only where there is something."""
+    told = pinned.model_dump(mode="json")
+    return {name: each for name, each in told.items() if each or name in ("rendered", "rules")}
+
+
+@rpc_operation("memory.tool_rules_for_prompt", reads_only=True, shown=_shown)
+async def rules_for_prompt(
+    services: Services,
+    /,
+    tools: Sequence[str | Mapping[str, Any]] | None = None,
+    *,
+    language: str | None = None,
+    workspace_id: str | None = None,
+) -> PromptRules:
+    """The block for the system prompt, for these tools (names or schemas), or for all that have rules."""
+    from toolmem.rules.rows import read_choice
+    from toolmem.rules.section import ToolMemoryRulesSection
+    from toolmem.rules.turns import read_tools
+
+    chosen = read_choice(language or None, "language", ("en", "zh")) or services.settings.language
+    pinned = await (await rule_store(services, workspace_id)).rules_for_prompt(read_tools(tools or ()))
+    return PromptRules(
+        rendered=ToolMemoryRulesSection(pinned, "zh" if chosen == "zh" else "").text,
+        rules=list(pinned.rules),
+        left_out=[each._asdict() for each in pinned.left_out],
+        damaged=[f"{each.namespace}/{each.key}: {each.problem}" for each in pinned.damaged],
+    )
+
+
+@rpc_operation("memory.tool_rules_json", reads_only=True)
+async def rules_json(services: Services, /, tool_name: str, *, workspace_id: str | None = None) -> list[dict[str, Any]]:
+    """The rules of a tool as they are stored, damaged ones included."""
+    return await (await rule_store(services, workspace_id)).rules_json(tool_name)

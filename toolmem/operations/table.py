@@ -1,0 +1,80 @@
+"""All operations, in the order in which they are shown: what every road into toolmem loops over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from toolmem.operations import (
+    add,
+    calls,
+    capture,
+    evaluations,
+    ledger,
+    memory,
+    prompt,
+    retrieve,
+    rules,
+    summarize,
+    tools,
+    workspaces,
+)
+from toolmem.operations.operation import Argument, Operation
+
+OPERATIONS: dict[str, Operation[Any, Any]] = {
+    operation.name: operation
+    for module in (
+        *(add, summarize, retrieve, workspaces, evaluations, capture, prompt),
+        *(rules, memory, tools, calls, ledger),
+    )
+    for operation in vars(module).values()
+    if isinstance(operation, Operation)
+}
+
+
+def register(operation: Operation[Any, Any]) -> Operation[Any, Any]:
+    """Add an operation of one's own; from then on it is on every road. Raises ValueError where its name is taken."""
+    known = OPERATIONS.setdefault(operation.name, operation)
+    if known is not operation:
+        raise ValueError(f"an operation {operation.name!r} exists already; give the function another name")
+    return operation
+
+
+def rpc_operations() -> Iterator[Operation[Any, Any]]:
+    """Those that are methods of JSON-RPC."""
+    return (each for each in OPERATIONS.values() if each.method)
+
+
+def of_flow(flow: str) -> list[Operation[Any, Any]]:
+    """Those that run this flow."""
+    return [each for each in OPERATIONS.values() if each.flow == flow]
+
+
+def described_flows() -> dict[str, dict[str, Any]]:
+    """By flow: its `description` and `input_schema`, as a configuration has them."""
+    flows = dict.fromkeys(each.flow for each in OPERATIONS.values() if each.flow)
+    return {flow: _described(of_flow(flow)) for flow in flows}
+
+
+def _described(operations: list[Operation[Any, Any]]) -> dict[str, Any]:
+    first = operations[0]
+    arguments: dict[str, Argument] = {}
+    if choices := _choices(operations):
+        name = next(iter(first.always))
+        arguments[name] = Argument(("string",), "What to do.", required=True, enum=tuple(choices))
+    for operation in operations:
+        for name, argument in operation.arguments.items():
+            arguments.setdefault(name, argument if len(operations) == 1 or not choices else _optional(argument))
+    return {
+        "description": first.about or first.description,
+        "input_schema": {name: each.as_settings() for name, each in arguments.items()},
+    }
+
+
+def _choices(operations: Iterable[Operation[Any, Any]]) -> list[Any]:
+    """What the operations of one flow give for the argument that tells them apart."""
+    return [value for operation in operations for value in operation.always.values()]
+
+
+def _optional(argument: Argument) -> Argument:
+    return Argument(argument.types, argument.description, False, argument.enum, argument.items)
