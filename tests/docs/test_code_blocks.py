@@ -25,6 +25,7 @@ from toolmem.cli.commands import app
 from toolmem.config.settings import Settings
 from toolmem.errors import ConfigError
 from toolmem.flow.configure import configure
+from toolmem.operations.table import described_flows
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -174,14 +175,14 @@ def test_a_configuration_of_the_documentation_loads(block, tmp_path):
     if set(body) & set(Settings.model_fields):
         path = tmp_path / "page.yaml"
         path.write_text(block.body, encoding="utf-8")
-        configure([path], ())
+        configure([path], (), described=described_flows())
 
 
 def test_a_wrong_configuration_is_seen(tmp_path):
     path = tmp_path / "page.yaml"
     path.write_text("op: {summary_tool_memory_op: {params: {recent_calls: 3}}}", encoding="utf-8")
     with pytest.raises(ConfigError, match="recent_calls"):
-        configure([path], ())
+        configure([path], (), described=described_flows())
 
 
 @of_kind("json", "jsonl")
