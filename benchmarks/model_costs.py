@@ -128,7 +128,7 @@ def measure(dataset: str, limit: int | None) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         ours = asyncio.run(dry_run(calls, Path(folder)))
     judge = LLMJudge(_Nobody(), judge_prompts(), QwenTokenizer())
-    room = MAX_PROMPT_CHARACTERS - len(judge_prompts().template(EVALUATE, "").literal)
+    room = MAX_PROMPT_CHARACTERS - judge_prompts().template(EVALUATE, "").size
     per_call = sum(judge.prompt_tokens(call, None) for call in calls) / len(calls)
     peer = PeerPrompt()
     same = sum(peer.tokens(fields_of(call, True, room)) for call in calls) / len(calls)

@@ -19,6 +19,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from toolmem.config.prompt_tags import Tags, tags_around_values
 from toolmem.errors import ConfigError
 from toolmem.schema import Language
 
@@ -81,6 +82,11 @@ class PromptTemplate:
         """The template's own words, without what is filled in."""
         return "\n".join("".join(line[::2]) for line in self.lines)
 
+    @property
+    def size(self) -> int:
+        """Characters of the prompt beside what is filled in."""
+        return len(Tags(tags_around_values(self.lines), ()).numbered(self.literal))
+
     def shows(self, *markers: str) -> bool:
         """Do the template's own words hold all of these, whatever is filled in?"""
         literal = self.literal
@@ -93,9 +99,12 @@ class PromptTemplate:
     def render(self, values: Mapping[str, str | None]) -> str:
         """The prompt. A value of None (or a missing one) is unknown. Values are never expanded again.
 
-        Lone surrogates become U+FFFD: nothing that is sent could carry them.
+        Tags around values get digits that no value holds (`<output482>`): no value can end its own tag. The same
+        values have the same digits, so that the same prompt is sent. Lone surrogates become U+FFFD: nothing that is
+        sent could carry them.
         """
-        lines = [self._render_line(line, values) for line in self.lines if not self._left_out(line, values)]
+        tags = Tags(tags_around_values(self.lines), [value for value in values.values() if value is not None])
+        lines = [self._render_line(line, values, tags) for line in self.lines if not self._left_out(line, values)]
         return without_surrogates("\n".join(lines))
 
     def _left_out(self, line: tuple[str, ...], values: Mapping[str, str | None]) -> bool:
@@ -103,10 +112,10 @@ class PromptTemplate:
         return bool(names) and all(name in self.key.optional and values.get(name) is None for name in names)
 
     @staticmethod
-    def _render_line(line: tuple[str, ...], values: Mapping[str, str | None]) -> str:
-        parts = list(line)
+    def _render_line(line: tuple[str, ...], values: Mapping[str, str | None], tags: Tags) -> str:
+        parts = [tags.numbered(part) for part in line]
         for position in range(1, len(parts), 2):
-            value = values.get(parts[position])
+            value = values.get(line[position])
             parts[position] = UNKNOWN if value is None else value
         return "".join(parts)
 

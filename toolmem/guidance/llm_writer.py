@@ -24,6 +24,7 @@ from toolmem.guidance.reply import read_edits_block, read_guidance
 from toolmem.guidance.shown import guidance_text
 from toolmem.guidance.statistics import statistics_of
 from toolmem.ports import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
+from toolmem.readers.plain_text import name_shown, shown
 from toolmem.schema import Guidance, Language, ToolCallResult, ToolStatistics
 
 logger = logging.getLogger("toolmem.guidance")
@@ -133,9 +134,9 @@ class LLMWriter:
         Where `llm` sends nothing, the text is that of `fallback`'s editor, which sees what the prompt held.
         `prompt_tokens` stays that of a summary of `window`, counted by the tokenizer.
         """
-        fresh = [call for call in window if call.seq in set(new)]
-        completion = await self._llm.complete(self.update_prompt(tool_name, old.text, fresh), purpose)
-        text = self._edited(completion.text, old.text) if completion.sent else None
+        fresh, before = [call for call in window if call.seq in set(new)], guidance_text(old.text)
+        completion = await self._llm.complete(self.update_prompt(tool_name, before, fresh), purpose)
+        text = self._edited(completion.text, before) if completion.sent else None
         counted = None if self._evidence is None else await self._evidence.edit(tool_name, window, new, old, purpose)
         if text is None:
             if self._fallback is None:
@@ -159,14 +160,14 @@ class LLMWriter:
 
     def _edited(self, reply: str, guidance: str) -> str:
         try:
-            return guidance_text(apply_edits(guidance, parse_edits(read_edits_block(reply))))
+            return _cleaned(apply_edits(guidance, parse_edits(read_edits_block(reply))), reply)
         except ReplyUnreadable as error:
             logger.debug("%s: unusable edits (%s): %s", self._llm.model, error, reply)
             raise UnusableEdits(f"{self._llm.model}: the edits cannot be used: {error}", reply=reply) from None
 
     def _read(self, reply: str) -> str:
         try:
-            return guidance_text(read_guidance(reply))
+            return _cleaned(read_guidance(reply), reply)
         except ReplyUnreadable as error:
             logger.debug("%s: unreadable reply (%s): %s", self._llm.model, error, reply)
             message = f"{self._llm.model}: the reply cannot be read: {error}"
@@ -187,6 +188,13 @@ class LLMWriter:
         return (await self._fallback.write(tool_name, calls, old, purpose)).text
 
 
+def _cleaned(text: str, reply: str) -> str:
+    cleaned = guidance_text(text)
+    if not cleaned:
+        raise ReplyUnreadable("it holds nothing that can be seen", reply=reply)
+    return cleaned
+
+
 def usage_prompt(
     template: PromptTemplate,
     tool_name: str,
@@ -201,8 +209,8 @@ def usage_prompt(
     """
     heads = [_head(call, number) for number, call in enumerate(calls, start=1)]
     bodies = {str(number): _body(call) for number, call in enumerate(calls)}
-    name = cut_middle(tool_name, LEAST_CALL_CHARACTERS)
-    used = len(template.literal) + len(name) + len(guidance or "") + sum(len(head) + 2 for head in heads)
+    name = name_shown(tool_name, LEAST_CALL_CHARACTERS)
+    used = template.size + len(name) + len(guidance or "") + sum(len(head) + 2 for head in heads)
     texts = fit(bodies, max(max_characters - used, LEAST_CALL_CHARACTERS * len(calls)))
     blocks = [f"{head}\n{body}" for head, body in zip(heads, texts.values(), strict=True)]
     return template.render(
@@ -238,9 +246,9 @@ def _head(call: ToolCallResult, number: int) -> str:
 
 def _body(call: ToolCallResult) -> str:
     lines = (
-        ("input", cut_middle(as_json(call.input), MAX_INPUT_CHARACTERS)),
-        ("summary", call.summary),
-        ("evaluation", call.evaluation),
+        ("input", cut_middle(shown(as_json(call.input)), MAX_INPUT_CHARACTERS)),
+        ("summary", shown(call.summary)),
+        ("evaluation", shown(call.evaluation)),
     )
     return "\n".join(f"{name}: {text}" for name, text in lines if text)
 

@@ -19,6 +19,7 @@ from toolmem.config.prompts import (
 from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.judge.reply import ReadReply, read_verdict
 from toolmem.ports import LLM, Completion, Judge, Purpose, Tokenizer
+from toolmem.readers.plain_text import name_shown
 from toolmem.schema import JudgeIdentity, Language, ToolCallResult, ToolSchema, Verdict
 
 logger = logging.getLogger("toolmem.judge")
@@ -63,7 +64,7 @@ class LLMJudge:
         self._tokenizer = tokenizer
         self._template = _with_form(prompts.template(EVALUATE, language))
         self._repair = prompts.template(REPAIR_EVALUATION, language)
-        self._room = max_prompt_characters - len(self._template.literal)
+        self._room = max_prompt_characters - self._template.size
         self._fallback = fallback
         self._check = execution_check or fallback
         self._identity = JudgeIdentity(backend=llm.backend, model=llm.model, prompt_version=self._template.version)
@@ -80,7 +81,7 @@ class LLMJudge:
     def prompt(self, call: ToolCallResult, schema: ToolSchema | None) -> str:
         """The evaluation prompt, as it is sent. It shows "```json" and `"score"` whatever the call holds."""
         values = {
-            "tool_name": call.tool_name,
+            "tool_name": name_shown(call.tool_name),
             "success_flag": None if call.success is None else str(call.success).lower(),
             "time_cost": seconds_text(call.time_cost),
             "token_cost": None if call.token_cost is None else str(call.token_cost),

@@ -183,6 +183,9 @@ _LOOKS_FAILED = re.compile(
 )
 
 
+_NUMBERED = re.compile(r"\n<guidance\d*>\n1: ")
+
+
 def plausible_reply(prompt: str) -> str:
     """A verdict where the prompt shows "```json" before any "```txt", else guidance. A function of the prompt alone.
 
@@ -194,7 +197,7 @@ def plausible_reply(prompt: str) -> str:
     marker = re.search(r"```(json|txt)", prompt)
     if marker is not None and marker.group(1) == "txt":
         calls = prompt.count("\n#", marker.end())
-        if "\n<guidance>\n1: " in prompt[marker.end() :]:  # the incremental prompt asks for edits of numbered lines
+        if _NUMBERED.search(prompt, marker.end()):  # the incremental prompt asks for edits of numbered lines
             return f"```txt\n1: Scripted guidance, {calls} calls later.\n```"
         return f"```txt\nScripted guidance from {calls} calls. Core function: as called. Best practice: repeat it.\n```"
     start = 0 if marker is None else marker.end()
