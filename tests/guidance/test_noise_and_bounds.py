@@ -90,11 +90,11 @@ def repeated(slow: int, fast: int) -> list[ToolCallResult]:
 def test_a_clean_separation_is_told_where_repeats_leave_too_little_to_test() -> None:
     text = text_of(repeated(8, 12))
     assert "`mode`='slow': none of these 8 calls worked, all 12 others did; too few differ to rule out chance." in text
-    assert "Too little data" not in text
+    assert "Too few calls" not in text
 
 
 def test_a_separation_of_few_calls_or_one_that_is_not_clean_is_too_little_data() -> None:
-    assert "Too little data" in text_of(repeated(3, 12))
+    assert "Too few calls" in text_of(repeated(3, 12))
     mixed = [*repeated(8, 12), call(90, {"mode": "slow", "q": "x"}, True, "one")]
     assert "none of these" not in text_of(mixed)
 

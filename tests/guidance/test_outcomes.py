@@ -83,7 +83,8 @@ def test_statistics_say_what_worked_and_what_the_flag_says() -> None:
     guidance = DataDrivenWriter().compose("translate", calls)
     statistics = guidance.text.split("## Statistics\n")[1].splitlines()
     assert statistics[0].startswith("- 21 of 30 calls worked (70%, 95% interval 52%–83%)")
-    assert statistics[1] == "- The recorded flag calls 28 of 30 a success (93%)."
+    said = "7 of these answered with an error. Read the output, not only the flag."
+    assert statistics[1] == f"- By the recorded flag 28 of 30 worked (93%): {said}"
     assert guidance.statistics.success_rate == 28 / 30
     (worked,) = of_kind(guidance, "overall")
     assert (worked.k, worked.n, len(worked.call_ids)) == (21, 30, 30)
@@ -91,25 +92,17 @@ def test_statistics_say_what_worked_and_what_the_flag_says() -> None:
     assert (flag.k, flag.n, len(flag.call_ids)) == (28, 30, 30)
 
 
-def test_errors_behind_a_flag_of_success_are_pointed_out() -> None:
-    (claim,) = of_kind(DataDrivenWriter().compose("translate", flagged()), "flag_wrong")
-    assert claim.text.endswith("7 of 28 calls that were recorded as a success answered with an error.")
-    assert (claim.k, claim.n) == (7, 28)
-    assert claim.call_ids == tuple(f"c{i}" for i in range(0, 14, 2))
-
-
 def test_nothing_is_said_of_the_flag_where_it_is_right() -> None:
     right = [one for one in flagged() if not flag_is_wrong(one)]
     guidance = DataDrivenWriter().compose("translate", right)
     assert not of_kind(guidance, "recorded_flag")
-    assert not of_kind(guidance, "flag_wrong")
 
 
 def test_a_flag_that_is_partly_unknown_is_not_taken_for_one() -> None:
     calls = [one.model_copy(update={"success": None}) if i > 26 else one for i, one in enumerate(flagged())]
     guidance = DataDrivenWriter().compose("translate", calls)
     (flag,) = of_kind(guidance, "recorded_flag")
-    assert flag.text == "The recorded flag, or the judge where there is none, calls 28 of 30 a success (93%)."
+    assert flag.text.startswith("By the recorded flag, or the judge where there is none, 28 of 30 worked (93%): 7 of")
     assert flag.k / flag.n == guidance.statistics.success_rate
 
 
@@ -142,8 +135,7 @@ def test_failures_that_repeat_behind_the_flag_are_counted_as_repeats() -> None:
 
 def test_chinese_says_both_as_well() -> None:
     chinese = DataDrivenWriter("zh").compose("translate", flagged())
-    assert "- 按记录的标志，30 次调用中 28 次成功（93%）。" in chinese.text
-    assert "记录为成功的 28 次调用中有 7 次返回的是错误。" in chinese.text
+    assert "- 按记录的标志，30 次调用中 28 次成功（93%）：其中 7 次返回的是错误。" in chinese.text
     assert not re.search(r"\b(worked|calls|never|errors)\b", chinese.text)
     english = DataDrivenWriter().compose("translate", flagged())
     counts = [sorted((c.kind, c.k, c.n, c.call_ids) for c in g.claims) for g in (english, chinese)]

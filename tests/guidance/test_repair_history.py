@@ -151,19 +151,6 @@ def test_a_tool_that_began_anew_has_no_old_history() -> None:
     assert "since" not in guidance.text
 
 
-def test_a_repaired_error_is_not_called_beyond_repair_by_a_window_without_repairs() -> None:
-    failures = [
-        one.model_copy(update={"metadata": {"conversation_id": f"x{one.seq}"}})
-        for i in (3, 4, 5)
-        for one in units(i)[:1]
-    ]
-    works = units(6)[1:]
-    assert "rule out" in WRITER.compose("t", [*failures, *works]).text
-    guidance = after(units(0), [*failures, *works])
-    assert "rule out" not in guidance.text
-    assert "(1 of 1 recovery since 2026-03-01)" in guidance.text
-
-
 def test_the_day_is_told_in_chinese_as_well() -> None:
     writer = DataDrivenWriter("zh")
     first = writer.compose("t", units(0))

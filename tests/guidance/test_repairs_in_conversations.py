@@ -255,7 +255,7 @@ def test_counts_of_older_rules_are_not_counted_on() -> None:
     [
         *(
             (name, True)
-            for name in ("amount", "to", "cc", "userId", "order.id", "due_date", "phoneNumber", "flight_ids")
+            for name in ("amount", "to", "cc", "userId", "order.id", "due_date", "phoneNumber", "seat_ids", "last_name")
         ),
         *(
             (name, False)
@@ -281,3 +281,18 @@ def test_a_parameters_name_tells_whose_its_values_are(path: str, own: bool) -> N
 )
 def test_the_same_value_in_another_form_is_known(before: Any, after: Any, same: bool) -> None:
     assert same_in_another_form(before, after) is same
+
+
+@pytest.mark.parametrize("given", ["recipient", "to", "payee"])
+def test_a_refused_value_of_the_users_is_not_told_beside_those_of_others(given: str) -> None:
+    log = Log()
+    for number in range(9):
+        name = "silvio" if number % 3 == 0 else "ann"
+        log({given: name, "text": "x"}, "Error: 553 'silvio' was refused" if name == "silvio" else "", number)
+    assert not [claim.text for claim in log.guidance().claims if claim.kind == "refused"]
+    named = Log()
+    for number in range(9):
+        code = "$" if number % 3 == 0 else "USD"
+        error = f"Error: parameter 'currency' must be USD, got '{code}'" if code == "$" else ""
+        named({"currency": code, "text": "x"}, error, number)
+    assert any("`currency` worked with 'USD'" in claim.text for claim in named.guidance().claims)

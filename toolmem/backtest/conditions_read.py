@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from toolmem.backtest.reading import QUOTED, units_of
 from toolmem.guidance.conditions import Condition, Observation
 from toolmem.guidance.phrases import SHAPES
+from toolmem.guidance.wording import DIGITS
 
 REPEATED = Condition("repeated", "")  # a call that failed before in its conversation, sent again unchanged
 
@@ -81,7 +82,7 @@ _SHAPE_WORDS = tuple(
     if "{x}" not in phrase and len(phrase) > 1
 )
 _TYPES = frozenset({"null", "boolean", "number", "string", "array", "object"})
-_LIKE = re.compile(r"a code like (\S+?)(?=[:;,）)]|\s|$)|形如 (\S+?) 的编码")
+_LIKE = re.compile(r"a text of the form (\S+?)(?=[:;,）)]|\s|$)|形如 (\S+?) 的文本")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,8 @@ def _measure(unit: str) -> str:
 def _shape(text: str) -> str:
     """The shape that is told first in the writer's words; "" for none."""
     if found := _LIKE.search(text):
-        return f"like:{found.group(1) or found.group(2)}"
+        form = found.group(1) or found.group(2)
+        return f"like:{form.replace(DIGITS[0], '#').replace(DIGITS[1], '#')}"
     told = [(text.find(phrase), -len(phrase), name) for phrase, name in _SHAPE_WORDS if phrase in text]
     return min(told)[2] if told else ""
 

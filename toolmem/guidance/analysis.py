@@ -12,7 +12,7 @@ from toolmem.guidance.error_messages import ErrorGroup, error_groups, telling_li
 from toolmem.guidance.outcomes import blameless, passing, went_wrong
 from toolmem.guidance.patterns import Search, find_patterns
 from toolmem.guidance.refusals import Refusal, refusals
-from toolmem.guidance.repairs import Recovery, recoveries, repaired, restless
+from toolmem.guidance.repairs import Recovery, recoveries, repaired, restless, worked_after
 from toolmem.guidance.repeats import Repeats, repeats_of_failures
 from toolmem.guidance.statistics import statistics_of
 from toolmem.guidance.user_values import users_own
@@ -39,6 +39,7 @@ class Analysis:
     recoveries: tuple[Recovery, ...]
     restless: frozenset[str]  # parameters that change with nearly every call, whatever came of the one before
     followed: frozenset[int]  # calls after which the tool was called again in the same conversation
+    worked_after: frozenset[int]  # failures after which one of the next calls worked, whatever it was about
     repeats: Repeats
 
     @cached_property
@@ -94,9 +95,10 @@ def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
         empty=find_patterns(seen, useful, conversation_of, identity),
         messages=messages,
         errors=tuple(error_groups(calls, messages)),
-        refusals=tuple(refusals(seen, outcomes, messages, {*kinds, *actions})),
+        refusals=tuple(refusals(seen, outcomes, messages, {*kinds, *actions}, users_own(seen))),
         recoveries=tuple(recoveries(outcomes, told, seen, without_blame)),
         restless=restless(outcomes, told, seen),
         followed=frozenset(position for group in told for position in group[:-1]),
+        worked_after=frozenset(worked_after(outcomes, told)),
         repeats=repeats_of_failures(outcomes, told, identity),
     )

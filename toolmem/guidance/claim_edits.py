@@ -7,7 +7,7 @@ What a model is asked for in an incremental prompt, done by counting. Each old c
   sums carries it and its direction holds, and goes otherwise;
 * repairs are said anew from the history that the old guidance carries, where it has one (`repair_history`);
 * a refused value goes as soon as a call with it works; an error that was said to have no repair, as soon as it has one;
-* figures over all calls (success rate, how often nothing failed) are said anew from the sums;
+* figures over all calls (the success rate) are said anew from the sums;
 * claims that only the new calls make are added, if they can stand on so few calls.
 
 The most valuable claims stay within `MAX_TEXT` characters. `call_ids` holds the newest `MAX_IDS` calls of the evidence:
@@ -16,7 +16,6 @@ the counts go on where the calls have left the store.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolmem.guidance import sentences
@@ -201,15 +200,8 @@ def _over_all(old: Guidance, k: int, n: int, say: Wording, *, inconclusive: bool
     rates = {"rate": percent(k / n), "low": percent(low), "high": percent(high)}
     text = say.say("overall", k=k, n=n, extras="", **rates)
     yield Sentence("statistics", "overall", text, k, n, (), worth("overall"))
-    if k == n:
-        limit = percent(math.ceil(100 * (1 - 0.05 ** (1 / n))) / 100)
-        yield Sentence("issues", "overall", say.say("all_worked", n=n, high=limit), n, n, (), worth("all_worked"))
-    elif k == 0:
-        yield Sentence("success", "overall", say.say("none_worked", n=n), n, n, (), worth("none_worked"))
-    elif inconclusive:
-        text = say.say("too_few", k=k, bad=n - k)
-        if any(claim.kind == "inconclusive" for claim in old.claims):
-            yield Sentence("success", "inconclusive", text, k, n, (), worth("too_few", n))
+    if inconclusive and 0 < k < n and any(claim.kind == "inconclusive" for claim in old.claims):
+        yield Sentence("success", "inconclusive", say.say("too_few"), k, n, (), worth("too_few", n))
 
 
 def _sentence(line: Line, k: int, n: int) -> Sentence:

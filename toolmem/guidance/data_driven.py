@@ -3,13 +3,12 @@
 Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds, by kind:
 
 * the n calls that are compared or counted: `overall` (k worked, or, where the text says so, failed), `recorded_flag`
-  (k are a success by `ToolCallResult.failed`), `parameter`, `advice` and `sequence` (k of the n calls where the
-  condition holds worked), `refused` (none of the n calls with such a value worked, k errors name the parameter or its
+  (k are a success by `ToolCallResult.failed`), `parameter` and `sequence` (k of the n calls where the condition
+  holds worked), `refused` (none of the n calls with such a value worked, k errors name the parameter or its
   value), `empty_pattern` (k of n answers were useful), `inconclusive`;
 * the k calls that the sentence counts among n: `error_class` (of the failures), `empty_answer` (of the calls that did
-  not fail), `flag_wrong` (of the calls recorded as a success), `usage` and `example` (of the calls shown), `rule_out`
-  (of all calls whose outcome is known), `unrecovered` (of those that were followed by another call), `repeat` (of the
-  repeats of failed calls);
+  not fail), `usage` and `example` (of the calls shown), `unrecovered` (of those that were followed by another call),
+  `repeat` (of the repeats of failed calls);
 * `repair`: the last failure before each of the k successes that came in this way, of the n that followed failures of
   its kind; a run of failures that ends in one success counts once;
 * the k failures of n of one kind that name a parameter or its value: `target`;
@@ -37,9 +36,9 @@ from toolmem.guidance.analysis import Analysis, analyze
 from toolmem.guidance.claim_edits import updated
 from toolmem.guidance.fitting import lay_out
 from toolmem.guidance.repair_history import Totals, counted
-from toolmem.guidance.repair_sentences import pointed_at, repairs, rule_out, since, unrecovered
+from toolmem.guidance.repair_sentences import pointed_at, repairs, since, unrecovered
 from toolmem.guidance.sentences import Sentence
-from toolmem.guidance.usage_sentences import usage, usual_form
+from toolmem.guidance.usage_sentences import usage
 from toolmem.guidance.wording import Wording
 from toolmem.ports import Purpose
 from toolmem.schema import Claim, Guidance, Language, RepairHistory, ToolCallResult, ToolSchema
@@ -176,7 +175,6 @@ def _everything(
     return [
         *sentences.overall(found, say),
         *usage(found, schema, say),
-        *usual_form(found, say),
         *sentences.patterns(found, say),
         *sentences.refused(found, say),
         *sentences.example(found, say),
@@ -186,6 +184,5 @@ def _everything(
         *(repairs(found, say) if totals is None else since(found, totals, say)),
         *pointed_at(found, say, totals),
         *unrecovered(found, say),
-        *rule_out(found, say, totals),
         *sentences.repeats(found, say),
     ]

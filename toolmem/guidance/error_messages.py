@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from toolmem.schema import ToolCallResult
@@ -21,7 +22,20 @@ MAX_COMPARED = 50  # different messages of a group that are compared word for wo
 MAX_NAME = 40  # characters of a name in a message; longer ones are masked even where all messages share them
 MASK = "…"
 
-_ERROR_KEYS = ("error", "errors", "error_message", "message", "msg", "detail", "details", "reason", "description")
+_ERROR_KEYS = (
+    "error",
+    "errors",
+    "error_message",
+    "error_description",
+    "message",
+    "msg",
+    "detail",
+    "details",
+    "reason",
+    "description",
+)
+_FIELD_KEYS = ("field", "param", "parameter", "loc")
+_STATUS_NAMES = frozenset(status.phrase.lower() for status in HTTPStatus)
 _KEYED = re.compile(
     r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
 )
@@ -41,13 +55,15 @@ _GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
 _BARE = re.compile(r"^\W*(?:error|errors|fatal|failed|exception|traceback.*)?\W*$", re.IGNORECASE)
 _LISTING = re.compile(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
 _STATUS = re.compile(r"(?i)(?:status|code|http\S*|error)[\s_:=/.-]*[45]\d\d\b")
+# Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 is a text with a number at its end.
+_IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
 _MASKED = re.compile(
     r"(?<=near )'.*'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
     r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\"|`[^`'\n]{0,200}'(?!\w)|`[^`\n]{0,1500}`"  # quoted
     r"|\b[a-z][a-z0-9+.-]*://\S+|[^\s@'\"]+@[^\s@'\"]+\.\w+"  # URLs, addresses
     r"|(?<![\w.])(?:~|\.{0,2})/[\w./*@+-]+"  # paths
     r"|\[[^\[\]\n]{0,200}\]|\{[^{}\n]{0,200}\}"  # lists and objects
-    r"|#?\b[\w.:/-]*\d(?:[\w.:/-]*\w)?"  # numbers, dates, ids
+    rf"|#?(?<!{_IN_ID}){_IN_ID}*\d(?:{_IN_ID}*(?![.:/-]){_IN_ID})?"  # numbers, dates, ids
 )
 
 
@@ -70,7 +86,7 @@ def telling_line(output: str) -> str:
     if not head.strip():
         return ""
     line = _from_json(output) if head.lstrip()[:1] in "{[" else ""
-    line = line or _from_lines(head)
+    line = line or _unfolded(_from_lines(head))
     line = _without_tags(line) if head.lstrip()[:1] == "<" else line
     line = " ".join(_PREFIX.sub("", line).split())
     if len(line) > 2 and line[0] == line[-1] == '"' and line.count('"') == 2:
@@ -194,23 +210,34 @@ def _from_json(output: str) -> str:
             read = None
         for text in _messages(read, 0):
             return text
-    for found in _KEYED.finditer(output[:HEAD]):
-        if not _BARE.match(found.group(2)):
-            return found.group(2)
-    return ""
+    found = [each.group(2) for each in _KEYED.finditer(output[:HEAD]) if not _BARE.match(each.group(2))]
+    said = next((each for each in found if not _is_code(each)), "")
+    if said and found[0] != said and _is_code(found[0]):
+        return f"{found[0]}: {said}"
+    return found[0] if found else ""
+
+
+def _unfolded(line: str) -> str:
+    """`HTTP 400: {"error": "E_FORMAT", "message": "..."}` with the message instead of the object."""
+    before, brace, rest = line.partition("{")
+    said = _from_json(brace + rest) if brace and before.strip() and _KEYED.search(rest) else ""
+    return f"{before.rstrip()} {said}" if said else line
 
 
 def _messages(read: Any, depth: int) -> Iterator[str]:
-    """Texts under keys that name an error, outermost first; texts that hold an object are looked into."""
+    """Texts under keys that name an error, outermost first; texts that hold an object are looked into.
+
+    A code or the name of a status is told with the message that stands beside it: `E_FORMAT: phone must be digits`.
+    """
     if depth > 4:
         return
     if isinstance(read, dict):
         lowered = {str(key).lower(): value for key, value in read.items()}
+        yield from _explained(lowered, depth)
         for key in _ERROR_KEYS:
             value = lowered.get(key)
             if isinstance(value, str) and value.strip():
-                inner = _KEYED.search(value[:HEAD])
-                yield inner.group(2) if inner else value
+                yield _inner(value)
             elif isinstance(value, (dict, list)) and value:
                 yield from _messages(value, depth + 1)
         others = [(key, value) for key, value in lowered.items() if key not in _ERROR_KEYS and key not in _NAMING]
@@ -218,8 +245,8 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
             if isinstance(value, str) and len(value) <= MAX_MESSAGE and _TELLING.search(value) and "{" not in value:
                 yield _without_tags(value)
         for _, value in others:
-            if isinstance(value, str) and (inner := _KEYED.search(value[:HEAD])):
-                yield inner.group(2)
+            if isinstance(value, str) and _KEYED.search(value[:HEAD]):
+                yield _inner(value)
             elif isinstance(value, (dict, list)):
                 yield from _messages(value, depth + 1)
     elif isinstance(read, list):
@@ -228,6 +255,40 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
                 yield value
             else:
                 yield from _messages(value, depth + 1)
+
+
+def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """A code with what it means, a problem with the field that it is about."""
+    told = [_inner(value) for key in _ERROR_KEYS if isinstance(value := lowered.get(key), str) and value.strip()]
+    named = next((text for key in _FIELD_KEYS if (text := _field(lowered.get(key)))), "")
+    said = next((text for text in told if not _is_code(text)), "")
+    code = next((text for text in told if _is_code(text) and not _BARE.match(text)), "")
+    if code and not said:
+        inside = [lowered[key] for key in _ERROR_KEYS if isinstance(lowered.get(key), dict | list)]
+        said = next((text for value in inside for text in _messages(value, depth + 1) if not _is_code(text)), "")
+    if said and named and named not in said:
+        yield f"{named}: {said}"
+    elif said and code and code not in said:
+        yield f"{code}: {said}"
+
+
+def _field(value: Any) -> str:
+    """The name of a field; of a path like ["body", "phone"] its end."""
+    parts = value if isinstance(value, list) else [value]
+    last = parts[-1] if parts else None
+    return last if isinstance(last, str) and len(last) <= MAX_NAME and last.isprintable() else ""
+
+
+def _is_code(text: str) -> bool:
+    """One word (E_FORMAT, not_found), or the name of an HTTP status: it says nothing of this call."""
+    words = text.split()
+    return text.strip().lower() in _STATUS_NAMES or (len(words) == 1 and words[0].isascii())
+
+
+def _inner(text: str) -> str:
+    """The message inside of a text that holds an object, else the text."""
+    found = [each.group(2) for each in _KEYED.finditer(text[:HEAD])]
+    return next((each for each in found if not _is_code(each)), found[0] if found else text)
 
 
 def _without_tags(text: str) -> str:

@@ -24,28 +24,25 @@ PHRASES: dict[str, tuple[str, str]] = {
         "共 {n} 次调用；是否成功未知{extras}。",
     ),
     "by_flag": (
-        "The recorded flag calls {k} of {n} a success ({rate}).",
-        "按记录的标志，{n} 次调用中 {k} 次成功（{rate}）。",
+        (
+            "By the recorded flag {k} of {n} worked ({rate}): {wrong} of these answered with an error. Read the "
+            "output, not only the flag."
+        ),
+        "按记录的标志，{n} 次调用中 {k} 次成功（{rate}）：其中 {wrong} 次返回的是错误。要看输出，不能只看标志。",
     ),
     "by_flag_or_judge": (
-        "The recorded flag, or the judge where there is none, calls {k} of {n} a success ({rate}).",
-        "按记录的标志（没有标志时按评判），{n} 次调用中 {k} 次成功（{rate}）。",
-    ),
-    "flag_wrong": (
         (
-            "Read the output, not only the flag: {k} of {n:call that was|calls that were} recorded as a success "
-            "answered with an error."
+            "By the recorded flag, or the judge where there is none, {k} of {n} worked ({rate}): {wrong} of these "
+            "answered with an error. Read the output, not only the flag."
         ),
-        "要看输出，不能只看标志：记录为成功的 {n} 次调用中有 {k} 次返回的是错误。",
+        (
+            "按记录的标志（没有标志时按评判），{n} 次调用中 {k} 次成功（{rate}）：其中 {wrong} 次返回的是错误。"
+            "要看输出，不能只看标志。"
+        ),
     ),
     "score": ("average score {x}", "平均评分 {x}"),
     "time": ("average time {x}", "平均耗时 {x}"),
     "tokens": ("average {x} tokens", "平均 {x} 个 token"),
-    "by_output": (
-        "an error in the output counts as a failure whatever the flag says",
-        "无论标志如何，输出中有错误即算失败",
-    ),
-    "of_no_use": ("{x} of these gave no useful answer", "其中 {x} 次没有有用的回答"),
     "unknown": ("outcome unknown for {x} more", "另有 {x} 次结果未知"),
     "mixed_judges": ("scores mix {x} judges", "评分来自 {x} 个评判者"),
     # core function
@@ -128,11 +125,8 @@ PHRASES: dict[str, tuple[str, str]] = {
         "在 {action} 之前先在同一会话中执行 {first}：此时 {n} 次中 {k} 次成功，否则 {on} 次中 {ok} 次。",
     ),
     "inconclusive": (
-        (
-            "{k:call|calls} worked and {bad} failed; no parameter explains which, every difference may be chance "
-            "({tests:comparison|comparisons})."
-        ),
-        "没有参数能以超出偶然的程度区分 {k} 次成功与 {bad} 次失败（共 {tests} 项比较）。",
+        "No parameter explains which calls fail: every difference may be chance ({tests:comparison|comparisons}).",
+        "没有参数能说明哪些调用会失败：各种差异都可能是偶然（共 {tests} 项比较）。",
     ),
     "separated": (
         (
@@ -142,28 +136,16 @@ PHRASES: dict[str, tuple[str, str]] = {
         "{condition}：这 {bad} 次调用无一成功，其余 {k} 次全部成功；不同的调用太少，不能排除偶然。",
     ),
     "too_few": (
-        "Too little data to say which parameters matter: {k:call|calls} worked, {bad} failed.",
-        "数据太少，无法判断哪些参数起作用：{k} 次成功，{bad} 次失败。",
-    ),
-    "all_worked": (
-        "None of {n:call|calls} failed; with 95% confidence the failure rate is below {high}.",
-        "{n} 次调用无一失败；以 95% 置信度，失败率低于 {high}。",
+        "Too few calls to say which parameters matter.",
+        "调用太少，无法判断哪些参数起作用。",
     ),
     "few_calls": (
-        "No failure so far, but too few calls ({n}) to say what matters.",
-        "仅 {n} 次调用，均未失败：数据太少，无法得出结论。",
+        "No failure so far, but too few calls to say what matters.",
+        "至今无一失败，但调用太少，无法得出结论。",
     ),
     "all_failed": (
-        "{n:The only call|All # calls} failed: use another tool, or fix what the error names before calling again.",
-        "{n} 次调用全部失败：请改用其他工具，或先解决错误所指的问题再调用。",
-    ),
-    "keep_form_useful": (
-        "Call it in the usual form: {k} of {n:call|calls} in it gave a useful answer.",
-        "按惯常形式调用：此形式的 {n} 次调用中 {k} 次给出有用的回答。",
-    ),
-    "keep_form": (
-        "Call it in the usual form: {k} of {n:call|calls} in it worked.",
-        "按惯常形式调用：此形式的 {n} 次调用中 {k} 次成功。",
+        "No call has worked: use another tool, or fix what the error names before calling again.",
+        "无一调用成功：请改用其他工具，或先解决错误所指的问题再调用。",
     ),
     # errors
     "error": (
@@ -186,7 +168,6 @@ PHRASES: dict[str, tuple[str, str]] = {
         "Worked, for example: {x} ({k} of {n:working call|working calls}).",
         "成功的例子：{x}（{n} 次成功中 {k} 次）。",
     ),
-    "none_worked": ("None of {n:call|calls} worked so far.", "至今 {n} 次调用无一成功。"),
     # repairs and repeats
     "repair": (
         "After {error}: {repair} ({k} of {n:recovery|recoveries}).",
@@ -318,7 +299,7 @@ SHAPES: dict[str, tuple[str, str]] = {
     "string": ("a text", "文本"),
     "array": ("a list", "列表"),
     "object": ("an object", "对象"),
-    "like": ("a code like {x}", "形如 {x} 的编码"),
+    "like": ("a text of the form {x}", "形如 {x} 的文本"),
     "list_of": ("a list of objects with {x}", "由含 {x} 的对象组成的列表"),
     "object_with": ("an object with {x}", "含 {x} 的对象"),
     "sql": ("SQL", "SQL"),

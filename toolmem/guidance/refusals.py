@@ -26,6 +26,7 @@ _ABSENT = re.compile(
     r"property)|not a parameter|缺少|必填|未知参数",
     re.IGNORECASE,
 )
+_FORM_KINDS = frozenset({"type", "shape", "unlike"})
 _FORMATS = frozenset({"date", "time", "datetime", "slash_date", "integer_text", "number_text", "email", "url", "uuid"})
 
 
@@ -50,11 +51,13 @@ def refusals(
     outcomes: Sequence[bool | None],
     messages: Mapping[int, str],
     leave_out: Collection[str] = (),
+    own: Collection[str] = (),
 ) -> list[Refusal]:
     """Refused values, parameter by parameter, most calls first.
 
     `outcomes`: True = the call worked; `messages`: the telling lines of failed calls, by position; `leave_out`: paths
-    whose values are no choices (free texts, the parameter that chooses the action).
+    whose values are no choices (free texts, the parameter that chooses the action); `own`: paths of values of the
+    user's own, whose form may be told, but which of them worked only where the errors name the parameter.
     """
     named: dict[str, list[int]] = {}
     for position, message in messages.items():
@@ -65,6 +68,9 @@ def refusals(
         for path, positions in named.items()
         if path not in leave_out and len(positions) >= LEAST
         for refusal in _of_path(path, positions, seen, outcomes)
+        if path not in own
+        or refusal.conditions[0].kind in _FORM_KINDS
+        or all(_names(messages[i], path) for i in refusal.named)
     ]
     return sorted(found, key=lambda one: (-len(one.positions), one.path, one.conditions))
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from toolmem.guidance.analysis import Analysis
 from toolmem.guidance.error_messages import ErrorGroup
 from toolmem.guidance.error_targets import NoAdvice, targets
-from toolmem.guidance.outcomes import passing
 from toolmem.guidance.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.sentences import Sentence
@@ -143,6 +142,8 @@ def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> I
             continue  # told already, or it contradicts that the error is about a parameter
         n = len(group.positions)
         for target in targets(found, group):
+            if any(one.path == target.path and {*target.positions} <= {*one.positions} for one in found.refusals):
+                continue  # which of its values are refused is told
             k = len(target.positions)
             error = say.error(group, MAX_MENTION)
             key = f"target_{target.how}"
@@ -165,31 +166,13 @@ def _repaired_at(found: Analysis, group: ErrorGroup, totals: Totals | None) -> s
 
 def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """Errors after which the tool did not work again. Evidence: failures followed by failures only."""
-    recovered = {one.failure for one in found.recoveries}
     for group in found.errors[:MAX_GROUPS]:
         followed = [i for i in group.positions if i in found.followed]
-        lost = [i for i in followed if i not in recovered]
+        lost = [i for i in followed if i not in found.worked_after]
         if _hopeless(len(lost), len(followed)):
             text = say.say("unrecovered", error=say.error(group, MAX_MENTION), k=len(lost), n=len(followed))
             value = worth("unrecovered", len(lost))
             yield Sentence("practices", "unrecovered", text, len(lost), len(followed), lost, value)
-
-
-def rule_out(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
-    """Errors that no further call repaired, where too few followed to call them hopeless. Evidence: those failures."""
-    recovered = {one.failure for one in found.recoveries}
-    known = sum(outcome is not None for outcome in found.outcomes)
-    for group in found.errors[:MAX_GROUPS]:
-        if all(passing(found.calls[i]) for i in group.positions):
-            continue  # nothing that the agent could look at beforehand
-        if totals is not None and totals.recovered.get(error_key(group.label)):
-            continue  # it was repaired before the window
-        k = len(group.positions)
-        followed = sum(i in found.followed for i in group.positions)
-        if k < 2 or k == known or not recovered.isdisjoint(group.positions) or _hopeless(followed, followed):
-            continue
-        text = say.say("rule_out", error=say.error(group, MAX_MENTION), k=k, n=known)
-        yield Sentence("practices", "rule_out", text, k, known, group.positions, worth("rule_out", k))
 
 
 def _hopeless(lost: int, followed: int) -> bool:

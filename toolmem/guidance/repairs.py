@@ -76,6 +76,15 @@ def recoveries(
     return found
 
 
+def worked_after(outcomes: Sequence[bool | None], groups: Sequence[Sequence[int]]) -> Iterator[int]:
+    """Failures after which one of the next three calls worked, whatever it was about."""
+    for group in groups:
+        for place, failure in enumerate(group):
+            following = group[place + 1 : place + 1 + WITHIN]
+            if outcomes[failure] is False and any(outcomes[position] for position in following):
+                yield failure
+
+
 def about_the_same(before: Observation, after: Observation, made: Collection[Repair]) -> bool:
     """Whether two calls that are not alike are about the same thing: a value stands in both, or a single parameter
     tells them apart. What only chooses the action, and true, false and nothing, tell no thing."""

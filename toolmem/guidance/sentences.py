@@ -5,7 +5,6 @@ The values come from `worth`.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,11 +21,9 @@ from toolmem.guidance.shown import claim_text
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.guidance.wording import Wording, percent, quoted
 from toolmem.guidance.worth import (
-    TOLD_TWICE,
     of_empty_pattern,
     of_pattern,
     of_refusal,
-    values_of_things,
     worth,
 )
 
@@ -35,12 +32,12 @@ PARTS: tuple[Part, ...] = ("core", "success", "issues", "practices", "statistics
 
 MAX_ERRORS = 6
 MAX_EMPTY_PATTERNS = 2
-MAX_ADVICE = 2
 MAX_REFUSALS = 6
 MAX_LISTED = 4  # values or examples listed in one sentence
 MAX_THING = 50  # characters of an example of what varies in a message
 MAX_EXAMPLE = 160  # characters of an input that is shown
 FEW = 5  # calls
+MANY_FAILED = 4  # calls, none of which worked
 _PREVENTING = frozenset({"parameter", "refused", "advice", "sequence"})
 
 
@@ -71,18 +68,13 @@ class Sentence:
 def overall(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """How many calls worked, with averages. Evidence: the calls whose outcome is known.
 
-    A call worked where neither its flag nor its output says that it failed (`outcomes.went_wrong`); how many of those
-    were of no use is told with it. `figures.success_rate` goes by the recorded flag alone; where the judge saw errors
-    behind it, both are told.
+    A call worked where neither its flag nor its output says that it failed (`outcomes.went_wrong`).
+    `figures.success_rate` goes by the recorded flag alone; where the judge saw errors behind it, both are told.
     """
     figures = found.statistics
     good, bad = found.where(True), found.where(False)
     known = sorted([*good, *bad])
     extras = []
-    if any(flag_is_wrong(found.calls[i]) for i in known):
-        extras.append(say.say("by_output"))
-    if found.worthless:
-        extras.append(say.say("of_no_use", x=len(found.worthless)))
     if figures.avg_score is not None:
         extras.append(say.say("score", x=f"{figures.avg_score:.2f}"))
     if figures.avg_time_cost is not None:
@@ -106,52 +98,48 @@ def overall(found: Analysis, say: Wording) -> Iterator[Sentence]:
 
 
 def _flag(found: Analysis, known: Sequence[int], say: Wording) -> Iterator[Sentence]:
-    """What the recorded flag says where it says more than the outputs bear out.
-
-    Evidence: the same calls; then those with an error behind a flag of success.
-    """
+    """What the recorded flag says, and by how many calls that differs. Evidence: the same calls."""
     wrong = [i for i in known if flag_is_wrong(found.calls[i])]
     if not wrong:
         return
-    flagged = [i for i in known if found.calls[i].success is not None]
-    key = "by_flag" if len(flagged) == len(known) else "by_flag_or_judge"
+    key = "by_flag" if all(found.calls[i].success is not None for i in known) else "by_flag_or_judge"
     k, n = len(known) - found.statistics.failures, len(known)
-    text = say.say(key, k=k, n=n, rate=percent(k / n))
+    text = say.say(key, k=k, n=n, rate=percent(k / n), wrong=len(wrong))
     yield Sentence("statistics", "recorded_flag", text, k, n, known, worth(key, len(wrong)))
-    successes = sum(found.calls[i].success is True for i in flagged)
-    text = say.say("flag_wrong", k=len(wrong), n=successes)
-    yield Sentence("issues", "flag_wrong", text, len(wrong), successes, wrong, worth("flag_wrong", len(wrong)))
 
 
 def patterns(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """What goes with success and with failure, and the strongest of it as advice."""
+    """What goes with success and with failure, as far as no refused value says it already."""
     search = found.failures
-    advised = 0
     for pattern in search.patterns:
         evidence = positions_of(pattern.calls)
         if pattern.condition.kind == "earlier" and pattern.good and pattern.within is not None:
             yield Sentence(
                 "practices", "sequence", _first_then(pattern, say), pattern.k, pattern.n, evidence, pattern.weight
             )
-            continue
-        part: Part = "success" if pattern.good else "issues"
-        value = of_pattern(pattern.weight, good=pattern.good, condition=pattern.condition)
-        yield Sentence(part, "parameter", say.pattern(pattern), pattern.k, pattern.n, evidence, value)
-        if advised < MAX_ADVICE and not _needs_no_advice(found, pattern) and (text := _advice(pattern, say)):
-            advised += 1
-            yield Sentence("practices", "advice", text, pattern.k, pattern.n, evidence, TOLD_TWICE * value)
+        elif not _refused_already(found, pattern):
+            part: Part = "success" if pattern.good else "issues"
+            value = of_pattern(pattern.weight, good=pattern.good, condition=pattern.condition)
+            yield Sentence(part, "parameter", say.pattern(pattern), pattern.k, pattern.n, evidence, value)
     if not search.patterns and not found.refusals and search.good and search.bad:
         yield _nothing_found(found, search, say)
 
 
+def _refused_already(found: Analysis, pattern: Pattern) -> bool:
+    """Whether the calls that do worse are among those of a refused value of the same parameter."""
+    worse = pattern.base & ~pattern.calls if pattern.good else pattern.calls
+    return any(
+        one.path == pattern.condition.path and not worse & ~mask_of(one.positions)
+        for one in found.refusals[:MAX_REFUSALS]
+    )
+
+
 def refused(found: Analysis, say: Wording) -> Iterator[Sentence]:
     """Values that the tool refuses by name, beside those that worked. Evidence: all calls with such a value."""
-    known = {pattern.calls for pattern in found.failures.patterns}
     for refusal in found.refusals[:MAX_REFUSALS]:
         worked = _that_worked(found, refusal, say)
         k, n = len(refusal.named), len(refusal.positions)
         value = of_refusal(n, refusal.other_k, refusal.other_n)
-        value *= TOLD_TWICE if mask_of(refusal.positions) in known else 1.0
         yield Sentence("success", "refused", say.refusal(refusal, worked), k, n, refusal.positions, value)
 
 
@@ -200,6 +188,7 @@ def errors(found: Analysis, say: Wording) -> Iterator[Sentence]:
     for group in found.errors[:MAX_ERRORS]:
         k = len(group.positions)
         back = sum(position in recovered for position in group.positions)
+        followed = any(position in found.followed for position in group.positions)
         text = say.say(
             "error",
             message=say.error(group),
@@ -207,7 +196,7 @@ def errors(found: Analysis, say: Wording) -> Iterator[Sentence]:
             k=k,
             n=failures,
             example=_example_of(group, say),
-            recovered=say.say("recovered", r=back) if back else "",
+            recovered=say.say("recovered", r=back) if followed else "",
         )
         yield Sentence("issues", "error_class", text, k, failures, group.positions, worth("error", k))
 
@@ -248,21 +237,13 @@ def repeats(found: Analysis, say: Wording) -> Iterator[Sentence]:
 
 
 def verdict_on_all(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """Where every call ended the same way, that is the message."""
+    """Where every call ended the same way, what follows from that."""
     good, bad = found.failures.good, found.failures.bad
-    if good and not bad:
-        # Exact: with a failure rate of at least this, no failure in `good` calls has a chance of at most 5%.
-        high = percent(math.ceil(100 * (1 - 0.05 ** (1 / good))) / 100)
-        key = "few_calls" if good < FEW else "all_worked"
-        text = say.say(key, n=good, high=high)
-        yield Sentence("issues", "overall", text, good, good, found.where(True), worth(key))
-    if bad and not good:
+    if 0 < good < FEW and not bad:
+        yield Sentence("issues", "overall", say.say("few_calls"), good, good, found.where(True), worth("few_calls"))
+    if bad >= MANY_FAILED and not good:
         failed = found.where(False)
-        text = say.say("none_worked", n=bad)
-        yield Sentence("success", "overall", text, bad, bad, failed, worth("none_worked"))
-    if bad >= 4 and not good:
-        text = say.say("all_failed", n=bad)
-        yield Sentence("practices", "overall", text, bad, bad, found.where(False), worth("all_failed", bad))
+        yield Sentence("practices", "overall", say.say("all_failed"), bad, bad, failed, worth("all_failed", bad))
 
 
 def _first_then(pattern: Pattern, say: Wording) -> str:
@@ -279,43 +260,13 @@ def _first_then(pattern: Pattern, say: Wording) -> str:
     )
 
 
-def _needs_no_advice(found: Analysis, pattern: Pattern) -> bool:
-    """Told by a refusal; or about what the call is for; or it works, and its answers are mostly worth nothing."""
-    condition = pattern.condition
-    if any(condition.path == one.path for one in found.refusals):
-        return True
-    if condition.kind == "value" and any(one.action == condition for one in found.seen):
-        return True
-    return pattern.good and any(other.condition == condition and not other.good for other in found.empty.patterns)
-
-
-def _advice(pattern: Pattern, say: Wording) -> str:
-    """An instruction, where the condition is something that the agent chooses and the counts are clear."""
-    kind = pattern.condition.kind
-    if kind in {"table", "earlier", "statement", "program"} or values_of_things(pattern.condition):
-        return ""
-    if pattern.n < FEW:
-        return ""
-    rate = pattern.k / pattern.n
-    if not pattern.good and rate <= 0.25:
-        if kind == "absent" and pattern.within is None:
-            return say.say("advice_give", path=pattern.condition.path, k=pattern.k, n=pattern.n)
-        if kind == "present" and pattern.within is None:
-            return say.say("advice_leave_out", path=pattern.condition.path, k=pattern.k, n=pattern.n)
-        return say.say("advice_avoid", condition=say.circumstance(pattern), k=pattern.k, n=pattern.n)
-    if pattern.good and rate >= 0.75 and kind in {"present", "absent", "value", "shape", "type", "flag", "clause"}:
-        key = "advice_prefer_calls" if kind in {"present", "absent"} and pattern.within is None else "advice_prefer"
-        return say.say(key, condition=say.circumstance(pattern), k=pattern.k, n=pattern.n)
-    return ""
-
-
 def _nothing_found(found: Analysis, search: Search, say: Wording) -> Sentence:
     if search.separating is not None:
         key, separating = "separated", say.sentence_of(search.separating)
         text = say.say(key, condition=separating, k=search.good, bad=search.bad)
     else:
         key = "inconclusive" if search.candidates else "too_few"
-        text = say.say(key, k=search.good, bad=search.bad, tests=search.candidates)
+        text = say.say(key, tests=search.candidates)
     known = [i for i, outcome in enumerate(found.outcomes) if outcome is not None]
     return Sentence("success", "inconclusive", text, search.good, len(known), known, worth(key, len(known)))
 

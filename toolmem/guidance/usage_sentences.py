@@ -36,21 +36,6 @@ def usage(found: Analysis, schema: ToolSchema | None, say: Wording) -> Iterator[
     yield from _answers(found, good, say)
 
 
-def usual_form(found: Analysis, say: Wording) -> Iterator[Sentence]:
-    """Where nothing ever failed, the usual form is the advice, unless it mostly got no useful answer."""
-    if found.failures.bad or not found.failures.good:
-        return
-    good = found.where(True)
-    regular = _regular(found, good)
-    same = [i for i in good if regular <= found.seen[i].params.keys()]
-    useful = sum(found.useful[i] is not False for i in same)
-    if 2 * useful <= len(same):
-        return
-    key = "keep_form" if useful == len(same) else "keep_form_useful"
-    text = say.say(key, k=useful, n=len(same))
-    yield Sentence("practices", "overall", text, useful, len(same), same, worth(key))
-
-
 def _regular(found: Analysis, shown: Sequence[int]) -> set[str]:
     counts = Counter(name for i in shown for name in found.seen[i].params)
     return {name for name, count in counts.items() if count >= REGULAR * len(shown)}

@@ -20,10 +20,12 @@ _WORDS = frozenset(
         *("recipient", "receiver", "payee", "to", "cc", "bcc", "sender", "email", "mail", "phone", "mobile", "address"),
         *("attendee", "participant", "contact", "customer", "client", "user", "username", "person", "passenger"),
         *("id", "uuid", "guid", "number", "account", "iban", "card", "order", "booking", "reservation", "invoice"),
+        *("zip", "zipcode", "postcode", "street", "surname", "firstname", "lastname", "passport"),
         *("date", "day", "month", "year", "time", "datetime", "when", "deadline", "due", "birthday", "dob"),
         *("金额", "数量", "价格", "收件人", "收款人", "客户", "用户", "日期", "时间", "编号", "账号", "订单"),
     }
 )
+_OF_PERSONS = frozenset({"first", "last", "full", "given", "family", "middle"})  # names
 _PLACES = frozenset({"page", "line", "row", "column", "port", "version"})  # their number is nobody's
 _SHAPES = frozenset({"email", "date", "time", "datetime", "slash_date", "uuid"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -49,7 +51,8 @@ def named_as_own(path: str) -> bool:
     """Whether a word of the parameter's own name says so."""
     words = [word.lower() for word in _NAME_WORD.findall(_CAMEL.sub(" ", path.rpartition(".")[2]))]
     known = {*words, *(word.removesuffix("s") for word in words if len(word) > 2)}
-    return bool(known & _WORDS) and not known & _PLACES
+    own = bool(known & _WORDS) or ("name" in known and bool(known & _OF_PERSONS))
+    return own and not known & _PLACES
 
 
 def same_in_another_form(before: Any, after: Any) -> bool:

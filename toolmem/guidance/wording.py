@@ -21,6 +21,7 @@ MAX_FIELD = 1_000  # of whatever is filled into a sentence
 MAX_MENTION = 70  # of one that is quoted in full elsewhere
 MAX_SHOWN = 40  # characters of a value that is shown before and after a change
 CONTEXT = 8  # characters that are left on either side of what differs in two long texts
+DIGITS = ("[digits]", "[数字]")  # of any number: `reports/q[digits].txt`
 _REFUSED_AS = {"shape": "type"}  # kinds of refused values that are told alike
 
 
@@ -51,7 +52,7 @@ class Wording:
     def shape(self, name: str, x: str = "") -> str:
         """A shape of `values.text_shape` or a type of `values.type_name`, in words."""
         if name.startswith("like:"):
-            return self._fill(SHAPES, "like", {"x": name.removeprefix("like:")})
+            return self._fill(SHAPES, "like", {"x": name.removeprefix("like:").replace("#", DIGITS[self._index])})
         return self._fill(SHAPES, name, {"x": x})
 
     def condition(self, condition: Condition) -> str:

@@ -34,9 +34,8 @@ _OF_EACH_CALL = {  # times the calls that the sentence counts
     "error": 0.4,
     "empty": 0.3,
     "rule_out": 0.3,
-    "flag_wrong": 0.2,
-    "by_flag": 0.1,
-    "by_flag_or_judge": 0.1,
+    "by_flag": 0.2,
+    "by_flag_or_judge": 0.2,
     "all_failed": 1.0,
     "separated": 0.02,
     "inconclusive": 0.02,
@@ -46,12 +45,8 @@ _AT_ALL = {  # whatever the counts
     "overall": ALWAYS,
     "overall_unknown": ALWAYS,
     "repair_once": 0.8,
-    "all_worked": 0.2,
     "few_calls": 0.2,
     "worked": 0.15,
-    "none_worked": 0.05,
-    "keep_form": 0.05,
-    "keep_form_useful": 0.05,
 }
 # What is known from the declaration anyway yields to what went wrong: times 1 + the failures of the tool.
 _OF_USE = {"purpose": 0.3, "usage": 0.15, "usage_none": 0.15, "usage_optional": 0.1, "mix": 0.08, "answers": 0.07}
