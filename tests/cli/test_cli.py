@@ -70,8 +70,12 @@ def test_help_shows_every_command_with_examples(here, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [["config", "check"], ["run", "add_tool_call_result"], ["evaluate", "--limit", "3"], ["mcp"]],
-    ids=lambda command: command[0],
+    [
+        pytest.param(["config", "check"], id="config"),
+        pytest.param(["run", "add_tool_call_result"], id="run"),
+        pytest.param(["evaluate", "--limit", "3"], id="evaluate", marks=pytest.mark.slow),
+        pytest.param(["mcp"], id="mcp"),
+    ],
 )
 def test_a_model_that_is_named_and_not_asked_is_told_once(command, tmp_path):
     stdin = request_of([GOOD]) if command[0] == "run" else ""

@@ -111,6 +111,7 @@ def test_ctrl_c_before_anything_is_stored_says_so_too(tmp_path):
     assert "interrupted: what was acknowledged is stored" in terminal.screen
 
 
+@pytest.mark.slow
 def test_the_report_of_an_evaluation_is_not_mixed_with_its_progress(tmp_path):
     terminal = Terminal(["evaluate", "--limit", "40"], tmp_path)
     printed = terminal.end()

@@ -9,6 +9,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from toolmem.report.kernel import execute
 
+pytestmark = pytest.mark.slow  # each writes a report
+
 
 def outputs_of(source: str, folder) -> list:
     notebook = new_notebook(cells=[new_code_cell(source)])
@@ -29,7 +31,6 @@ def test_evaluate_moves_one_line_in_the_cell_and_leaves_what_it_did(tmp_path):
     assert "<script" not in html
 
 
-@pytest.mark.slow
 def test_an_own_listener_takes_the_place_of_the_line(tmp_path):
     outputs = outputs_of(
         "import toolmem\nfrom toolmem.flow import progress\n\nprogress.QUIET = 0.0\nseen = []\n"

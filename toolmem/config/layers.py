@@ -100,7 +100,7 @@ def merge(layers: Sequence[Layer]) -> tuple[dict[str, Any], Origins]:
     merged: Any = OmegaConf.create({})
     for layer in layers:
         try:
-            merged = OmegaConf.merge(merged, OmegaConf.create(layer.tree))
+            merged = OmegaConf.unsafe_merge(merged, OmegaConf.create(layer.tree))  # both are ours: nothing is copied
         except OmegaConfBaseException as error:
             raise ConfigError(f"{layer.name}: {_first_line(error)}") from error
         origins.add(layer.tree, layer.origin)
