@@ -15,8 +15,9 @@ All times are aware and in UTC. `null` means unknown, never zero.
 """
 _FILES_HEAD = """\
 `toolmem evaluate` writes these beside `report.html`. CSV files are UTF-8 with one header line; booleans are `true` and
-`false`, an unknown value is an empty field. An example value of each column comes from an evaluation of the project's
-own sample.
+`false`, an unknown value is an empty field. A text that a spreadsheet would calculate (it begins with `=`, `+`, `-` or
+`@` and is no number) has an apostrophe in front. An example value of each column comes from an evaluation of the
+project's own sample.
 """
 
 
