@@ -3,12 +3,14 @@
 What works: each tool call is judged, kept per tool in a sliding window, and distilled into usage guidance with its
 evidence; a tool where nothing is new is skipped. What the user demands: a rule per tool that stays in the prompt.
 
-    from toolmem import ToolMemApp
+    from toolmem import ToolCall, ToolMem
 
-    with ToolMemApp() as app:                       # embedded store, rule-based check: no key, no network
-        app.run("add_tool_call_result", workspace_id="team", tool_call_results=[...])
-        app.run("summary_tool_memory", workspace_id="team", tool_names="search,send_email")
-        print(app.run("retrieve_tool_memory", workspace_id="team", tool_names="search").answer)
+    with ToolMem("memory.db") as mem:               # embedded store, rule-based check: no key, no network
+        mem.add([ToolCall("search", {"q": "rain"}, output="[]")])
+        mem.summarize("search")
+        print(mem.guidance("search").text)
+        mem.rules.put("send_email", "never email Sarah", priority="critical")
+        print(mem.prompt(tools=["search", "send_email"]))
 
 Importing this package does nothing: no logging set-up, no environment reads, and each name below is loaded when it is
 first used.
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
+    from toolmem.app.tool_mem import AsyncToolMem, ToolMem
     from toolmem.client import AsyncClient, Client
     from toolmem.errors import (
         ConfigError,
@@ -43,12 +46,15 @@ if TYPE_CHECKING:
         UpdateVectorStoreOp,
         VectorStoreActionOp,
     )
-    from toolmem.schema import FlowResponse, Guidance, ToolCallResult, ToolMemory, ToolSchema, Verdict
+    from toolmem.schema import FlowResponse, Guidance, ToolCall, ToolCallResult, ToolMemory, ToolSchema, Verdict
+    from toolmem.session import AgentSession, CallRecorder
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ToolMemApp": "toolmem.app",
+    **dict.fromkeys(("AsyncToolMem", "ToolMem"), "toolmem.app.tool_mem"),
+    **dict.fromkeys(("AgentSession", "CallRecorder"), "toolmem.session"),
     "AsyncClient": "toolmem.client",
     "Client": "toolmem.client",
     "evaluate": "toolmem.evaluation",
@@ -72,12 +78,16 @@ _HOMES = {
         "toolmem.ops",
     ),
     **dict.fromkeys(
-        ("ToolCallResult", "ToolMemory", "ToolSchema", "Verdict", "Guidance", "FlowResponse"), "toolmem.schema"
+        ("ToolCall", "ToolCallResult", "ToolMemory", "ToolSchema", "Verdict", "Guidance", "FlowResponse"),
+        "toolmem.schema",
     ),
 }
 
 __all__ = [
+    "AgentSession",
     "AsyncClient",
+    "AsyncToolMem",
+    "CallRecorder",
     "Client",
     "ConfigError",
     "FlowResponse",
@@ -94,7 +104,9 @@ __all__ = [
     "RetryEvaluationsOp",
     "StoreError",
     "SummaryToolMemoryOp",
+    "ToolCall",
     "ToolCallResult",
+    "ToolMem",
     "ToolMemApp",
     "ToolMemError",
     "ToolMemory",

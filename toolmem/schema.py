@@ -159,6 +159,34 @@ def conversation_told(fields: Mapping[str, Any]) -> str | None:
     return next((text for value in known if (text := str(value).strip())), None)
 
 
+class ToolCall(BaseModel):
+    """A tool call as a program hands it over: `ToolCall("search", {"q": "rain"}, output="[]")`.
+
+    What is left out is unknown; a missing `create_time` is the time at which the call is added.
+    """
+
+    tool_name: str
+    input: dict[str, Any] | list[Any] | str = Field(default_factory=dict)
+    output: str = ""
+    success: bool | None = None  # the tool reported no error; says nothing about usefulness
+    create_time: datetime | None = None
+    time_cost: float | None = None  # seconds, wall clock
+    token_cost: int | None = None
+    context: str = ""  # what the agent was asked
+    conversation_id: str | None = None  # repairs are told inside one conversation
+    id: str | None = None  # sent twice, it counts once
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def __init__(
+        self, tool_name: str, input: dict[str, Any] | list[Any] | str | None = None, output: str = "", **more: Any
+    ) -> None:
+        super().__init__(tool_name=tool_name, input={} if input is None else input, output=output, **more)
+
+    def record(self) -> dict[str, Any]:
+        """As a record of a request."""
+        return {"tool_name": self.tool_name, **self.model_dump(mode="json", exclude_defaults=True)}
+
+
 class CallFigures(BaseModel):
     """The numbers of one kept call, without its texts: cheap to read for a whole window."""
 

@@ -12,7 +12,7 @@ from toolmem.errors import RecordError
 from toolmem.importers.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.importers.times import read_time, zone
 from toolmem.ports import CallFailure, Clock
-from toolmem.schema import JudgeIdentity, ToolCallResult, conversation_told
+from toolmem.schema import JudgeIdentity, ToolCall, ToolCallResult, conversation_told
 
 MAX_TOOL_NAME = 256  # characters
 MAX_ID = 1024  # characters
@@ -105,6 +105,8 @@ def read_record(
     """
     if isinstance(raw, ToolCallResult):  # from an importer, or made in Python: checked already
         return raw if trust or not _has_judgement(raw) else _without_judgement(raw)
+    if isinstance(raw, ToolCall):
+        raw = raw.record()
     if not isinstance(raw, Mapping):
         raise RecordError(f"expected an object with 'tool_name', 'input', 'output', got {_kind(raw)}", index=index)
     tool_name: str | None = None

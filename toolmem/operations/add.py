@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from toolmem.operations.operation import flow_operation
 from toolmem.operations.results import Answer
-from toolmem.schema import FlowResponse, ToolCallResult
+from toolmem.schema import FlowResponse, ToolCall, ToolCallResult
 
-Record = Mapping[str, Any] | ToolCallResult
+Record = Mapping[str, Any] | ToolCall | ToolCallResult
 
 
 class Added(Answer):

@@ -1,6 +1,5 @@
 """Both halves of tool memory in an agent: rules and guidance in the prompt, what happened back into the memory.
 
-`prompt`    the frozen system prompt, and the message of what was demanded since
 `buffer`    the conversation, and the compressor that keeps it within its tokens
 `turns`     one shape of a turn, from chat messages or from calls
 `recorder`  a decorator that records the calls of plain Python functions

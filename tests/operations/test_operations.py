@@ -1,0 +1,109 @@
+"""An operation is described once: one that is added in one place is on every road."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.client.calls import call_of
+from toolmem.operations import table
+from toolmem.operations.operation import Operation, rpc_operation
+from toolmem.operations.requests import checked
+from toolmem.operations.table import OPERATIONS, described_flows, register
+from toolmem.ports import Services
+from toolmem.service.http.openapi import rpc_description
+from toolmem.service.rpc import RpcService
+
+
+@pytest.fixture
+def count_calls() -> Iterator[Operation[Any, int]]:
+    """How many calls are kept of a tool, described here and nowhere else."""
+
+    @rpc_operation("memory.count_calls", reads_only=True)
+    async def count_calls(
+        services: Services,
+        /,
+        tool_name: Annotated[str, "The tool."],
+        at_most: int = 100,
+        *,
+        workspace_id: str | None = None,
+    ) -> int:
+        """Count the kept calls of a tool."""
+        from toolmem.operations.calls import calls
+
+        kept = await calls.run(services, {"tool_names": [tool_name], "workspace_id": workspace_id})
+        return min(len(kept), at_most)
+
+    yield register(count_calls)
+    del OPERATIONS[count_calls.name]
+
+
+def test_an_operation_that_is_added_is_a_method_of_toolmem(count_calls: Operation[Any, int]) -> None:
+    with ToolMem("memory.db") as mem:
+        mem.add([{"tool_name": "t", "output": str(n)} for n in range(3)])
+        assert mem.count_calls("t") == 3
+        assert mem.count_calls("t", at_most=2) == 2
+        assert mem.count_calls.__doc__ == "Count the kept calls of a tool."
+
+
+async def test_an_operation_that_is_added_is_a_method_of_json_rpc(make_app: Any, count_calls: Any) -> None:
+    async with make_app() as app:
+        service = RpcService(app.services)
+        request = {"jsonrpc": "2.0", "id": 1, "method": "memory.count_calls", "params": ["t"]}
+        assert json.loads(await service.dispatch(json.dumps(request)) or "")["result"] == 0
+        wrong = {**request, "params": {"tool_name": "t", "at_most": "x"}}
+        error = json.loads(await service.dispatch(json.dumps(wrong)) or "")["error"]
+        assert error["data"] == {"parameter": "at_most"}
+        alias = {**request, "method": "openhuman.memory_count_calls"}
+        assert json.loads(await service.dispatch(json.dumps(alias)) or "")["result"] in (0, {"result": 0, "logs": []})
+
+
+def test_an_operation_that_is_added_is_in_the_services_document(count_calls: Any) -> None:
+    assert "| `memory.count_calls` | tool_name r, at_most |" in rpc_description()
+
+
+def test_an_operation_that_is_added_can_be_asked_of_a_service(count_calls: Any) -> None:
+    exchange = call_of(count_calls, "team", "t").exchange(None)
+    body = json.loads(exchange.content or b"")
+    assert (body["method"], body["params"]) == ("memory.count_calls", {"tool_name": "t", "workspace_id": "team"})
+    assert exchange.repeatable
+
+
+def test_two_operations_of_one_name_are_refused(count_calls: Any) -> None:
+    @rpc_operation("memory.other")
+    async def count_calls(services: Services, /, *, workspace_id: str | None = None) -> int:
+        """Another one."""
+        return 0
+
+    with pytest.raises(ValueError, match="count_calls"):
+        register(count_calls)
+
+
+def test_a_parameter_has_the_type_the_words_and_the_default_of_the_signature(count_calls: Any) -> None:
+    given = checked(count_calls, {"tool_name": "t", "at_most": None})
+    assert given == {"tool_name": "t", "workspace_id": "default"}
+    argument = count_calls.arguments["tool_name"]
+    assert (argument.types, argument.description, argument.required) == (("string",), "The tool.", True)
+    assert not count_calls.arguments["at_most"].required
+
+
+def test_every_flow_of_the_default_configuration_is_described_by_its_operations() -> None:
+    from toolmem import ToolMemApp
+
+    app = ToolMemApp()
+    assert set(described_flows()) == set(app.flows)
+    for name, flow in app.settings.flow.items():
+        assert flow.description, name
+        assert all(argument.description for argument in flow.input_schema.values()), name
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+def test_every_operation_says_what_it_does_and_takes_a_workspace(operation: Operation[Any, Any]) -> None:
+    assert operation.description.endswith((".", ":")), operation.description
+    assert "workspace_id" in operation.signature.parameters
+    assert bool(operation.flow) != bool(operation.method)
+    assert operation in table.OPERATIONS.values()
