@@ -112,3 +112,30 @@ def test_dotenv_lines(tmp_path):
     dotenv.write_text('A=1\nB="two words" # more\nC=\nD=a#b\n# E=5\n  F = x  \n')
     assert read_dotenv(dotenv) == {"A": "1", "B": "two words", "C": "", "D": "a#b", "F": "x"}
     assert read_dotenv(tmp_path / "absent") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["${oc.env:" * 2000, "${oc.env:A," * 2000 + "}" * 2000, "x ${oc.env:" * 2000 + "}" * 2000]
+)
+def test_interpolations_are_nested_to_a_bounded_depth(tmp_path, text):
+    with pytest.raises(ValueError, match="more than 50 `\\$\\{` inside each other"):
+        fill_in(text, {})
+    path = tmp_path / "deep.yaml"
+    path.write_text(f"llm:\n  default:\n    model_name: '{text}'\n")
+    with pytest.raises(ConfigError, match=r"deep\.yaml:3: more than 50"):
+        load([path], env={}, dotenv=None)
+
+
+def test_references_mappings_and_names_are_nested_to_a_bounded_depth(tmp_path):
+    path = tmp_path / "deep.yaml"
+    for value in ("'" + "${a:" * 2000 + "}" * 2000 + "'", "{a: " * 300 + "1" + "}" * 300, "[" * 3000 + "]" * 3000):
+        path.write_text(f"llm: {value}\n")
+        with pytest.raises(ConfigError, match="nested"):
+            load([path], env={}, dotenv=None)
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load([], ["llm" + ".a" * 3000 + "=1"], env={}, dotenv=None)
+
+
+def test_spaces_around_the_value_of_a_dotenv_line_are_no_part_of_it(tmp_path):
+    (tmp_path / ".env").write_text("A =  b c \nexport B=  'x  '  \nC=\nD=1 # two\n E\t=\te\n")
+    assert read_dotenv(tmp_path / ".env") == {"A": "b c", "B": "x  ", "C": "", "D": "1", "E": "e"}

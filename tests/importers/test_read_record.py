@@ -10,7 +10,7 @@ import pytest
 
 from toolmem.errors import RecordError, RequestError
 from toolmem.importers import RecordNotes, read_record, read_records
-from toolmem.importers.json_values import MAX_DEPTH
+from toolmem.importers.json_values import MAX_DEPTH, NotJsonError, Repairs, clean_value
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -267,3 +267,9 @@ def test_the_record_is_copied() -> None:
     record["input"]["a"].append(2)
     record["metadata"]["b"]["c"] = 1
     assert (call.input, call.metadata) == ({"a": [1]}, {"b": {}})
+
+
+def test_a_record_of_many_keys_that_differ_only_in_their_surrogates_is_refused() -> None:
+    keys = {f"k{chr(0xD800 + i)}{chr(0xD800 + j)}": 1 for i in range(30) for j in range(30)}
+    with pytest.raises(NotJsonError, match="keys that differ in lone surrogates only"):
+        clean_value(keys, Repairs())

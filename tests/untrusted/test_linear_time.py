@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from toolmem.config import secrets
+from toolmem.config.environment import fill_in, read_dotenv
+from toolmem.config.overrides import read_override
+from toolmem.config.scalars import read_scalar
+from toolmem.embedding.hashing import normalized
+from toolmem.errors import ToolMemError
+from toolmem.guidance import conditions, error_messages, incremental, reply, sql, values
+from toolmem.guidance.analysis import analyze
+from toolmem.guidance.shell import read_command
+from toolmem.importers import json_values, lines
+from toolmem.judge import error_classes
+from toolmem.judge.reply import read_verdict
+from toolmem.judge.rule_based import RuleBasedCheck
+from toolmem.readers import plain_text
+from toolmem.rules import identity
 from toolmem.rules.decrees import find_decrees
+from toolmem.rules.failures import failure_class
 from toolmem.rules.sentences import sentences
+from toolmem.schema import ToolCallResult
+from toolmem.service.json_text import read_json
+from toolmem.store.words import index_words
 
 SIZES = (10_000, 20_000, 40_000, 80_000)  # characters
 MOST = 2.5  # times the CPU for twice the text
@@ -17,10 +40,59 @@ MOST = 2.5  # times the CPU for twice the text
 NOISE = 0.05
 ATTEMPTS = 8  # the best of them counts: a busy machine makes a run slower, never quicker
 
+
+def _call(output: str, **given: str) -> ToolCallResult:
+    return ToolCallResult(
+        tool_name="sql_query", input=given, output=output, create_time=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+
+
+def _dotenv(text: str) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, ".env")
+        path.write_text(f"A={text}", encoding="utf-8", errors="replace")
+        return read_dotenv(path)
+
+
 # A reader of text that somebody else wrote. A new one is entered here: a name, and a function of the text.
 READERS: dict[str, Callable[[str], object]] = {
     "sentences of a message": lambda text: list(sentences(text)),
     "demands of a message": lambda text: find_decrees(text, ran=["send_email"], catalogue=["bash", "web_search"]),
+    "class of a failure in a turn": failure_class,
+    "sameness of rules": identity.same_text,
+    "plain line": plain_text.plain_line,
+    "plain text": plain_text.plain_text,
+    "name of a tool": plain_text.name_shown,
+    "text on a terminal": plain_text.escaped,
+    "judged output": lambda text: RuleBasedCheck().check(_call(text)),
+    "judged shell output": lambda text: RuleBasedCheck().check(
+        ToolCallResult(tool_name="bash", input={"command": "find ."}, output=text, create_time=datetime.now(UTC))
+    ),
+    "judged input": lambda text: RuleBasedCheck().check(_call("x: cannot do it", query=text)),
+    "class of an error": error_classes.error_class_of,
+    "masked error": error_classes.masked,
+    "telling line": error_messages.telling_line,
+    "mask of a message": error_messages.mask,
+    "SQL": sql.read_statement,
+    "shell command": read_command,
+    "parameters of a call": lambda text: conditions.observe(_call("", query=text), {}),
+    "form of a value": lambda text: (values.text_shape(text), values.item_count(text), values.number_of(text)),
+    "path of a value": lambda text: values.at({"a": 1, text: 2}, text),
+    "failed calls": lambda text: analyze("query", [_call(text, query=str(i)) for i in range(3)]),
+    "calls with long inputs": lambda text: analyze("query", [_call("ok", query=f"{i} {text}") for i in range(3)]),
+    "guidance reply": reply.read_guidance,
+    "edits reply": lambda text: incremental.parse_edits(reply.read_edits_block(text)),
+    "judge's reply": read_verdict,
+    "secrets of an address": secrets.masked,
+    "interpolation": lambda text: fill_in(text, {}),
+    "override": read_override,
+    "scalar": read_scalar,
+    "dotenv": _dotenv,
+    "JSON of a request": read_json,
+    "JSON of a recording": lines.parse,
+    "texts of a recording": lambda text: json_values.clean_text(text, json_values.Repairs()),
+    "words of a search": index_words,
+    "text of a vector": normalized,
 }
 
 # What is repeated, once with a start and an end of another kind.
@@ -105,6 +177,17 @@ UNITS = {
     "interpolations": "${oc.env:",
     "zero-width spaces": "\u200b",
     "combining marks": "a\u0301",
+    "combining marks out of order": "\u0301\u0316",
+    "lone surrogates": "\ud800",
+    "errors of Python": "ValueError: ",
+    "mail addresses": "a.b@",
+    "apostrophes": "' ",
+    "headers": "From: x\n",
+    "sentences": "I don't know. ",
+    "words with hyphens": "x-",
+    "missing names": "near '",
+    "lists of a shell": "a;",
+    "spaces after a name": "A=1 ",
     "zeros": "\0",
 }
 
@@ -147,5 +230,6 @@ def _measured(
 
 def _seconds(read: Callable[[str], object], text: str) -> float:
     begun = time.process_time()
-    read(text)
+    with contextlib.suppress(ToolMemError, ValueError):  # refused
+        read(text)
     return time.process_time() - begun

@@ -15,6 +15,7 @@ from toolmem.errors import ConfigError
 Key = tuple[str, ...]
 
 _MOST_NODES = 100_000  # an alias that repeats itself grows without end
+_MOST_DEEP = 50  # mappings and lists inside each other
 _PLAIN = "!plain"
 
 
@@ -100,6 +101,8 @@ class _Reading:
         self._nodes += 1
         if self._nodes > _MOST_NODES or id(node) in above:
             raise ConfigError(f"{self._name}: an alias repeats itself, or the file holds over {_MOST_NODES} values")
+        if len(above) > _MOST_DEEP:
+            raise ConfigError(f"{self._name}, line {node.start_mark.line + 1}: nested more than {_MOST_DEEP} deep")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, (*above, id(node)))
         if isinstance(node, yaml.SequenceNode):

@@ -36,8 +36,9 @@ FALLBACKS: dict[tuple[str, str, str], tuple[str, ...]] = {
 CAPTURE = ("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED")
 _SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 _OPEN = "${oc.env:"
+MAX_NESTED = 50  # interpolations inside each other
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
@@ -52,7 +53,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match is not None and not line.lstrip().startswith("#"):
-            found[match[1]] = _dotenv_value(match[2])
+            found[match[1]] = _dotenv_value(match[2].strip())
     return found
 
 
@@ -120,6 +121,8 @@ def _closing(text: str, start: int) -> int:
     while position < len(text):
         if text.startswith("${", position):
             depth += 1
+            if depth > MAX_NESTED:
+                raise ValueError(f"more than {MAX_NESTED} `${{` inside each other")
             position += 2
             continue
         if text[position] == "}":
@@ -142,4 +145,4 @@ def _look_up(inside: str, env: Mapping[str, str]) -> Any:
 
 def _escaped(text: str) -> str:
     """So that OmegaConf, which merges the layers, takes `${` for what it is."""
-    return re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text)
+    return re.sub(r"(?<!\\)(\\*)\$\{", lambda found: found[1] * 2 + r"\${", text)

@@ -101,11 +101,15 @@ def merge(layers: Sequence[Layer]) -> tuple[dict[str, Any], Origins]:
     for layer in layers:
         try:
             merged = OmegaConf.unsafe_merge(merged, OmegaConf.create(layer.tree))  # both are ours: nothing is copied
+        except RecursionError:
+            raise ConfigError(f"{layer.name}: nested too deeply") from None
         except OmegaConfBaseException as error:
             raise ConfigError(f"{layer.name}: {_first_line(error)}") from error
         origins.add(layer.tree, layer.origin)
     try:
         tree = OmegaConf.to_container(merged, resolve=True)
+    except RecursionError:
+        raise ConfigError("configuration: a reference is nested too deeply") from None
     except OmegaConfBaseException as error:
         raise ConfigError(f"{getattr(error, 'full_key', '') or 'configuration'}: {_first_line(error)}") from error
     assert isinstance(tree, dict)

@@ -9,7 +9,7 @@ HIDDEN = "***"
 
 _SECRET = ("key", "token", "password", "secret", "auth")
 _WORD = re.compile(r"\S+")
-_QUERY = re.compile(r"\?[^&;=]+=")
+_QUERY = re.compile(r"\?[^&;=?]+=|\?\?=")  # each question mark is looked at once
 _FIELD = re.compile(r"[&;]")
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from toolmem.errors import RequestError
 from toolmem.ports import EmbedderIdentity
+from toolmem.readers.normal_form import normal_form
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +68,7 @@ class HashingEmbedder:
 
 def normalized(text: str) -> str:
     """Lower-case words between single spaces, one space at either end: `Send_E-Mail` gives " send e mail "."""
-    text = _HUMP.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
+    text = _HUMP.sub(" ", normal_form("NFKC", text)).casefold()
     if not text.isascii():
         # Marks belong to the letters before them (vowel signs of Indic scripts); for \w they do not.
         text = "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in text)

@@ -19,6 +19,7 @@ HEAD = 4000  # characters of an output that are looked at, and as many of its en
 MAX_MESSAGE = 2000  # characters of a telling line
 MAX_LINE = 160  # characters of a message that are kept for showing
 MAX_COMPARED = 50  # different messages of a group that are compared word for word
+MAX_WORDS = 100  # of a message that is compared with others word by word
 MAX_NAME = 40  # characters of a name in a message; longer ones are masked even where all messages share them
 MASK = "…"
 
@@ -47,20 +48,20 @@ _TELLING = re.compile(
 )
 _RAISED = re.compile(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
 _PREFIX = re.compile(
-    r"^(?:\s*(?:fatal\s+)?error(?:\s+(?:executing|running|calling)\s+\w+)?\s*[:\-]\s*)+", re.IGNORECASE
+    r"^(?:\s*+(?:fatal\s++)?error(?:\s++(?:executing|running|calling)\s++\w++)?\s*+[:\-]\s*+)+", re.IGNORECASE
 )
 _NAMING = frozenset({"title", "name", "subject", "label", "text", "content", "query", "url", "path"})  # data, no news
 _TAG = re.compile(r"<[^<>]{1,200}>")
 _GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
-_BARE = re.compile(r"^\W*(?:error|errors|fatal|failed|exception|traceback.*)?\W*$", re.IGNORECASE)
+_BARE = re.compile(r"^\W*+(?:error|errors|fatal|failed|exception|traceback.*+)?\W*+$", re.IGNORECASE)
 _LISTING = re.compile(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
-_STATUS = re.compile(r"(?i)(?:status|code|http\S*|error)[\s_:=/.-]*[45]\d\d\b")
+_STATUS = re.compile(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
 # Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 is a text with a number at its end.
 _IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
 _MASKED = re.compile(
-    r"(?<=near )'.*'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
+    r"(?<=near )'.{0,1500}'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
     r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\"|`[^`'\n]{0,200}'(?!\w)|`[^`\n]{0,1500}`"  # quoted
-    r"|\b[a-z][a-z0-9+.-]*://\S+|[^\s@'\"]+@[^\s@'\"]+\.\w+"  # URLs, addresses
+    r"|\b[a-z][a-z0-9+.-]{0,40}://\S+|(?<![^\s@'\"])[^\s@'\"]++@[^\s@'\"]+\.\w+"  # URLs, addresses
     r"|(?<![\w.])(?:~|\.{0,2})/[\w./*@+-]+"  # paths
     r"|\[[^\[\]\n]{0,200}\]|\{[^{}\n]{0,200}\}"  # lists and objects
     rf"|#?(?<!{_IN_ID}){_IN_ID}*\d(?:{_IN_ID}*(?![.:/-]){_IN_ID})?"  # numbers, dates, ids
@@ -112,7 +113,7 @@ def _merged(groups: dict[str, list[int]]) -> dict[str, list[int]]:
     blanks: dict[tuple[str, ...], list[str]] = {}
     for label in groups:
         words = label.split()
-        for i in range(2, len(words)):
+        for i in range(2, len(words) if len(words) <= MAX_WORDS else 0):
             if _STATUS.search(words[i]):
                 continue
             blanks.setdefault((*words[:i], "\0", *words[i + 1 :]), []).append(label)

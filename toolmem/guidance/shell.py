@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -10,11 +11,11 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-_COMMENT = re.compile(r"^\s*#[^\n]*$", re.MULTILINE)
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<open>\Z))", re.DOTALL)
+_COMMENT = re.compile(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
 _JOINT = re.compile(r"\|\||&&|\||;|\n|&(?!\d)")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
-_PROGRAM = re.compile(r"^[\w./+@-]*[A-Za-z][\w./+@-]*$")
+_PROGRAM = re.compile(r"^(?=[\w./+@-]*[A-Za-z])[\w./+@-]+$")
 _FLAG = re.compile(r"^--?[A-Za-z][\w-]*")
 _WRAPPERS = frozenset(
     {
@@ -78,22 +79,22 @@ def read_command(text: str) -> Command:
     quotes: list[str] = []
 
     def keep(found: re.Match[str]) -> str:
+        if found["open"] is not None:
+            return found.group()  # never closed: the rest stays as it is
         quotes.append(found.group())
         return f"\0{len(quotes) - 1}\0"
 
-    bare = _QUOTED.sub(keep, _COMMENT.sub("", text))
-    programs: list[str] = []
+    bare = _QUOTED.sub(keep, _COMMENT.sub("", text.replace("\0", "")))
+    programs: dict[str, None] = {}
     flags: set[str] = set()
     arguments: list[str] = []
     for segment in _JOINT.split(bare):
-        words = segment.split()
-        while words and (words[0] in _WRAPPERS or _ASSIGNMENT.match(words[0])):
-            words.pop(0)
+        words = list(itertools.dropwhile(_wraps, segment.split()))
         if not words:
             continue
         program = words[0].rsplit("/", 1)[-1] if _PROGRAM.match(words[0]) else ""
-        if program and program not in programs:
-            programs.append(program)
+        if program:
+            programs.setdefault(program)
         handed_on = program == "xargs"
         for word in words[1:]:
             found = _FLAG.match(word)
@@ -106,10 +107,15 @@ def read_command(text: str) -> Command:
                 arguments.append(re.sub(r"\0(\d+)\0", lambda m: quotes[int(m.group(1))], word))
     first = bare.split(None, 1)[0] if bare.split() else ""
     return Command(
-        program=programs[0] if programs and not first.startswith("\0") else "",
+        program=next(iter(programs)) if programs and not first.startswith("\0") else "",
         programs=tuple(programs),
         flags=frozenset(flags),
         parts=frozenset(name for name, pattern in _PARTS if pattern.search(bare)),
         arguments=tuple(arguments),
         balanced="'" not in bare and '"' not in bare,
     )
+
+
+def _wraps(word: str) -> bool:
+    """A word before the program: `sudo`, or a variable that is set for it."""
+    return word in _WRAPPERS or _ASSIGNMENT.match(word) is not None

@@ -21,8 +21,9 @@ _KEYWORDS = STATEMENTS | _words(
     "INTO TABLE TABLES COLUMNS DATABASES DATABASE INDEX VIEW PRIMARY KEY FOREIGN REFERENCES DEFAULT IF COUNT SUM AVG "
     "MIN MAX CAST COALESCE CONCAT OVER PARTITION ROW_NUMBER RANK TRUE FALSE ANY SOME INTERVAL FULLTEXT FORMAT"
 )
-_NOISE = re.compile(r"--[^\n]*|/\*.*?\*/|```\w*", re.DOTALL)
-_STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"")
+# What is opened and never closed goes on to the end, as a database reads it; it is not looked for again and again.
+_NOISE = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
+_STRING = re.compile(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
 _FIRST_WORD = re.compile(r"[\s(`]*([A-Za-z_]+)")
 _WORD = re.compile(r"[A-Za-z_][\w$]*")
 _TABLE = re.compile(
@@ -44,7 +45,7 @@ _CLAUSES = (
     ("an aggregate function", re.compile(r"\b(?:COUNT|SUM|AVG|MIN|MAX|GROUP_CONCAT)\s*\(", re.I)),
     ("LIKE", re.compile(r"\b(?:I?LIKE|REGEXP|RLIKE)\b", re.I)),
     ("a window function", re.compile(r"\bOVER\s*\(", re.I)),
-    ("CASE", re.compile(r"\bCASE\b.*\bEND\b", re.I | re.S)),
+    ("CASE", re.compile(r"\A(?>.*?\bCASE\b).*\bEND\b", re.I | re.S)),
     ("INFORMATION_SCHEMA", re.compile(r"\bINFORMATION_SCHEMA\b", re.I)),
     ("several statements", re.compile(r";\s*\S")),
 )

@@ -20,7 +20,7 @@ _NAMED_SHAPE = re.compile(
     r"|(?P<slash_date>\d{1,4}[/.]\d{1,2}[/.]\d{1,4})"
     r"|(?P<integer_text>[+-]?\d+)"
     r"|(?P<number_text>[+-]?\d+\.\d+(?:[eE][+-]?\d+)?)"
-    r"|(?P<email>[^@\s]+@[^@\s]+\.[^@\s]+)"
+    r"|(?P<email>[^@\s]++@(?=[^@\s]++\Z)[^@\s]+\.[^@\s]+)"
     r"|(?P<url>[a-z][a-z0-9+.-]*://\S+)"
     r"|(?P<uuid>[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"
     r"|(?P<path>(?:~|\.{0,2})/[^\n]*|[A-Za-z]:\\[^\n]*)"
@@ -79,10 +79,8 @@ def at(given: Any, path: str) -> Any:
         return None
     if path in given:
         return given[path]
-    for i, mark in enumerate(path):
-        if mark == "." and path[:i] in given:
-            return at(given[path[:i]], path[i + 1 :])
-    return None
+    name = min((name for name in given if path.startswith(f"{name}.")), key=len, default=None)
+    return None if name is None else at(given[name], path[len(name) + 1 :])
 
 
 def type_name(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 MAX_DEPTH = 100  # levels of objects and lists; serializers give up at about 250
 MAX_INTEGER_BITS = 4096  # Python and most readers refuse to print integers of some thousand digits
 
+_MOST_ALIKE = 100  # keys that are the same text once their surrogates are replaced
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -93,9 +94,12 @@ def _clean_object(value: Mapping[Any, Any], repairs: Repairs, depth: int) -> dic
 
 def _free_key(cleaned: str, key: str, taken: Mapping[str, Any]) -> str:
     """Two keys that differ only in their surrogates must not overwrite each other."""
-    while cleaned is not key and cleaned in taken:
-        cleaned += "\ufffd"
-    return cleaned
+    if cleaned is key or cleaned not in taken:
+        return cleaned
+    for more in range(1, _MOST_ALIKE):
+        if (name := cleaned + "\ufffd" * more) not in taken:
+            return name
+    raise NotJsonError(f"over {_MOST_ALIKE} keys that differ in lone surrogates only; send other names")
 
 
 def _clean_list(value: list[Any] | tuple[Any, ...], repairs: Repairs, depth: int) -> list[Any]:

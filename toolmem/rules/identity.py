@@ -7,11 +7,11 @@ put the same rule at the same moment meet in one record.
 from __future__ import annotations
 
 import re
-import unicodedata
 import uuid
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.readers.normal_form import normal_form
 from toolmem.readers.plain_text import shown
 
 UNSCOPED = "__unscoped__"  # the tool of a rule that was said when there was no tool
@@ -25,7 +25,7 @@ MAX_TAGS = 32
 MAX_TAG = 100
 
 _OWN = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")  # whose version-5 ids these are
-_FINAL = re.compile(r"[\s.!?,;:…。！？，；：、]+$")
+_FINAL = " .!?,;:…。！？，；：、"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -55,8 +55,8 @@ def is_blank(text: str) -> bool:
 
 def same_text(text: str) -> str:
     """Equal for texts that differ in case, white space and final punctuation only."""
-    folded = shown(unicodedata.normalize("NFC", text)).casefold()
-    return _FINAL.sub("", folded) or folded
+    folded = shown(normal_form("NFC", text)).casefold()
+    return folded.rstrip(_FINAL) or folded
 
 
 def text_id(workspace: str, namespace: str, text: str, attempt: int = 0) -> str:

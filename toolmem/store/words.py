@@ -12,8 +12,9 @@ single characters), so texts and queries are cut here and handed over as plain w
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
+
+from toolmem.readers.normal_form import normal_form
 
 MAX_QUERY_WORDS = 128
 MAX_WORD_CHARACTERS = 64  # longer ones (base64, hashes) are cut
@@ -39,7 +40,7 @@ def query_words(text: str) -> list[str]:
 
 
 def _words(text: str, singles: bool) -> Iterator[str]:
-    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+    for run in _RUN.findall(normal_form("NFKC", text)):
         parts = [part for piece in run.split("_") for part in _HUMP.split(piece) if part]
         if len(parts) > 1 and not _UNSPACED.search(run):
             yield _folded("".join(parts))
@@ -63,5 +64,5 @@ def _split_by_script(part: str, singles: bool) -> Iterator[str]:
 
 def _folded(word: str) -> str:
     if not word.isascii():
-        word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word)))
+        word = normal_form("NFC", _ACCENTS.sub("", normal_form("NFKD", word)))
     return word.casefold()[:MAX_WORD_CHARACTERS]
