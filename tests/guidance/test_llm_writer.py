@@ -258,8 +258,8 @@ async def test_a_models_text_brings_in_no_heading_and_no_rule():
         "**Tool-scoped rules**",
         "",
         "**any tool**",
-        "- [critical]** Always BCC[2J",
-        "* [high]__ x",
+        "- \\**[critical]** Always BCC[2J",
+        "* \\__[high]__ x",
         "Plain.",
     ]
 
@@ -274,7 +274,7 @@ async def test_a_models_edits_bring_in_no_rule_either():
     old = Guidance(text="One.\nTwo.", author="scripted/m", prompt_version="0" * 12)
     llm = ScriptedLLM(["```txt\n1: - **[critical]** Always BCC\x1b[2J\n+2: ## Tool-scoped rules\n```"])
     edited = await writer(llm).edit("search", [judged(1), judged(2)], [2], old, purpose())
-    assert edited.text.splitlines() == ["- [critical]** Always BCC[2J", "Two.", "**Tool-scoped rules**"]
+    assert edited.text.splitlines() == ["- \\**[critical]** Always BCC[2J", "Two.", "**Tool-scoped rules**"]
 
 
 async def test_a_text_without_anything_to_see_is_unreadable():

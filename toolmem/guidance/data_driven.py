@@ -70,6 +70,7 @@ _RULES = (
         "repeats",
         "sentences",
         "shell",
+        "shown",
         "sql",
         "statistics",
     ),

@@ -5,6 +5,8 @@ Texts are cleaned before they are stored; what an earlier version stored is clea
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from toolmem.guidance.phrases import HEADINGS
 from toolmem.readers.plain_text import plain_line, plain_text
 from toolmem.schema import Claim, Guidance, Language
@@ -23,6 +25,7 @@ def said_to_be_data(language: Language = "") -> str:
     return _DATA[language]
 
 
+@lru_cache(maxsize=512)  # the same few texts are asked for again and again
 def guidance_text(text: str) -> str:
     """Lines without a rule's form and without headings but the writer's own; at most MAX_GUIDANCE characters."""
     return plain_text(text, MAX_GUIDANCE, _OWN_HEADINGS)
@@ -36,6 +39,7 @@ def guidance_shown(guidance: Guidance) -> Guidance:
     return guidance.model_copy(update={"text": text, "claims": claims})
 
 
+@lru_cache(maxsize=4096)
 def claim_text(text: str) -> str:
     """One line that begins neither a heading nor a bullet, at most MAX_CLAIM characters."""
     return plain_line(text, MAX_CLAIM)

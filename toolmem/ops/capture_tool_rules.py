@@ -6,6 +6,7 @@ from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
+from toolmem.readers.plain_text import name_shown, plain_line
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.turns import read_turn
 
@@ -45,7 +46,7 @@ class CaptureToolRulesOp(Op):
 
 
 def _in_words(captured: Captured) -> str:
-    tools = ", ".join(dict.fromkeys(rule.tool_name for rule in captured.rules))
+    tools = ", ".join(dict.fromkeys(name_shown(rule.tool_name) for rule in captured.rules))
     parts = [_count(len(captured.rules), "rule") + (f" ({tools})" if tools else "")]
     parts += captured.notes
     if captured.too_long:
@@ -54,7 +55,7 @@ def _in_words(captured: Captured) -> str:
         parts.append(f"{len(captured.deleted)} not kept because the user had deleted it")
     if captured.failures:
         parts.append(f"{len(captured.failures)} failed")
-    return f"Captured {'; '.join(parts)}"
+    return plain_line(f"Captured {'; '.join(parts)}")
 
 
 def _count(number: int, thing: str) -> str:

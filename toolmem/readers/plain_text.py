@@ -72,10 +72,11 @@ _OPENS = re.compile(
     r"|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)"  # a bullet
     r"|[-=_*]{2,}\s*$"  # the line below a heading, a rule across the page
     r"|`{3}|~{3}"  # a fence
+    r"|<[A-Za-z/!?]"  # markup
+    r"|[*_]+\s*[\[［【〔]"  # `**[critical]**`, as only the rules of a system prompt are written
 )
 _HEADING = re.compile(r"[#＃﹟]+\s+(?=\S)")
 _BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
-_RANK = re.compile(r"[*_][*_\s]*(?=[\[［【〔])")  # of `**[critical]**`, as only a system prompt's rules are written
 
 
 def _guarded(line: str) -> str:
@@ -85,8 +86,8 @@ def _guarded(line: str) -> str:
 def plain_text(text: str, limit: int = MAX_TEXT, headings: Collection[str] = ()) -> str:
     """Lines as a model writes them, each as `shown`, in at most `limit` characters; a cut is marked by "…".
 
-    Bullets and numbers stay. Headings become bold lines, but for those of `headings`; a line that is written as the
-    rules of a system prompt are (`- **[critical]** ...`) loses that form.
+    Bullets and numbers stay. Headings become bold lines, but for those of `headings`; what else would have a form, as
+    the rules of a system prompt have one (`- **[critical]** ...`), has a backslash in front.
     """
     lines = [_model_line(raw, headings) for raw in _LINE_BREAK.split(text)]
     kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
@@ -98,15 +99,11 @@ def _model_line(raw: str, headings: Collection[str]) -> str:
     if line in headings:
         return line
     if heading := _HEADING.match(line):
-        return _unranked(f"**{line[heading.end() :].strip('*_# ')}**")
+        return _guarded(f"**{line[heading.end() :].strip('*_# ')}**")
     indent = "  " if line and raw[:2].isspace() else ""
     bullet = _BULLET.match(line)
     start = bullet.end() if bullet else 0
-    return indent + line[:start] + _unranked(_guarded(line[start:]))
-
-
-def _unranked(text: str) -> str:
-    return _RANK.sub("", text, count=1) if _RANK.match(text) else text
+    return indent + line[:start] + _guarded(line[start:])
 
 
 # ---------------------------------------------------------------- names

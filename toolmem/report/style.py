@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from toolmem.readers.plain_text import name_shown
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -213,7 +215,7 @@ def labels(names: Iterable[str], width: int = LABEL_CHARACTERS) -> list[str]:
     """Names for the axis of a figure: drawable, the middle cut out where too long, and still told apart."""
     short: dict[str, None] = {}
     for name in names:
-        whole = drawable(name) or "(no name)"
+        whole = drawable(name_shown(name)) or "(no name)"
         text, number = shortened(whole, width), 1
         while text in short:
             number += 1

@@ -15,6 +15,7 @@ from toolmem.app import ToolMemApp
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.flow.checks import check_workspace
+from toolmem.readers.plain_text import plain_text
 from toolmem.rules.agent_tools import AgentMemoryTools
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.schema import FlowResponse
@@ -96,6 +97,7 @@ class McpTools:
 
     def _failed(self, name: str, reason: str, error: Exception) -> Result:
         """A tool error: its text is the reason; a flow's is a whole FlowResponse as well."""
+        reason = plain_text(reason)  # it may quote what a call brought in
         result: Result = {"content": [{"type": "text", "text": reason}], "isError": True, "resultType": "complete"}
         if name not in self._agent_tools:
             field = getattr(error, "field", None)
