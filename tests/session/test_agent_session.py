@@ -290,7 +290,7 @@ async def test_a_store_that_does_not_answer_stops_the_session_unless_the_caller_
         async def hang(*_: object, **__: object) -> None:
             await asyncio.sleep(60)
 
-        monkeypatch.setattr(type(rules.store), "list_raw", hang)
+        monkeypatch.setattr(rules.store, "list_raw", hang)
         with pytest.raises(StoreError):
             await start(app, timeout=0.05)
         session = await start(app, timeout=0.05, on_error="empty")

@@ -26,6 +26,7 @@ from toolmem.judge import error_classes
 from toolmem.judge.reply import read_verdict
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.readers import plain_text
+from toolmem.readers.secrets import SecretMask
 from toolmem.rules import identity
 from toolmem.rules.decrees import find_decrees
 from toolmem.rules.failures import failure_class
@@ -52,6 +53,11 @@ def _dotenv(text: str) -> object:
         path = Path(folder, ".env")
         path.write_text(f"A={text}", encoding="utf-8", errors="replace")
         return read_dotenv(path)
+
+
+def masked_call(text: str) -> object:
+    mask = SecretMask(lambda _: "[masked:000000]")
+    return mask.again(mask.text(text))
 
 
 # A reader of text that somebody else wrote. A new one is entered here: a name, and a function of the text.
@@ -93,6 +99,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "texts of a recording": lambda text: json_values.clean_text(text, json_values.Repairs()),
     "words of a search": index_words,
     "text of a vector": normalized,
+    "secrets of a call": masked_call,
 }
 
 # What is repeated, once with a start and an end of another kind.
@@ -159,6 +166,14 @@ UNITS = {
     "wildcards": "a* ",
     "redirections": "a > ",
     "base64": "QUJDREVGR0g=",
+    "named secrets": "password=",
+    "named secrets in quotes": '\\"password\\": \\"',
+    "passwords": 'password: "hunter2" ',
+    "addresses with passwords": "://a:b@c ",
+    "tokens": "eyJaaaaaaaaaaaaaaaa.",
+    "private keys": "-----BEGIN PRIVATE KEY-----",
+    "cookies": "cookie: a=b ",
+    "commands with passwords": "mysql curl -u ",
     "HTML tags": "<div>",
     "opened HTML tags": "<a ",
     "titles": "<title>",

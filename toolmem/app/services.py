@@ -25,6 +25,7 @@ from toolmem.ports import (
     Purpose,
 )
 from toolmem.schema import Guidance, ToolCallResult
+from toolmem.store.masked import masking
 from toolmem.transport.attempts import one_run
 from toolmem.transport.budget import Budget
 
@@ -80,6 +81,7 @@ class AppServices:
                 if name not in self._stores:
                     store = self._make_store(name)
                     await store.open()
+                    store = masking(store) if self.settings.secrets.mask else store
                     self._stores[name] = store
                     if name == "default":
                         self.ledger = Ledger(store)

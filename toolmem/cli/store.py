@@ -50,14 +50,21 @@ def info(
 ) -> None:
     """What a store holds: schema, embedder, and counts per workspace.
 
+    `secrets`: values in kept calls and guidance that would be masked if they were stored today.
+
     toolmem store info
 
     toolmem store info --store elasticsearch:http://localhost:9200
     """
 
     async def work(app: ToolMemApp) -> dict[str, Any]:
+        from toolmem.store.masked import unmasked_secrets
+
         async with opened(store, app, create=False, read_only=True) as found:
-            return await found.info()
+            held = await found.info()
+            for workspace, counts in held["workspaces"].items():
+                counts["secrets"] = await unmasked_secrets(found, workspace)
+            return held
 
     held = _run(work, config, overrides)
     if as_json:
@@ -65,7 +72,7 @@ def info(
         return
     embedder = held["embedder"]
     named = "none yet" if embedder is None else f"{embedder['name']}/{embedder['model']} ({embedder['dimension']})"
-    counts = ("tools", "calls", "records", "verdicts")
+    counts = ("tools", "calls", "records", "verdicts", "secrets")
     rows = [(name, *(f"{each[count]:,}" for count in counts)) for name, each in held["workspaces"].items()]
     print_table(
         f"{held['backend']} {held['location']}",
@@ -99,6 +106,7 @@ def copy(
 
     async def work(app: ToolMemApp) -> Copied:
         from toolmem.store.copying import Copy
+        from toolmem.store.masked import unmasked
 
         with ProgressLine() as line:
             async with (
@@ -115,7 +123,9 @@ def copy(
                     line(_event(what, done, total))
 
                 embedder = app.services.embedder_of_store()
-                return await Copy(given, taking, embedder=embedder, progress=progress).run(workspace)
+                return await Copy(unmasked(given), unmasked(taking), embedder=embedder, progress=progress).run(
+                    workspace
+                )
 
     _report(_run(work, config, overrides), as_json, "copied")
 
@@ -157,6 +167,7 @@ def import_(
     async def work(app: ToolMemApp) -> Copied:
         from toolmem.importers.memory_dump import read_dump
         from toolmem.store.copying import Copied, take_over
+        from toolmem.store.masked import masking
 
         time_zone = app.settings.time_zone
         dumps = [
@@ -166,7 +177,8 @@ def import_(
         ]
         whole = Copied()
         embedder = app.services.embedder_of_store()
-        async with opened(store, app) as found:
+        async with opened(store, app) as given:
+            found = masking(given) if app.settings.secrets.mask else given
             for name, read in dumps:
                 if read.passed_over:
                     kinds = sorted({each["memory_type"] for each in read.passed_over})

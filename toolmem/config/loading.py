@@ -31,7 +31,7 @@ log = logging.getLogger("toolmem.config")
 Key = tuple[str, ...]
 
 _NAMED = frozenset(("flow", "op", "llm", "embedding_model", "vector_store"))  # sections of named entries
-_SECTIONS = _NAMED | {"http", "mcp", "cmd", "auth", "rules", "session", "budget", "prices"}
+_SECTIONS = _NAMED | {"http", "mcp", "cmd", "auth", "rules", "session", "secrets", "budget", "prices"}
 _BACKENDS = ("llm", "embedding_model", "vector_store")  # sections whose params belong to a backend
 _MOST_ROUNDS = 20  # of validating what is left after wrong values were taken out
 

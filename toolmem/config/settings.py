@@ -241,6 +241,10 @@ class SessionSettings(Section):
     guidance_tokens: Annotated[int, Field(ge=0)] = 1000
 
 
+class SecretSettings(Section):
+    mask: bool = True  # values that look like secrets are masked before a call is stored
+
+
 class BudgetSettings(Section):
     """Of one run; the request that would exceed it is not made. None: no limit."""
 
@@ -294,6 +298,7 @@ class Settings(Section):
 
     rules: RuleSettings = Field(default_factory=RuleSettings)
     session: SessionSettings = Field(default_factory=SessionSettings)
+    secrets: SecretSettings = Field(default_factory=SecretSettings)
     budget: BudgetSettings = Field(default_factory=BudgetSettings)
     prices: dict[str, Price] = Field(default_factory=dict)  # by model name
 

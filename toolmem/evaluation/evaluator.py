@@ -15,9 +15,11 @@ from toolmem.flow.op import Node
 from toolmem.flow.report import total
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.ports import LedgerEntry
+from toolmem.readers.secrets import masks_in
 from toolmem.recording import Recording
 from toolmem.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
 from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory, Usage
+from toolmem.store.masked import masked_calls
 
 if TYPE_CHECKING:
     from toolmem.app import FlowRun
@@ -255,13 +257,28 @@ class Evaluator:
             time_zone=app.settings.time_zone,
             started=started,
             phases=self.phases,
-            calls=[self._shown(row, call) for row, call in self.recording.calls],
+            calls=await self._shown_calls(),
             memories=memories,
             summaries=summaries,
             failures=[*self.recording.failures, *(self._failed[row] for row in sorted(self._failed))],
             spent=dict(self._spent),
             stopped_by=self.stopped_by,
         )
+
+    async def _shown_calls(self) -> list[ToolCallResult]:
+        """The calls as the report shows them; how many secrets are masked in them stands in its notes."""
+        hidden = await masked_calls(
+            await self.app.services.store_named("default"),
+            [self._shown(row, call) for row, call in self.recording.calls],
+        )
+        shown = [call for call, _ in hidden]
+        counts = [masks_in(call) for call in shown]
+        if any(counts):
+            self.recording.notes.append(
+                f"{sum(counts):,} values in {sum(map(bool, counts)):,} of {len(shown):,} calls look like secrets: they "
+                "are masked as [masked:xxxxxx], equal ones alike"
+            )
+        return shown
 
     def _shown(self, row: int, call: ToolCallResult) -> ToolCallResult:
         """The judged call with the flag as it was recorded."""

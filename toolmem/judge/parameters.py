@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolmem.readers.secrets import has_mask
 from toolmem.schema import ToolSchema
 
 Violation = Literal[
@@ -94,6 +95,8 @@ def _check_object(
 
 def _check_value(value: Any, schema: Any, path: str, problems: list[ParameterProblem], depth: int) -> None:
     if not isinstance(schema, Mapping) or depth > _DEPTH or len(problems) >= _MOST:
+        return
+    if isinstance(value, str) and has_mask(value):  # what stood there fitted or not: nobody can tell any more
         return
     for combination in ("anyOf", "oneOf"):
         choices = schema.get(combination)

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from toolmem.errors import BudgetReached, ModelError, RequestError
 from toolmem.ops.announcing import announce, tokens_of
 from toolmem.ports import CallFailure, Judge
+from toolmem.readers.secrets import SecretMask
 from toolmem.schema import ToolCallResult, ToolSchema, Verdict
+from toolmem.store.masked import masked_calls, masked_verdict
 
 if TYPE_CHECKING:
     from toolmem.flow.context import Context
@@ -92,16 +94,23 @@ def verdict_key(call: ToolCallResult, schema: ToolSchema | None, judge: Judge) -
 async def judge_calls(
     context: Context, calls: Sequence[ToolCallResult], schemas: Mapping[str, ToolSchema], *, force: bool = False
 ) -> Judged:
-    """Judge `calls`; `force` makes every verdict anew instead of reusing one from the cache."""
+    """Judge `calls`; `force` makes every verdict anew instead of reusing one from the cache.
+
+    The judge sees them as they are; what is answered, and cached, has its secrets masked.
+    """
     judge = await context.services.judge(context.op)
     store = await context.services.store(context.op)
     workspace = context.workspace
-    keys = [verdict_key(call, schemas.get(call.tool_name), judge) for call in calls]
+    # Verdicts are known by the masked calls: a call that is read again from the store has the one that it was given.
+    hidden = await masked_calls(store, calls)
+    keys = [verdict_key(call, schemas.get(call.tool_name), judge) for call, _ in hidden]
     known = {} if force else await store.verdicts(workspace, list(dict.fromkeys(keys)))
     first_of: dict[str, ToolCallResult] = {}
-    for key, call in zip(keys, calls, strict=True):
+    masks: dict[str, SecretMask] = {}
+    for key, call, (_, mask) in zip(keys, calls, hidden, strict=True):
         if key not in known:
             first_of.setdefault(key, call)
+            masks.setdefault(key, mask)
 
     count = tokens_of(judge)
     if judge.paid and count is not None:
@@ -113,7 +122,7 @@ async def judge_calls(
             lambda: [count(call, schemas.get(call.tool_name)) for call in first_of.values()],
             "evaluation_sleep_interval",
         )
-    batch = _Batch(context, judge, schemas)
+    batch = _Batch(context, judge, schemas, masks)
     try:
         await batch.run(first_of)
     finally:
@@ -122,7 +131,7 @@ async def judge_calls(
 
     judged = Judged(stopped=batch.stopped)
     made_now = set(batch.verdicts)
-    for index, (key, call) in enumerate(zip(keys, calls, strict=True)):
+    for index, (key, (call, _)) in enumerate(zip(keys, hidden, strict=True)):
         verdict = known.get(key) or batch.verdicts.get(key)
         judged.made.append(key in made_now)
         made_now.discard(key)
@@ -138,10 +147,13 @@ async def judge_calls(
 class _Batch:
     """The distinct calls of one batch on their way through the judge."""
 
-    def __init__(self, context: Context, judge: Judge, schemas: Mapping[str, ToolSchema]) -> None:
+    def __init__(
+        self, context: Context, judge: Judge, schemas: Mapping[str, ToolSchema], masks: Mapping[str, SecretMask]
+    ) -> None:
         self.context = context
         self.judge = judge
         self.schemas = schemas
+        self.masks = masks
         self.verdicts: dict[str, Verdict] = {}
         self.errors: dict[str, str] = {}
         self.stopped: ModelError | None = None
@@ -174,6 +186,7 @@ class _Batch:
             self.errors[key] = str(error)
             self._stop_where_hopeless(error)
         else:
+            verdict = masked_verdict(verdict, self.masks[key])
             self.verdicts[key] = verdict
             if self.judge.paid:  # a crash between judging and storing must pay nothing again
                 store = await self.context.services.store(self.context.op)

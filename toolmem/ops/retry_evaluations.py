@@ -15,6 +15,7 @@ from toolmem.flow.op import Op, OpParams
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.schema import ToolCallResult, ToolSchema
+from toolmem.store.masked import as_given
 
 
 @dataclass
@@ -49,7 +50,7 @@ class KeptCalls:
             return cls()
         store = await context.services.store(context.op)
         memories = await store.memories(context.workspace, list(wanted), calls=True, seqs=wanted)
-        return cls([call for memory in memories for call in memory.calls])
+        return cls(as_given(store, context.workspace, [call for memory in memories for call in memory.calls]))
 
     @classmethod
     async def without_verdict(cls, context: Context, tools: Sequence[str] | None) -> KeptCalls:

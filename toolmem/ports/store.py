@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+OF_THE_STORE = ".store"  # the workspace of what belongs to the store itself; `workspaces` and `info` leave it out
+
+
 class MemoryStore(Protocol):
     """What every backend promises; `toolmem.testing.store_contract` is the proof.
 

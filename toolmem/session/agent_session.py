@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from toolmem.errors import RequestError, ToolMemError
@@ -17,10 +18,11 @@ from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.section import ToolMemoryRulesSection
-from toolmem.rules.turns import Turn
+from toolmem.rules.turns import ToolUse, Turn
 from toolmem.schema import Language, ToolMemoryRule, ToolSchema
 from toolmem.session.buffer import Compressor, Message, keep_newest, message_tokens
 from toolmem.session.turns import records_of_messages, user_message_of, uses_of, without_host_keys
+from toolmem.store.masked import masked_output
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
@@ -231,11 +233,14 @@ class AgentSession:
                 return
             self.errors += [failure["error"] for failure in response.metadata["evaluation"]["failures"]]
 
-    async def _count_uses(self, uses: Sequence[Any]) -> None:
+    async def _count_uses(self, uses: Sequence[ToolUse]) -> None:
         try:
-            await self._tracker.record(uses)
+            await self._tracker.record([await self._without_secrets(use) for use in uses])
         except ToolMemError as error:
             log.error("tool_effectiveness was not counted: %s", error)
+
+    async def _without_secrets(self, use: ToolUse) -> ToolUse:
+        return replace(use, output_summary=await masked_output(self.rules.store, use.arguments, use.output_summary))
 
     async def _refresh_rules(self) -> None:
         """Which rules changed since the prompt was frozen, whoever changed them."""

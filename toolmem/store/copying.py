@@ -14,6 +14,7 @@ from typing import Any
 from toolmem.errors import Conflict
 from toolmem.ports import CallFailure, Document, Embedder, MemoryStore, Record, StoredMemory
 from toolmem.schema import ToolCallResult, ToolMemory
+from toolmem.store.masked import take_over_key
 
 KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
 PAGE = 500  # verdicts, or texts handed to an embedder, at once
@@ -73,6 +74,7 @@ class Copy:
             }
         chosen = list(info["workspaces"]) if workspaces is None else [w for w in workspaces if w in info["workspaces"]]
         done = Copied()
+        await take_over_key(self._source, self._target)
         for workspace in chosen:
             await self._copy_tools(workspace, done)
             await self._copy_records(workspace, done)

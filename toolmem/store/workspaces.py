@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from toolmem.ports.store import OF_THE_STORE
 from toolmem.store import documents
 from toolmem.store.lookup import one, workspace_id
 from toolmem.store.tables import SCHEMA_VERSION
@@ -21,7 +22,8 @@ _IN_USE = (
 
 def names(db: apsw.Connection) -> list[str]:
     """Sorted; those that hold a tool memory, a record or a verdict."""
-    return [str(name) for (name,) in db.execute(f"SELECT name FROM workspaces WHERE {_IN_USE} ORDER BY name")]
+    found = db.execute(f"SELECT name FROM workspaces WHERE {_IN_USE} ORDER BY name")
+    return [str(name) for (name,) in found if name != OF_THE_STORE]
 
 
 def delete(db: apsw.Connection, workspace: str) -> int:

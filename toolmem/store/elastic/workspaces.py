@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from toolmem.ports.store import OF_THE_STORE
 from toolmem.store.codec import storable
 from toolmem.store.elastic import embedders
 from toolmem.store.elastic.connection import BULK_ITEMS, Operation
@@ -33,6 +34,7 @@ async def counts(session: Session) -> dict[str, dict[str, int]]:
             each[kind] = bucket["doc_count"]
             if kind == "tools":
                 each["calls"] = int(bucket["kept"]["value"])
+    found.pop(OF_THE_STORE, None)
     return dict(sorted(found.items()))
 
 

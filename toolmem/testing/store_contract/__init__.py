@@ -14,7 +14,17 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{part}"
-        for part in ("calls", "guidance", "merging", "keyed_records", "searching", "tenancy", "processes", "model")
+        for part in (
+            "calls",
+            "guidance",
+            "merging",
+            "keyed_records",
+            "searching",
+            "tenancy",
+            "processes",
+            "model",
+            "secrets",
+        )
     )
 )
 
@@ -26,6 +36,7 @@ from toolmem.testing.store_contract.model import ModelContract  # noqa: E402
 from toolmem.testing.store_contract.processes import ProcessesContract  # noqa: E402
 from toolmem.testing.store_contract.scenario import EMBEDDER, StoreFactory  # noqa: E402
 from toolmem.testing.store_contract.searching import SearchContract  # noqa: E402
+from toolmem.testing.store_contract.secrets import SecretsContract  # noqa: E402
 from toolmem.testing.store_contract.tenancy import TenancyContract  # noqa: E402
 
 __all__ = ["EMBEDDER", "StoreContract", "StoreFactory"]
@@ -38,6 +49,7 @@ class StoreContract(
     KeyedRecordsContract,
     SearchContract,
     TenancyContract,
+    SecretsContract,
     ProcessesContract,
     ModelContract,
 ):

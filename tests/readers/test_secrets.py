@@ -1,0 +1,320 @@
+"""What is masked in a call and a text, and what stays."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolmem.readers.secrets import MASK, SecretMask, count_secrets, marked_by, mask_call
+from toolmem.schema import ToolCallResult
+
+MARK = marked_by(b"a key of 32 bytes, as a store has")
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"
+SECRET = "hunter2!x"
+
+
+def masked(value: Any) -> Any:
+    mask = SecretMask(MARK)
+    return mask.text(value) if isinstance(value, str) else mask.value(value)
+
+
+def call(**given: Any) -> ToolCallResult:
+    return ToolCallResult(**{"tool_name": "login", "create_time": datetime(2026, 3, 1, tzinfo=UTC), **given})
+
+
+# (text, what of it is masked). The tokens are made up, in the form that their services give them.
+TEXTS = [
+    ('{"api_key": "sk-live-4242", "password": "hunter2!"}', "sk-live-4242"),
+    ('{"api_key": "sk-live-4242", "password": "hunter2!"}', "hunter2!"),
+    ("{'password': 'sunshine', 'user': 'bob'}", "sunshine"),
+    ('{"body": "{\\"password\\": \\"sunshine\\"}"}', "sunshine"),
+    ('{"a": "{\\"b\\": \\"{\\\\\\"clientSecret\\\\\\": \\\\\\"sunshine\\\\\\"}\\"}"}', "sunshine"),
+    ('{"password": "cut-off-in-the-mid', "cut-off-in-the-mid"),
+    ('{"pin": 1, "otp": 123456}', "123456"),
+    ('[{"name": "API_KEY", "value": "sunshine"}]', "sunshine"),
+    ("Authorization: Bearer abc123def", "abc123def"),
+    ("curl -H 'Authorization: Bearer abcdefgh' https://a.example", "abcdefgh"),
+    ('curl -H "X-Api-Key: sunshine" https://a.example', "sunshine"),
+    ("authorization: Basic Ym9iOnN1bnNoaW5l", "Ym9iOnN1bnNoaW5l"),
+    ("Cookie: session=abc; theme=dark", "session=abc; theme=dark"),
+    ("export OPENAI_API_KEY=sunshine", "sunshine"),
+    ("DB_PASSWORD=sunshine\nDB_USER=bob", "sunshine"),
+    ("DB_HOST=a\\nDB_PASSWORD=sunshine\\nDB_USER=bob", "sunshine"),
+    ("PGPASSWORD=sunshine psql -h db", "sunshine"),
+    ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCY"),
+    ("curl -u bob:sunshine https://a.example", "sunshine"),
+    ("mysql -u root -psunshine shop", "sunshine"),
+    ("sshpass -p sunshine ssh host", "sunshine"),
+    ("redis-cli -h db -a sunshine ping", "sunshine"),
+    ("docker login -u bob -p sunshine", "sunshine"),
+    ("tool --password sunshine --verbose", "sunshine"),
+    ("tool --token='sunshine'", "sunshine"),
+    ("tool --api-key=sunshine", "sunshine"),
+    ("CREATE USER bob IDENTIFIED BY 'sunshine'", "sunshine"),
+    ("postgres://app:sunshine@db:5432/shop", "sunshine"),
+    ("redis://:sunshine@db/0", "sunshine"),
+    ("https://bob:p@ss@a.example/v1", "p@ss"),
+    ("https://a.example/v1?user=bob&api_key=sunshine", "sunshine"),
+    ("https://maps.example/?key=AbCdEf1234567890AbCd", "AbCdEf1234567890AbCd"),
+    ("Server=db;Password=sunshine;Database=shop", "sunshine"),
+    ("AccountName=a;AccountKey=Zm9vYmFyMTIzNDU2Nzg5MA==;", "Zm9vYmFyMTIzNDU2Nzg5MA=="),
+    ("password: sunshine\nuser: bob", "sunshine"),
+    ("<user>bob</user><password>sunshine</password>", "sunshine"),
+    ("my password is hunter2!", "hunter2!"),
+    ("我的密码是abc12345", "abc12345"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----", "MIIEow"),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-DEF", "eyJzdWIiOiIxMjM0In0"),
+    ("key AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"),
+    ("ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8", "a1B2c3D4e5"),
+    ("github_pat_" + "11ABCDEFG0abcdefghijkl", "11ABCDEFG0abcdefghijkl"),
+    ("glpat-" + "abcDEF123456ghiJKL78", "abcDEF123456ghiJKL78"),
+    ("xoxb-" + "123456789012-abcdefghijkl", "123456789012"),
+    ("https://hooks.slack.com/services/" + "T00000000/B00000000/abcdefghijklmnopqrstuvwx", "T00000000"),
+    ("sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "4eC39HqLyjWDarjtT1zdp7dc"),
+    ("sk-" + "0123456789abcdef" * 2, "0123456789abcdef"),
+    ("sk-proj-" + "Abc123def456", "Abc123def456"),
+    ("sk-ant-" + "api03-abcdefghijklm", "api03-abcdefghijklm"),
+    ("AIza" + "SyA1234567890abcdefghijklmnopqrstuv", "SyA1234567890abcdefghijklmnopqrstuv"),
+    ("hf_" + "abcdefghijABCDEFGHIJabcdefghij1234", "abcdefghijABCDEFGHIJabcdefghij1234"),
+    ("it says\\n" + "ghp_" + "a1B2c3D4e5" * 3, "a1B2c3D4e5"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret"), TEXTS)
+def test_a_secret_in_a_text_is_masked(text: str, secret: str):
+    shown = masked(text)
+    assert secret not in shown
+    assert MASK.search(shown)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": "sunshine"},
+        {"deep": [{"headers": {"Authorization": "Bearer sunshine"}}]},
+        {"headers": {"X-API-Key": "sunshine", "Cookie": "session=sunshine"}},
+        {"argv": ["tool", "--password", "sunshine"]},
+        {"env": [{"name": "DB_PASSWORD", "value": "sunshine"}, {"name": "HOST", "value": "db"}]},
+        {"body": json.dumps({"refresh_token": "sunshine"})},
+        {"new_password": "sunshine", "password_confirmation": "sunshine"},
+        {"passphrase": "sunshine over my garden"},
+        {"secrets": ["sunshine"]},
+        {"parts": ("a", {"apiKey": "sunshine"})},
+    ],
+)
+def test_a_secret_in_an_input_is_masked_by_the_name_of_its_key(value: Any):
+    shown = masked(value)
+    assert "sunshine" not in json.dumps(shown)
+    assert json.dumps(shown).count("[masked:") == str(value).count("sunshine")
+
+
+def test_a_number_under_a_secrets_name_is_masked():
+    assert MASK.fullmatch(masked({"password": 123456})["password"])
+    assert masked({"max_tokens": 4096, "token": 17, "secret": True}) == {
+        "max_tokens": 4096,
+        "token": 17,
+        "secret": True,
+    }
+
+
+HARMLESS = [
+    {"id": "a8f5f167f44f4964e6c998dee827110c", "uuid": "550e8400-e29b-41d4-a716-446655440000"},
+    {"commit": "da39a3ee5e6b4b0d3255bfef95601890afd80709", "etag": 'W/"33a64df551425fcc55e4d42a148795d9f25f89d4"'},
+    {"max_tokens": 100, "page_token": None, "token_cost": 12, "total_tokens": 17, "token_count": 5},
+    {"next_page_token": "CAUQAA12345678", "nextPageToken": "abc123def456ghi", "continuation_token": "a1b2c3d4e5f6"},
+    {"password_reset_required": True, "has_password": False, "password_min_length": 8, "secret_santa": "Bob"},
+    {"author": "Bob1234567890", "keyboard": "qwerty123", "monkey": "banana12345", "authority": "region12345"},
+    {"key": "abc123def4567", "primary_key": "user_id_123", "cache_key": "a1b2c3d4e5f6", "public_key": "abc123def456"},
+    {"session_id": "abc123def456", "conversation_id": "c1a2b3d4e5f6", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"},
+    {"email": "bob@example.com", "url": "https://example.com/a/b?c=d&id=123456", "port": "http://host:8080/a@b"},
+    {"token_type": "bearer", "auth": "required", "authorization": "approved", "cookies": "chocolate chip"},
+    {"password": "${DB_PASSWORD}", "api_key": "YOUR_API_KEY", "token": "<your token>", "secret": "***"},
+    {"schema": {"password": {"type": "string", "minLength": 8}}},
+    {"password": ["This field is required."], "api_key": "missing"},
+    {"private_key": "/home/bob/.ssh/id_rsa", "ssh_key": "ssh-rsa AAAAB3NzaC1yc2E bob@host", "pwd": "/tmp/work"},
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg",
+    '{"page_token": null, "max_tokens": 4096, "password_reset_required": true, "sha256": "9f86d081884c7d659a2feaa0c5"}',
+    "Invalid password: must be at least 8 characters",
+    "Error: missing api_key: expected string",
+    "The password is incorrect! The token is expired. The secret is out.",
+    "password: str\ntoken: Token\nsecret: SecretStr\n",
+    "def login(user, password=None, token=token, api_key=settings.api_key):",
+    'password = getpass.getpass()\ntoken = response.json()["token"]\nkey = os.environ["API_KEY"]',
+    "if password == other_password:",
+    "usage: tool [--password PASSWORD] [--token TOKEN]  the --token option is required",
+    "PWD=/home/bob OLDPWD=/tmp",
+    "git clone ssh://git@github.com/a/b && pip install scikit-learn",
+    "risk-assessment-2024-final-version task-2024-abcdefghijklmn",
+    "KeyError: 'token'",
+    "12 passed, 3 failed; pass: 12",
+    "basic information2024 is bearer-friendly1",
+    "SELECT token, secret FROM keys WHERE id = 'abc123def456'",
+    'Scanner.ask("Enter vault password: "); String input = scanner.next(); call("done");',
+    "密码不能为空",
+]
+
+
+@pytest.mark.parametrize("value", HARMLESS)
+def test_what_is_no_secret_stays_as_it_is(value: Any):
+    assert masked(value) == value
+
+
+def test_equal_secrets_are_masked_alike_and_others_differ_in_one_store():
+    one = masked({"password": "hunter2!"})["password"]
+    assert one in masked('{"password": "hunter2!"}')
+    assert one != masked({"password": "hunter3!"})["password"]
+    other = SecretMask(marked_by(b"the key of another store")).value({"password": "hunter2!"})["password"]
+    assert one != other
+    assert MASK.fullmatch(one)
+
+
+def test_a_calls_secret_is_masked_wherever_the_call_repeats_it():
+    given = call(
+        input={"user": "bob", "password": SECRET},
+        output=f"login failed for bob:{SECRET}",
+        context=f"log in with {SECRET}",
+        evaluation=f"{SECRET!r} was refused",
+        metadata={"note": {"api_key": "sunshine"}},
+    )
+    shown, mask = mask_call(given, MARK)
+    assert SECRET not in shown.model_dump_json()
+    assert "sunshine" not in shown.model_dump_json()
+    assert mask.secrets.keys() == {SECRET, "sunshine"}
+    assert shown.input["user"] == "bob"
+
+
+def test_a_password_that_is_a_word_does_not_black_out_the_words_of_others():
+    shown, _ = mask_call(call(input={"password": "customer"}, output="customer 7 is known"), MARK)
+    assert shown.output == "customer 7 is known"
+
+
+def test_a_call_without_secrets_is_answered_itself():
+    given = call(input={"query": "rain", "limit": 3}, output='{"items": []}', metadata={"run": "a"})
+    assert mask_call(given, MARK)[0] is given
+    assert count_secrets([given, call(input={"password": "x1"})]) == (1, 1)
+
+
+def test_the_input_of_the_caller_is_never_changed():
+    given = {"a": [{"password": "sunshine"}], "b": ("x", {"token": "a1b2c3d4e5f6"})}
+    before = json.dumps(given)
+    masked(given)
+    assert json.dumps(given) == before
+
+
+def test_nesting_of_any_depth_is_masked():
+    value: Any = {"password": "sunshine"}
+    for _ in range(5000):
+        value = [value]
+    inner = masked(value)
+    while isinstance(inner, list):
+        inner = inner[0]
+    assert MASK.fullmatch(inner["password"])
+
+
+_PIECES = st.sampled_from(
+    [
+        *("password", "api_key", "token", "Authorization", "Cookie", "secret", "--password", "://u", "@h", "sunshine"),
+        *(
+            "=",
+            ": ",
+            '"',
+            "'",
+            "\\",
+            " ",
+            "\n",
+            "{",
+            "}",
+            "Bearer ",
+            "hunter2!",
+            "a1b2c3d4e5f6",
+            "[masked:",
+            "]",
+            "<",
+            ">",
+        ),
+        *(
+            "[masked:0a1b2c]",
+            "key",
+            " is ",
+            "ghp_a1B2c3D4e5a1B2c3D4e5",
+            "x",
+            "İ",
+            "密码",
+            "\ud800",
+            "mysql -p",
+            "curl -u ",
+        ),
+    ]
+)
+_TEXTS = st.lists(_PIECES, max_size=14).map("".join)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | _TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_TEXTS)
+def test_masked_text_is_not_masked_again(text: str):
+    once = masked(text)
+    assert masked(once) == once
+
+
+@given(_VALUES)
+def test_masking_never_raises_and_keeps_the_shape(value: Any):
+    shown = masked(value)
+    assert type(shown) is type(value) or isinstance(shown, str)
+    if isinstance(value, dict | list):
+        assert len(shown) == len(value)
+
+
+@given(_TEXTS)
+def test_only_secrets_are_taken_out_of_a_text(text: str):
+    """What stands between the marks is the text as it was."""
+    mask = SecretMask(MARK)
+    shown = mask.text(text)
+    place = 0
+    for part in (part for part in MASK.split(shown) if part):
+        assert part in text[place:]
+        place = text.index(part, place) + len(part)
+
+
+def test_long_texts_are_read_once(monkeypatch: pytest.MonkeyPatch):
+    from toolmem.readers import secret_spans as spans
+
+    read: list[str] = []
+    monkeypatch.setattr(spans, "_read", lambda text: read.append(text) or [])
+    spans._remembered.cache_clear()
+    for _ in range(3):
+        spans.secret_spans("a short text that comes again")
+    spans._remembered.cache_clear()
+    assert read == ["a short text that comes again"]
+
+
+def recorded_texts(dataset: str) -> Iterator[Any]:
+    with gzip.open(DATA / f"{dataset}.calls.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            yield record["input"]
+            yield record["output"]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded calls are not there: {DATA.name}")
+@pytest.mark.parametrize(
+    ("dataset", "secrets"),
+    # The one of intercode is a password: the programs of three calls compare with it.
+    [("tau_bench", 0), ("tau2_airline", 0), ("toolbench", 0), ("openhands", 0), ("intercode", 3)],
+)
+def test_recorded_calls_are_left_alone(dataset: str, secrets: int):
+    mask = SecretMask(MARK)
+    for value in recorded_texts(dataset):
+        mask.text(value) if isinstance(value, str) else mask.value(value)
+    assert mask.masked == secrets, list(mask.secrets)

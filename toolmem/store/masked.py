@@ -1,0 +1,268 @@
+"""A store in which no secret of a call is kept: what is written to it is masked before the backend sees it.
+
+The marks are of a random key that the store itself keeps, under a workspace that no list shows; the first secret makes
+it. Rules and notes are what somebody asked to be kept: they stay as they were said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from toolmem.errors import Conflict, StoreError
+from toolmem.ports import Appended, Document, MemoryStore
+from toolmem.ports.store import OF_THE_STORE
+from toolmem.readers.secrets import SecretMask, count_secrets, marked_by, mask_call
+from toolmem.schema import Guidance, RepairHistory, ToolCallResult, ToolMemory, ToolRecord, Verdict
+
+T = TypeVar("T")
+
+NAMESPACE, KEY = "secrets", "key"
+_LONG = 100_000  # characters that are read in a thread of their own, so that the event loop goes on
+_WAITING = 256  # calls without a verdict whose secrets are known until they are judged
+_LONGEST_WAITING = 20_000  # characters of such a call's output
+
+MaskedCall = tuple[ToolCallResult, SecretMask]
+
+
+class _NoKey(Exception):
+    """A secret was found, and the store's key is not read yet."""
+
+
+class MaskedStore:
+    """All methods of the store beneath; those that write calls and guidance mask them first."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.unmasked = store
+        self._key: bytes | None = None
+        self._waiting: OrderedDict[tuple[str, str, str], ToolCallResult] = OrderedDict()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unmasked, name)
+
+    # -- what is written
+
+    async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
+        given = list(calls)
+        hidden = [call for call, _ in await self.masked_calls(given)]
+        appended = await self.unmasked.append_calls(workspace, tool, hidden, keep)
+        for call, masked in zip(given, hidden, strict=True):
+            if masked is not call and call.evaluation_status != "ok":
+                self._keep_until_judged(workspace, call)
+        return appended
+
+    async def update_verdicts(
+        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
+    ) -> ToolRecord | None:
+        hidden = await self._with_key(
+            sum(len(call.evaluation) for call in verdicts.values()),
+            lambda mask: {seq: _masked_judgement(call, mask) for seq, call in verdicts.items()},
+        )
+        for call in verdicts.values():
+            self._waiting.pop((workspace, tool, call.id or ""), None)
+        return await self.unmasked.update_verdicts(workspace, tool, hidden)
+
+    async def put_guidance(
+        self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int
+    ) -> ToolRecord:
+        masked, shown = await self._with_key(
+            len(guidance.text), lambda mask: (masked_guidance(guidance, mask), _masked_document(document, mask))
+        )
+        return await self.unmasked.put_guidance(
+            workspace, tool, masked, document=shown, guidance_version=guidance_version
+        )
+
+    async def merge(
+        self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
+    ) -> Appended:
+        calls = [call for call, _ in await self.masked_calls(memory.tool_call_results)]
+        update, shown = await self._with_key(
+            len(memory.content),
+            lambda mask: (
+                {"content": mask.text(memory.content), "metadata": mask.value(memory.metadata)},
+                document and _masked_document(document, mask),
+            ),
+        )
+        masked = memory.model_copy(update={**update, "tool_call_results": calls})
+        return await self.unmasked.merge(workspace, masked, keep, document=shown)
+
+    async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
+        hidden = await self._with_key(
+            sum(len(verdict.evaluation) for verdict in verdicts.values()),
+            lambda mask: {key: masked_verdict(verdict, mask) for key, verdict in verdicts.items()},
+        )
+        await self.unmasked.put_verdicts(workspace, hidden)
+
+    # -- masking
+
+    async def masked_calls(self, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:
+        """Each call as it may be stored, and the mask that knows its secrets."""
+        length = sum(len(call.output) + len(call.context) for call in calls if isinstance(call.output, str))
+        return await self._with_key(length, lambda mask: [_masked(call, mask) for call in calls])
+
+    async def masked_output(self, arguments: Any, output: str) -> str:
+        """An output without the secrets in it and without those of the arguments."""
+
+        def work(mask: SecretMask) -> str:
+            mask.value(arguments)
+            return mask.again(mask.text(output))
+
+        return await self._with_key(len(output), work)
+
+    async def _with_key(self, length: int, work: Callable[[SecretMask], T]) -> T:
+        """Do it; where it finds a secret and the key is unknown, read the key and do it again."""
+
+        def carried_out() -> T:
+            return work(SecretMask(_without_key if self._key is None else marked_by(self._key)))
+
+        for _ in range(2):
+            try:
+                return await asyncio.to_thread(carried_out) if length > _LONG else carried_out()
+            except _NoKey:
+                self._key = await store_key(self.unmasked)
+        raise StoreError("the key of the store's secrets cannot be read")
+
+    # -- judging before masking
+
+    def _keep_until_judged(self, workspace: str, call: ToolCallResult) -> None:
+        if call.id is not None and len(call.output) <= _LONGEST_WAITING:
+            self._waiting[workspace, call.tool_name, call.id] = call
+            if len(self._waiting) > _WAITING:
+                self._waiting.popitem(last=False)
+
+    def as_given(self, workspace: str, call: ToolCallResult) -> ToolCallResult:
+        """A kept call as this process was given it, where it still waits to be judged."""
+        given = self._waiting.get((workspace, call.tool_name, call.id or ""))
+        if given is None:
+            return call
+        return call.model_copy(update=given.model_dump(include={"input", "output", "context", "metadata"}))
+
+
+def _without_key(_: str) -> str:
+    raise _NoKey
+
+
+def _masked(call: ToolCallResult, mask: SecretMask) -> MaskedCall:
+    """A call of wrong types is left to the store, which refuses it."""
+    try:
+        return mask_call(call, mask.mark)
+    except (TypeError, AttributeError):
+        return call, SecretMask(mask.mark)
+
+
+def _masked_judgement(call: ToolCallResult, mask: SecretMask) -> ToolCallResult:
+    summary, evaluation = mask.text(call.summary), mask.text(call.evaluation)
+    if summary == call.summary and evaluation == call.evaluation:
+        return call
+    return call.model_copy(update={"summary": summary, "evaluation": evaluation})
+
+
+def masked_verdict(verdict: Verdict, mask: SecretMask) -> Verdict:
+    """The verdict without secrets, those of its call among them where the mask is the call's."""
+    texts = {name: mask.again(mask.text(getattr(verdict, name))) for name in ("summary", "evaluation")}
+    same = all(getattr(verdict, name) == text for name, text in texts.items())
+    return verdict if same else verdict.model_copy(update=texts)
+
+
+def masked_guidance(guidance: Guidance, mask: SecretMask) -> Guidance:
+    claims = [
+        claim if (text := mask.text(claim.text)) == claim.text else claim.model_copy(update={"text": text})
+        for claim in guidance.claims
+    ]
+    update: dict[str, Any] = {"text": mask.text(guidance.text), "claims": claims}
+    if guidance.history is not None:
+        dumped = guidance.history.model_dump(mode="json", include={"recovered", "repairs"})
+        hidden = mask.value(dumped)
+        if hidden is not dumped:
+            update["history"] = RepairHistory.model_validate({**guidance.history.model_dump(mode="json"), **hidden})
+    return guidance.model_copy(update=update) if mask.masked else guidance
+
+
+def _masked_document(document: Document, mask: SecretMask) -> Document:
+    text = mask.text(document.text)
+    return document if text == document.text else Document(text, document.vector)
+
+
+# ---------------------------------------------------------------- the key
+
+
+async def store_key(store: MemoryStore) -> bytes:
+    """The random key of a store, made by whoever needs it first. Raises StoreError."""
+    record = await store.get(OF_THE_STORE, NAMESPACE, KEY)
+    if record is None:
+        try:
+            fresh = {"key": secrets.token_hex(32)}
+            record = await store.put(OF_THE_STORE, NAMESPACE, KEY, fresh, expected_version=0)
+        except Conflict:
+            record = await store.get(OF_THE_STORE, NAMESPACE, KEY)
+    try:
+        return bytes.fromhex(record.value["key"] if record is not None else "")
+    except (KeyError, TypeError, ValueError):
+        raise StoreError("the key of the store's secrets is damaged: delete its record") from None
+
+
+async def take_over_key(source: MemoryStore, target: MemoryStore) -> None:
+    """Marks of a copied store stay those of the same secrets, unless the target has a key of its own."""
+    record = await source.get(OF_THE_STORE, NAMESPACE, KEY)
+    if record is None or await target.get(OF_THE_STORE, NAMESPACE, KEY) is not None:
+        return
+    try:
+        await target.put(OF_THE_STORE, NAMESPACE, KEY, record.value, expected_version=0)
+    except Conflict:
+        return
+
+
+# ---------------------------------------------------------------- for those who hold some store
+
+
+def masking(store: MemoryStore) -> MemoryStore:
+    """The store with its secrets masked."""
+    return store if isinstance(store, MaskedStore) else cast("MemoryStore", MaskedStore(store))
+
+
+def unmasked(store: MemoryStore) -> MemoryStore:
+    """The store beneath, which keeps what it is given."""
+    return store.unmasked if isinstance(store, MaskedStore) else store
+
+
+async def masked_calls(store: MemoryStore, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:
+    """The calls as this store would keep them; as they are, where it masks nothing."""
+    if isinstance(store, MaskedStore):
+        return await store.masked_calls(calls)
+    return [(call, _Nothing()) for call in calls]
+
+
+async def masked_output(store: MemoryStore, arguments: Any, output: str) -> str:
+    return await store.masked_output(arguments, output) if isinstance(store, MaskedStore) else output
+
+
+def as_given(store: MemoryStore, workspace: str, calls: Iterable[ToolCallResult]) -> list[ToolCallResult]:
+    """Kept calls as they were given, where they wait for their verdict and this process still knows it."""
+    return [store.as_given(workspace, call) for call in calls] if isinstance(store, MaskedStore) else list(calls)
+
+
+class _Nothing(SecretMask):
+    """A mask that masks nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda secret: secret)
+
+    def text(self, text: str) -> str:
+        return text
+
+
+async def unmasked_secrets(store: MemoryStore, workspace: str) -> int:
+    """Values in the kept calls of a workspace, and in the guidance, that would be masked today."""
+    found = 0
+    for tool in await store.tool_names(workspace):
+        for stored in await store.memories(workspace, [tool], calls=True):
+            found += count_secrets(stored.calls)[0]
+            guidance = stored.record.guidance
+            if guidance is not None:
+                mask = SecretMask(lambda _: "[masked:000000]")
+                mask.text(guidance.text)
+                found += mask.masked
+    return found
