@@ -96,7 +96,7 @@ def test_the_page_has_its_sections_figures_and_scopes(page):
     seen = Texts(page)
     text = "".join(seen.text)
     for heading in [
-        "Success rate per tool",
+        "How often each tool worked",
         "Scores",
         "Calls over time",
         "Error classes",

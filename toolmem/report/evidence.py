@@ -88,7 +88,7 @@ def _lead(memory: ToolMemory, analyzed: Mapping[str, Any]) -> Html:
     words = [f"Written by `{memory.author}`" if memory.author else "Written"]
     if analyzed:
         words.append(
-            f"from {counted(analyzed.get('calls'), 'judged call')}, the newest: success rate "
+            f"from {counted(analyzed.get('calls'), 'judged call')}, the newest: success rate by the flag "
             f"{percent(analyzed.get('success_rate'))}, average score {score(analyzed.get('avg_score'))}."
         )
     return note(f"{' '.join(words)} The window holds {counted(kept, 'call')}.")

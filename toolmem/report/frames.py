@@ -71,9 +71,12 @@ def calls_frame(evaluation: Evaluation) -> pd.DataFrame:
 def tools_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per tool, most calls first.
 
-    Over all recorded calls: calls, failures, success_rate (share of calls that did not fail among those whose outcome
-    is known), low, high (95 % Wilson), avg_score, scored, unknown (outcome not known), unscored, avg_time_cost,
-    p95_time_cost (seconds), avg_token_cost, known_times, known_tokens, first_call, last_call, judges.
+    Over all recorded calls: calls, failures, success_rate (share of calls that did not fail, by the recorded flag where
+    there is one, else by the judge, among those whose outcome is known), low, high (95 % Wilson), avg_score, worked
+    (calls of which neither the flag nor the judge says that they failed), worked_rate, worked_low, worked_high,
+    flag_wrong (calls flagged as a success that the judge saw fail: the difference of the two rates), scored, unknown
+    (outcome not known), unscored, avg_time_cost, p95_time_cost (seconds), avg_token_cost, known_times, known_tokens,
+    first_call, last_call, judges.
     Over the window (the calls that the store kept): window_calls, window_failures, window_success_rate, window_score.
     Of the guidance: analyzed_calls, guidance_characters, claims, author.
     """
@@ -100,6 +103,11 @@ TOOL_COLUMNS = {
     "low": "float64",
     "high": "float64",
     "avg_score": "float64",
+    "worked": "int64",
+    "worked_rate": "float64",
+    "worked_low": "float64",
+    "worked_high": "float64",
+    "flag_wrong": "int64",
     "scored": "int64",
     "unknown": "int64",
     "unscored": "int64",
@@ -145,6 +153,11 @@ def _outcomes(calls: Sequence[ToolCallResult]) -> dict[str, float | int | None]:
     scores = [call.score for call in calls if call.score is not None]
     failures = sum(known)
     interval = wilson_interval(len(known) - failures, len(known))
+    wrong = sum(
+        call.success is True and call.execution_failed is True for call in calls
+    )  # known to have failed, whatever the flag says
+    worked = len(known) - failures - wrong
+    worked_interval = wilson_interval(worked, len(known))
     return {
         "calls": len(calls),
         "failures": failures,
@@ -153,6 +166,11 @@ def _outcomes(calls: Sequence[ToolCallResult]) -> dict[str, float | int | None]:
         "low": interval[0] if interval else None,
         "high": interval[1] if interval else None,
         "avg_score": _mean(scores),
+        "worked": worked,
+        "worked_rate": worked / len(known) if known else None,
+        "worked_low": worked_interval[0] if worked_interval else None,
+        "worked_high": worked_interval[1] if worked_interval else None,
+        "flag_wrong": wrong,
         "scored": len(scores),
         "unscored": len(calls) - len(scores),
     }

@@ -19,26 +19,32 @@ MOST_ROWS = 60  # tools in one figure: those with most calls; the tables have al
 
 
 def success_chart(tools: pd.DataFrame) -> Chart | None:
-    """Success rate of each tool with its 95 % Wilson interval, best first. `tools`: `tools_frame`."""
-    known = tools[tools["success_rate"].notna()].head(MOST_ROWS)
+    """How often each tool worked with its 95 % Wilson interval, best first; beside it the rate by the recorded flag
+    where that is another one. `tools`: `tools_frame`."""
+    known = tools[tools["worked_rate"].notna()].head(MOST_ROWS)
     if known.empty:
         return None
-    known = known.sort_values(["success_rate", "low", "tool_name"], ascending=[False, False, True])
-    rates, lows, highs = (known[name].to_numpy(dtype=float) * 100 for name in ("success_rate", "low", "high"))
-    trials = (known["calls"] - known["unknown"]).tolist()
-    worked = [total - failed for total, failed in zip(trials, known["failures"], strict=True)]
+    known = known.sort_values(["worked_rate", "worked_low", "tool_name"], ascending=[False, False, True])
+    names = ("worked_rate", "worked_low", "worked_high", "success_rate")
+    rates, lows, highs, flagged = (known[name].to_numpy(dtype=float) * 100 for name in names)
+    trials, worked = (known["calls"] - known["unknown"]).tolist(), known["worked"].tolist()
+    differ = (known["flag_wrong"] > 0).to_numpy()
 
     def draw(axes: Axes) -> None:
         rows = range(len(known))
         style.bare_rows(axes, style.labels(known["tool_name"]))
         axes.hlines(rows, lows, highs, color=style.SKY, linewidth=4.5, capstyle="round", label="95 % Wilson interval")
-        axes.plot(rates, rows, "o", color=style.BLUE, markersize=6, label="success rate", clip_on=False)
+        axes.plot(rates, rows, "o", color=style.BLUE, markersize=6, label="worked", clip_on=False)
+        if differ.any():
+            places = [row for row, other in zip(rows, differ, strict=True) if other]
+            (ring,) = axes.plot(flagged[differ], places, "o", color=style.VERMILION, markersize=6, clip_on=False)
+            ring.set(markerfacecolor="none", label="success by the recorded flag")
         axes.set_xlim(0, 100)
-        axes.set_xlabel("success rate (% of the calls whose outcome is known)")
+        axes.set_xlabel("% of the calls whose outcome is known")
         style.right_column(axes, [f"{k:,} of {n:,}" for k, n in zip(worked, trials, strict=True)])
         style.legend_above(axes)
 
-    return style.chart(draw, style.row_height(len(known)), f"Success rate of {len(known)} tools with 95 % intervals")
+    return style.chart(draw, style.row_height(len(known)), f"How often {len(known)} tools worked, with 95 % intervals")
 
 
 def score_chart(calls: pd.DataFrame) -> Chart | None:

@@ -13,10 +13,13 @@ from toolmem.report.savings import NOTHING_SENT, runs_frame, skips_frame, spendi
 from toolmem.report.style import drawable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from toolmem.report.timeline import Timeline
 
+NEITHER = "neither the recorded flag nor the judge says that the call failed"  # what `worked` means
 REASONS = {
     "up_to_date": "nothing new",
     "new_calls": "new calls",
@@ -46,14 +49,20 @@ def headline(evaluation: Evaluation) -> Html:
         [
             (count(total["calls"]), "recorded calls", f"of {count(total['tools'])} tools"),
             (
-                percent(total["success_rate"]),
-                "success rate",
-                f"95 % interval {interval(total['low'], total['high'])}; all calls",
+                percent(total["worked_rate"]),
+                "worked",
+                f"{NEITHER}; 95 % interval {interval(total['worked_low'], total['worked_high'])}",
             ),
+            *([_by_flag(total)] if total["flag_wrong"] else []),
             (score(total["avg_score"]), "average score", f"{count(total['scored'])} calls judged"),
             (f"{skipped} of {processed}", "summaries skipped", saved),
         ]
     )
+
+
+def _by_flag(total: Mapping[str, Any]) -> tuple[str, str, str]:
+    wrong = counted(total["flag_wrong"], "call")
+    return percent(total["success_rate"]), "success by the recorded flag", f"it passes {wrong} that the judge saw fail"
 
 
 def source_facts(evaluation: Evaluation) -> Html:
@@ -99,14 +108,15 @@ def recorded_text(evaluation: Evaluation) -> str:
 
 
 def rates_note(evaluation: Evaluation, tools: pd.DataFrame) -> Html:
-    """How the success rate was made, and which tools the figure leaves out."""
+    """What counts as worked, how the rate by the flag differs, and which tools the figure leaves out."""
     flagged = sum(call.success is not None for call in evaluation.calls)
-    text = "A call counts as failed where the recorded flag says so"
-    text += (
-        "; where there is no flag, the judge decides. "
-        if flagged
-        else "; no call of this recording has a flag, so the judge decides all of them. "
-    )
+    wrong = int(tools["flag_wrong"].sum())
+    text = f"A call worked where {NEITHER}. " if flagged else "No call has a flag: the judge says which worked. "
+    if wrong:
+        text += (
+            "The success rate by the recorded flag (`success_rate` in the files and the interfaces) is higher, because "
+            f"it passes {counted(wrong, 'call')} that the judge saw fail. "
+        )
     if evaluation.ignore_success and flagged:
         text += "The flag was withheld from the judge and the memory: figures of the window are as the judge saw it. "
     unknown = int(tools["unknown"].sum())
@@ -131,15 +141,17 @@ def tools_table(tools: pd.DataFrame) -> Html:
     columns = {
         "tool_name": Column("Tool", style="name"),
         "calls": Column("calls", count, True, group="All recorded calls"),
-        "failures": Column("failed", count, True, group="All recorded calls"),
-        "success_rate": Column("success rate", percent, True, group="All recorded calls"),
+        "worked": Column("worked", count, True, group="All recorded calls"),
+        "worked_rate": Column("rate", percent, True, group="All recorded calls"),
         "interval": Column("95 % interval", numeric=True, group="All recorded calls"),
+        "success_rate": Column("by the flag", percent, True, group="All recorded calls"),
+        "flag_wrong": Column("flag wrong", count, True, group="All recorded calls"),
         "avg_score": Column("score", score, True, group="All recorded calls"),
         "window_calls": Column("calls", count, True, group="Window"),
-        "window_success_rate": Column("success rate", percent, True, group="Window"),
+        "window_success_rate": Column("by the flag", percent, True, group="Window"),
         "window_score": Column("score", score, True, group="Window"),
     }
-    rows = [row | {"interval": interval(row["low"], row["high"])} for row in records(tools.head(200))]
+    rows = [row | {"interval": interval(row["worked_low"], row["worked_high"])} for row in records(tools.head(200))]
     shown = f"all {len(tools)} tools" if len(tools) == len(rows) else f"{len(rows)} of {len(tools)} tools"
     return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window")
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.report.evaluation import Evaluation
-from toolmem.report.frames import tools_frame
+from toolmem.report.frames import tools_frame, totals
 from toolmem.report.numbers import UNKNOWN, count, counted, interval, percent, score, seconds
 from toolmem.report.savings import runs_frame, spending_note
+from toolmem.report.sections import NEITHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +27,24 @@ def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
     """One row per tool (the `limit` with most calls), all recorded calls; notes name the judge and what is left out."""
     tools = tools_frame(evaluation)
     shown = tools.head(limit)
-    columns = ("tool", "calls", "failed", "success rate", "95 % interval", "score", "time", "tokens")
+    columns = ("tool", "calls", "worked", "rate", "95 % interval", "by the flag", "score", "time", "tokens")
     rows = tuple(
         (
             str(tool["tool_name"]),
             count(tool["calls"]),
-            count(tool["failures"]),
+            count(tool["worked"]),
+            percent(tool["worked_rate"]),
+            interval(tool["worked_low"], tool["worked_high"]),
             percent(tool["success_rate"]),
-            interval(tool["low"], tool["high"]),
             score(tool["avg_score"]),
             seconds(tool["avg_time_cost"]),
             count(tool["avg_token_cost"]),
         )
         for tool in _records(shown)
     )
-    notes = [f"Judge: {evaluation.judge}. {evaluation.judge_meaning}"]
+    notes = [_rates(evaluation), f"Judge: {evaluation.judge}. {evaluation.judge_meaning}"]
     if evaluation.ignore_success and any(call.success is not None for call in evaluation.calls):
-        notes.append(
-            "The recorded flag was withheld from the judge (score), and this table counts by it (failed, success rate)."
-        )
+        notes.append("The recorded flag was withheld from the judge (score), and counts in this table.")
     if len(tools) > len(shown):
         notes.append(f"{counted(len(tools) - len(shown), 'more tool')} with fewer calls: tools.csv has all.")
     unknown, unscored = int(tools["unknown"].sum()), int(tools["unscored"].sum())
@@ -57,6 +57,16 @@ def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
             f"{counted(len(evaluation.failures), 'record')} could not be used (summary.json names what and why)."
         )
     return Table("Tools, all recorded calls", columns, rows, frozenset(columns[1:]), tuple(notes))
+
+
+def _rates(evaluation: Evaluation) -> str:
+    """What `worked` means, and by how much the rate by the flag differs, over all calls."""
+    total = totals(evaluation)
+    said = f"Worked: {NEITHER}; {percent(total['worked_rate'])} of all calls."
+    if not total["flag_wrong"]:
+        return said
+    wrong = counted(total["flag_wrong"], "call")
+    return f"{said} By the flag {percent(total['success_rate'])}: it passes {wrong} that the judge saw fail."
 
 
 def skip_table(evaluation: Evaluation) -> Table:

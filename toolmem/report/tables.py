@@ -67,8 +67,8 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     source      inputs, format, ignore_success, notes, workspace, store
     judge       identity, meaning, seen (the identities that judged the calls)
     writer, embedder, backend, settings, time_zone, started, toolmem
-    calls       calls, tools, failures, unknown, success_rate, low, high, avg_score, scored, unscored, known_times,
-                known_tokens: all recorded calls
+    calls       calls, tools, failures, unknown, success_rate, low, high, avg_score, worked, worked_rate, worked_low,
+                worked_high, flag_wrong, scored, unscored, known_times, known_tokens: all recorded calls
     errors      calls per error class, all recorded calls
     summaries   per run: run, summarized, skipped, failed (tools), not_analyzed (calls), requests, prompt_tokens,
                 completion_tokens, saved_requests, saved_prompt_tokens, estimated, seconds, answer
