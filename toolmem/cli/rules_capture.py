@@ -132,7 +132,7 @@ async def _run(
                 continue
             turn = with_outcomes(turn)
             heard = hear(turn, workspace=workspace, nouns=settings.nouns)
-            result = {"turn": number, **_in_json(heard), **beside}
+            result = {"turn": number, **_in_json(heard), **beside, **({"error": heard.unread} if heard.unread else {})}
             if hook is not None:
                 await _apply(hook, turn, result)
             results.append(result)

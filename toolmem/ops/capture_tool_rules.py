@@ -7,6 +7,7 @@ from toolmem.flow.op import Op
 from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
 from toolmem.readers.plain_text import name_shown, plain_line
+from toolmem.readers.weight import aside
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.turns import read_turn
 
@@ -26,7 +27,8 @@ class CaptureToolRulesOp(Op):
     leaves = ("captured_rules",)
 
     async def execute(self, context: Context) -> None:
-        turn = with_outcomes(read_turn({key: context[key] for key in _TURN if key in context}))
+        given = {key: context[key] for key in _TURN if key in context}
+        turn = await aside(given, lambda: with_outcomes(read_turn(given)))
         settings = context.services.settings.rules
         rules = await rule_store(context.services, self, context.workspace)
         hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=settings.capture)

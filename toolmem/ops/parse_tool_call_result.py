@@ -17,6 +17,7 @@ from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.retry_evaluations import KeptCalls
 from toolmem.ports import CallFailure
+from toolmem.readers.weight import aside
 from toolmem.schema import ToolCallResult
 
 log = logging.getLogger("toolmem.ops")
@@ -51,7 +52,8 @@ class ParseToolCallResultOp(Op):
             )
         schemas = read_schemas(context.get("tools"))
         settings = context.services.settings
-        read = read_records(records, clock=context.services.clock, time_zone=settings.time_zone)
+        clock = context.services.clock
+        read = await aside(records, lambda: read_records(records, clock=clock, time_zone=settings.time_zone))
         self._tell_repairs(read)
         since = read_data_from(self.params.data_from, settings.time_zone)
         recent = [item for item in read.calls if since is None or item[1].create_time >= since]

@@ -16,6 +16,7 @@ from toolmem.guidance.shown import said_to_be_data
 from toolmem.ops.tool_names import read_tool_names
 from toolmem.ports import Where
 from toolmem.readers.plain_text import name_shown
+from toolmem.readers.query import read_query
 from toolmem.schema import ToolMemory
 
 
@@ -35,15 +36,14 @@ class RetrieveToolMemoryOp(Op):
 
     async def execute(self, context: Context) -> None:
         names = read_tool_names(context.get("tool_names"))
-        query = context.get("query")
-        if query is not None and not isinstance(query, str):
-            raise RequestError(f"query: expected text, got {type(query).__name__}", field="query")
-        if names is None and not (query and query.strip()):
+        given = context.get("query")
+        query = "" if given is None else read_query(given)
+        if names is None and not query:
             raise RequestError("tool_names or query is required", field="tool_names")
         store = await context.services.store(self)
         similarities: dict[str, float | None] = {}
         wanted = names
-        if query and query.strip():
+        if query:
             hits = await self._search(context, query, names)
             similarities = dict(hits)
             wanted = list(similarities)

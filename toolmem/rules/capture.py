@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
 from toolmem.readers.plain_text import plain_line
+from toolmem.readers.weight import aside
 from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.failures import repeated_failures
 from toolmem.rules.rule_store import ToolMemoryStore
@@ -20,6 +22,7 @@ logger = logging.getLogger("toolmem.rules")
 
 KEPT_FOR_SESSION = "kept for this session; say 'always' to keep it"  # what the user is told of a session's demand
 _NOTED = 500  # characters of a demand in a note
+MAX_MESSAGE = 100_000  # characters of a message that is read for demands
 USER_EDICT = "user-edict"  # the tag of rules that a user spoke
 Nouns = Mapping[str, Sequence[str]]
 
@@ -39,6 +42,7 @@ class Heard:
     drafts: tuple[RuleDraft, ...] = ()
     session: tuple[SessionRule, ...] = ()
     too_long: int = 0  # sentences that demand something and are too long to be a rule; none is cut
+    unread: str = ""  # why the message was not read at all; "" where it was
     keeps: bool = False  # the message says that what was demanded before holds for good: "always"
 
 
@@ -67,11 +71,22 @@ def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) 
     # The grammar of two languages takes a tenth of a second to load, which nothing else should wait for.
     from toolmem.rules.decrees import find_decrees, says_always
 
-    found = find_decrees(turn.user_message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
+    unread = _unread(turn.user_message)
+    message = "" if unread else turn.user_message
+    found = find_decrees(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
     decrees = [_edict(tool, decree.rule) for decree in found.standing for tool in decree.tool_names]
     session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.tool_names]
     failures = repeated_failures(workspace, turn.tool_calls)
-    return Heard((*decrees, *failures), tuple(session), found.too_long, says_always(turn.user_message))
+    return Heard((*decrees, *failures), tuple(session), found.too_long, unread, says_always(message))
+
+
+def _unread(message: str) -> str:
+    if len(message) <= MAX_MESSAGE:
+        return ""
+    return (
+        f"user_message: {len(message):,} characters; over {MAX_MESSAGE:,} it is not read for demands, as nobody types "
+        f"so much: send what the user wrote, without what was pasted or attached"
+    )
 
 
 def _edict(tool: str, rule: str) -> RuleDraft:
@@ -97,7 +112,8 @@ class ToolMemoryCaptureHook:
         if not self.enabled:
             return captured
         try:
-            heard = hear(turn, workspace=self._rules.workspace, nouns=self._nouns)
+            read = functools.partial(hear, turn, workspace=self._rules.workspace, nouns=self._nouns)
+            heard = await aside(turn.user_message, read)
         except Exception as error:
             captured.failures.append(f"the message could not be read: {type(error).__name__}")
             logger.error(
@@ -106,6 +122,7 @@ class ToolMemoryCaptureHook:
             return captured
         captured.session.extend(heard.session)
         captured.too_long = heard.too_long
+        captured.failures += [heard.unread] if heard.unread else []
         if heard.too_long:
             logger.warning("%d sentences with a demand are too long for a rule and were not captured", heard.too_long)
         for draft in (*heard.drafts, *self._kept_for_good(heard, turn.session_id)):

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable
 from toolmem.ports import Clock, Embedder, MemoryStore, Where
+from toolmem.readers.query import read_query
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
 from toolmem.rules.rows import Priority, is_grave, read_rule
 from toolmem.rules.searchable import document_of, vector_of
@@ -117,9 +118,7 @@ class GeneralMemory:
         """
         where = read_namespace(namespace)
         count = read_limit(limit)
-        if not isinstance(query, str):
-            raise RequestError(f"query: expected text, got {type(query).__name__}", field="query")
-        if not query.strip():
+        if not read_query(query):
             return (await self._listed(where))[:count]
         vector = await vector_of(query, self._embedder)
         hits = await self._store.search(self._workspace, query, vector, count, Where(namespace=where))

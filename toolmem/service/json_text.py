@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 MAX_DEPTH = 100  # arrays and objects inside each other
+MAX_BRACKETS = 1_000_000  # arrays and objects of one text: each takes a hundred bytes of memory, however small it is
+_READ_AT_ONCE = 100_000  # characters or bytes; more is read in a thread
+
+_T = TypeVar("_T")
+
+
+async def read_aside(text: str | bytes, read: Callable[[], _T]) -> _T:
+    """What `read` answers, which reads this text: in a thread where it is long, so that others are answered."""
+    return await asyncio.to_thread(read) if len(text) > _READ_AT_ONCE else read()
 
 
 def read_json(text: str | bytes) -> Any:
@@ -15,6 +26,8 @@ def read_json(text: str | bytes) -> Any:
             text = bytes(text).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    if len(text) > MAX_BRACKETS and text.count("[") + text.count("{") > MAX_BRACKETS:
+        raise ValueError(f"over {MAX_BRACKETS:,} brackets; send it in parts")
     try:
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as error:

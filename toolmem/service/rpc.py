@@ -10,6 +10,7 @@ after the other.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -23,7 +24,7 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.operations.operation import WORKSPACE, Operation
 from toolmem.operations.requests import checked
 from toolmem.ports import Services
-from toolmem.service.json_text import read_json, write_json
+from toolmem.service.json_text import read_aside, read_json, write_json
 from toolmem.service.rpc_methods import alias, methods
 
 logger = logging.getLogger("toolmem.service")
@@ -53,7 +54,7 @@ class RpcService:
         """
         asked = set() if workspaces is None else workspaces
         try:
-            value = read_json(text)
+            value = await read_aside(text, functools.partial(read_json, text))
         except ValueError as error:
             return write_json(_error(None, rpc_errors.ParseError(f"Parse error: {error}")))
         if not isinstance(value, list):

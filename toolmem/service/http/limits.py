@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.types import Receive, Scope
 from toolmem.config.settings import HttpSettings
 from toolmem.service.http.access import header
 from toolmem.service.http.answers import JsonAnswer, refusal
-from toolmem.service.json_text import read_json
+from toolmem.service.json_text import read_aside, read_json
 
 _DRAINED = 8  # so many times the limit is read and thrown away, so that the sender gets to read the answer
 
@@ -98,8 +99,11 @@ class Limits:
         message = f"the body is larger than {self.body} bytes (http.max_body_bytes); send it in parts"
         return refusal(413, message, headers=headers, limit=self.body)
 
-    def request(self, body: bytes) -> dict[str, Any]:
+    async def request(self, body: bytes) -> dict[str, Any]:
         """The body of a flow's request. Raises Unreadable."""
+        return await read_aside(body, functools.partial(self._request, body))
+
+    def _request(self, body: bytes) -> dict[str, Any]:
         try:
             value = read_json(body)
         except ValueError as error:
