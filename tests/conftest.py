@@ -55,6 +55,12 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of stores that this user made is a list of the test's own, in the processes that it starts as well."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 @pytest.fixture
 def make_app(tmp_path: Path) -> AppFactory:
     """An app on a store in the test's folder, unpaced; keyword arguments as for ToolMemApp."""

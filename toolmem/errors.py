@@ -5,7 +5,8 @@
     │   ├── ConfigError          configuration: all problems at once
     │   │   └── FlowSyntaxError  a `flow_content` that cannot be read: line, column, fragment
     │   ├── RequestError         a request: the field and what would be right
-    │   └── NotProvided          a flow or op of another toolkit that toolmem does not have
+    │   ├── NotProvided          a flow or op of another toolkit that toolmem does not have
+    │   └── StoreUntrusted       a store that was found and that this user neither made nor trusts
     ├── RecordError              one record of a good request is bad; the others go on
     ├── StoreError               the store cannot do it
     │   ├── StoreUnavailable     cannot be opened or reached
@@ -68,6 +69,10 @@ class RequestError(Refused):
 
 class NotProvided(Refused):
     """A flow or op that other toolkits have and toolmem does not."""
+
+
+class StoreUntrusted(Refused):
+    """What this store holds may reach no prompt: it was found, and this user neither made nor trusts it."""
 
 
 class RecordError(ToolMemError):

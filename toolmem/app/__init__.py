@@ -63,7 +63,12 @@ class ToolMemApp:
         self.configured: Configured = configure(files, overrides, also_used=also_used, described=described_flows())
         self.clock: Clock = clock or SystemClock()
         self.services = AppServices(
-            self.configured.settings, self.clock, dict(llms or {}), dict(embedders or {}), count_prompts
+            self.configured.settings,
+            self.clock,
+            dict(llms or {}),
+            dict(embedders or {}),
+            count_prompts,
+            self.configured.loaded.found_stores,
         )
         self.listeners: list[Callable[[Event], None]] = []
         self.last_report: RunReport | None = None
@@ -104,6 +109,7 @@ class ToolMemApp:
             embedder=self.services.embedder_of_store(),
             max_in_prompt=rules.max_in_prompt,
             max_characters=rules.max_characters,
+            untrusted=self.services.untrusted(),
         )
 
     # -- running

@@ -6,10 +6,12 @@ Each is made when an op first asks for it, and shared by those who name the same
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from toolmem.errors import StoreUntrusted
 from toolmem.flow.pacing import shared_gate
 from toolmem.llm.ledger import Ledger
 from toolmem.llm.prices import PriceTable
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from toolmem.llm.openai_compatible import OpenAICompatibleLLM
     from toolmem.llm.remote_llm import RemoteLLM
 
+logger = logging.getLogger("toolmem.app")
+
+_told: set[str] = set()  # warnings of untrusted stores: each once in a process
+
 OFFLINE = "offline"
 DRY_RUN = "dry_run"
 
@@ -53,11 +59,14 @@ class AppServices:
         llms: dict[str, LLM],
         embedders: dict[str, Embedder],
         count_prompts: bool,
+        found_stores: Collection[str] = (),
     ) -> None:
         self.settings = settings
         self.clock = clock
         self._given_llms = llms
         self._count_prompts = count_prompts
+        self._found_stores = frozenset(found_stores)
+        self._stores_of_dotenv = {n for n in found_stores if settings.vector_store[n].backend == "elasticsearch"}
         self._stores: dict[str, MemoryStore] = {}
         self._embedders: dict[str, Embedder] = embedders
         self._llms: dict[str, RemoteLLM] = {}
@@ -83,9 +92,31 @@ class AppServices:
                     await store.open()
                     store = masking(store) if self.settings.secrets.mask else store
                     self._stores[name] = store
+                    self._warn_of_untrusted(name)
                     if name == "default":
                         self.ledger = Ledger(store)
         return self._stores[name]
+
+    def untrusted(self, store: str = "default") -> str:
+        """Implements `ports.Services`: of a store that is open."""
+        if store in self._stores_of_dotenv:
+            return (
+                f"vector_store.{store}: .env says where this store is, and a file that lies in a folder is no reason "
+                "to trust what is there: nothing of it is put before a model. If it is yours, say so in the "
+                "environment, in a configuration that you name, or by an override"
+            )
+        return str(getattr(self._stores.get(store), "untrusted", ""))
+
+    def require_trusted(self, store: str = "default") -> None:
+        """Raises StoreUntrusted. For those who put what the store holds before a model."""
+        if reason := self.untrusted(store):
+            raise StoreUntrusted(reason)
+
+    def _warn_of_untrusted(self, name: str) -> None:
+        reason = self.untrusted(name)
+        if reason and reason not in _told:
+            _told.add(reason)
+            logger.warning(reason)
 
     def _make_store(self, name: str) -> MemoryStore:
         section = self.settings.vector_store[name]
@@ -118,6 +149,7 @@ class AppServices:
             embedder=identity,
             synchronous=params.synchronous,
             busy_timeout=params.busy_timeout,
+            found=name in self._found_stores,
         )
 
     async def embedder(self, op: ConfiguredOp) -> Embedder:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import typer
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.ports import MemoryStore
     from toolmem.store.copying import Copied
+    from toolmem.store.sqlite import SqliteStore
 
 _ADDRESS = "config:NAME (of vector_store), sqlite:PATH, or elasticsearch:URL[?index_prefix=...]"
 StoreOption = Annotated[str, typer.Option("--store", help=f"{_ADDRESS}.")]
@@ -42,6 +43,7 @@ def add_to(app: typer.Typer) -> None:
     group.command("copy")(copy)
     group.command("reembed")(reembed)
     group.command("import")(import_)
+    group.command("trust")(trust)
     app.add_typer(group, name="store")
 
 
@@ -113,6 +115,7 @@ def copy(
                 opened(source, app, create=False, read_only=True, accept_older=True, option="--from") as given,
                 opened(target, app, option="--to") as taking,
             ):
+                _require_trusted(source, app)
                 shown = ""
 
                 def progress(what: str, done: int, total: int) -> None:
@@ -192,6 +195,36 @@ def import_(
         return whole
 
     _report(_run(work, config, overrides), as_json, "imported")
+
+
+def trust(
+    path: Annotated[Path, typer.Argument(help="The store's file, e.g. .toolmem/memory.db.")],
+    overrides: Overrides = None,
+    config: Config = None,
+) -> None:
+    """Note a store that was found in a folder as yours: from now on its rules and guidance are put before models.
+
+    Look at it first: `toolmem rules list` and `toolmem store info` show what it holds.
+
+    toolmem store trust .toolmem/memory.db
+    """
+
+    async def work(app: ToolMemApp) -> dict[str, Any]:
+        async with opened(f"sqlite:{path}", app, create=False) as found:
+            await cast("SqliteStore", found).trust()
+            return await found.info()
+
+    held = _run(work, config, overrides)
+    counts = held["workspaces"].values()
+    tools, records = (sum(each[count] for each in counts) for count in ("tools", "records"))
+    print(f"trusted: {held['location']} ({counted(tools, 'tool')}, {counted(records, 'record')} of rules and notes)")
+
+
+def _require_trusted(source: str, app: ToolMemApp) -> None:
+    """A copy would be a store that this user made: what nobody vouches for is not brought over unnamed."""
+    kind, _, name = source.partition(":")
+    if kind == "config":
+        app.services.require_trusted(name)
 
 
 # -- addresses

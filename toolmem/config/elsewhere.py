@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolmem.config.document import read_file
-from toolmem.config.layers import Origins
+from toolmem.config.layers import CLASS_DEFAULT, Origins
 
 # Meant for the other toolkits' loggers, thread pools and clients: accepted, and said to be ignored.
 IGNORED = (
@@ -77,7 +77,7 @@ def map_stores(tree: dict[str, Any], origins: Origins) -> list[str]:
         entry["backend"] = "sqlite"
         params["path"] = ":memory:" if backend == "memory" else str(Path(folder or "./local_vector_store") / DATABASE)
         origins.put((*path, "backend"), origin)
-        origins.put((*path, "params", "path"), origin)
+        origins.put((*path, "params", "path"), CLASS_DEFAULT if backend == "local" and folder is None else origin)
     return problems
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from toolmem.config.dotenv import Surroundings, Tainted
 from toolmem.config.scalars import read_scalar
 from toolmem.errors import ConfigError
 
@@ -31,6 +32,8 @@ FALLBACKS: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("embedding_model", "openai_compatible", "base_url"): ("FLOW_EMBEDDING_BASE_URL", "FLOW_LLM_BASE_URL"),
     ("vector_store", "elasticsearch", "hosts"): ("FLOW_ES_HOSTS",),
 }
+
+_KEYS = ("api_key", "basic_auth")
 
 # The switch of rule capture: an operator's word, over what a file says; an override still wins.
 CAPTURE = ("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED")
@@ -66,21 +69,80 @@ def _dotenv_value(text: str) -> str:
     return re.split(r"\s#", text, maxsplit=1)[0].rstrip()
 
 
-def fall_back(tree: Mapping[str, Any], env: Mapping[str, str]) -> list[tuple[Key, str, str]]:
-    """(dotted name, value, variable) of what the environment adds to entries that do not say it themselves."""
-    added: list[tuple[Key, str, str]] = []
-    for (section, backend, param), variables in FALLBACKS.items():
+class Added(NamedTuple):
+    """What the environment adds to an entry that does not say it itself."""
+
+    path: Key
+    value: str
+    variable: str
+    from_dotenv: bool
+
+
+def fall_back(tree: Mapping[str, Any], env: Surroundings, tainted: Tainted) -> tuple[list[Added], list[str]]:
+    """(what is added, problems). An address that `.env` gave is used with a key of `.env` alone."""
+    added: list[Added] = []
+    problems: list[str] = []
+    for section, backend in dict.fromkeys((section, backend) for section, backend, _ in FALLBACKS):
         entries = tree.get(section)
         for name, entry in entries.items() if isinstance(entries, Mapping) else ():
-            if not isinstance(entry, Mapping) or entry.get("backend") != backend:
-                continue
-            params = entry.get("params", {})
-            if not isinstance(params, Mapping) or params.get(param) is not None:
-                continue
-            variable = next((variable for variable in variables if env.get(variable)), None)
-            if variable is not None:
-                added.append(((section, name, "params", param), env[variable], variable))
-    return added
+            params = entry.get("params", {}) if isinstance(entry, Mapping) else None
+            if isinstance(params, Mapping) and entry.get("backend") == backend:
+                _complete(_Entry(section, backend, name, params), env, tainted, added, problems)
+    return added, problems
+
+
+class _Entry(NamedTuple):
+    section: str
+    backend: str
+    name: str
+    params: Mapping[str, Any]
+
+    def path(self, param: str) -> Key:
+        return (self.section, self.name, "params", param)
+
+    def variables(self, param: str) -> tuple[str, ...]:
+        return FALLBACKS.get((self.section, self.backend, param), ())
+
+
+def _complete(entry: _Entry, env: Surroundings, tainted: Tainted, added: list[Added], problems: list[str]) -> None:
+    address = "hosts" if entry.section == "vector_store" else "base_url"
+    found = _first(entry, address, env.variables, env)
+    foreign = tainted.holds(entry.path(address)) or (found is not None and found.from_dotenv)
+    added += [] if found is None else [found]
+    for key in _KEYS:
+        given = entry.params.get(key)
+        chosen = _first(entry, key, env.dotenv if foreign else env.variables, env)
+        if chosen is not None:
+            added.append(chosen._replace(from_dotenv=foreign or chosen.from_dotenv))
+        elif foreign and (
+            (given is not None and not tainted.holds(entry.path(key)))
+            or (given is None and _first(entry, key, env.real, env) is not None)
+        ):
+            problems.append(_kept_back(entry.path(address), f"the key ({key})"))
+    if foreign and _users(entry.params.get(address)) & _users(tainted.without(entry.path(address))):
+        problems.append(_kept_back(entry.path(address), "its user and password"))
+
+
+def _users(address: Any) -> set[str]:
+    """What stands before the @ of one address, or of several."""
+    texts = address if isinstance(address, list) else [address]
+    return {text.rpartition("@")[0].rpartition("//")[2] for text in texts if isinstance(text, str) and "@" in text}
+
+
+def _kept_back(address: Key, secret: str) -> str:
+    return (
+        f"{'.'.join(address)}: .env gives the address, and {secret} from elsewhere is not sent to where a file of this "
+        "folder says. Put both into .env, or the address into the environment, a configuration or an override"
+    )
+
+
+def _first(entry: _Entry, param: str, looked_in: Mapping[str, str], env: Surroundings) -> Added | None:
+    if entry.params.get(param) is not None:
+        return None
+    variable = next((each for each in entry.variables(param) if looked_in.get(each)), None)
+    if variable is None:
+        return None
+    return Added(entry.path(param), looked_in[variable], variable, env.is_dotenvs(variable))
 
 
 def capture_switch(env: Mapping[str, str]) -> tuple[bool, str] | None:

@@ -15,14 +15,16 @@ from pydantic import ValidationError
 
 from toolmem.config import elsewhere
 from toolmem.config.document import Document, read_file
+from toolmem.config.dotenv import NAMES_CODE, Surroundings, Tainted
 from toolmem.config.environment import capture_switch, fall_back, fill_in, read_dotenv
-from toolmem.config.layers import DEFAULT, OVERRIDE, Layer, Origins, merge, nested
+from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
 from toolmem.config.naming import config_file
+from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
 from toolmem.config.problems import explain, shown
-from toolmem.config.settings import STORE_PARAMS, Settings
+from toolmem.config.settings import STORE_PARAMS, Settings, StoreSettings
 from toolmem.config.unasked import unasked_models
 from toolmem.errors import ConfigError
 
@@ -33,6 +35,7 @@ Key = tuple[str, ...]
 _NAMED = frozenset(("flow", "op", "llm", "embedding_model", "vector_store"))  # sections of named entries
 _SECTIONS = _NAMED | {"http", "mcp", "cmd", "auth", "rules", "session", "secrets", "budget", "prices"}
 _BACKENDS = ("llm", "embedding_model", "vector_store")  # sections whose params belong to a backend
+_PLACE = (("backend",), ("params", "path"), ("params", "hosts"), ("params", "index_prefix"))  # where a store is
 _MOST_ROUNDS = 20  # of validating what is left after wrong values were taken out
 
 
@@ -45,6 +48,7 @@ class Loaded:
     overrides: list[Override] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  # not empty only where `read` left them to the caller
     warnings: list[str] = field(default_factory=list)
+    found_stores: set[str] = field(default_factory=set)  # entries of vector_store whose place nobody named
     absent_ops: dict[str, str] = field(default_factory=dict)  # keys of op entries left out -> the op of another toolkit
 
     def place(self, path: Key) -> str:
@@ -70,9 +74,11 @@ def load(
 
     The modules of `op_modules` are imported: a configuration is as trusted as the code that it names.
 
-    `env` is the environment (default: the real one), `dotenv` a file whose variables stand behind it. `provided`:
-    names of ops that there are, though another toolkit has one of the same name. `described`: by flow of the default
-    configuration, what its operations say of it (`description`, `input_schema`).
+    `env` is the environment (default: the real one), `dotenv` a file whose variables stand behind it: it lies in a
+    folder that may be anybody's, so an address from it is used with a key from it alone, and it names no code, and no
+    store whose rules are believed. `provided`: names of ops that there are, though another toolkit has one of the same
+    name. `described`: by flow of the default configuration, what its operations say of it (`description`,
+    `input_schema`).
 
     Raises ConfigError with all problems at once. Params of ops and flow expressions are checked by
     `toolmem.flow.configure`.
@@ -98,7 +104,9 @@ def read(
 
     Raises ConfigError only where a file cannot be read at all: half of what the rest refers to may stand in it.
     """
-    variables = {**(read_dotenv(Path(dotenv)) if dotenv is not None else {}), **(os.environ if env is None else env)}
+    surroundings = Surroundings(
+        dict(os.environ if env is None else env), read_dotenv(Path(dotenv)) if dotenv is not None else {}
+    )
     given, problems = read_overrides(overrides)
     documents: list[Document] = []
     unreadable: list[str] = []
@@ -112,15 +120,28 @@ def read(
     if unreadable:
         raise ConfigError([*problems, *unreadable])
     default = _default_tree(described or {})
-    layers = [_file_layer(document, variables, default, problems) for document in documents]
-    layers += _override_layers(given, variables, problems)
-    tree, origins = merge([_default_layer(default, layers), *layers])
-    loaded = _Checking(tree, origins, given, variables, provided).loaded()
+    tree, origins = _merged(documents, given, surroundings.variables, default, problems)
+    tainted = Tainted()
+    if surroundings.marked is not None:
+        tainted = Tainted(tree, _merged(documents, given, surroundings.marked, default, [])[0])
+    loaded = _Checking(tree, origins, given, surroundings, tainted, provided).loaded()
     loaded.problems[:0] = problems
     return loaded
 
 
 # ---------------------------------------------------------------- layers
+
+
+def _merged(
+    documents: Sequence[Document],
+    given: Sequence[Override],
+    env: Mapping[str, str],
+    default: dict[str, Any],
+    problems: list[str],
+) -> tuple[dict[str, Any], Origins]:
+    layers = [_file_layer(document, env, default, problems) for document in documents]
+    layers += _override_layers(given, env, problems)
+    return merge([_default_layer(copy.deepcopy(default), layers), *layers])
 
 
 @functools.cache
@@ -229,29 +250,47 @@ class _Checking:
         tree: dict[str, Any],
         origins: Origins,
         overrides: list[Override],
-        env: Mapping[str, str],
+        surroundings: Surroundings,
+        tainted: Tainted,
         provided: Collection[str],
     ) -> None:
         self._tree = tree
-        self._env = env
+        self._surroundings = surroundings
+        self._tainted = tainted
+        self._env = surroundings.variables
         self._provided = provided
         self._loaded = Loaded(Settings(), origins, overrides)
 
     def loaded(self) -> Loaded:
         loaded = self._loaded
         loaded.warnings += elsewhere.drop_ignored(self._tree)
-        loaded.problems += import_op_modules(self._tree, loaded.place)  # first: what is an op depends on it
+        if self._tainted.holds((OP_MODULES,)):
+            loaded.problems.append(f"{OP_MODULES}: {NAMES_CODE}")
+        else:
+            loaded.problems += import_op_modules(self._tree, loaded.place)  # first: what is an op depends on it
         loaded.absent_ops = elsewhere.drop_absent_ops(self._tree, self._provided)
         loaded.problems += elsewhere.map_stores(self._tree, loaded.origins)
         self._keep_local()
         loaded.problems += self._foreign_params()
-        for path, value, variable in fall_back(self._tree, self._env):
-            self._put(path, value, f"environment {variable}")
+        added, problems = fall_back(self._tree, self._surroundings, self._tainted)
+        loaded.problems += problems
+        for each in added:
+            self._put(each.path, each.value, f"environment {each.variable}")
+            if each.from_dotenv:
+                self._tainted.add(each.path)
         self._switch_capture()
         loaded.settings = self._validated()
+        loaded.found_stores = {name for name, store in loaded.settings.vector_store.items() if self._found(name, store)}
         loaded.warnings += unasked_models(loaded.settings, loaded.origins)
         loaded.problems += _dangling(loaded.settings)
         return loaded
+
+    def _found(self, name: str, store: StoreSettings) -> bool:
+        """Does no option, environment or configuration that the user named say where this store is?"""
+        path = ("vector_store", name, "params", "path")
+        if any(self._tainted.holds(("vector_store", name, *each)) for each in _PLACE):
+            return True
+        return store.backend == "sqlite" and self._loaded.origins.of(path) in (DEFAULT, CLASS_DEFAULT)
 
     def _put(self, path: Key, value: Any, origin: str) -> None:
         here = self._tree

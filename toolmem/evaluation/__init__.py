@@ -1,7 +1,7 @@
 """The main job: a recording in, judged calls, guidance, and a report out.
 
 read -> add_tool_call_result (95 %) -> summary (all new) -> summary (nothing new)
-     -> add_tool_call_result (the newest 5 % of each tool) -> summary -> retrieve_tool_memory -> report
+     -> add_tool_call_result (the newest 5 % of each tool) -> summary -> what is stored now -> report
 
 `run` is the whole of it, into a folder; `evaluator` what lies between reading and the report; `folder` the folder.
 """

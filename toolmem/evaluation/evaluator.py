@@ -13,6 +13,7 @@ from toolmem.app import ToolMemApp
 from toolmem.evaluation.folder import WORKSPACE
 from toolmem.flow.op import Node
 from toolmem.flow.report import total
+from toolmem.guidance.memory import tool_memory
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.ports import LedgerEntry
 from toolmem.readers.secrets import masks_in
@@ -116,8 +117,9 @@ class Evaluator:
         await self._add("judge and store the newest 5 %", [item for item in calls if item[0] in held])
         summaries.append(await self._summarize("newest 5 %"))
         with self._phase("retrieve"):
-            retrieved = await self._flow("retrieve_tool_memory", tool_names=self._tools, include_calls=True)
-        memories = [ToolMemory.model_validate(m) for m in retrieved.response.metadata["memory_list"]]
+            store = await self.app.services.store_named()
+            stored = await store.memories(self.workspace, self._tools, calls=True)
+        memories = [tool_memory(memory, include_calls=True) for memory in stored]
         self._take_later_verdicts(memories)
         return await self._evaluation(started, summaries, memories)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreUntrusted
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
 from toolmem.guidance.known_figures import known_figures
@@ -41,6 +41,8 @@ class RetrieveToolMemoryOp(Op):
         if names is None and not query:
             raise RequestError("tool_names or query is required", field="tool_names")
         store = await context.services.store(self)
+        if reason := context.services.untrusted(self.settings.vector_store):
+            raise StoreUntrusted(reason)
         similarities: dict[str, float | None] = {}
         wanted = names
         if query:

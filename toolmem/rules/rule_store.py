@@ -18,7 +18,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable
+from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
 from toolmem.ports import Clock, Document, Embedder, MemoryStore, RawRecord, Record
 from toolmem.rules.drafts import RuleDraft, sentence_of
 from toolmem.rules.identity import (
@@ -63,6 +63,7 @@ class ToolMemoryStore:
     """Rules of one workspace. `embedder`: the one of the store, so that rules are found by `memory_recall`.
 
     `max_in_prompt` and `max_characters` cap what `rules_for_prompt` pins; critical rules are pinned whatever they say.
+    `untrusted`: why none of these rules may reach a prompt; then `rules_for_prompt` raises StoreUntrusted.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class ToolMemoryStore:
         embedder: Embedder | None = None,
         max_in_prompt: int = MAX_IN_PROMPT,
         max_characters: int = MAX_CHARACTERS,
+        untrusted: str = "",
     ) -> None:
         self.store = store
         self.workspace = workspace
@@ -81,6 +83,7 @@ class ToolMemoryStore:
         self.embedder = embedder
         self._max_in_prompt = max_in_prompt
         self._max_characters = max_characters
+        self._untrusted = untrusted
 
     # ------------------------------------------------------------ reading
 
@@ -133,6 +136,8 @@ class ToolMemoryStore:
         here. Rules without a tool are always among them. A critical rule is never left out; high ones are, where the
         caps are reached, and that is reported and logged.
         """
+        if self._untrusted:
+            raise StoreUntrusted(self._untrusted)
         names = _named(tools)
         records = await self._records([*names, namespace_of(UNSCOPED)] if names else None)
         unread, plainly_high = at_a_glance(records)

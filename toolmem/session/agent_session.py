@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.importers.records import read_records
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
 
 log = logging.getLogger("toolmem.session")
+
+OnUntrusted = Literal["raise", "ignore"]
 
 
 class AgentSession:
@@ -57,6 +59,7 @@ class AgentSession:
         compressor: Compressor,
         count_tokens: Callable[[str], int],
         keep_calls: int,
+        ignores_store: bool = False,
     ) -> None:
         self.app = app
         self.rules = rules
@@ -73,6 +76,7 @@ class AgentSession:
         self._compressor = compressor
         self._count = count_tokens
         self._keep_calls = keep_calls
+        self._ignores_store = ignores_store
         self._since: list[ToolMemoryRule] = []
         self._withdrawn: list[ToolMemoryRule] = []
         self._pending_user: str | None = None
@@ -98,6 +102,7 @@ class AgentSession:
         count_tokens: Callable[[str], int] | None = None,
         timeout: float = 5.0,
         on_error: OnError = "raise",
+        on_untrusted: OnUntrusted = "raise",
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
@@ -107,16 +112,29 @@ class AgentSession:
 
         A store that does not answer within `timeout` seconds raises StoreError: a session without its critical rules
         is unsafe. `on_error="empty"` is the caller's explicit choice to go without.
+
+        A store that was found in the working directory, and that this user neither made nor trusts, raises
+        StoreUntrusted. `on_untrusted="ignore"` starts with none of its rules and guidance: turns are stored, and what
+        the user demands binds in this session.
         """
+        if on_untrusted not in ("raise", "ignore"):
+            raise RequestError(
+                f"on_untrusted: expected 'raise' or 'ignore', got {on_untrusted!r}", field="on_untrusted"
+            )
         catalogue = [tool if isinstance(tool, str | ToolSchema) else ToolSchema.read(tool) for tool in tools]
         spoken = _language(app.settings.language) if language is None else language
         rules = await app.rule_store(rules_workspace_id or workspace_id)
-        pinned = await prefetch_tool_memory_rules(rules, catalogue, language=spoken, timeout=timeout, on_error=on_error)
+        ignored = on_untrusted == "ignore" and bool(app.services.untrusted())
+        pinned = (
+            ToolMemoryRulesSection()
+            if ignored
+            else await prefetch_tool_memory_rules(rules, catalogue, language=spoken, timeout=timeout, on_error=on_error)
+        )
         count = count_tokens or _qwen_count
         budget = app.settings.session.guidance_tokens
         names = [tool if isinstance(tool, str) else tool.name for tool in catalogue]
         store = await app.services.store_named()
-        records = await store.records(workspace_id, names) if names and budget else []
+        records = await store.records(workspace_id, names) if names and budget and not ignored else []
         guidance = guidance_block(records, budget, count, spoken) if any(r.guidance for r in records) else ""
         return cls(
             app,
@@ -130,6 +148,7 @@ class AgentSession:
             compressor=compressor,
             count_tokens=count,
             keep_calls=app.keep_calls,
+            ignores_store=ignored,
         )
 
     # -- what the model is sent
@@ -196,9 +215,12 @@ class AgentSession:
         heard = Turn(said, uses, self.session_id, self._tools)
         captured = await self._hook.after_turn(heard)
         demands = list(captured.session)
-        if captured.failures:  # the store could not keep them; in this session they bind all the same
+        if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
+            # Not kept, or never read again: in this session they bind all the same.
             demands += [SessionRule(d.tool_name, d.rule) for d in hear(heard).drafts if d.priority == "critical"]
         stored = {(rule.tool_name, rule.rule) for rule in captured.rules}  # "always" keeps what held for the session
+        if self._ignores_store:
+            stored = set()
         held = [*self.session_rules, *(rule for rule in demands if rule not in self.session_rules)]
         self.session_rules = [rule for rule in held if (rule.tool_name, rule.rule) not in stored]
         if read.calls:
@@ -244,6 +266,8 @@ class AgentSession:
 
     async def _refresh_rules(self) -> None:
         """Which rules changed since the prompt was frozen, whoever changed them."""
+        if self._ignores_store:
+            return
         try:
             now = await self.rules.rules_for_prompt(self._tools)
         except ToolMemError as error:  # what is known goes on to bind

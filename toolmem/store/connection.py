@@ -14,6 +14,7 @@ import apsw
 
 from toolmem.config.own_folder import OWN, make_folder, refuse_links, write_new
 from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
+from toolmem.store.known_stores import give_id, remember_made
 from toolmem.store.tables import APPLICATION_ID, SCHEMA_VERSION, migrate
 
 MEMORY = ":memory:"
@@ -66,6 +67,8 @@ def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_time
                 version = _check_file(db, path)  # another process may have been quicker
                 if version < SCHEMA_VERSION:
                     migrate(db, version)
+                if version == 0 and path != MEMORY:  # noted before anybody else can see it
+                    remember_made(path, give_id(db))
 
 
 def open_reader(path: str, busy_timeout: float) -> apsw.Connection:

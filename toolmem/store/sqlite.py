@@ -8,13 +8,14 @@ waits for a write lock that another process holds, and the event loop never wait
 from __future__ import annotations
 
 import builtins
+import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolmem.errors import RequestError, StoreClosed
+from toolmem.errors import RequestError, StoreClosed, StoreError
 from toolmem.ports import (
     Appended,
     Clock,
@@ -31,6 +32,7 @@ from toolmem.schema import Guidance, ToolCallResult, ToolMemory, ToolRecord, Ver
 from toolmem.store import (
     exporting,
     keyed_records,
+    known_stores,
     merging,
     reembedding,
     search,
@@ -59,7 +61,8 @@ class SqliteStore:
     are. `synchronous`: "FULL" survives a power cut with everything acknowledged; "NORMAL" survives SIGKILL so, and may
     lose the last commits in a power cut. `busy_timeout`: seconds to wait for another process's write.
     `accept_read_only`: a file that cannot be written is opened for reading, and each write raises StoreUnavailable;
-    otherwise it is refused, before any work is done whose results could not be kept.
+    otherwise it is refused, before any work is done whose results could not be kept. `found`: nobody named this path;
+    then `untrusted` says whether this user made or trusts what lies there.
 
     Usable from any thread and any event loop. After a fork the child's copy raises StoreClosed. A coroutine that is
     cancelled leaves at once; a write that it had handed over is carried out all the same.
@@ -74,6 +77,7 @@ class SqliteStore:
         synchronous: Synchronous = "FULL",
         busy_timeout: float = 30.0,
         accept_read_only: bool = False,
+        found: bool = False,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise RequestError(f"synchronous: expected 'FULL' or 'NORMAL', got {synchronous!r}", field="synchronous")
@@ -83,6 +87,8 @@ class SqliteStore:
         self._synchronous: Synchronous = synchronous
         self._busy_timeout = busy_timeout
         self._accept_read_only = accept_read_only
+        self._found = found
+        self._untrusted = ""
         self._lanes: Lanes | None = None
         self._opening = object()  # another one each time: between two of them the file may have been replaced
         self._cache = VectorCache()
@@ -92,6 +98,11 @@ class SqliteStore:
     def location(self) -> str:
         """The file's absolute path, or ":memory:"."""
         return self._path
+
+    @property
+    def untrusted(self) -> str:
+        """Why nothing of this store may reach a prompt; "" where it may."""
+        return self._untrusted
 
     async def open(self) -> None:
         """Raises StoreUnavailable or StoreVersionError. An open store stays as it is."""
@@ -106,6 +117,21 @@ class SqliteStore:
             self._lanes = lanes
             self._opening = object()
             self._guidance = GuidanceCache()
+            if self._found and self._path != MEMORY:
+                known = known_stores.is_known(self._path, await self._read(known_stores.read_id))
+                self._untrusted = "" if known else _untrusted_message(self._path)
+
+    async def trust(self) -> None:
+        """Note this store as one whose rules and guidance this user believes. Raises StoreError."""
+        store_id = await self._write(known_stores.give_id)
+        try:
+            known_stores.remember(self._path, store_id)
+        except OSError as error:
+            raise StoreError(
+                f"the list of trusted stores cannot be written ({error}); a store that is named needs no entry: "
+                f"vector_store.default.params.path={shlex.quote(self._path)}"
+            ) from error
+        self._untrusted = ""
 
     async def close(self) -> None:
         """What was handed over is done first. A closed store may be closed, or opened, again."""
@@ -288,3 +314,10 @@ class SqliteStore:
 
     async def info(self) -> dict[str, Any]:
         return await self._read(workspaces.info, self._path)
+
+
+def _untrusted_message(path: str) -> str:
+    return (
+        f"the store {path} was found here, and you neither made nor trusted it: nothing of it is put before a model. "
+        f"If it is yours, run `toolmem store trust {shlex.quote(path)}` once"
+    )

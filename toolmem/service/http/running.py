@@ -39,7 +39,8 @@ def run(
     """Serve until a signal comes: the requests in flight are finished then; a second SIGINT cancels them.
 
     `ready` is called when requests are taken; `stopper` is handed a function that stops the service as a signal does.
-    Raises StoreError where the store cannot be opened; a cluster that is not reached yet is waited for.
+    Raises StoreError where the store cannot be opened, StoreUntrusted where it was found and this user neither made nor
+    trusts it; a cluster that is not reached yet is waited for.
     """
     http = app.settings.http
     config = uvicorn.Config(
@@ -82,6 +83,7 @@ async def _open_store(app: ToolMemApp) -> None:
         if app.settings.vector_store["default"].backend == "sqlite":
             raise
         logger.warning("the store is not there yet, requests answer 503 until it is: %s", error)
+    app.services.require_trusted()
 
 
 class _Server(uvicorn.Server):

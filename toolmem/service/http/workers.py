@@ -19,7 +19,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from toolmem.errors import StoreError
+from toolmem.errors import StoreError, StoreUntrusted
 
 logger = logging.getLogger("toolmem.service")
 
@@ -202,7 +202,7 @@ def _work(files: list[Path], overrides: list[str], listeners: Listeners, pipe: C
             signals=(signal.SIGTERM,),
             stopper=lambda stop: _stop_when_alone(pipe, stop),
         )
-    except StoreError as error:
+    except (StoreError, StoreUntrusted) as error:
         logger.error("%s", error)
         raise SystemExit(1) from None
 

@@ -91,6 +91,7 @@ class McpService:
     async def __aenter__(self) -> Self:
         """Open the store, so that one that cannot be reached ends the start instead of the first call."""
         await self.app.services.store_named()
+        self.app.services.require_trusted()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,0 +1,96 @@
+"""Which store files this user's toolmem made, or the user trusts: a list in the user's state folder.
+
+A store is known by its resolved path, the random id inside it, and its inode: a file that was cloned, unpacked or
+copied into the place of a known one is another store. Each known store is a small file of its own, replaced in one
+step, so that any number of processes add to the list without waiting for each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+import sys
+from pathlib import Path
+
+import apsw
+
+from toolmem.config.own_folder import make_folder, write_new
+
+logger = logging.getLogger("toolmem.store")
+
+_ID = "store_id"
+_made_here: set[tuple[str, str]] = set()  # by this process, where the list cannot be written
+
+
+def state_folder() -> Path:
+    """Where this platform keeps what a program remembers for a user. Raises OSError where the user has no home."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Application Support")
+    else:
+        base = os.environ.get("XDG_STATE_HOME", "")
+        if not os.path.isabs(base):  # a relative one is to be ignored, says the standard
+            base = os.path.expanduser("~/.local/state")
+    if not os.path.isabs(base):
+        raise OSError("this user has no home folder")
+    return Path(base) / "toolmem"
+
+
+def give_id(db: apsw.Connection) -> str:
+    """The store's id, made where there is none; the caller holds the write transaction."""
+    db.execute("INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (_ID, secrets.token_hex(16)))
+    return read_id(db)
+
+
+def read_id(db: apsw.Connection) -> str:
+    """ "" in a store of version 0.1 that was never trusted."""
+    row = db.execute("SELECT value FROM meta WHERE name = ?", (_ID,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def remember_made(path: str, store_id: str) -> None:
+    """As `remember`, for a store that was made just now; without a list to write, it is known to this process."""
+    try:
+        remember(path, store_id)
+    except OSError as error:
+        _made_here.add((os.path.realpath(path), store_id))
+        logger.debug("the store %s cannot be noted in the list of known stores: %s", path, error)
+
+
+def remember(path: str, store_id: str) -> None:
+    """Note a store as this user's own. Raises OSError where the list cannot be written."""
+    entry = _entry(path)
+    make_folder(entry.parent)
+    unfinished = entry.with_name(f"{entry.name}.{secrets.token_hex(4)}.part")
+    try:
+        write_new(unfinished, _description(path, store_id))
+        unfinished.replace(entry)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def is_known(path: str, store_id: str) -> bool:
+    if not store_id:
+        return False
+    if (os.path.realpath(path), store_id) in _made_here:
+        return True
+    try:
+        return _entry(path).read_bytes() == _description(path, store_id)
+    except OSError:
+        return False
+
+
+def _entry(path: str) -> Path:
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    return state_folder() / "known-stores" / f"{name}.json"
+
+
+def _description(path: str, store_id: str) -> bytes:
+    real = os.path.realpath(path)
+    shown = os.fsencode(real).decode("utf-8", "backslashreplace")
+    return json.dumps({"path": shown, "id": store_id, "inode": os.stat(real).st_ino}).encode()
