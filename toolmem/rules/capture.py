@@ -74,8 +74,8 @@ def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) 
     unread = _unread(turn.user_message)
     message = "" if unread else turn.user_message
     found = find_decrees(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
-    decrees = [_edict(tool, decree.rule) for decree in found.standing for tool in decree.tool_names]
-    session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.tool_names]
+    decrees = [_edict(tool, decree.rule) for decree in found.standing for tool in decree.bound]
+    session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.bound]
     failures = repeated_failures(workspace, turn.tool_calls)
     return Heard((*decrees, *failures), tuple(session), found.too_long, unread, says_always(message))
 

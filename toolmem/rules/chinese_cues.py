@@ -213,6 +213,15 @@ CUES: tuple[Cue, ...] = (
         Strength.VERY,
     ),
     Cue(re.compile(r"(?:一律|一概|统统|全都?|通通)(?:不|别|禁)"), Strength.VERY),
+    # 以后查询天气都用摄氏度; 今后会议都安排在下午
+    Cue(
+        re.compile(
+            r"(?:以后|今后|往后|从今以后|从现在起|从今天起|将来)(?:(?!我|他|她|它|谁|大家).){0,16}?(?:都|一律|全部|总是|只|统一)"
+            r"(?:要|得|必须|请|给我)?(?:用|安排|放|发|写|走|选|按|设|排|改|存|定|订|搜|查|推|部署|提交|翻译|抄送|跑|连|交)"
+        ),
+        Strength.VERY,
+        needs_tool=True,
+    ),
     Cue(re.compile(r"(?:少|甭|莫要|莫)(?=给|往|在|用|发|删|动|碰|乱)"), Strength.SOFT, needs_tool=True),
     Cue(re.compile(_BUYAO), Strength.SOFT),
     Cue(re.compile(_BIE + "(?!再)"), Strength.SOFT),

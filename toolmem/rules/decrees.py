@@ -19,7 +19,7 @@ from toolmem.rules.reading import Reading
 from toolmem.rules.sentences import Sentence, ends_with, sentences
 from toolmem.rules.shown_text import own_sentences
 from toolmem.rules.tool_words import Table, load_table, without_modifiers
-from toolmem.rules.which_tools import speaks_of_tools, tools_named
+from toolmem.rules.which_tools import able_too, named_exactly, speaks_of_tools, tools_named
 from toolmem.schema import ToolSchema
 
 UNSCOPED = "__unscoped__"
@@ -39,6 +39,12 @@ _SUBORDINATE = re.compile(
     r"|[a-z]+ed|[a-z]+)\b))\b",
     re.IGNORECASE,
 )
+_DUTY_BEFORE = re.compile(
+    r"\W*(?:please |you |always |must |should |have to |need to |first ){1,4}\w+ .{0,80}?"
+    r"\b(?:before|prior to) (?P<act>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_BEFORE_DUTY = re.compile(r"(?:之前|以前|前)[，,]?[^，,]{0,6}(?:必须|务必|一定|都要|都得|应当|先)")
 _SOURCE = re.compile(r"\b(?:from|about|found in|inside) (?:(?:the|my|our|any|all|your|an?) )?[\w-]+", re.IGNORECASE)
 _AS_BEFORE = re.compile(
     r"\b(?:it|that|this|those|these|either|neither|so|such|any of (?:it|that|this|those)|them)\b|这|那|它",
@@ -63,6 +69,12 @@ class Decree:
 
     tool_names: tuple[str, ...]  # as the turn or the catalogue writes them; (UNSCOPED,) where there is no tool at all
     rule: str  # the sentence as it was said, without its final stop
+    also: tuple[str, ...] = ()  # tools that it limits besides: the shell that can run git
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """Every tool that it limits."""
+        return (*self.tool_names, *self.also)
 
     @property
     def unscoped(self) -> bool:
@@ -113,7 +125,8 @@ def find_decrees(
         before = named
         spoken = sentence.masked[reading.start : reading.end]
         if named or not reading.needs_tool or (not tools and speaks_of_tools(spoken, table)):
-            decree = Decree(named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text))
+            also = () if named_exactly(sentence.text, tools) else able_too(spoken, named, tools, table)
+            decree = Decree(named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text), also)
             listed = found.standing if reading.kind == "standing" else found.session
             if decree not in listed:
                 listed.append(decree)
@@ -153,6 +166,10 @@ def _tools_of(sentence: Sentence, reading: Reading, tools: Sequence[ToolSchema],
     demand = text[reading.cue : reading.end]
     action = _SUBORDINATE.split(demand, maxsplit=1)[0]
     parts = [without_modifiers(_SOURCE.sub(" ", action), table), action, demand, text[reading.start : reading.end]]
+    if duty := _DUTY_BEFORE.match(demand):
+        parts.insert(0, duty["act"])  # "always run the tests before you commit" limits the commit
+    elif _BEFORE_DUTY.match(demand):
+        parts.insert(0, text[reading.start : reading.cue])  # 提交之前必须先跑测试
     if not reading.by_itself:
         parts += [text[reading.cue :], text]
     parts = list(dict.fromkeys(parts))

@@ -86,6 +86,10 @@ _EACH = (
     r"\b(?:per|an|each|every|in one)\b|\ba (?:day|week|month|year|question|request|turn|session|task|person|customer"
     r"|time)\b"
 )
+_SUM = (
+    r"(?:[$€£¥]\s?\d[\d.,]*k?"
+    r"|\d[\d.,]*k? ?(?:euros?|eur|dollars?|usd|pounds?|gbp|yuan|rmb|chf|francs?|bucks|percent|%|€|\$|£))"
+)
 _FROM_NOW = (
     r"(?:from (?:now|here|today) (?:on|onwards?|forward)|going forward|moving forward|in (?:the )?future|henceforth)"
 )
@@ -337,5 +341,40 @@ BOUNDS: tuple[Cue, ...] = (
         r"\b(?:must|should|shall|have to|are to) (?:all )?(?:always|only) ",
         PASSIVE,
         needs_tool=True,
+    ),
+    # "Emails to customers must always be in German", "meetings always go into the afternoon"
+    cue(
+        Strength.VERY,
+        own_subject,
+        r"\b(?:must|should|shall|has to|have to|needs? to|are to|is to) (?:all )?(?:always|only|never)"
+        r" (?:be|go|stay|remain)\b",
+        needs_tool=True,
+    ),
+    # "Use pnpm instead of npm", "prefer rebase over merge"
+    cue(
+        Strength.SOFT,
+        at_start,
+        r"\b(?:(?P<verb>use|call|run|take)|prefer) [\w@./-]+(?: [\w@./-]+){0,3}?,?"
+        r" (?:instead of|rather than|in place of|over|not) "
+        r"(?!(?:this|that|these|those|it|him|her|them|me|to|for|in|on|at|sure|yet|now)\b)\w",
+        needs_tool=True,
+    ),
+    # "Above 500 euros, ask me"
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?:above|over|beyond|from|for (?:\w+ ){0,3}?(?:above|over|beyond|more than)"
+        r"|(?:if|when|whenever) (?:it|\w+|(?:the|an?) \w+) (?:is|are|costs?|exceeds?|goes)"
+        r"(?: \w+)?(?: above| over| more than)?)"
+        rf" {_SUM},? (?:please |always |you (?:must|have to|need to) )*"
+        r"(?:ask|check with|consult|confirm with|tell|call|get|wait for)\b",
+        asks=True,
+    ),
+    cue(
+        Strength.MUST,
+        at_start,
+        r"\b(?:ask|check with|consult|confirm with) (?:me|us)(?: first)? (?:for (?:anything|everything|all \w+) )?"
+        rf"(?:above|over|beyond|from) {_SUM}",
+        asks=True,
     ),
 )

@@ -24,7 +24,13 @@ _PATH = re.compile(
 _PATH_MEANS = ("file", "path", "directory", "folder")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@")
 _ADDRESS_MEANS = ("mail", "email", "gmail")
+_SUM = re.compile(
+    r"\b(?:above|over|beyond|exceed(?:s|ing)?|costs? more than)\s+"
+    r"(?:[$€£¥]\s?\d|\d[\d.,]{0,20}k?\s?(?:euros?|eur|dollars?|usd|pounds?|gbp|yuan|rmb|chf|francs?|bucks|€|\$|£|¥))"
+)
+_SUM_MEANS = ("payment", "pay", "purchase", "buy")
 _NOT_ACTS = re.compile(r"会议室|实付|应付|已付|未付|到付|对付|付出")  # their characters look like a thing or an action
+_LONGEST_NAME = 40  # characters of a name's word that is looked into
 _ENDINGS = ("ing", "ed", "es", "s", "d")
 
 
@@ -63,6 +69,12 @@ class Table:
     action_words: frozenset[str]  # words of tool names that are actions
     nouns: frozenset[str]  # words of tool names that are things, though they may be verbs too
     telling: Mapping[str, frozenset[str]]  # actions whose words mean their tool alone
+    last: Meanings  # what is meant where nothing else is
+    also: Mapping[str, frozenset[str]]  # what tools of a word do, tools of these words can do too
+    stands_for: Mapping[str, tuple[str, ...]]  # programs and services -> words of tool names
+    known: frozenset[str]  # words of tool names that a joined name may hold
+    fillers: frozenset[str]  # and what may stand beside them there
+    whole: frozenset[str]  # names that only look as if they were joined
     modified: re.Pattern[str]  # a Chinese thing in 里的, 中的, 上的: what is meant comes after it
 
 
@@ -75,6 +87,16 @@ class Said:
     actions: Mapping[str, frozenset[str]]
     plain: frozenset[str]  # stems of all its words
     by_path: Mapping[str, frozenset[str]]  # what a path in it may mean
+
+    def at_last(self, text: str, table: Table) -> frozenset[str]:
+        """Words of tool names that `text` means where nothing else is meant by it."""
+        small = text.lower()
+        found = set(table.last.said_in(small, self.plain))
+        if self.by_path:
+            found.update(_PATH_MEANS, table.also["file"])
+        if _SUM.search(small):
+            found.update(_SUM_MEANS)
+        return frozenset(found)
 
     def with_paths(self) -> Said:
         """The same, a path counting as the thing that it may mean."""
@@ -98,7 +120,15 @@ def _table(nouns: tuple[tuple[str, tuple[str, ...]], ...]) -> Table:
         core.setdefault(name, []).extend([*means, name])
     things = {**{name: means for name, means in built_in["further_things"].items() if name not in core}, **core}
     chinese = sorted({word for words in things.values() for word in words if _CJK.match(word)}, key=len, reverse=True)
+    stands_for = {name: tuple(words) for name, words in built_in["stands_for"].items()}
+    known = {*things, *built_in["weak"], *built_in["actions"], *stands_for}
     return Table(
+        last=_meanings(built_in["last"]),
+        also={name: frozenset(words) for name, words in built_in["also"].items()},
+        stands_for=stands_for,
+        known=frozenset(word for word in known if len(word) > 2),
+        fillers=frozenset(built_in["fillers"]),
+        whole=frozenset(built_in["whole"]),
         things=_meanings(things),
         weak=_meanings(built_in["weak"]),
         actions=_meanings(built_in["actions"]),
@@ -151,6 +181,28 @@ def words_said(text: str, table: Table) -> Said:
         plain,
         {name: frozenset({"a path"}) for name in _PATH_MEANS} if _PATH.search(small) else {},
     )
+
+
+@lru_cache(maxsize=4096)
+def parts_of_name(word: str, table: Table) -> tuple[str, ...]:
+    """The words that a word of a tool's name is joined of, `websearch` of web and search; itself where it is of none.
+
+    Known words and fillers must make up all of it: chance substrings count for nothing.
+    """
+    if word in table.stands_for:
+        return (word, *table.stands_for[word])
+    if len(word) > _LONGEST_NAME or word in table.known or word in table.whole or not word.isascii():
+        return (word,)
+    best: list[tuple[str, ...] | None] = [(), *[None] * len(word)]  # the parts up to each position
+    for end in range(1, len(word) + 1):
+        for start in range(end):
+            before, part = best[start], word[start:end]
+            if before is not None and (part in table.known or part in table.fillers):
+                joined = (*before, part)
+                best[end] = joined if best[end] is None or len(joined) < len(best[end] or ()) else best[end]
+    parts = best[-1] or ()
+    names = [name for part in parts if part in table.known for name in table.stands_for.get(part, (part,))]
+    return tuple(dict.fromkeys(names)) or (word,)
 
 
 def without_modifiers(text: str, table: Table) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from toolmem.rules.english_words import ACTION_VERBS, words_of
-from toolmem.rules.tool_words import Said, Table, stems, words_said
+from toolmem.rules.tool_words import Said, Table, parts_of_name, stems, words_said
 from toolmem.schema import ToolSchema
 
 _NAME_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[\u3400-\u9fff]+")
@@ -68,10 +68,8 @@ def tools_named(written: str, texts: Sequence[str], tools: Sequence[ToolSchema],
     `written` is the sentence as typed (exact names count even in quotes); `texts` are parts of it, from the demand
     itself to the whole sentence: the first that means a tool decides, a later one may only narrow it.
     """
-    exact = [tool.name for tool in tools if _is_identifier(tool.name) and _holds_name(written, tool.name)]
-    exact += [tool.name for tool in tools if tool.name not in exact and _shows_name(written, tool.name)]
-    if exact:
-        return tuple(exact)
+    if exact := named_exactly(written, tools):
+        return exact
     profiles = [_profile(tool.name, tool.description, table) for tool in tools]
     found: tuple[str, ...] = ()
     for text in texts:
@@ -81,9 +79,35 @@ def tools_named(written: str, texts: Sequence[str], tools: Sequence[ToolSchema],
             found = meant
         if len(found) == 1:
             break
-    if found:
+    if found or not texts:
         return found
-    return _described(words_said(texts[0], table), profiles) if texts else ()
+    return _described(words_said(texts[0], table), profiles) or _meant_at_last(texts, profiles, table)
+
+
+def named_exactly(written: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
+    """The tools whose names a sentence holds, letter for letter."""
+    exact = [tool.name for tool in tools if _is_identifier(tool.name) and _holds_name(written, tool.name)]
+    exact += [tool.name for tool in tools if tool.name not in exact and _shows_name(written, tool.name)]
+    return tuple(exact)
+
+
+def able_too(demand: str, named: Sequence[str], tools: Sequence[ToolSchema], table: Table) -> tuple[str, ...]:
+    """The tools beside those `named` that can do what the demand forbids: a shell runs git, and reaches a path."""
+    profiles = [_profile(tool.name, tool.description, table) for tool in tools]
+    meant = frozenset().union(*(tool.words for tool in profiles if tool.name in named))
+    if not words_said(demand, table).by_path:
+        meant -= {"file"}
+    able = frozenset().union(*(table.also[word] for word in meant & table.also.keys()))
+    return tuple(tool.name for tool in profiles if tool.name not in named and tool.words & able)
+
+
+def _meant_at_last(texts: Sequence[str], tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
+    """The first text that means anything decides; all the tools that it may mean are meant."""
+    for text in texts:
+        said = words_said(text, table).at_last(text, table)
+        if found := tuple(tool.name for tool in tools if tool.words & said):
+            return found
+    return ()
 
 
 def speaks_of_tools(text: str, table: Table) -> bool:
@@ -113,7 +137,7 @@ def _shows_name(written: str, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _profile(name: str, description: str, table: Table) -> _Tool:
-    words = [word.lower() for word in _NAME_WORD.findall(name)]
+    words = [part for word in _NAME_WORD.findall(name) for part in parts_of_name(word.lower(), table)]
     words = [word for word in words if word not in _UNSAID and not word.isdigit()] or words
     actions = frozenset(word for word in words if word in table.action_words)
     rare = frozenset(word for word in words if word in _VERBS and word not in table.nouns) - actions
