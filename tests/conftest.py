@@ -30,7 +30,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )
-settings.register_profile("thorough", settings.get_profile("quick"), max_examples=150)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=300)
 settings.load_profile("quick")
 
 MARKED_FOLDERS = {"server", "notebooks", "docs"}

@@ -260,7 +260,7 @@ def test_the_loopback_server_prints_its_addresses_and_faults_take_turns(tmp_path
     assert [chat(openai)[0] for _ in range(8)] == [200, 503, 200, 429, 200, 503, 200, 429]
     assert chat(openai, "你好")[1]["usage"]["prompt_tokens"] == 1
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert out == ""
     assert "served 9 requests, 4 of them failed on purpose" in err
@@ -273,12 +273,12 @@ def test_the_loopback_server_stops_in_an_orderly_way_and_refuses_a_port_that_is_
     port = url.split(":")[2].split("/")[0]
     process.stdout.readline()
     taken = serving(tmp_path, "--port", port)
-    _, err = taken.communicate(timeout=30)
+    _, err = taken.communicate(timeout=300)
     assert taken.returncode == 2
     assert port in err
     assert chat(url.replace("/api/v1", "/compatible-mode/v1"))[0] == 401
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     assert process.returncode == 0
     with socket.create_server(("127.0.0.1", int(port))):
         pass

@@ -71,7 +71,7 @@ class Terminal:
         assert text in self.screen, self.screen[-2000:]
 
     def end(self) -> str:
-        stdout, _ = self.process.communicate(timeout=90)
+        stdout, _ = self.process.communicate(timeout=300)
         self._reader.join(timeout=10)
         os.close(self._ours)
         return str(stdout.decode())

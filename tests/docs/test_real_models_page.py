@@ -138,7 +138,7 @@ class Session:
     def stop(self) -> None:
         if self.server is not None:
             self.server.terminate()
-            self.server.communicate(timeout=20)
+            self.server.communicate(timeout=300)
             self.server = None
 
 

@@ -97,7 +97,7 @@ async def test_any_interleaving_of_writers_keeps_ids_unique_and_created_at_true(
         writer.start()
     assert await watch(path, writers) > 10
     for writer in writers:
-        writer.join(60)
+        writer.join(300)
     assert [writer.exitcode for writer in writers] == [0] * WRITERS
 
     log = [each for seed in range(WRITERS) for each in json.loads((tmp_path / f"memory.{seed}.json").read_text())]

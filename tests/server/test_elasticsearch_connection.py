@@ -135,7 +135,7 @@ async def test_a_read_only_index_names_the_disk_and_reading_goes_on(server: Serv
         begun = time.monotonic()
         with pytest.raises(StoreUnavailable, match=r"takes no writes.*Free disk space"):
             await append(store, 2)
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 25  # it is not asked again until the timeout of 30
         assert numbers_of(await kept_calls(store)) == [1]
         await block(None)
         await append(store, 3)
@@ -235,7 +235,7 @@ async def test_processes_that_open_a_new_store_at_once_make_one(server: Server, 
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    failed = [error for process in processes if (error := process.communicate(timeout=60)[1])]
+    failed = [error for process in processes if (error := process.communicate(timeout=300)[1])]
     assert failed == []
     async with store_at(server.url, index_prefix=prefix) as store:
         assert sorted(numbers_of(await kept_calls(store))) == list(range(4))

@@ -89,7 +89,7 @@ async def test_a_single_node_killed_loses_nothing_acknowledged_and_work_resumes(
         begun = time.monotonic()
         with pytest.raises(StoreUnavailable, match=r"cannot be reached.*Start the server"):
             await store.append_calls(W, "d", [call(1, "d")], 10)
-        assert time.monotonic() - begun < 7
+        assert time.monotonic() - begun < 30
         await _until(lambda: len(adders.errors) >= 3)
         before = _count(adders)
         await asyncio.to_thread(node.start)

@@ -24,7 +24,7 @@ from toolmem.testing.model_server import ModelServer
 
 TOOLMEM = (sys.executable, "-m", "toolmem")
 ASK = {"workspace_id": "w", "tool_names": "t"}
-PATIENCE = 30.0  # seconds
+PATIENCE = 300.0  # seconds: ends what hangs, on however busy a machine
 
 Starter = Callable[..., "subprocess.Popen[str]"]
 
@@ -163,7 +163,7 @@ def test_a_line_of_the_log_tells_of_a_request_and_nothing_that_it_held(start):
 
 
 def test_requests_that_outlast_the_shutdown_are_ended_with_an_answer(serve):
-    with ModelServer(Script(latency=100.0)) as model:  # much longer than `stop` waits
+    with ModelServer(Script(latency=600.0)) as model:  # much longer than `stop` waits
         service = serve(
             "llm.default.backend=openai_compatible",
             "llm.default.model_name=qwen-plus",
@@ -174,7 +174,7 @@ def test_requests_that_outlast_the_shutdown_are_ended_with_an_answer(serve):
         answers: list[httpx.Response] = []
         body = {"workspace_id": "w", "tool_call_results": [{"tool_name": "t", "output": "x"}]}
         asking = threading.Thread(
-            target=lambda: answers.append(httpx.post(service.url + "/add_tool_call_result", json=body, timeout=90))
+            target=lambda: answers.append(httpx.post(service.url + "/add_tool_call_result", json=body, timeout=600))
         )
         asking.start()
         until(lambda: bool(model.requests))

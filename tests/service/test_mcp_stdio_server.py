@@ -337,7 +337,7 @@ class Wire:
         return answer
 
     def end(self) -> tuple[int, bytes, bytes]:
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=300)
         return self.process.returncode, out, err
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.app import ToolMemApp
@@ -132,7 +132,6 @@ async def test_a_key_of_any_length_is_cut_in_guidance(make_app):
         assert max(map(len, read.splitlines())) < 1_000
 
 
-@settings(max_examples=300)
 @given(st.lists(CALL, min_size=1, max_size=4), TEXT.filter(str.strip), st.sampled_from(["", "zh"]))
 def test_no_input_of_any_call_adds_a_heading_or_a_rule(calls, tool, language):
     made = [

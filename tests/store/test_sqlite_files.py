@@ -163,7 +163,7 @@ def test_processes_that_create_the_store_at_once_agree(tmp_path: Path):
         for child in children:
             child.start()
         for child in children:
-            child.join(30)
+            child.join(300)
         assert [child.exitcode for child in children] == [0, 0, 0, 0]
 
         async def check(store: SqliteStore) -> None:

@@ -23,8 +23,8 @@ from typing import Self
 
 from toolmem.errors import ServiceUnreachable
 
-STARTING = 30.0  # seconds at most until it answers
-STOPPING = 30.0  # seconds at most from SIGTERM to the end of the process
+STARTING = 120.0  # seconds at most until it answers
+STOPPING = 120.0  # seconds at most from SIGTERM to the end of the process
 _UNPACED = (
     "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
     "op.summary_tool_memory_op.params.summary_sleep_interval=0",

@@ -48,7 +48,7 @@ class ProcessesContract(Scenario):
         _require_picklable(store_factory)
         adders = [_start(_add_calls, store_factory, 1000 * n) for n in range(ADDERS)]
         for process, _ in adders:
-            process.join(60)
+            process.join(300)
         assert [process.exitcode for process, _ in adders] == [0] * ADDERS
 
         async def check(store: MemoryStore) -> None:
@@ -70,7 +70,7 @@ class ProcessesContract(Scenario):
             for tool in ("a", "b"):
                 await append(store, 0, tool=tool)
             reader, pipe = _start(_watch, store_factory)
-            assert await asyncio.to_thread(pipe.poll, 30), "the reader did not start"
+            assert await asyncio.to_thread(pipe.poll, 300), "the reader did not start"
             pipe.recv()
             for number in range(1, 60):
                 for tool in ("a", "b"):
@@ -85,7 +85,7 @@ class ProcessesContract(Scenario):
                     )
             pipe.send("stop")
             reads, misses = await asyncio.to_thread(pipe.recv)
-            await asyncio.to_thread(reader.join, 30)
+            await asyncio.to_thread(reader.join, 300)
             assert reads > 10
             assert misses == []
 
@@ -99,10 +99,10 @@ class ProcessesContract(Scenario):
         acknowledged = -1
         for _ in range(self.kill_rounds):
             writer, pipe = _start(_write_and_acknowledge, store_factory, acknowledged + 1)
-            assert pipe.poll(30), "the writer did not start"
+            assert pipe.poll(300), "the writer did not start"
             time.sleep(chance.uniform(0, 0.06))
             writer.kill()
-            writer.join(30)
+            writer.join(300)
             acknowledged = max(_drain(pipe), default=acknowledged)
             verify_data()
             drive(store_factory(), partial(_check_acknowledged, acknowledged))
