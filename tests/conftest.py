@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ HERE = Path(__file__).parent
 # A shell that starts the tests in the background has them ignore Ctrl-C, and their child processes with them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The tests start some hundred processes: without bytecode each of them would compile toolmem anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Properties are about what holds, never about how fast this machine is. Where CI runs them, the same examples are tried
 # each time: a red run then means a change of the code. How many there are is the profile's to say, not each test's:

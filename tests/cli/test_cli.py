@@ -180,6 +180,7 @@ def write_calls(path: Path, count: int) -> None:
             out.write(json.dumps(call) + "\n")
 
 
+@pytest.mark.slow
 def test_why_a_model_gave_no_verdict_is_said_with_its_count(tmp_path):
     write_calls(tmp_path / "calls.jsonl", 6)
     ran = toolmem(

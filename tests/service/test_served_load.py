@@ -71,6 +71,7 @@ def resident(service: Any) -> float:
     return sum(each.memory_info().rss for each in [process, *process.children(recursive=True)]) / 1e6
 
 
+@pytest.mark.slow
 async def test_sixty_four_clients_lose_nothing_and_the_memory_stays_flat(serve, http_load):
     """The full size, 10,000 requests, is run by benchmarks/serving.py."""
     service = serve()
@@ -103,6 +104,7 @@ async def test_two_workers_on_one_store_lose_nothing_of_one_tool(serve, http_loa
     assert service.stop() == 0
 
 
+@pytest.mark.slow
 async def test_two_services_write_to_one_tool_of_one_store(serve, http_load):
     services = [serve(), serve()]
     told = Acknowledged()
@@ -141,7 +143,7 @@ async def test_told_to_stop_it_finishes_what_is_in_flight(serve, http_load, work
     assert told.missing(service.url) == []
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_request_that_takes_its_time_is_finished_before_the_service_stops(serve, workers):
     with ModelServer(Script(latency=1.5)) as model:
         service = serve(
