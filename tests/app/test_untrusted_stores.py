@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem import ToolMemApp
+from toolmem import ToolMem, ToolMemApp
 from toolmem.errors import RequestError, StoreUntrusted
 from toolmem.rules.prefetch import prefetch_tool_memory_rules
 from toolmem.service.mcp import McpService
@@ -135,6 +135,22 @@ async def test_nothing_of_a_found_store_reaches_a_prompt_and_the_error_names_the
                 await road
             assert str(cloned) in str(refused.value)
             assert EVIL not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda memory: memory.prompt(tools=["send_email"]),
+        lambda memory: memory.guidance("send_email"),
+        lambda memory: memory.rules.for_prompt(),
+        lambda memory: memory.recall("email", namespace="tool-send_email"),
+    ],
+)
+def test_nor_does_it_through_the_memory_object(cloned, ask):
+    with ToolMem() as memory, pytest.raises(StoreUntrusted, match="toolmem store trust"):
+        ask(memory)
+    with ToolMem(DEFAULT) as memory:
+        assert ask(memory)
 
 
 async def test_a_session_that_ignores_it_holds_nothing_of_it_and_what_the_user_says_binds(cloned):

@@ -23,5 +23,9 @@ async def rule_store(services: Services, op: ConfiguredOp, workspace: str) -> To
 async def general_memory(services: Services, op: ConfiguredOp, workspace: str) -> GeneralMemory:
     """Over the op's store."""
     return GeneralMemory(
-        await services.store(op), workspace, clock=services.clock, embedder=await services.embedder(op)
+        await services.store(op),
+        workspace,
+        clock=services.clock,
+        embedder=await services.embedder(op),
+        untrusted=services.untrusted(op.settings.vector_store),
     )

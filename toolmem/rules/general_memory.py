@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable
+from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
 from toolmem.ports import Clock, Embedder, MemoryStore, Where
 from toolmem.readers.query import read_query
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
@@ -61,15 +61,25 @@ def read_namespace(given: Any) -> str:
 
 
 class GeneralMemory:
-    """The memories of one workspace. `embedder`: the one of the store; None searches words alone."""
+    """The memories of one workspace. `embedder`: the one of the store; None searches words alone.
+
+    `untrusted`: why none of them may reach a model; then `recall` raises StoreUntrusted.
+    """
 
     def __init__(
-        self, store: MemoryStore, workspace: str = "default", *, clock: Clock, embedder: Embedder | None = None
+        self,
+        store: MemoryStore,
+        workspace: str = "default",
+        *,
+        clock: Clock,
+        embedder: Embedder | None = None,
+        untrusted: str = "",
     ) -> None:
         self._store = store
         self._workspace = workspace
         self._clock = clock
         self._embedder = embedder
+        self._untrusted = untrusted
 
     async def remember(
         self, content: str, *, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] | None = None
@@ -118,6 +128,8 @@ class GeneralMemory:
         """
         where = read_namespace(namespace)
         count = read_limit(limit)
+        if self._untrusted:
+            raise StoreUntrusted(self._untrusted)
         if not read_query(query):
             return (await self._listed(where))[:count]
         vector = await vector_of(query, self._embedder)
