@@ -91,7 +91,6 @@ def test_input_is_an_object_a_list_or_a_text(given: Any) -> None:
         ({"success": 1}, ["success", "true, false or null"]),
         ({"success": "true"}, ["success", "true, false or null"]),
         ({"create_time": "yesterday"}, ["create_time", "ISO 8601"]),
-        ({"create_time": ""}, ["create_time", "ISO 8601"]),
         ({"create_time": "0001-01-01T00:00:00+14:00"}, ["create_time", "years 1 to 9999"]),
         ({"create_time": 1.7e12}, ["create_time", "seconds since 1970"]),
         ({"create_time": math.nan}, ["create_time", "seconds since 1970"]),
@@ -114,7 +113,7 @@ def test_input_is_an_object_a_list_or_a_text(given: Any) -> None:
     ],
 )
 def test_a_bad_field_is_named_with_its_remedy(fields: dict[str, Any], words: list[str]) -> None:
-    record = {"tool_name": "search", **fields} if fields else {}
+    record = {"tool_name": "search", "output": "", **fields} if fields else {}
     with pytest.raises(RecordError) as caught:
         read(record)
     assert caught.value.index == 3
@@ -144,7 +143,7 @@ def test_negative_tokens_are_unknown_tokens() -> None:
 
 
 def test_unknown_keys_go_to_metadata_and_overwrite_nothing() -> None:
-    call = read({"tool_name": "t", "colour": "red", "size": 3, "metadata": {"colour": "blue"}})
+    call = read({"tool_name": "t", "output": "", "colour": "red", "size": 3, "metadata": {"colour": "blue"}})
     assert call.metadata == {"colour": "blue", "record.colour": "red", "size": 3}
 
 
@@ -273,3 +272,27 @@ def test_a_record_of_many_keys_that_differ_only_in_their_surrogates_is_refused()
     keys = {f"k{chr(0xD800 + i)}{chr(0xD800 + j)}": 1 for i in range(30) for j in range(30)}
     with pytest.raises(NotJsonError, match="keys that differ in lone surrogates only"):
         clean_value(keys, Repairs())
+# ---------------------------------------------------------------- what ReMe's clients send
+
+
+def test_an_empty_time_is_now_as_the_default_of_remes_clients_means_it() -> None:
+    assert read({"tool_name": "t", "output": "x", "create_time": " "}).create_time == NOW
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("tool_output", "output"), ("result", "output"), ("colour", "output")],
+)
+def test_an_unknown_key_beside_a_missing_output_refuses_the_record(key: str, meant: str) -> None:
+    with pytest.raises(RecordError, match=f"output: missing.*'{key}'.*'{meant}'"):
+        read({"tool_name": "t", key: "the answer"})
+
+
+@pytest.mark.parametrize(("key", "meant"), [("tool_input", "input"), ("execution_time", "time_cost")])
+def test_a_key_of_another_toolkit_is_named_with_the_one_that_is_meant(key: str, meant: str) -> None:
+    with pytest.raises(RecordError, match=f"'{key}'.*'{meant}'"):
+        read({"tool_name": "t", key: 1})
+
+
+def test_the_conversation_of_a_record_is_no_unknown_key() -> None:
+    assert read({"tool_name": "t", "session_id": "s", "step": 2}).output == ""

@@ -190,16 +190,30 @@ def _read_line(line: str, workspace: str, clock: Clock, time_zone: str) -> ToolM
 
 
 def _from_vector_node(body: dict[str, Any]) -> dict[str, Any]:
-    """ReMe's local store keeps vector nodes: the memory lies in the node's metadata."""
+    """ReMe's local store keeps vector nodes: the memory lies in the node's metadata.
+
+    From 0.2.0.4 on the memory's own metadata, inside it, is JSON text; before, it is an object.
+    """
     metadata = body.get("metadata")
     if "unique_id" not in body or not isinstance(metadata, Mapping) or "memory_type" not in metadata:
         return body
+    inner = metadata.get("metadata")
+    if isinstance(inner, str):
+        inner = _object(inner, "metadata.metadata") if inner.strip() else {}
     return {
         **metadata,
+        "metadata": inner,
         "memory_id": body["unique_id"],
         "workspace_id": body.get("workspace_id", ""),
         "when_to_use": body.get("content", ""),
     }
+
+
+def _object(text: str, place: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: expected an object as JSON text, got {type(value).__name__}")
+    return value
 
 
 def _read_call(raw: Any, index: int, tool_name: str, *, clock: Clock, time_zone: str) -> ToolCallResult:
@@ -214,6 +228,8 @@ def _read_call(raw: Any, index: int, tool_name: str, *, clock: Clock, time_zone:
         raw.update(exact)
     else:  # ReMe scores every call that it keeps; it has neither ids nor a status
         raw["evaluation_status"] = "ok" if raw.get("evaluation") or raw.get("summary") else "pending"
+        if raw.get("time_cost") == 0.0:  # its default, where nobody measured
+            raw["time_cost"] = None
         if raw["evaluation_status"] == "pending":
             raw["score"] = None
     return read_record(raw, index, clock=clock, time_zone=time_zone, notes=RecordNotes(), trust=True)

@@ -12,7 +12,7 @@ from toolmem.errors import RecordError
 from toolmem.importers.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.importers.times import read_time, zone
 from toolmem.ports import CallFailure, Clock
-from toolmem.schema import JudgeIdentity, ToolCall, ToolCallResult, conversation_told
+from toolmem.schema import CONVERSATION_KEYS, JudgeIdentity, ToolCall, ToolCallResult, conversation_told
 
 MAX_TOOL_NAME = 256  # characters
 MAX_ID = 1024  # characters
@@ -43,6 +43,15 @@ JUDGED = (
     "is_summarized",
 )
 _KNOWN = frozenset(GIVEN + JUDGED)
+# Keys that other toolkits have for what is meant here.
+_ELSEWHERE = {
+    "tool_input": "input",
+    "arguments": "input",
+    "tool_output": "output",
+    "result": "output",
+    "execution_time": "time_cost",
+}
+_BESIDE_OUTPUT = _KNOWN | {*CONVERSATION_KEYS, "step"}
 
 
 class RecordNotes(Repairs):
@@ -113,6 +122,7 @@ def read_record(
     repairs = RecordNotes()  # of this record: a refused one is not counted
     try:
         tool_name = _tool_name(raw, repairs)
+        _require_output(raw)
         fields: dict[str, Any] = {
             "tool_name": tool_name,
             "input": _input(raw.get("input"), repairs),
@@ -183,6 +193,20 @@ def _input(value: Any, repairs: Repairs) -> dict[str, Any] | list[Any] | str:
     return cleaned
 
 
+def _require_output(raw: Mapping[str, Any]) -> None:
+    """A record without an output whose other keys are unknown has its output under one of them."""
+    if "output" in raw:
+        return
+    unknown = [str(key)[:40] for key in raw if key not in _BESIDE_OUTPUT]
+    # A slip of another key is told as such, and costs nobody the record.
+    strange = [key for key in unknown if key in _ELSEWHERE or _meant(key, raw) in (None, "output")]
+    if not strange:
+        return
+    named = [f"{key!r} is {_ELSEWHERE[key]!r} here" for key in strange if key in _ELSEWHERE]
+    remedy = "; ".join(named) or f"{strange[0]!r} is unknown: is it meant to be 'output'?"
+    raise _FieldError(f"output: missing, and the record has keys that toolmem does not know: {remedy}")
+
+
 def _text(raw: Mapping[str, Any], name: str, repairs: Repairs, remedy: str) -> str:
     value = raw.get(name)
     if value is None:
@@ -245,7 +269,7 @@ def _id(value: Any, repairs: Repairs) -> str | None:
 
 
 def _create_time(value: Any, clock: Clock, time_zone: str, repairs: RecordNotes) -> Any:
-    if value is None:
+    if value is None or (isinstance(value, str) and not value.strip()):  # "" is the default of ReMe's clients
         repairs.timeless += 1
         return clock.now()
     try:
