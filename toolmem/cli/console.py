@@ -129,6 +129,6 @@ def logs_to_stderr() -> Iterator[None]:
 
 def exit_code(response: FlowResponse) -> int:
     """0 success; 1 partial, failed or not found; 3 stopped by the budget."""
-    if response.success:
+    if response.success and not response.metadata.get("partial"):
         return 0
     return 3 if response.metadata.get("stopped_by") == "budget" else 1

@@ -70,7 +70,14 @@ def dump(answer: FlowResponse, /, path: FilePath = None, *, workspace_id: str | 
 
 
 @_store_action(always={"action": "load"})
-def load(answer: FlowResponse, /, path: FilePath = None, *, workspace_id: str | None = None) -> Answer:
+def load(
+    answer: FlowResponse,
+    /,
+    path: FilePath = None,
+    *,
+    replace: Annotated[bool | None, "load. The tool memories that are there go first; rules stay."] = None,
+    workspace_id: str | None = None,
+) -> Answer:
     """Merge such a file into the workspace; the same file loaded twice adds nothing."""
     return Answer.of(answer)
 

@@ -69,7 +69,7 @@ class RetrieveToolMemoryOp(Op):
         response.metadata["memory_list"] = memory_list
         response.metadata["not_found"] = missing
         response.metadata["partial"] = bool(missing) and bool(memory_list)
-        response.success = not missing
+        response.success = bool(memory_list) or not missing  # what is known is an answer; clients drop one that is none
         response.answer = self._answer(context, memories) if memories else _nothing(missing)
 
     def _answer(self, context: Context, memories: Sequence[ToolMemory]) -> str:

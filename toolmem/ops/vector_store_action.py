@@ -27,13 +27,13 @@ class VectorStoreActionOp(Op):
 
     `dump` and `load` take a `path` inside `dump_dir` (a folder, or a file that ends in .jsonl; default: the folder
     itself) and use the file `<workspace_id>.jsonl` in a folder. `load` validates the whole file first, merges by tool
-    and replaces nothing. `copy` takes over `src_workspace_id`. `list` answers whole memories, calls included.
+    and replaces nothing, unless `replace` is true: then the tool memories that were there go first. `copy` takes over `src_workspace_id`. `list` answers whole memories, calls included.
     `delete` takes the tool memories alone; rules, notes and the ledger go only by `delete_workspace`, with the
     workspace named once more as `confirm`.
     """
 
     reads = ("workspace_id", "action")
-    optional = ("path", "src_workspace_id", "memory_ids", "confirm")
+    optional = ("path", "src_workspace_id", "memory_ids", "confirm", "replace")
 
     async def execute(self, context: Context) -> None:
         actions = {
@@ -123,6 +123,8 @@ class VectorStoreActionOp(Op):
             time_zone=context.services.settings.time_zone,
         )
         context.response.metadata["passed_over"] = read.passed_over
+        if context.get("replace"):  # the whole file is known to be good; a load that is cut off is done again
+            context.response.metadata["replaced"] = await store.delete_tools(context.workspace)
         await self._merge(context, store, read.memories, "loaded", from_=path.name)
 
     async def _list(self, context: Context, store: MemoryStore) -> None:
