@@ -272,6 +272,8 @@ def test_a_record_of_many_keys_that_differ_only_in_their_surrogates_is_refused()
     keys = {f"k{chr(0xD800 + i)}{chr(0xD800 + j)}": 1 for i in range(30) for j in range(30)}
     with pytest.raises(NotJsonError, match="keys that differ in lone surrogates only"):
         clean_value(keys, Repairs())
+
+
 # ---------------------------------------------------------------- what ReMe's clients send
 
 

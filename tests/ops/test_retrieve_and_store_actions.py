@@ -113,8 +113,19 @@ async def test_the_next_summary_goes_on_after_a_dump_and_after_a_copy_as_it_woul
 
     def repaired(number: int) -> list[dict[str, Any]]:
         return [
-            record(2 * number, success=False, output="Error: region is missing", id=f"bad {number}"),
-            record(2 * number + 1, input={"query": "q", "region": "eu"}, id=f"good {number}"),
+            record(
+                2 * number,
+                success=False,
+                output="Error: region is missing",
+                id=f"bad {number}",
+                conversation_id="c",
+            ),
+            record(
+                2 * number + 1,
+                input={"query": f"question {2 * number}", "region": "eu"},
+                id=f"good {number}",
+                conversation_id="c",
+            ),
         ]
 
     async def add(app, workspace: str, number: int) -> dict[str, Any]:
