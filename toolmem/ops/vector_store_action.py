@@ -27,9 +27,9 @@ class VectorStoreActionOp(Op):
 
     `dump` and `load` take a `path` inside `dump_dir` (a folder, or a file that ends in .jsonl; default: the folder
     itself) and use the file `<workspace_id>.jsonl` in a folder. `load` validates the whole file first, merges by tool
-    and replaces nothing, unless `replace` is true: then the tool memories that were there go first. `copy` takes over `src_workspace_id`. `list` answers whole memories, calls included.
-    `delete` takes the tool memories alone; rules, notes and the ledger go only by `delete_workspace`, with the
-    workspace named once more as `confirm`.
+    and replaces nothing; with `replace` the tool memories that were there go first. `copy` takes over
+    `src_workspace_id`. `list` answers whole memories, calls included. `delete` takes the tool memories alone; rules,
+    notes and the ledger go only by `delete_workspace`, with the workspace named once more as `confirm`.
     """
 
     reads = ("workspace_id", "action")
