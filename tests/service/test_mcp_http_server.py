@@ -149,6 +149,14 @@ def test_a_page_of_another_name_or_origin_stays_out(plain):
     assert post(plain).status_code == 200
     assert post(plain, {"Host": "evil.example"}).status_code == 403
     assert post(plain, {"Origin": "https://evil.example"}).status_code == 403
+    for origin in (
+        "http://127.0.0.1:1.evil.example",
+        "http://localhost.evil.example",
+        "http://[::1].evil.example",
+        "null",
+    ):
+        assert post(plain, {"Origin": origin}).status_code == 403, origin
+    assert post(plain, {"Host": "[::1].evil.example"}).status_code == 403
     answer = post(plain, {"Origin": "http://localhost:3000"})
     assert answer.status_code == 200
     assert not [name for name in answer.headers if name.startswith("access-control")]

@@ -533,3 +533,27 @@ def test_what_the_process_prints_never_reaches_the_protocol(tmp_path):
     assert "readOnlyHint" not in noisy["annotations"]  # nothing is promised of somebody else's op
     for text in ("printed", "written", "from a child", "warned"):
         assert text in process.stderr
+
+
+# ---------------------------------------------------------------- frames that are none
+
+
+def test_a_frame_whose_id_is_none_and_a_line_without_end_are_answered(tmp_path: Path) -> None:
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    ids = ["NaN", "Infinity", "1e400", "1.5", "null", "true", "[1]", "{}"]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}),
+        *(f'{{"jsonrpc": "2.0", "id": {each}, "method": "ping"}}' for each in ids),
+        '{"jsonrpc": "2.0", "\\u0069d": null, "method": "ping"}',
+        "x" * 20_000_000,
+        '{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}),
+    ]
+    done = subprocess.run(
+        [*COMMAND, "mcp"], cwd=tmp_path, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    problems = [answer["error"]["message"] for answer in answers if "error" in answer]
+    assert problems.count("Invalid Request: id: expected text or a whole number") == len(ids) + 1
+    assert problems.count("Invalid Request: the line is longer than 8,000,000 bytes") == 1
+    assert {answer["id"] for answer in answers if "result" in answer} == {1, 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import tempfile
 import time
@@ -37,8 +38,9 @@ from toolmem.store.words import index_words
 
 SIZES = (10_000, 20_000, 40_000, 80_000)  # characters
 MOST = 2.5  # times the CPU for twice the text
-# Seconds of CPU that say nothing. What is quadratic takes several seconds for 80,000 characters.
-NOISE = 0.05
+# Seconds of CPU that say nothing: caches and other work on the machine. What is quadratic takes several seconds for
+# 80,000 characters.
+NOISE = 0.2
 ATTEMPTS = 8  # the best of them counts: a busy machine makes a run slower, never quicker
 
 
@@ -238,13 +240,21 @@ def _measured(
     for attempt in range(ATTEMPTS):
         short = min(short, _seconds(read, text(smaller - attempt)))
         long = min(long, _seconds(read, text(larger - attempt)))
-        if long < NOISE or long <= MOST * short or long > 100 * NOISE:
+        if long < NOISE or long <= MOST * short or long > 25 * NOISE:
             break
     return short, long
 
 
 def _seconds(read: Callable[[str], object], text: str) -> float:
+    gc.disable()  # its work grows with whatever else lives in this process
     begun = time.process_time()
+    try:
+        _read(read, text)
+    finally:
+        gc.enable()
+    return time.process_time() - begun
+
+
+def _read(read: Callable[[str], object], text: str) -> None:
     with contextlib.suppress(ToolMemError, ValueError):  # refused
         read(text)
-    return time.process_time() - begun

@@ -47,6 +47,10 @@ class SentTwiceError(Exception):
     """An SDK was about to send a request a second time without telling; refused, since each attempt takes its turn."""
 
 
+class AnswerTooLargeError(Exception):
+    """The server sends more than a model has to say."""
+
+
 class RedirectedError(Exception):
     """The server points elsewhere."""
 

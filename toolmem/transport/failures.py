@@ -25,7 +25,7 @@ from toolmem.errors import (
     ModelUnreachable,
     ReplyBroken,
 )
-from toolmem.transport.exchange import Exchange, RedirectedError, SentTwiceError
+from toolmem.transport.exchange import AnswerTooLargeError, Exchange, RedirectedError, SentTwiceError
 
 MAX_RETRY_AFTER = 300.0  # seconds; a server that wants a longer pause is asked again after this one
 _SHOWN = 300  # characters of a server's message
@@ -72,6 +72,8 @@ def failure(
 
     if exchange.status is None:
         return _no_answer(exchange, error, name, timeout, secret)
+    if isinstance(error, AnswerTooLargeError):
+        return ReplyBroken(f"{name}: HTTP {exchange.status}, but {error}", temporary=False)
     said = _read(exchange.body)
     told = _told(said, secret, prompt)
     if exchange.status != 200:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from toolmem.transport.exchange import trace
+from toolmem.transport.exchange import AnswerTooLargeError, trace
 
 if TYPE_CHECKING:
     import aiohttp
+
+
+MAX_ANSWER = 32_000_000  # bytes of a model's answer; compressed, a thousandth of it may make as many
 
 
 class HttpSessions:
@@ -76,8 +79,52 @@ def _new_session(base_url: str) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=0, **given),
         cookie_jar=aiohttp.DummyCookieJar(),
         trace_configs=[trace()],
+        response_class=_bounded_response(),
         proxy=_proxy(base_url),
     )
+
+
+@cache
+def _bounded_response() -> type[aiohttp.ClientResponse]:
+    """Reads at most MAX_ANSWER bytes of a body, as they are once decompressed, whoever asks for it."""
+    import aiohttp
+
+    class BoundedResponse(aiohttp.ClientResponse):
+        async def read(self) -> bytes:
+            if self._body is not None:
+                return await super().read()
+            streamed = self.content
+            try:
+                self.content = _Whole(await _at_most(streamed, MAX_ANSWER))  # type: ignore[assignment]
+                return await super().read()
+            except BaseException:
+                self.close()
+                raise
+            finally:
+                self.content = streamed
+
+    return BoundedResponse
+
+
+async def _at_most(content: aiohttp.StreamReader, most: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in content.iter_any():
+        size += len(part)
+        if size > most:
+            raise AnswerTooLargeError(f"the answer is larger than {most:,} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+class _Whole:
+    """A body that has been read, for the base class to hand out."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def read(self) -> bytes:
+        return self._body
 
 
 @cache

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import ipaddress
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 _SCHEME = "bearer "
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@%]+))(?::[0-9]{0,5})?")
 
 Headers = Sequence[tuple[bytes, bytes]]  # of an ASGI scope: names in lower case
 
@@ -114,11 +116,14 @@ def check_origins(origins: Sequence[str], token: BearerToken | None) -> list[str
 
 def host_name(header: str) -> str:
     """The name in a `Host` header, without its port; "" where it is none."""
-    host = header.strip()
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    name, separator, port = host.rpartition(":")
-    return (name if separator and port.isdigit() else host).rstrip(".").lower()
+    found = _HOST.fullmatch(header.strip())
+    return "" if found is None else (found["six"] or found["name"]).rstrip(".").lower()
+
+
+def is_loopback_origin(header: str) -> bool:
+    """Is this `Origin` a page that this machine serves?"""
+    scheme, separator, host = header.partition("://")
+    return bool(separator) and scheme in ("http", "https") and is_loopback(host_name(host))
 
 
 class Doorkeeper:

@@ -190,7 +190,7 @@ async def _broken(request: Request, error: Exception) -> Response:
 def _flow(app: ToolMemApp, name: str, limits: Limits) -> Endpoint:
     async def run(request: Request) -> Response:
         try:
-            body = await limits.request(await limits.read(request.scope, request.receive))
+            body = await limits.request_aside(await limits.read(request.scope, request.receive))
         except Unreadable as unreadable:
             return unreadable.answer
         workspace = body.get(WORKSPACE_KEY)

@@ -99,11 +99,12 @@ class Limits:
         message = f"the body is larger than {self.body} bytes (http.max_body_bytes); send it in parts"
         return refusal(413, message, headers=headers, limit=self.body)
 
-    async def request(self, body: bytes) -> dict[str, Any]:
-        """The body of a flow's request. Raises Unreadable."""
-        return await read_aside(body, functools.partial(self._request, body))
+    async def request_aside(self, body: bytes) -> dict[str, Any]:
+        """As `request`, without holding up others."""
+        return await read_aside(body, functools.partial(self.request, body))
 
-    def _request(self, body: bytes) -> dict[str, Any]:
+    def request(self, body: bytes) -> dict[str, Any]:
+        """The body of a flow's request. Raises Unreadable."""
         try:
             value = read_json(body)
         except ValueError as error:

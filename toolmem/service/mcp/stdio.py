@@ -26,6 +26,7 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
@@ -36,7 +37,9 @@ from pydantic import ValidationError
 
 GRACE = 30.0  # seconds that requests under way get once stdin has ended or a signal came; a second signal ends it
 _CHUNK = 1 << 16
-_MAX_LINES = 1000  # read and not yet taken in; with more the client waits
+MAX_LINE = 8_000_000  # bytes of one message
+_MAX_LINES = 1000  # read and not yet taken in; with more, or with more bytes than MAX_LINE, the client waits
+_TOO_LONG = b"too long"  # this very object stands for a line of more bytes
 
 
 @contextmanager
@@ -80,6 +83,8 @@ class StdioTransport:
     def __init__(self, wire_in: int, wire_out: int, *, grace: float = GRACE) -> None:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._partial = bytearray()  # of a line
+        self._overlong = False  # the line that is being read is: nothing of it is kept
+        self._waiting = 0  # bytes of `_lines`
         self._wire = wire_in
         self._paused = False
         self._grace = grace
@@ -121,7 +126,7 @@ class StdioTransport:
         except OSError:
             chunk = b""
         self._take(chunk)
-        self._paused = bool(chunk) and self._lines.qsize() > _MAX_LINES
+        self._paused = bool(chunk) and (self._lines.qsize() > _MAX_LINES or self._waiting > MAX_LINE)
         if self._paused or not chunk:
             self.stop_reading()
 
@@ -142,12 +147,22 @@ class StdioTransport:
     def _take(self, chunk: bytes) -> None:
         """Cut what was read into lines; nothing: it has ended."""
         self._partial += chunk
-        if chunk and b"\n" not in chunk:
-            return
-        *lines, rest = bytes(self._partial).split(b"\n")
-        self._partial = bytearray(rest if chunk else b"")
-        for line in [*lines, *([] if chunk else [rest, None])]:
-            self._lines.put_nowait(line)
+        if not chunk or b"\n" in chunk:
+            *lines, rest = bytes(self._partial).split(b"\n")
+            self._partial = bytearray(rest if chunk else b"")
+            for line in [*lines, *([] if chunk else [rest])]:
+                self._put(line)
+        if not chunk:
+            self._lines.put_nowait(None)
+        elif len(self._partial) > MAX_LINE:
+            self._partial.clear()
+            self._overlong = True
+
+    def _put(self, line: bytes) -> None:
+        kept = _TOO_LONG if self._overlong or len(line) > MAX_LINE else line
+        self._overlong = False
+        self._waiting += len(kept)
+        self._lines.put_nowait(kept)
 
     async def next_message(self) -> SessionMessage | None:
         """None once the connection has ended and what it asked for is answered; also when asked again."""
@@ -156,14 +171,15 @@ class StdioTransport:
             if line is None:
                 await self._settle()
                 break
+            self._waiting -= len(line)
             if self._paused and not self._lines.qsize():
                 self._start_reading()
             if not line.strip():
                 continue
             try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValidationError as error:
-                await self.answers.send(SessionMessage(_unreadable(line, error)))
+                message = _read(line)
+            except _UnreadableError as error:
+                await self.answers.send(SessionMessage(error.answer))
                 continue
             self._note(message)
             return SessionMessage(message)
@@ -285,19 +301,35 @@ def _room_in(descriptor: int) -> Any:
     return fits
 
 
-def _unreadable(line: bytes, error: ValidationError) -> JSONRPCError:
-    """The answer to a line that is no message, with its id where it has one."""
-    if error.errors(include_input=False)[0]["type"] == "json_invalid":
-        return JSONRPCError(
-            jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message="Parse error: the line is not JSON")
-        )
-    given: Any = None
+class _UnreadableError(Exception):
+    """A line that is no message; `answer` says so."""
+
+    def __init__(self, code: int, message: str, id: RequestId | None = None) -> None:
+        self.answer = JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=message))
+        super().__init__(message)
+
+
+def _read(line: bytes) -> JSONRPCMessage:
+    """The message of a line. Raises _UnreadableError, with the line's id where it has one."""
+    if line is _TOO_LONG:
+        raise _UnreadableError(INVALID_REQUEST, f"Invalid Request: the line is longer than {MAX_LINE:,} bytes")
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError as error:
+        if error.errors(include_input=False)[0]["type"] == "json_invalid":
+            raise _UnreadableError(PARSE_ERROR, "Parse error: the line is not JSON") from None
+        id = _members(line).get("id")
+        known = id if isinstance(id, str) or (isinstance(id, int) and not isinstance(id, bool)) else None
+        problem = "Invalid Request: expected one JSON-RPC 2.0 message a line"
+        raise _UnreadableError(INVALID_REQUEST, problem, known) from None
+    if isinstance(message, JSONRPCNotification) and "id" in _members(line):
+        # The SDK takes a request whose id is none (NaN, null, a list) for a notification, and who asked would wait.
+        raise _UnreadableError(INVALID_REQUEST, "Invalid Request: id: expected text or a whole number")
+    return message
+
+
+def _members(line: bytes) -> dict[str, Any]:
     with suppress(ValueError, RecursionError):
         body = json.loads(line)
-        given = body.get("id") if isinstance(body, dict) else None
-    known = given if isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool)) else None
-    return JSONRPCError(
-        jsonrpc="2.0",
-        id=known,
-        error=ErrorData(code=INVALID_REQUEST, message="Invalid Request: expected one JSON-RPC 2.0 message a line"),
-    )
+        return body if isinstance(body, dict) else {}
+    return {}
