@@ -175,4 +175,4 @@ def escaped_json(text: str) -> str:
     return _ACTS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
-_ACTS = re.compile(f"(?!\\r?\\n|\\t|(?<=[^\\x00-\x7f])[\u200c\u200d\ufe0e\ufe0f])[{_UNSEEN}]")
+_ACTS = re.compile(f"(?!\\n|\\t|(?<=[^\\x00-\x7f])[\u200c\u200d\ufe0e\ufe0f])[{_UNSEEN}]")
