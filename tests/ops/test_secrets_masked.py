@@ -12,7 +12,8 @@ import pytest
 from toolmem.cli import main
 from toolmem.evaluation import Evaluator
 from toolmem.evaluation import evaluate as run_evaluation
-from toolmem.readers.secrets import MASK
+from toolmem.importers import read_file
+from toolmem.readers.secrets import MASK, masks_in
 from toolmem.recording import read_recording
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.session import AgentSession
@@ -21,6 +22,7 @@ from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.scripted_llm import ScriptedLLM
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"
 PASSWORD, KEY = "hunter2!x", "sk-live-4242abcd4242"
 
 
@@ -244,6 +246,51 @@ def test_the_key_is_in_no_dump_report_or_answer(make_app, tmp_path):
         assert kept is not None
         assert kept.value["key"] not in (tmp_path / "dumps" / "team.jsonl").read_text()
         assert app.call(store.workspaces()) == ["team"]
+
+
+async def test_what_the_user_says_stays_as_it_was_said(make_app):
+    """A rule, a note: somebody asked for these words to be kept."""
+    said = f"never send the password={PASSWORD} to anyone"
+    async with make_app() as app:
+        rules = await app.rule_store("team")
+        await rules.put_rule("send_email", said, priority="critical")
+        captured = await app.run_flow(
+            "capture_tool_rules",
+            workspace_id="team",
+            user_message=f"{said}.",
+            tool_calls=[{"name": "send_email", "arguments": {}}],
+            tools=["send_email"],
+        )
+        assert captured.success
+        listed = await rules.list_rules("send_email")
+        assert [rule.rule.rstrip(".") for rule in listed] == [said]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded calls are not there: {DATA.name}")
+@pytest.mark.parametrize(
+    "dataset",
+    ["tau_bench", "tau2_airline", "toolbench", "openhands", pytest.param("intercode", marks=pytest.mark.slow)],
+)
+def test_verdicts_and_guidance_of_recordings_are_the_same_with_and_without_masking(make_app, dataset):
+    calls = [call for _, call in read_file(DATA / f"{dataset}.calls.jsonl.gz", clock=ManualClock()).calls]
+    tools = sorted({call.tool_name for call in calls})
+    figures = []
+    for mask in ("true", "false"):
+        overrides = [f"secrets.mask={mask}", "op.parse_tool_call_result_op.params.max_history_tool_call_cnt=100000"]
+        with make_app(*overrides, store=f"{mask}.db") as app:
+            run = app.call(app.run_detailed("add_tool_call_result", workspace_id="w", tool_call_results=calls))
+            judged = [call for _, call in run.context["judged_calls"]]
+            summed = app.run("summary_tool_memory", workspace_id="w", tool_names=tools, force=True)
+            figures.append(
+                (
+                    [(call.score, call.execution_failed, call.error_class, call.evaluation) for call in judged],
+                    {memory["when_to_use"]: memory["content"] for memory in summed.metadata["memory_list"]},
+                    [call.id for call in judged if masks_in(call)],
+                )
+            )
+    assert figures[0][:2] == figures[1][:2]
+    assert figures[1][2] == []
+    assert len(figures[0][2]) == (3 if dataset == "intercode" else 0)  # programs that compare with a password
 
 
 @pytest.mark.parametrize("value", ["yes", 1, "null"])

@@ -64,6 +64,10 @@ TEXTS = [
     ("https://bob:p@ss@a.example/v1", "p@ss"),
     ("https://a.example/v1?user=bob&api_key=sunshine", "sunshine"),
     ("https://maps.example/?key=AbCdEf1234567890AbCd", "AbCdEf1234567890AbCd"),
+    ("jdbc:postgresql://db/shop?user=bob&password=secret&ssl=true", "=secret"),
+    ('psql "host=db user=bob password=sunshine dbname=shop"', "sunshine"),
+    ("[default]\npassword = sunshine\n", "sunshine"),
+    ("Your OTP is 123456", "123456"),
     ("Server=db;Password=sunshine;Database=shop", "sunshine"),
     ("AccountName=a;AccountKey=Zm9vYmFyMTIzNDU2Nzg5MA==;", "Zm9vYmFyMTIzNDU2Nzg5MA=="),
     ("password: sunshine\nuser: bob", "sunshine"),
@@ -107,6 +111,7 @@ def test_a_secret_in_a_text_is_masked(text: str, secret: str):
         {"new_password": "sunshine", "password_confirmation": "sunshine"},
         {"passphrase": "sunshine over my garden"},
         {"secrets": ["sunshine"]},
+        {"db_pass": "sunshine", "pw": "sunshine"},
         {"parts": ("a", {"apiKey": "sunshine"})},
     ],
 )
@@ -158,6 +163,9 @@ HARMLESS = [
     "basic information2024 is bearer-friendly1",
     "SELECT token, secret FROM keys WHERE id = 'abc123def456'",
     'Scanner.ask("Enter vault password: "); String input = scanner.next(); call("done");',
+    "https://example.com/p?key=shirts-and-shoes-2024-blue",
+    "session_key=chat-2024-01-01-abc1, tokenizer: gpt2-xl-2019, passport: AB1234567",
+    "docker run -p 8080:80 shop && mysql --port=3306 && curl http://a.example:8080",
     "密码不能为空",
 ]
 

@@ -25,12 +25,13 @@ _SURE = re.compile(
     r"(?:password|passwort|passwd|passphrase|passcode|mysqlpwd|secrets?"
     r"|(?:api|secret|private|access|auth|encryption|signing|master)keys?"
     r"|(?:access|auth|refresh|bearer|api|oauth|bot|personal|private)token"
+    r"|(?:user|db|root|admin|smtp|ftp|mail|mysql|pg|postgres|redis|proxy)pass"
     r"|密码|口令|密钥|令牌)\Z"
 )
-_SURE_WORDS = frozenset(("pwd", "pswd", "otp", "cvv", "cvc", "jwt"))
+_SURE_WORDS = frozenset(("pwd", "pswd", "pw", "otp", "cvv", "cvc", "jwt"))
 _LIKELY = re.compile(
     r"(?:credentials?|authorization|cookies?|passwords"
-    r"|(?:account|subscription|shared|client|consumer|webhook|hmac|deploy|storage|app|session|service|admin|ssh)key)\Z"
+    r"|(?:account|subscription|shared|client|consumer|webhook|hmac|deploy|storage|app|service|admin|ssh)key)\Z"
 )
 _LIKELY_WORDS = frozenset(("token", "auth", "pass", "bearer"))
 # A token that turns a page, marks a place in a text, or names a request.
@@ -38,7 +39,7 @@ _HARMLESS_TOKENS = _words(
     "page next continuation cursor sync start end eos bos pad unk stop mask sep cls special resume scroll "
     "idempotency client cancel dedup prev previous pagination max min per first last new total request"
 )
-_PASSWORDS = ("pass", "pwd", "pswd", "密码", "口令")
+_PASSWORDS = ("pass", "pwd", "pswd", "pw", "密码", "口令")
 
 
 @lru_cache(maxsize=4096)

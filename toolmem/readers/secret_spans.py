@@ -44,7 +44,7 @@ _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|bot|digest)[ \t]{1,4}+", re.
 _ATTRIBUTES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _USERINFO = re.compile(r"://[^\s/?#@:\"'<>\\]{0,200}+:([^\s/?#\"'<>\\]{1,400}+)")
 _USER_TOKEN = re.compile(r"://([A-Za-z0-9_-]{20,250}+)@")
-_QUERY = re.compile(r"[?&](?:[A-Za-z-]{0,24}[Ss]ignature|sig|key)=([A-Za-z0-9%+/=_-]{16,1000}+)")
+_QUERY = re.compile(r"[?&]([A-Za-z-]{0,24}[Ss]ignature|sig|key)=([A-Za-z0-9%+/=_-]{16,1000}+)")
 _HEADER = re.compile(r"(bearer|basic)(?:[ \t]|%20|\+){1,4}+([a-z0-9._~+/=-]{8,8000}+)")
 _OPTION = re.compile(r"(?<![\w-])--([A-Za-z][\w-]{0,40}+)(?:=|[ \t]{1,4}+)")
 _PAIR = re.compile(
@@ -262,31 +262,28 @@ def _is_bare_secret(given: _Given, kind: Kind, value: str, end: int) -> bool:
         return False
     if kind == "likely":
         return looks_random(value)
+    digits = value.isdigit() and (len(value) >= 4 or given.in_quotes)
     if given.sign in ("is", "是"):
-        return looks_chosen(value) and not value[0].isdigit()
-    if looks_chosen(value) or (value.isdigit() and (len(value) >= 4 or given.in_quotes)):
-        return True
-    return value.isascii() and not secret_kind(value) and _is_assigned(given, value, end)
+        return digits or (looks_chosen(value) and not value[0].isdigit())
+    return digits or looks_chosen(value) or (value.isascii() and _is_assigned(given, value, end))
 
 
 def _is_assigned(given: _Given, value: str, end: int) -> bool:
     """`PASSWORD=x` of a shell, `--password=x`, `?password=x`, a quoted header, a line `password: x` of a file."""
     text, start = given.text, given.start
     before, after = text[max(0, start - 1) : start], text[end : end + 1]
-    if given.sign == "=" and not given.spaced:
-        return (
-            before in ("?", "&", ";", "-", "\n", "")
-            or text[start] == "-"
-            or text[start].isupper()
-            or (text[max(0, start - 7) : start] == "export ")
-        )
-    if given.sign != ":" or given.in_quotes:
-        return False
-    if before in ("'", '"') and after == before:
+    if given.sign == "=" and not given.spaced and (before in ("?", "&", ";", "-") or text[start] == "-"):
         return True
+    if secret_kind(value):  # password=password: an argument of the same name
+        return False
+    if given.sign == "=" and not given.spaced:
+        alone = before in (" ", "'", '"', "\n", "") and after in (" ", "'", '"', "\n", "")
+        return alone or text[start].isupper()
+    if given.sign == ":" and before in ("'", '"') and after == before:
+        return not given.in_quotes
     line = text[text.rfind("\n", max(0, start - 60), start) + 1 : start]
-    whole = not line.strip(" \t-") and after in ("", "\n", "\r")
-    return whole and len(value) >= 6 and value.islower() and not is_plain_word(value)
+    whole = not given.in_quotes and not line.strip(" \t-") and after in ("", "\n", "\r")
+    return whole and given.sign in (":", "=") and len(value) >= 6 and value.isalpha() and value.islower()
 
 
 # ---------------------------------------------------------------- addresses, headers, options, pairs
@@ -297,10 +294,12 @@ def _of_addresses(text: str) -> Iterator[Span]:
         password = found[1].rpartition("@")[0]
         if password:
             yield found.start(1), found.start(1) + len(password)
-    for expression, least in ((_USER_TOKEN, 20), (_QUERY, 16)):
-        for found in expression.finditer(text):
-            if looks_random(found[1], least):
-                yield found.span(1)
+    for found in _USER_TOKEN.finditer(text):
+        if looks_random(found[1], 20):
+            yield found.span(1)
+    for found in _QUERY.finditer(text):
+        if looks_random(found[2], 16) and (found[1] != "key" or found[2] not in (found[2].lower(), found[2].upper())):
+            yield found.span(2)
 
 
 def _of_headers(text: str, low: str) -> Iterator[Span]:
