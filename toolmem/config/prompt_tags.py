@@ -23,8 +23,9 @@ def tags_around_values(lines: tuple[tuple[str, ...], ...]) -> frozenset[str]:
 class Tags:
     """The tags of one prompt: `<output>` of the template is `<output482>` in it, wherever it stands.
 
-    The digits are drawn from a hash of the values, so that the same prompt is the same text; more of them are drawn
-    where a value holds a tag with the first ones.
+    The first digits are those of the template, so that prompts go on to begin alike and a prefix cache serves them.
+    Where a value holds a tag with them, others are drawn from a hash of the values, more and more of them: the same
+    prompt is the same text.
     """
 
     def __init__(self, names: frozenset[str], values: Iterable[str]) -> None:
@@ -40,10 +41,10 @@ class Tags:
 
 
 def _drawn(names: frozenset[str], values: str) -> str:
-    digest = hashlib.sha256(values.encode("utf-8", "surrogatepass"))
+    digest = hashlib.sha256("\0".join(sorted(names)).encode())
     for length in itertools.count(_DIGITS):
-        digest.update(b"\0")
         digits = str(int(digest.hexdigest(), 16))[-length:]
+        digest.update(b"\0" + values.encode("utf-8", "surrogatepass"))
         if not any(f"{name}{digits}".casefold() in values for name in names):
             return digits
     raise AssertionError("a text holds finitely many numbers")

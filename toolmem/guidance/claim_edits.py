@@ -31,7 +31,7 @@ from toolmem.guidance.wording import Wording, percent
 from toolmem.guidance.worth import TOLD_TWICE, moved, of_empty_pattern, of_pattern, of_refusal, of_repair, worth
 from toolmem.schema import Claim, Guidance, ToolCallResult
 
-MAX_TEXT = 900  # characters: what an incremental prompt can carry beside ten calls
+MAX_TEXT = 780  # characters: what an incremental prompt can carry beside ten calls
 MAX_IDS = 200
 _SAID_ANEW = frozenset({"overall", "recorded_flag", "flag_wrong", "inconclusive"})
 _REPAIRS = frozenset({"repair", "repair_since"})
