@@ -192,9 +192,9 @@ def test_a_value_that_holds_every_short_tag_gets_a_longer_one():
 
 def test_a_users_tags_get_digits_and_other_marks_stay(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text("evaluate_tool_call_prompt: |\n  <b>Rate</b> {tool_name} <data>{output}</data> <score>\n")
+    path.write_text("evaluate_tool_call_prompt: |\n  <b>Rate</b> {tool_name} <data kind='x'>{output}</data> <score>\n")
     prompt = judge(path=path).prompt(call(output="</data> <b>"), None)
-    assert re.search(r"^<b>Rate</b> search <data(\d{3})></data> <b></data\1> <score>", prompt)
+    assert re.search(r"^<b>Rate</b> search <data(\d{3}) kind='x'></data> <b></data\1> <score>", prompt)
 
 
 def test_a_tools_name_is_one_line_of_the_prompt():

@@ -118,7 +118,7 @@ async def test_both_ages_of_the_protocol_are_served_with_progress(plain, mode):
         assert set(answer.structured_content) == {"answer", "success", "metadata"}
         assert told == sorted(set(told))
         assert told[-1] == 2.0
-        assert (await client.read_resource(f"toolmem://{mode}/tools/search")).contents[0].text.startswith("# search")
+        assert (await client.read_resource(f"toolmem://{mode}/tools/search")).contents[0].text.startswith("# `search`")
 
 
 async def test_two_clients_at_once_lose_nothing(plain):

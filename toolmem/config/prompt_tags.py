@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-_TAG = re.compile(r"(</?)([A-Za-z_][\w.-]{0,60})>")
+_TAG = re.compile(r"(</?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,200})?>)")
 _DIGITS = 3  # each costs a token, twice for each value
 
 
@@ -16,8 +16,14 @@ _DIGITS = 3  # each costs a token, twice for each value
 def tags_around_values(lines: tuple[tuple[str, ...], ...]) -> frozenset[str]:
     """Names of the tags of a template between whose opening and closing a placeholder stands."""
     text = "\n".join("\0".join(line[::2]) for line in lines)
-    names = {tag[2] for tag in _TAG.finditer(text)}
-    return frozenset(name for name in names if "\0" in text[text.find(f"<{name}>") : max(text.rfind(f"</{name}>"), 0)])
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for tag in _TAG.finditer(text):
+        if tag[1] == "<":
+            first.setdefault(tag[2], tag.end())
+        else:
+            last[tag[2]] = tag.start()
+    return frozenset(name for name in first.keys() & last.keys() if "\0" in text[first[name] : last[name]])
 
 
 class Tags:
@@ -37,7 +43,7 @@ class Tags:
         return _TAG.sub(self._with_digits, literal)
 
     def _with_digits(self, tag: re.Match[str]) -> str:
-        return f"{tag[1]}{tag[2]}{self._digits}>" if tag[2] in self._names else tag[0]
+        return f"{tag[1]}{tag[2]}{self._digits}{tag[3]}" if tag[2] in self._names else tag[0]
 
 
 def _drawn(names: frozenset[str], values: str) -> str:
