@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, ToolMemError
 from toolmem.evaluation import Evaluator, hold_back
 from toolmem.evaluation import evaluate as run_evaluation
 from toolmem.importers.records import read_records
@@ -175,3 +175,17 @@ def test_an_evaluation_never_goes_into_a_memory_that_no_evaluation_made(make_app
         run_evaluation(path, tmp_path / ".toolmem")
     with make_app(store=".toolmem/memory.db") as app:
         assert app.run("retrieve_tool_memory", workspace_id="team", tool_names="tool_1").success
+
+
+@pytest.mark.parametrize("name", ["calls.csv", "summary.json", "report.html", "memory.db", ".writable"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_in_the_folder_of_the_report_is_not_written_through(tmp_path, name, there):
+    precious = tmp_path / "precious"
+    if there:
+        precious.write_text("mine")
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / name).symlink_to(precious)
+    with pytest.raises(ToolMemError, match="symbolic link"):
+        run_evaluation(out=tmp_path / "report", limit=2)
+    assert precious.exists() == there
+    assert not there or precious.read_text() == "mine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -126,12 +127,33 @@ def test_dotenv_names_no_code():
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "SSL_CERT_FILE"])
 def test_variables_that_libraries_read_are_not_handed_on_from_dotenv(variable, monkeypatch):
-    import os
-
     monkeypatch.delenv(variable, raising=False)
     found = loaded(f"{variable}={EVIL}\n", {"DASHSCOPE_API_KEY": "sk"}, "llm.default.backend=dashscope")
     assert key_and_address(found, "llm") == ("sk", None)
     assert variable not in os.environ
+
+
+@pytest.mark.parametrize("config", ["default", Path("default")])
+def test_a_file_called_default_is_not_the_packaged_configuration(config):
+    Path("evil_ops.py").write_text("raise AssertionError('it ran')\n")
+    Path("default").write_text("op_modules: [evil_ops]\n")
+    Path("default.yaml").write_text("op_modules: [evil_ops]\n")
+    assert load([config], env={}).settings.op_modules == []
+    with pytest.raises(ConfigError, match="it ran"):
+        load(["./default.yaml"], env={})
+
+
+def test_what_is_no_file_of_settings_is_refused_and_not_waited_for(tmp_path):
+    for make in (
+        lambda path: os.mkfifo(path),
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.mkdir(),
+        lambda path: path.write_text("A=1\n" * 300_000),
+    ):
+        make(tmp_path / ".env")
+        with pytest.raises(ConfigError, match=r"\.env: expected a file of at most 1,000,000 bytes"):
+            load([], env={})
+        (tmp_path / ".env").rename(tmp_path / f"env-{len(list(tmp_path.iterdir()))}")
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,12 +42,16 @@ _SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 _OPEN = "${oc.env:"
+MAX_DOTENV = 1_000_000  # bytes
 MAX_NESTED = 50  # interpolations inside each other
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
     """`NAME=value` lines; `export` before them, quotes around values and `#` comments are understood."""
     try:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_DOTENV:
+            raise ConfigError(f"{path}: expected a file of at most {MAX_DOTENV:,} bytes")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return {}

@@ -16,10 +16,10 @@ def config_file(given: str | Path) -> Path | None:
     Raises ConfigError that names what was looked for.
     """
     path = Path(given)
+    if str(given) == PACKAGED:  # whatever lies in the working directory under this name
+        return None
     if path.exists():
         return path
-    if str(given) == PACKAGED:
-        return None
     tried = [] if path.suffix in _ENDINGS else [path.with_name(path.name + ending) for ending in _ENDINGS]
     for each in tried:
         if each.is_file():

@@ -10,12 +10,19 @@ from toolmem.errors import RequestError, StoreError
 from toolmem.report.evaluation import Evaluation
 
 WORKSPACE = "evaluate"
+_WRITTEN = ("summary.json", "report.html", "report.html.part", ".writable")  # beside the tables
 
 
 def make_ready(folder: Path) -> None:
     """The folder, writable and without an older page: that must not stand beside new tables. Raises RequestError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for each in folder.iterdir():  # of an unpacked folder, say: a table would be written over what it leads to
+            if each.is_symlink() and (each.suffix == ".csv" or each.name in _WRITTEN):
+                raise RequestError(
+                    f"out: {each} is a symbolic link, which is not followed; remove it, or choose another folder",
+                    field="out",
+                )
         (folder / "report.html").unlink(missing_ok=True)
         probe = folder / ".writable"
         probe.touch()

@@ -150,6 +150,7 @@ def _connect_read_only(path: str, how: str, busy_timeout: float) -> apsw.Connect
 def _set_pragmas(db: apsw.Connection) -> None:
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("PRAGMA trusted_schema = OFF")  # the file may be anybody's: triggers in it call no function of effect
 
 
 def _switch_to_wal(db: apsw.Connection, busy_timeout: float) -> None:
