@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-_TAG = re.compile(r"(</?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,200})?>)")
+_TAG = re.compile(r"(</?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>\0]{0,200})?>)")
 _DIGITS = 3  # each costs a token, twice for each value
 
 

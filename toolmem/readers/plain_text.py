@@ -116,12 +116,10 @@ def name_shown(name: str, limit: int = MAX_NAME) -> str:
     as their code points (`send_email\\u200b`); names in other scripts stay as they are. Of a long name the beginning
     and a fingerprint are shown.
     """
-    if not (name.isascii() and _ORDINARY.fullmatch(name)):
-        name = _apart(name)
-    if len(name) <= limit:
-        return name
-    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[:limit]}{CUT}[{len(name):,} characters, {mark}]"
+    if len(name) > limit:
+        mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        return f"{name_shown(name[:limit])}{CUT}[{len(name):,} characters, {mark}]"
+    return name if name.isascii() and _ORDINARY.fullmatch(name) else _apart(name)
 
 
 _ORDINARY = re.compile(r"[!-\[\]-_a-~]+(?: [!-\[\]-_a-~]+)*")  # ASCII but for backslash, backtick and loose spaces
