@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -124,6 +125,62 @@ async def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "memory.db")
     with pytest.raises(StoreUnavailable, match="not a regular file"):
         await make(tmp_path / "memory.db").open()
+
+
+# ---------------------------------------------------------------- logs that came with a folder
+
+
+async def their_log(tmp_path: Path, end: str) -> bytes:
+    """What lies beside a store of somebody else's that holds a call."""
+    theirs = tmp_path / "theirs.db"
+    async with make(theirs) as store:
+        await append(store, 666)
+        if end == "-wal":
+            return theirs.with_name("theirs.db-wal").read_bytes()
+    return b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + theirs.read_bytes()
+
+
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+async def test_a_log_without_a_store_is_no_store(tmp_path, end):
+    content = await their_log(tmp_path, end)
+    path = tmp_path / ".toolmem" / "memory.db"
+    path.parent.mkdir()
+    path.with_name(path.name + end).write_bytes(content)
+    with pytest.raises(StoreUnavailable, match=f"memory.db{end} was not written by this store"):
+        await make(path).open()
+    path.with_name(path.name + end).chmod(0o600)
+    async with make(path) as store:
+        assert await store.workspaces() == []
+
+
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+async def test_a_log_that_was_checked_out_beside_a_store_is_not_taken_over(tmp_path, end):
+    content = await their_log(tmp_path, end)
+    path = tmp_path / ".toolmem" / "memory.db"
+    async with make(path) as store:
+        await append(store, 1)
+    log = path.with_name(path.name + end)
+    log.write_bytes(content)
+    log.chmod(0o644)
+    with pytest.raises(StoreUnavailable, match=f"memory.db{end} was not written by this store"):
+        await make(path).open()
+    log.unlink()
+    async with make(path) as store:
+        assert numbers_of(await kept_calls(store)) == [1]
+
+
+async def test_what_a_killed_process_left_beside_its_store_is_taken_over(tmp_path):
+    path = tmp_path / ".toolmem" / "memory.db"
+    code = (
+        "import asyncio, os\nfrom tests.store.test_sqlite_private import append, make\n"
+        f"async def work():\n    store = make({str(path)!r})\n    await store.open()\n    await append(store, 1)\n"
+        "    os._exit(0)\nasyncio.run(work())\n"
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True, env={**os.environ, "PYTHONPATH": str(root)})
+    assert path.with_name("memory.db-wal").stat().st_size
+    async with make(path) as store:
+        assert numbers_of(await kept_calls(store)) == [1]
 
 
 # ---------------------------------------------------------------- dumps lie in the same folder

@@ -208,10 +208,28 @@ def _make_ready(path: Path) -> None:
         make_folder(path.parent)
         with suppress(FileExistsError):
             write_new(path)
-        if path.parent.name == OWN:  # of an earlier version, or unpacked from somewhere
-            _close_to_others(path)
+        if path.parent.name == OWN:
+            _refuse_foreign_logs(path)
+            _close_to_others(path)  # of an earlier version, or unpacked from somewhere
     except (OSError, ValueError) as error:
         raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
+
+
+def _refuse_foreign_logs(path: Path) -> None:
+    """SQLite gives what it writes beside a file the file's own permissions; what others may read beside a file that
+    they may not was put there, by a checkout say, and would be taken over into the store."""
+    if _is_open_to_others(path):
+        return
+    for each in _beside(path):
+        if each.exists() and _is_open_to_others(each):
+            raise StoreUnavailable(
+                f"cannot open the store {path}: {each.name} was not written by this store (others may read it, "
+                f"the store they may not); remove it, or if it is yours: chmod 600 {each}"
+            )
+
+
+def _is_open_to_others(path: Path) -> bool:
+    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
 def _close_to_others(path: Path) -> None:
