@@ -369,8 +369,24 @@ class FlowResponse(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
+Speaker = Literal["user", "agent", "program"]
+RuleStatus = Literal["active", "proposed", "superseded", "withdrawn"]
+
+
+class Said(BaseModel):
+    """Who put a rule, and what it was heard in."""
+
+    model_config = ConfigDict(frozen=True)
+
+    by: Speaker
+    sentence: str = ""
+    session: str = ""
+    turn: int | None = None
+    time: datetime | None = None
+
+
 class ToolMemoryRule(BaseModel):
-    """A user's rule on one tool. Eager (in every prompt) where the priority is critical or high."""
+    """A rule on one tool. Eager (in every prompt) where the priority is critical or high."""
 
     id: str
     tool_name: str
@@ -380,10 +396,28 @@ class ToolMemoryRule(BaseModel):
     tags: list[str] = Field(default_factory=list)
     created_at: datetime
     updated_at: datetime
+    status: RuleStatus = "active"  # a proposed rule waits for a person, a withdrawn one is kept and holds no longer
+    said: Said | None = None  # None: stored before this was kept
 
     @property
     def eager(self) -> bool:
         return self.priority != "normal"
+
+    @property
+    def by(self) -> Speaker:
+        if self.said is not None:
+            return self.said.by
+        return "user" if self.source == "user_explicit" else "program"
+
+    @property
+    def is_users(self) -> bool:
+        """What the user said, also where a program of theirs handed it over."""
+        return self.by == "user" or (self.by == "program" and self.source == "user_explicit")
+
+    @property
+    def is_note(self) -> bool:
+        """An agent's own, which binds nobody. What it put as critical was approved where it is active."""
+        return self.by == "agent" and self.priority != "critical"
 
 
 def merge_ranges(seqs: Sequence[int], ranges: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:

@@ -13,8 +13,10 @@ _HEAD = """\
 JSON-RPC 2.0 over rules and short memories, batches included; `toolmem serve` answers it over HTTP. Each method is also
 known under OpenHuman's name: `memory.tool_rule_put` is `openhuman.memory_tool_rule_put`. `params` is an object of
 names, or a list of values in the order of the table, `workspace_id` last; null counts as left out. `workspace_id` may
-be given everywhere and is "default" where it is not. In `tools`, names and schemas may stand side by side. The examples
-are from one real run, in this order; written by `python docs/generate.py`.
+be given everywhere and is "default" where it is not. In `tools`, names and schemas may stand side by side. Under
+OpenHuman's names a result stands in an envelope, `{"result": ..., "logs": [...]}`. The beginning of an `id` will
+do, from four characters on, where no other rule's id begins so. The examples are from one real run, in this order;
+written by `python docs/generate.py`.
 """
 _ID = "6f1c2a44-0d5e-4c1a-9b57-0f2d8a6e3b10"
 _RULE = {"tool_name": "send_email", "rule": "never email Sarah at sarah@example.com", "priority": "critical"}
@@ -25,6 +27,8 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.tool_rule_list", {"tool_name": "send_email"}),
     ("memory.tool_rules_for_prompt", {"tools": ["send_email", "search"]}),
     ("memory.tool_rules_json", {"tool_name": "send_email"}),
+    ("memory.tool_rule_set_status", {"id": _ID[:8], "status": "withdrawn"}),
+    ("memory.tool_rule_review", {}),
     ("memory.tool_rule_delete", {"tool_name": "send_email", "id": _ID}),
     ("memory.store", {"content": "The staging database is called blue.", "id": "staging"}),
     ("memory.recall", {"query": "which database is staging?", "limit": 1}),

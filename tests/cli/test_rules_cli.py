@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from toolmem import ToolMemApp
 from toolmem.cli import main
 
 SARAH = "never email Sarah at sarah@example.com"
@@ -81,6 +83,60 @@ def test_the_prompt_is_the_block_alone(toolmem, one_rule):
     body = json.loads(toolmem("prompt", "--json", "--tools", "Send_Email").out)
     assert body["rendered"].count("### `Send_Email`") == 1
     assert [rule["id"] for rule in body["rules"]] == [one_rule]
+
+
+def test_rules_of_other_tools_are_not_denied(toolmem, one_rule):
+    for tool in ("calendar", "shell"):
+        toolmem("add", tool, "ask first", "--priority", "high")
+    toolmem("add", "notes", "be brief")
+    told = toolmem("prompt", "--tools", "web").err
+    assert "no critical or high rules for web; it has 3 for calendar, send_email, shell" in told
+    assert "has no critical or high rules\n" in toolmem("prompt", "--workspace", "other").err
+
+
+def test_an_id_as_it_is_listed_changes_the_rule_it_begins(toolmem, one_rule):
+    changed = json.loads(toolmem("add", "send_email", "never email Sarah", "--id", one_rule[:8], "--json").out)
+    assert (changed["id"], changed["priority"]) == (one_rule, "critical")
+    assert len(json.loads(toolmem("list", "--json").out)) == 1
+    other = toolmem("add", "shell", "never email Sarah", "--id", one_rule[:8])
+    assert other.code == 2
+    assert "belongs to tool 'send_email'" in other.err
+
+
+def test_what_an_agent_proposed_is_listed_approved_and_rejected(toolmem, tmp_path):
+    waiting = [propose(f"rule {number}") for number in range(2)]
+    shown = toolmem("list")
+    assert (shown.code, shown.out) == (0, "")
+    assert "2 rules wait for you" in shown.err
+    assert "rule 0" not in toolmem("prompt").out
+    every = json.loads(toolmem("list", "--all", "--json").out)
+    assert {(rule["id"], rule["status"], rule["said"]["by"]) for rule in every} == {
+        (each, "proposed", "agent") for each in waiting
+    }
+    assert "proposed" in toolmem("list", "--all", "shell").out
+    assert "proposed" in toolmem("show", waiting[0][:8]).out
+    approved = toolmem("approve", waiting[0][:8])
+    assert (approved.code, approved.out) == (0, "")
+    assert "rule 0" in approved.err
+    assert "- **[critical]** rule 0" in toolmem("prompt").out
+    assert toolmem("reject", waiting[1]).code == 0
+    statuses = {rule["rule"]: rule["status"] for rule in json.loads(toolmem("list", "--all", "--json").out)}
+    assert statuses == {"rule 0": "active", "rule 1": "withdrawn"}
+    assert [rule["rule"] for rule in json.loads(toolmem("list", "--json").out)] == ["rule 0"]
+    assert toolmem("approve", waiting[1]).code == 0
+    assert toolmem("delete", waiting[1][:8]).code == 0
+    assert toolmem("approve", "ffffffff").code == 1
+
+
+def propose(text: str) -> str:
+    """The id of a critical rule that an agent puts into the default store."""
+
+    async def put() -> str:
+        async with ToolMemApp() as app:
+            agents = (await app.rule_store()).for_agent()
+            return (await agents.put_rule("shell", text, priority="critical")).id
+
+    return asyncio.run(put())
 
 
 def test_a_change_by_id_keeps_the_rest(toolmem, one_rule):

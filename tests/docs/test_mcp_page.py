@@ -46,7 +46,7 @@ async def test_a_host_that_reads_the_snippet_gets_a_server(snippet, tmp_path):
         workspace = snippet["args"][snippet["args"].index("--workspace") + 1]
         tools = (await client.list_tools()).tools
         assert tools[0].input_schema["properties"]["workspace_id"]["default"] == workspace
-        given = {"tool_name": "send_email", "rule": "never email Sarah", "priority": "critical"}
+        given = {"tool_name": "send_email", "rule": "never email Sarah", "priority": "high"}
         assert not (await client.call_tool("memory_tools_put", given)).is_error
         rules = await client.read_resource(f"toolmem://{workspace}/rules")
         assert "never email Sarah" in rules.contents[0].text
@@ -67,7 +67,8 @@ def test_the_lines_that_try_a_server_run_as_written(tmp_path):
     )
     assert ran.returncode == 0, ran.stderr
     assert "'memory_tools_put'" in ran.stdout
-    assert "never email Sarah" in ran.stdout
+    assert "## Noted by an agent" in ran.stdout
+    assert "- [high] ask before you email Sarah" in ran.stdout
 
 
 def test_the_http_snippets_show_the_address_of_the_server():
@@ -85,9 +86,12 @@ def test_the_http_snippets_show_the_address_of_the_server():
 
 async def test_the_tables_hold_what_the_server_declares(make_app):
     async with McpService(make_app()) as service:
-        told = {cells[0].strip("`"): cells[2] for cells in rows("tool")}
+        offered = [tool.name for tool in service._tools.declared]
+    async with McpService(make_app("mcp.tools=all")) as service:
         declared = {tool.name: tool.annotations for tool in service._tools.declared}
+    told = {cells[0].strip("`"): cells[2] for cells in rows("tool")}
     assert list(told) == list(declared)
+    assert [cells[0].strip("`") for cells in rows("tool") if cells[3] == "yes"] == offered
     for name, hints in declared.items():
         assert (told[name] == "no") == hints.read_only_hint
         assert (told[name] in ("replaces", "deletes", "may delete")) == hints.destructive_hint

@@ -78,6 +78,24 @@ async def test_what_has_nothing_in_common_with_the_query_is_not_recalled(memory)
     assert await memory.recall("zzzz") == []
 
 
+@pytest.mark.parametrize(
+    ("query", "about", "not_about"),
+    [
+        ("Rust", "The backend is written in Rust.", "I trust the robust crust of this bread."),
+        ("rust", "Rust 1.80 is installed.", "The trustees met."),
+        ("port", "The port is 8002.", "The important report."),
+        ("deploying", "Deployment happens on Mondays.", "They employ ten people."),
+        ("reprots", "Reports are due on Friday.", "Sprouts are green."),
+        ("log", "Logs are kept for a week.", "The logic is sound."),
+        ("天气", "明天的天气很好", "空气质量"),
+    ],
+)
+async def test_what_only_shares_some_letters_with_the_query_is_not_recalled(memory, query, about, not_about):
+    for text in (about, not_about):
+        await memory.remember(text)
+    assert [entry.content for entry in await memory.recall(query)] == [about]
+
+
 async def test_a_damaged_memory_hides_no_other(memory, store):
     await memory.remember("good")
     await store.put("team", "global", "memory/bad", {"content": 7})

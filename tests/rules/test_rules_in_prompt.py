@@ -22,7 +22,7 @@ from toolmem.rules.section import (
     ToolMemoryRulesSection,
     render_rules,
 )
-from toolmem.schema import ToolMemoryRule, ToolSchema
+from toolmem.schema import Said, ToolMemoryRule, ToolSchema
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -215,6 +215,59 @@ def test_every_critical_rule_is_in_the_block_whatever_the_caps(given_rules, max_
     shown = bullets(block)
     assert all(f"- **[critical]** {one_line(each.rule)}" in shown for each in critical)
     assert render_rules(kept, "zh") == "" or len(render_rules(kept, "zh")) <= len(block)
+
+
+def by(speaker: str, made: ToolMemoryRule) -> ToolMemoryRule:
+    source = "user_explicit" if speaker == "user" else "programmatic"
+    return made.model_copy(update={"said": Said(by=speaker), "source": source})
+
+
+def test_300_critical_rules_of_1900_characters_make_a_block_of_20000_that_says_what_it_does_not_show():
+    rules = [rule(f"{n:03} never " + "x" * 1890, f"tool_{n % 7}", n=n) for n in range(300)]
+    pinning = Pinning(MAX_IN_PROMPT, MAX_CHARACTERS)
+    not_shown = pinning.add_critical(rules)
+    for language in ("", "zh"):
+        block = render_rules(pinning.rules(), language, not_shown)
+        assert 15_000 < len(block) <= 20_000
+        last = block.split("\n\n")[-1]
+        assert str(len(not_shown)) in last
+        assert "`tool_1` (43)" in last
+        assert "2" in last.split("`tool_")[-1]  # other tools
+        assert len(bullets(block)) == 300 - len(not_shown)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["user", "program"]), TOOLS, st.integers(1, 2000), st.text(min_size=1, max_size=9)),
+        max_size=40,
+    ),
+    st.integers(1, 30_000),
+)
+def test_of_critical_rules_the_users_come_first_and_none_is_left_out_in_silence(given_rules, cap):
+    rules = [by(said, rule(text + "x" * size, tool, n=n)) for n, (said, tool, size, text) in enumerate(given_rules)]
+    pinning = Pinning(MAX_IN_PROMPT, MAX_CHARACTERS, cap)
+    not_shown = pinning.add_critical(rules)
+    kept = pinning.rules()
+    assert {each.id for each in kept} | {each.id for each in not_shown} == {each.id for each in rules}
+    assert len(kept) + len(not_shown) == len(rules)
+    assert not (any(each.by == "user" for each in not_shown) and any(each.by == "program" for each in kept))
+    block = render_rules(kept, "", not_shown)
+    frame = len(render_rules([rule("x")])) + 800
+    assert len(block) <= max(cap, frame)
+    assert not not_shown or f"{len(not_shown)} more critical rules are not shown here" in block.splitlines()[-1]
+    assert render_rules(kept[::-1], "", not_shown[::-1]) == block
+    assert bool(not_shown) == (len(render_rules(rules)) > cap and bool(rules))
+
+
+async def test_critical_rules_that_are_not_shown_are_named_in_the_result(rules):
+    for n in range(15):
+        await rules.put_rule("t", f"critical {n} " + "x" * 1800, priority="critical")
+    await rules.put_rule("t", "high", priority="high")
+    found = await rules.rules_for_prompt()
+    assert [each.priority for each in found.left_out].count("critical") == len(found.not_shown) > 0
+    assert [each.priority for each in found.left_out][-1] == "high"
+    assert {each.id for each in found.not_shown} <= {each.id for each in found.left_out}
+    assert ToolMemoryRulesSection(found).text.splitlines()[-1].startswith(f"{len(found.not_shown)} more critical")
 
 
 async def test_high_rules_that_do_not_fit_are_reported_and_logged(rules, clock, caplog):

@@ -59,6 +59,32 @@ async def test_a_damaged_record_is_counted_anew(tracker, store):
     assert (await tracker.of("fetch")).total_calls == 1
 
 
+async def test_a_row_of_the_source_system_is_counted_on(tracker, store):
+    row = {
+        "total_calls": 4,
+        "successes": 3,
+        "failures": 1,
+        "avg_duration_ms": 100.0,
+        "common_error_patterns": ["timed out"],
+    }
+    await store.put("team", "tool_effectiveness", "tool/search", row)
+    failed = ToolUse("search", success=False, output_summary="no such table", duration_ms=200.0)
+    await tracker.record([failed])
+    counters = await tracker.of("search")
+    assert (counters.tool_name, counters.total_calls, counters.successes, counters.failures) == ("search", 5, 3, 2)
+    assert counters.avg_duration_ms == 120.0
+    assert counters.common_error_patterns == ["timed out", "no such table"]
+    assert await tracker.all() == [counters]
+
+
+@pytest.mark.parametrize("untimed", [{}, {"avg_duration_ms": None}, {"common_error_patterns": None}])
+async def test_a_row_of_the_source_system_may_leave_out_what_it_does_not_know(tracker, store, untimed):
+    await store.put("team", "tool_effectiveness", "tool/search", {"total_calls": 2, "successes": 2, **untimed})
+    await tracker.record([ToolUse("search", success=True, duration_ms=50.0)])
+    counters = await tracker.of("search")
+    assert (counters.total_calls, counters.successes, counters.avg_duration_ms) == (3, 3, 50.0)
+
+
 async def test_statistics_are_no_rules(tracker, rules):
     await tracker.record([failed("boom")])
     assert await rules.all_rules() == ([], [])

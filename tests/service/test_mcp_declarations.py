@@ -12,13 +12,13 @@ from mcp_types import Tool
 from toolmem.errors import ConfigError
 from toolmem.flow.events import Event
 from toolmem.service.mcp import McpService
-from toolmem.service.mcp.declarations import agent_tools, flow_tools
+from toolmem.service.mcp.declarations import offered_tools
 from toolmem.service.mcp.progress import Progress
 from toolmem.service.mcp.under_way import UnderWay
 
 
 def declared(app) -> dict[str, Tool]:
-    return {tool.name: tool for tool in [*flow_tools(app, "team"), *agent_tools("team")]}
+    return {tool.name: tool for tool in offered_tools(app, "team")}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def declared(app) -> dict[str, Tool]:
     ],
 )
 def test_annotations_say_what_a_tool_does_to_the_memory(make_app, names, reads, destroys, settles):
-    tools = declared(make_app())
+    tools = declared(make_app("mcp.tools=all"))
     for name in names:
         hints = tools[name].annotations
         assert hints is not None
@@ -53,6 +53,7 @@ def test_a_flow_of_the_users_is_a_tool_with_the_schema_of_its_configuration(make
         "flow.recall.description=Look a tool up.",
         "flow.recall.input_schema.tool_names.type=array",
         'disabled_flows=["vector_store"]',
+        "mcp.tools=all",
     )
     tools = declared(app)
     assert "vector_store" not in tools
@@ -61,11 +62,7 @@ def test_a_flow_of_the_users_is_a_tool_with_the_schema_of_its_configuration(make
         "type": "object",
         "properties": {
             "tool_names": {"type": "array", "items": {}},
-            "workspace_id": {
-                "type": "string",
-                "description": "The workspace whose memory is meant.",
-                "default": "team",
-            },
+            "workspace_id": {"type": "string", "default": "team"},
         },
         "required": ["tool_names"],
         "additionalProperties": False,

@@ -134,13 +134,13 @@ async def test_two_clients_at_once_lose_nothing(plain):
         assert got.structured_content["metadata"]["memory_list"][0]["metadata"]["lifetime"]["calls"] == 20
 
 
-async def test_the_safety_case_holds_from_one_client_to_the_next(plain):
+async def test_what_one_client_notes_the_next_one_reads(plain):
     async with Client(plain.url) as client:
-        turn = {"workspace_id": "safety", "user_message": SARAH, "tool_calls": [{"name": "send_email"}]}
-        assert (await client.call_tool("capture_tool_rules", turn)).structured_content["success"] is True
+        rule = {"workspace_id": "safety", "tool_name": "send_email", "rule": SARAH, "priority": "high"}
+        assert not (await client.call_tool("memory_tools_put", rule)).is_error
     async with Client(plain.url) as client:
         rules = (await client.read_resource("toolmem://safety/rules")).contents[0].text
-        assert f"### `send_email`\n- **[critical]** {SARAH}" in rules
+        assert f"### `send_email`\n- [high] {SARAH}" in rules
         prompt = await client.get_prompt("tool_memory", {"workspace_id": "safety"})
         assert prompt.messages[0].content.text == rules
 

@@ -26,16 +26,21 @@ FLOWS = {
     *("add_tool_call_result", "summary_tool_memory", "retrieve_tool_memory", "vector_store"),
     *("retry_evaluations", "rejudge", "capture_tool_rules", "tool_rules_for_prompt"),
 }
+FOR_THE_MODEL = ("retrieve_tool_memory", "tool_rules_for_prompt")  # their text is the answer alone
 AGENT_TOOLS = {"memory_tools_put", "memory_tools_list", "memory_recall", "memory_store", "memory_forget"}
 SARAH = "never email Sarah at sarah@example.com"
 IN_ONE_LOOP = pytest.mark.asyncio(loop_scope="module")
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mcp")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
-    """One server for the whole module; each test works in a workspace of its own."""
-    folder = tmp_path_factory.mktemp("mcp")
-    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "mcp"], cwd=folder)
+async def client(folder: Path) -> AsyncIterator[Client]:
+    """One server for the whole module, which offers everything; each test works in a workspace of its own."""
+    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "mcp", "mcp.tools=all"], cwd=folder)
     ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
     done = asyncio.Event()
 
@@ -58,7 +63,11 @@ def record(number: int = 0, tool: str = "search") -> dict[str, Any]:
 async def call(client: Client, tool: str, workspace: str, **given: Any) -> Any:
     answer = await client.call_tool(tool, {"workspace_id": workspace, **given})
     assert not answer.is_error, answer.content
-    assert json.loads(answer.content[0].text) == answer.structured_content
+    text = answer.content[0].text
+    assert answer.structured_content == (
+        {"answer": text, **answer.structured_content} if tool in FOR_THE_MODEL else json.loads(text)
+    )
+    assert "null" not in json.dumps(answer.structured_content)
     return answer.structured_content
 
 
@@ -66,22 +75,62 @@ async def call(client: Client, tool: str, workspace: str, **given: Any) -> Any:
 
 
 @IN_ONE_LOOP
-async def test_every_flow_and_every_memory_tool_is_offered_with_valid_schemas(client):
+async def test_an_operator_may_offer_every_flow_but_never_the_end_of_a_workspace(client):
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(tools) == FLOWS | AGENT_TOOLS
     for tool in tools.values():
-        for schema in (tool.input_schema, tool.output_schema):
-            Draft202012Validator.check_schema(schema)
-            assert schema["type"] == "object"
+        Draft202012Validator.check_schema(tool.input_schema)
+        assert tool.input_schema["type"] == "object"
         assert tool.description
-        assert tool.title
         assert tool.input_schema["additionalProperties"] is False
         assert tool.input_schema["properties"]["workspace_id"]["default"] == "default"
         assert "workspace_id" not in tool.input_schema["required"]
         for argument in tool.input_schema["properties"].values():
             assert argument.get("description") or "enum" in argument or "default" in argument
     assert tools["add_tool_call_result"].input_schema["required"] == ["tool_call_results"]
-    assert tools["vector_store"].input_schema["properties"]["action"]["enum"][0] == "copy"
+    actions = tools["vector_store"].input_schema["properties"]
+    assert actions["action"]["enum"] == ["copy", "delete", "delete_ids", "dump", "load", "list"]
+    assert "confirm" not in actions
+    await call(client, "memory_tools_put", "kept", tool_name="search", rule="ask first")
+    gone = {"workspace_id": "kept", "action": "delete_workspace", "confirm": "kept"}
+    refused = await client.call_tool("vector_store", gone)
+    assert refused.is_error
+    assert "not for agents" in refused.content[0].text
+    assert (await call(client, "vector_store", "kept", action="delete"))["metadata"]["rules_kept"] == 1
+
+
+def test_an_agent_is_offered_what_can_harm_no_rule_of_the_user_in_at_most_6_kb(wire):
+    server = wire()
+    server.greet()
+    answer = server.ask("tools/list")
+    names = {tool["name"] for tool in answer["result"]["tools"]}
+    assert names == {"retrieve_tool_memory", "add_tool_call_result"} | AGENT_TOOLS
+    assert len(json.dumps(answer)) <= 6000
+    for tool, given in (("vector_store", {"action": "delete"}), ("capture_tool_rules", {"user_message": SARAH})):
+        refused = server.ask("tools/call", name=tool, arguments=given)
+        assert "an operator adds it to mcp.tools" in refused["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "added"),
+    [
+        ("mcp.tools=summary_tool_memory", {"summary_tool_memory"}),
+        ('mcp.tools=["vector_store", "rejudge"]', {"vector_store", "rejudge"}),
+        ("mcp.tools=mine,tool_rules_for_prompt", {"mine", "tool_rules_for_prompt"}),
+    ],
+)
+def test_an_operator_turns_flows_on_by_name(wire, tools, added):
+    server = wire("mcp", tools, "flow.mine.flow_content=retrieve_tool_memory_op")
+    server.greet()
+    offered = {tool["name"] for tool in server.ask("tools/list")["result"]["tools"]}
+    assert offered == {"retrieve_tool_memory", "add_tool_call_result"} | AGENT_TOOLS | added
+
+
+def test_a_name_that_is_no_flow_ends_the_start(wire):
+    server = wire("mcp", "mcp.tools=vector_stor")
+    code, _, err = server.end()
+    assert code == 2
+    assert b"mcp.tools: 'vector_stor' is no flow (did you mean 'vector_store'?)" in err
 
 
 @IN_ONE_LOOP
@@ -94,13 +143,29 @@ async def test_a_flow_answers_its_whole_response(client):
     assert summed["metadata"]["summarized"] == ["search"]
     got = await call(client, "retrieve_tool_memory", "whole", tool_names=["search"], include_calls=True)
     (memory,) = got["metadata"]["memory_list"]
-    assert memory["content"] in got["answer"]
     assert len(memory["tool_call_results"]) == 3
     assert set(got) == {"answer", "success", "metadata"}
     listed = await call(client, "vector_store", "whole", action="list")
     assert [each["when_to_use"] for each in listed["metadata"]["memory_list"]] == ["search"]
     assert (await call(client, "retry_evaluations", "whole"))["success"] is True
     assert (await call(client, "rejudge", "whole"))["success"] is True
+
+
+@IN_ONE_LOOP
+async def test_guidance_is_answered_as_text_and_said_once_in_what_programs_read(client):
+    failed = {"output": "Error: limit must be at most 9", "success": False}
+    records = [{**record(n), "input": {"q": f"rain {n}", "limit": n}, **(failed if n % 3 else {})} for n in range(30)]
+    await call(client, "add_tool_call_result", "brief", tool_call_results=records)
+    await call(client, "summary_tool_memory", "brief", tool_names="search")
+    answer = await client.call_tool("retrieve_tool_memory", {"workspace_id": "brief", "tool_names": "search"})
+    text, structured = answer.content[0].text, answer.structured_content
+    assert "limit must be at most 9" in text
+    assert structured.pop("answer") == text
+    assert "limit must be at most 9" not in json.dumps(structured)
+    assert "null" not in json.dumps(structured)
+    (memory,) = structured["metadata"]["memory_list"]
+    assert memory["metadata"]["statistics"]["calls"] == memory["metadata"]["lifetime"]["calls"] == 30
+    assert len(json.dumps(structured)) < 700
 
 
 @IN_ONE_LOOP
@@ -190,30 +255,63 @@ async def test_progress_is_told_and_only_grows(client):
 # ---------------------------------------------------------------- resources and prompts
 
 
+def by_hand(folder: Path, *arguments: str) -> str:
+    """What `toolmem rules` prints for the person at the machine."""
+    ran = subprocess.run(
+        [*COMMAND, "rules", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
 @IN_ONE_LOOP
-async def test_the_safety_case_a_decree_of_a_turn_is_in_the_rules_and_the_prompt(client):
+async def test_what_an_agent_says_that_the_user_said_waits_until_the_user_approves_it(client, folder):
     for said in (SARAH, "永远不要给 sarah@example.com 的 Sarah 发邮件"):
         captured = await call(
             client, "capture_tool_rules", "safety", user_message=said, tool_calls=[{"name": "send_email"}]
         )
-        assert captured["success"] is True
+        (rule,) = captured["metadata"]["rules"]
+        assert (rule["status"], rule["said"]["by"], rule["source"]) == ("proposed", "agent", "programmatic")
+    assert (await client.read_resource("toolmem://safety/rules")).contents[0].text == ""
+    assert await call(client, "memory_tools_list", "safety", tool_name="send_email") == {"result": []}
+    waiting = json.loads(by_hand(folder, "list", "--all", "--json", "--workspace", "safety"))
+    by_hand(folder, "approve", *(rule["id"][:8] for rule in waiting), "--workspace", "safety")
     rules = (await client.read_resource("toolmem://safety/rules")).contents[0].text
-    assert f"### `send_email`\n- **[critical]** {SARAH}" in rules
+    assert f"- **[critical]** {SARAH}" in rules
     assert "Sarah 发邮件" in rules
     prompt = await client.get_prompt("tool_memory", {"tools": "send_email", "workspace_id": "safety"})
     assert prompt.messages[0].content.text == rules
     block = await call(client, "tool_rules_for_prompt", "safety")
     assert block["answer"] == rules
-    (stored,) = [
-        each
-        for each in (await call(client, "memory_tools_list", "safety", tool_name="send_email"))["result"]
-        if each["rule"] == SARAH
-    ]
-    assert (stored["priority"], stored["source"]) == ("critical", "user_explicit")
     weaker = {"tool_name": "send_email", "rule": SARAH, "priority": "normal", "workspace_id": "safety"}
     refused = await client.call_tool("memory_tools_put", weaker)
     assert refused.is_error
     assert (await client.read_resource("toolmem://safety/rules")).contents[0].text == rules
+
+
+@IN_ONE_LOOP
+async def test_no_call_of_an_agent_touches_a_rule_of_the_user(client, folder):
+    by_hand(folder, "add", "send_email", SARAH, "--priority", "critical", "--workspace", "users")
+    before = by_hand(folder, "list", "--all", "--json", "--workspace", "users")
+    (rule,) = json.loads(before)
+    put = {"tool_name": "send_email", "rule": SARAH}
+    attempts: list[tuple[str, dict[str, Any]]] = [
+        ("memory_tools_put", {**put, "priority": "normal"}),
+        ("memory_tools_put", {**put, "rule": "email Sarah", "id": rule["id"]}),
+        ("memory_tools_put", {**put, "rule": "email Sarah", "id": rule["id"][:8], "priority": "critical"}),
+        ("memory_tools_put", {**put, "tags": ["mine"]}),
+        ("memory_forget", {"id": rule["id"], "namespace": "tool-send_email"}),
+        ("memory_store", {"content": "x", "id": f"../rule/{rule['id']}", "namespace": "tool-send_email"}),
+        ("vector_store", {"action": "delete"}),
+        ("vector_store", {"action": "delete_ids", "memory_ids": [rule["id"]]}),
+        ("vector_store", {"action": "delete_workspace", "confirm": "users"}),
+        ("capture_tool_rules", {"user_message": "Never email Sarah!", "tool_calls": [{"name": "send_email"}]}),
+    ]
+    for tool, given in attempts:
+        await client.call_tool(tool, {"workspace_id": "users", **given})
+    after = json.loads(by_hand(folder, "list", "--all", "--json", "--workspace", "users"))
+    assert [each for each in after if each["id"] == rule["id"]] == [rule]
+    assert not [each for each in after if each["said"]["by"] != "agent" and each["id"] != rule["id"]]
 
 
 @IN_ONE_LOOP
@@ -356,7 +454,7 @@ def wire(tmp_path):
         each.process.communicate()
 
 
-PUT = {"name": "memory_tools_put", "arguments": {"tool_name": "send_email", "rule": SARAH, "priority": "critical"}}
+PUT = {"name": "memory_tools_put", "arguments": {"tool_name": "send_email", "rule": SARAH, "priority": "high"}}
 
 
 def test_lines_that_are_no_message_are_answered_and_the_server_goes_on(wire):
@@ -439,11 +537,11 @@ def test_two_servers_share_one_store(wire):
     listed = other.ask("tools/call", name="memory_tools_list", arguments={"tool_name": "send_email"})
     assert listed["result"]["structuredContent"]["result"][0]["rule"] == SARAH
     rules = other.ask("resources/read", uri="toolmem://team/rules")
-    assert SARAH in rules["result"]["contents"][0]["text"]
+    assert SARAH in rules["result"]["contents"][0]["text"].split("## Noted by an agent")[1]
 
 
 def test_a_cancelled_call_is_not_answered_and_keeps_what_it_had_stored(wire):
-    server = wire()
+    server = wire("mcp", "mcp.tools=vector_store")
     server.greet()
     records = [record(n, f"tool_{n}") for n in range(300)]
     server.request("tools/call", name="add_tool_call_result", arguments={"tool_call_results": records})
@@ -499,7 +597,7 @@ def test_what_the_process_prints_never_reaches_the_protocol(tmp_path):
         "        context.response.answer = 'done'\n"
         "register(NoisyOp)\n"
         "from toolmem.cli import main\n"
-        "main(['mcp', 'flow.noisy.flow_content=noisy_op'])\n"
+        "main(['mcp', 'mcp.tools=noisy', 'flow.noisy.flow_content=noisy_op'])\n"
     )
     process = subprocess.run(
         [sys.executable, "noisy.py"],
@@ -530,7 +628,7 @@ def test_what_the_process_prints_never_reaches_the_protocol(tmp_path):
     answers = {answer["id"]: answer["result"] for answer in map(json.loads, process.stdout.splitlines())}
     assert answers[2]["structuredContent"]["answer"] == "done"
     noisy = next(tool for tool in answers[3]["tools"] if tool["name"] == "noisy")
-    assert "readOnlyHint" not in noisy["annotations"]  # nothing is promised of somebody else's op
+    assert "annotations" not in noisy  # nothing is promised of somebody else's op
     for text in ("printed", "written", "from a child", "warned"):
         assert text in process.stderr
 

@@ -36,6 +36,9 @@ class PlainServices:
     async def embedder(self, op: Any) -> HashingEmbedder:
         return self._embedder
 
+    def untrusted(self, store: str = "default") -> str:
+        return ""
+
 
 @pytest.fixture
 async def rpc(tmp_path):
@@ -75,7 +78,10 @@ async def result(rpc: RpcService, method: str, **params: Any) -> Any:
 
 async def test_a_rule_is_put_read_listed_and_deleted(rpc):
     rule = await result(rpc, "memory.tool_rule_put", tool_name="Send_Email", rule=SARAH, priority="critical")
-    assert set(rule) == {"id", "tool_name", "rule", "priority", "source", "tags", "created_at", "updated_at"}
+    assert set(rule) == {
+        *("id", "tool_name", "rule", "priority", "source", "tags", "created_at", "updated_at", "status", "said")
+    }
+    assert (rule["status"], rule["said"]["by"]) == ("active", "program")
     key = {"tool_name": "send_email", "id": rule["id"]}
     assert await result(rpc, "memory.tool_rule_get", **key) == rule
     assert await result(rpc, "memory.tool_rule_list", tool_name="SEND_EMAIL") == [rule]
@@ -100,10 +106,106 @@ def test_every_method_has_its_alias(name):
     assert alias(name) == "openhuman.memory_" + name.split(".", 1)[1]
 
 
-async def test_the_aliases_do_the_same(rpc):
-    put = await result(rpc, "openhuman.memory_tool_rule_put", tool_name="t", rule="one", priority="high")
-    assert await result(rpc, "openhuman.memory_tool_rule_list", tool_name="t") == [put]
-    assert (await result(rpc, "openhuman.memory_tool_rules_for_prompt", tools=["t"]))["rules"] == [put]
+async def test_the_aliases_do_the_same_and_answer_in_openhumans_envelope(rpc):
+    async def enveloped(method: str, **params: Any) -> Any:
+        told = await result(rpc, method, **params)
+        assert set(told) == {"result", "logs"}
+        assert told["logs"] == []
+        return told["result"]
+
+    put = await enveloped("openhuman.memory_tool_rule_put", tool_name="t", rule=SARAH, priority="high")
+    assert await enveloped("openhuman.memory_tool_rule_list", tool_name="t") == [put]
+    assert (await enveloped("openhuman.memory_tool_rules_for_prompt", tools=["t"]))["rules"] == [put]
+    assert await enveloped("openhuman.memory_tool_rule_get", tool_name="t", id="nosuch") is None
+    assert await result(rpc, "memory.tool_rule_list", tool_name="t") == [put]
+    refused = await answer(rpc, "openhuman.memory_tool_rule_put", {"tool_name": "t"})
+    assert refused["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("method", ["memory.tool_rules_for_prompt", "openhuman.memory_tool_rules_for_prompt"])
+async def test_params_that_are_null_are_none(rpc, method):
+    told = await rpc.dispatch(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": None}))
+    assert "error" not in json.loads(told)
+    told = await rpc.dispatch(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "memory.tool_rule_list", "params": None})
+    )
+    assert json.loads(told)["error"]["data"] == {"parameter": "tool_name"}
+
+
+async def test_an_exported_list_is_put_back_as_it_is(rpc):
+    for number, priority in enumerate(("critical", "high", "normal", "critical")):
+        await result(rpc, "memory.tool_rule_put", tool_name="t", rule=f"rule {number}", priority=priority, tags=["a"])
+    exported = await result(rpc, "memory.tool_rules_json", tool_name="t")
+    listed = await result(rpc, "memory.tool_rule_list", tool_name="t")
+    for workspace in ("elsewhere", "default"):  # where nothing is, and over what is there
+        for rule in listed:
+            assert await result(rpc, "memory.tool_rule_put", **rule, workspace_id=workspace) == rule
+        assert await result(rpc, "memory.tool_rule_list", tool_name="t", workspace_id=workspace) == listed
+        assert await result(rpc, "memory.tool_rules_json", tool_name="t", workspace_id=workspace) == exported
+
+
+async def test_a_list_that_openhuman_wrote_is_put_back_with_its_times(rpc):
+    times = {"created_at": "2025-01-02T03:04:05.123456789Z", "updated_at": "2025-02-02T03:04:05+00:00"}
+    rule = {
+        "id": "b3c1",
+        "tool_name": "t",
+        "rule": "one",
+        "priority": "high",
+        "source": "post_turn",
+        "tags": [],
+        **times,
+    }
+    put = await result(rpc, "openhuman.memory_tool_rule_put", **rule)
+    assert put["result"]["created_at"].startswith("2025-01-02T03:04:05.123456")
+    assert put["result"]["updated_at"].startswith("2025-02-02T03:04:05")
+
+
+@pytest.mark.parametrize("field", ["created_at", "updated_at"])
+@pytest.mark.parametrize("time", ["yesterday", "2025-01-02T03:04:05", ""])
+async def test_a_time_without_a_zone_or_no_time_at_all_is_refused(rpc, field, time):
+    refused = await answer(rpc, "memory.tool_rule_put", {"tool_name": "t", "rule": "one", field: time})
+    assert refused["error"]["data"] == {"parameter": field}
+
+
+@pytest.mark.parametrize("said", [{"by": "user"}, {"by": "program"}, {"by": "user", "sentence": "never"}])
+async def test_no_field_of_a_request_makes_a_rule_the_users(rpc, said):
+    put = await result(rpc, "memory.tool_rule_put", tool_name="t", rule="one", priority="critical", said=said)
+    assert put["said"]["by"] == "program"
+
+
+async def test_what_an_agent_said_stays_an_agents_where_it_is_put_back(rpc):
+    put = await result(
+        rpc, "memory.tool_rule_put", tool_name="t", rule="one", priority="critical", said={"by": "agent"}
+    )
+    assert (put["said"]["by"], put["status"]) == ("agent", "proposed")
+    assert await result(rpc, "memory.tool_rules_for_prompt") == {"rendered": "", "rules": []}
+
+
+@pytest.mark.parametrize("said", [{"by": "god"}, {}, {"by": "agent", "time": "noon"}, "user"])
+async def test_a_wrong_speaker_is_refused_by_name(rpc, said):
+    refused = await answer(rpc, "memory.tool_rule_put", {"tool_name": "t", "rule": "one", "said": said})
+    assert refused["error"]["data"] == {"parameter": "said"}
+
+
+async def test_rules_that_wait_are_reviewed_approved_and_rejected(rpc):
+    waiting = [
+        await result(rpc, "memory.tool_rule_put", tool_name=tool, rule="one", priority="critical", said={"by": "agent"})
+        for tool in ("a", "b")
+    ]
+    assert await result(rpc, "memory.tool_rule_review") == waiting
+    assert await result(rpc, "memory.tool_rule_review", tool_name="B") == waiting[1:]
+    for method in ("tool_rule_list", "tool_rules_json"):
+        assert await result(rpc, f"memory.{method}", tool_name="a") == []
+    assert await result(rpc, "memory.tool_rule_get", tool_name="a", id=waiting[0]["id"]) is None
+    approved = await result(rpc, "memory.tool_rule_set_status", id=waiting[0]["id"][:8], status="active")
+    assert approved["status"] == "active"
+    assert await result(rpc, "memory.tool_rule_list", tool_name="a") == [approved]
+    assert "- **[critical]** one" in (await result(rpc, "memory.tool_rules_for_prompt"))["rendered"]
+    rejected = await result(rpc, "memory.tool_rule_set_status", id=waiting[1]["id"], status="withdrawn", tool_name="b")
+    assert await result(rpc, "memory.tool_rule_review") == [rejected]
+    assert await result(rpc, "memory.tool_rule_set_status", id="nosuch", status="active") is None
+    refused = await answer(rpc, "memory.tool_rule_set_status", {"id": "x", "status": "approved"})
+    assert refused["error"]["data"] == {"parameter": "status"}
 
 
 async def test_tools_may_be_names_or_schemas(rpc):
@@ -129,7 +231,7 @@ async def test_memories_are_stored_recalled_and_forgotten(rpc):
     assert found == [stored]
     assert await result(rpc, "memory.recall", namespace="skill-1") == []
     assert await result(rpc, "memory.forget", id=stored["id"]) is True
-    assert await result(rpc, "openhuman.memory_recall") == []
+    assert (await result(rpc, "openhuman.memory_recall"))["result"] == []
 
 
 async def test_workspaces_are_apart_and_optional(rpc):
@@ -159,7 +261,7 @@ PUT = {"tool_name": "t", "rule": "one"}
         ("memory.tool_rule_put", {**PUT, "rule": None}, "rule", "missing"),
         ("memory.tool_rule_put", {**PUT, "tool": "t"}, "tool", "unknown"),
         ("memory.tool_rule_put", {**PUT, "prioritty": "high"}, "prioritty", "did you mean 'priority'"),
-        ("memory.tool_rule_put", {**PUT, "created_at": "2001-01-01T00:00:00Z"}, "created_at", "unknown"),
+        ("memory.tool_rule_put", {**PUT, "created": "2001-01-01T00:00:00Z"}, "created", "unknown"),
         ("memory.tool_rule_put", {**PUT, "rule": 7}, "rule", "expected a string, got a number"),
         ("memory.tool_rule_put", {**PUT, "tool_name": ["t"]}, "tool_name", "got a list"),
         ("memory.tool_rule_put", {**PUT, "tags": "a"}, "tags", "a list of strings, got a string"),

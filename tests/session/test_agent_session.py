@@ -156,6 +156,76 @@ async def test_rules_put_and_deleted_by_somebody_else_reach_the_running_session(
         assert session.system_prompt == frozen
 
 
+async def test_a_rule_put_by_another_handle_binds_in_the_very_next_messages(make_app):
+    async with make_app() as app, make_app() as other:
+        session = await start(app)
+        await (await app.rule_store("team")).put_rule("shell", "never run sudo", priority="critical")
+        assert "- **[critical]** `shell`: never run sudo" in session.messages("go on")[-1]["content"]
+        rules = await other.rule_store("team")
+        put = await rules.put_rule("search", "only search example.com", priority="high")
+        assert "only search example.com" in session.messages()[-1]["content"]
+        await rules.delete_rule("search", put.id)
+        assert "only search example.com" not in text_of(session.messages())
+        await rules.for_agent().put_rule("shell", "always run sudo", priority="high")
+        binding, noted = session.messages()[-1]["content"].split("Noted by an agent")
+        assert "never run sudo" in binding
+        assert "- [high] `shell`: always run sudo" in noted
+        assert "always run sudo" not in binding
+
+
+def test_a_rule_put_meanwhile_binds_for_a_synchronous_host_as_well(make_app):
+    with make_app() as app:
+        session = app.call(start(app))
+        app.call(put_rule(app, "shell", "never run sudo"))
+        assert "never run sudo" in session.messages("go on")[-1]["content"]
+
+
+async def put_rule(app, tool: str, text: str) -> None:
+    await (await app.rule_store("team")).put_rule(tool, text, priority="critical")
+
+
+async def test_a_store_that_fails_later_leaves_the_rules_that_are_known(make_app, monkeypatch, caplog):
+    async with make_app() as app:
+        session = await start(app)
+        await put_rule(app, "shell", "never run sudo")
+        assert "never run sudo" in text_of(session.messages("one"))
+
+        async def hang(*_: object, **__: object) -> None:
+            await asyncio.sleep(60)
+
+        session._timeout = 0.05
+        monkeypatch.setattr(session.rules.store, "list_raw", hang)
+        assert "never run sudo" in text_of(session.messages("two"))
+        assert "could not be read again" in caplog.text
+
+
+async def test_more_critical_rules_than_a_prompt_holds_are_warned_of_named_and_bound_when_new(make_app, caplog):
+    async with make_app("rules.max_critical_characters=5000") as app:
+        rules = await app.rule_store("team")
+        for number in range(12):
+            await rules.put_rule("shell", f"never {number} " + "x" * 900, priority="critical")
+        session = await start(app)
+        assert len(session.system_prompt) < 5200
+        hidden = [each for each in session.left_out if each.priority == "critical"]
+        assert len(hidden) == 12 - session.system_prompt.count("- **[critical]**")
+        assert session.system_prompt.endswith("before you use one of these tools.")
+        assert f"{len(hidden)} more critical rules are not shown here" in session.system_prompt
+        assert caplog.text.count(f"{len(hidden)} critical rules are not in the prompt") == 1
+        assert len(session.messages("go on")) == 2
+        await session.after_turn(turn_of(ENGLISH, ("send_email", {}, "sent")))
+        since = session.messages("go on")[-1]["content"]
+        assert ENGLISH in since
+        assert "withdrew" not in since
+        for number in range(12):
+            await rules.put_rule("search", f"never {number} " + "y" * 900, priority="critical")
+        since = session.messages()[-1]["content"]
+        assert ENGLISH in since
+        assert len(since) < 6000
+        assert "more critical rules are not shown here" in since
+        assert caplog.text.count("critical rules are not in the prompt") == 1
+        await session.close()
+
+
 async def test_rules_may_be_private_where_guidance_is_shared(make_app):
     async with make_app() as app:
         alice = await start(app, rules_workspace_id="alice")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import toolmem.ops  # registers the ops
-from toolmem.app.portal import Portal
+from toolmem.app.portal import Aside, Portal
 from toolmem.app.services import AppServices
 from toolmem.errors import NotProvided, RequestError
 from toolmem.flow.clock import SystemClock
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from toolmem.config import Settings
     from toolmem.flow.report import RunReport
     from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.rules.section import PinnedRules
+    from toolmem.schema import ToolSchema
 
 __all__ = ["FlowRun", "ToolMemApp"]
 
@@ -73,6 +76,7 @@ class ToolMemApp:
         self.listeners: list[Callable[[Event], None]] = []
         self.last_report: RunReport | None = None
         self._portal: Portal | None = None
+        self._aside: Aside | None = None
 
     @property
     def settings(self) -> Settings:
@@ -110,7 +114,22 @@ class ToolMemApp:
             max_in_prompt=rules.max_in_prompt,
             max_characters=rules.max_characters,
             untrusted=self.services.untrusted(),
+            max_critical_characters=rules.max_critical_characters,
         )
+
+    def rules_now(
+        self, rules: ToolMemoryStore, tools: Sequence[str | ToolSchema] = (), *, timeout: float = 5.0
+    ) -> PinnedRules:
+        """What `rules` would pin at this moment, from synchronous code on a running loop. Raises StoreError."""
+        from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
+
+        own = rules.quiet()
+        if self.settings.vector_store["default"].backend == "sqlite":  # which any loop may use
+            return prefetch_tool_memory_rules_blocking(own, tools, timeout=timeout).pinned
+        if self._aside is None:
+            self._aside = Aside(self.services.another_store())
+        own.store = self._aside.store
+        return prefetch_tool_memory_rules_blocking(own, tools, timeout=timeout, call=self._aside.call).pinned
 
     # -- running
 
@@ -178,6 +197,9 @@ class ToolMemApp:
     # -- life
 
     async def close(self) -> None:
+        aside, self._aside = self._aside, None
+        if aside is not None:
+            await asyncio.to_thread(aside.close)
         await self.services.close()
 
     async def __aenter__(self) -> Self:

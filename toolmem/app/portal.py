@@ -7,6 +7,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from toolmem.ports import MemoryStore
+
 T = TypeVar("T")
 
 
@@ -32,6 +34,27 @@ class Portal:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+class Aside:
+    """A second handle on a store whose handles belong to one loop each, for synchronous code on the first one's loop.
+
+    Raises StoreError where it cannot be opened.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self._portal = Portal()
+        self.call = self._portal.call
+        try:
+            self.call(store.open())
+        except BaseException:
+            self._portal.stop()
+            raise
+
+    def close(self) -> None:
+        self.call(self.store.close())
+        self._portal.stop()
 
 
 async def _settled() -> None:

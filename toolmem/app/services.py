@@ -118,6 +118,10 @@ class AppServices:
             _told.add(reason)
             logger.warning(reason)
 
+    def another_store(self, name: str = "default") -> MemoryStore:
+        """A handle of its own on the same data, not opened: for another event loop than this one's."""
+        return self._make_store(name)
+
     def _make_store(self, name: str) -> MemoryStore:
         section = self.settings.vector_store[name]
         identity = self._embedder_named(section.embedding_model).identity

@@ -1,37 +1,37 @@
-"""`toolmem rules`: look at rules, put and delete them, see the prompt's block, run capture over recorded turns."""
+"""`toolmem rules`: look at rules, put, approve and delete them, see the prompt's block, run capture over turns."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli import rules_capture
+from toolmem.cli import rules_capture, rules_review
 from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, say, tell
+from toolmem.cli.rules_shared import Ids, Workspace, exit_where_missing, split, with_id, with_rules
 from toolmem.cli.rules_table import print_rules
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
+    from toolmem.rules.rows import DamagedRule
     from toolmem.rules.rule_store import ToolMemoryStore
     from toolmem.schema import ToolMemoryRule
 
-T = TypeVar("T")
-Workspace = Annotated[str, typer.Option("--workspace", help="Whose rules.")]
 ToolOption = Annotated[str | None, typer.Option("--tool", help="Only this tool; case does not matter.")]
-Ids = Annotated[
-    list[str], typer.Argument(metavar="ID...", help="Ids, or their beginnings; dotted overrides may follow.")
-]
-_SHORTEST_ID = 4  # characters of a beginning
+_NAMED = 5  # other tools in a message
 
 
 def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Rules for tools: list, show, add, delete, prompt, capture.")
+    group = typer.Typer(no_args_is_help=True, help="Rules for tools: list, show, add, approve, delete, prompt.")
     group.command("list")(list_)
     group.command("show")(show)
     group.command("add")(add)
+    group.command("approve")(rules_review.approve)
+    group.command("reject")(rules_review.reject)
     group.command("delete")(delete)
     group.command("prompt")(prompt)
     group.command("capture")(rules_capture.capture)
@@ -43,6 +43,9 @@ def list_(
         list[str] | None, typer.Argument(metavar="[TOOL]... [OVERRIDE]...", help="Only these tools; dotted overrides.")
     ] = None,
     tool: ToolOption = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also rules that wait for you (proposed), and those that hold no longer.")
+    ] = False,
     workspace: Workspace = "default",
     config: Config = None,
     as_json: AsJson = False,
@@ -50,23 +53,29 @@ def list_(
     """List the rules, by tool, the most urgent first. Critical and high ones are in every prompt.
 
     toolmem rules list send_email
+
+    toolmem rules list --all
     """
 
     tools = [tool] if tool is not None else [word for word in overrides or () if "=" not in word]
 
     async def work(rules: ToolMemoryStore) -> tuple[list[ToolMemoryRule], int]:
-        if tools:
-            return [rule for name in tools for rule in await rules.list_rules(name)], 0
-        found, damaged = await rules.all_rules()
-        return found, len(damaged)
+        found, damaged = await rules.all_rules(inactive=True)
+        own = {name.strip().lower() for name in tools}
+        return [rule for rule in found if not own or rule.tool_name.lower() in own], 0 if own else len(damaged)
 
-    found, damaged = with_rules(work, workspace, config, [word for word in overrides or () if "=" in word])
+    known, damaged = with_rules(work, workspace, config, [word for word in overrides or () if "=" in word])
+    found = [rule for rule in known if every or rule.status == "active"]
     if as_json:
         print_json([rule.model_dump(mode="json") for rule in found])
     elif found:
-        print_rules(found)
+        print_rules(found, status=every)
     else:
         say(f"workspace {workspace!r} has no rules" + (f" for {', '.join(tools)}" if tools else ""))
+    waiting = sum(rule.status == "proposed" for rule in known)
+    if waiting and not every:
+        wait = "rule waits" if waiting == 1 else "rules wait"
+        say(f"{waiting} {wait} for you: `toolmem rules list --all`, then `toolmem rules approve ID` or `reject ID`")
     if damaged:
         say(f"{damaged} damaged records were left out; `toolmem rules delete` takes their ids")
 
@@ -84,11 +93,11 @@ def show(
 
     toolmem rules show send_email
     """
-    words, overrides = _split(ids)
+    words, overrides = split(ids)
 
     async def work(rules: ToolMemoryStore) -> tuple[list[str], list[ToolMemoryRule | None]]:
-        known, wanted = _narrowed(await _known(rules, tool), words)
-        return wanted, [_with_id(known, each) for each in wanted]
+        known, wanted = _narrowed((await _known(rules, tool))[0], words)
+        return wanted, [with_id(known, each) for each in wanted]
 
     wanted, found = with_rules(work, workspace, config, overrides)
     shown = [rule for rule in found if rule is not None]
@@ -97,7 +106,7 @@ def show(
     else:
         for rule in shown:
             tell("\n".join(f"{name:<11}{_shown(value)}" for name, value in rule.model_dump().items()) + "\n")
-    _exit_where_missing(wanted, found)
+    exit_where_missing(wanted, found)
 
 
 def add(
@@ -139,16 +148,16 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
 
     toolmem rules delete 4e2cc2ca
     """
-    words, overrides = _split(ids)
+    words, overrides = split(ids)
 
     async def work(rules: ToolMemoryStore) -> tuple[list[str], list[ToolMemoryRule | bool | None]]:
-        every, damaged = await rules.all_rules()
-        known, wanted = _narrowed(every if tool is None else await rules.list_rules(tool), words)
+        every, damaged = await _known(rules, tool)
+        known, wanted = _narrowed(every, words)
         if len(words) == 1 and words != wanted:
             raise RequestError(f"id: {words[0]!r} is a tool; give the id of a rule", field="id")
         outcomes: list[ToolMemoryRule | bool | None] = []
         for each in wanted:
-            rule = _with_id(known, each)
+            rule = with_id(known, each)
             if rule is not None:
                 gone = await rules.delete_rule(rule.tool_name, rule.id)
                 outcomes.append(rule if gone else None)
@@ -165,7 +174,7 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
             say("deleted a damaged record")
         elif rule:
             say(f"deleted {rule.id} of {rule.tool_name}: {rule.rule}")
-    _exit_where_missing(wanted, found)
+    exit_where_missing(wanted, found)
 
 
 def prompt(
@@ -182,7 +191,7 @@ def prompt(
     toolmem rules prompt --tools send_email,shell language=zh
     """
     with logs_to_stderr():
-        response = asyncio.run(_prompt(workspace, tools, config, overrides))
+        response, others = asyncio.run(_prompt(workspace, tools, config, overrides))
     if as_json:
         metadata = response.metadata
         parts = {name: metadata[name] for name in ("rules", "left_out", "damaged")}
@@ -190,52 +199,43 @@ def prompt(
     elif response.answer:
         tell(response.answer)
     else:
-        say(f"workspace {workspace!r} has no critical or high rules")
+        say(_nothing_pinned(workspace, tools, others))
 
 
-async def _prompt(workspace: str, tools: str | None, config: list[Path] | None, overrides: list[str] | None) -> Any:
+async def _prompt(
+    workspace: str, tools: str | None, config: list[Path] | None, overrides: list[str] | None
+) -> tuple[Any, list[str]]:
+    """The response; and, where it is empty, the tools that have critical or high rules all the same."""
     from toolmem.app import ToolMemApp
     from toolmem.ops import ToolRulesPromptOp
+    from toolmem.ops.rule_store import rule_store
 
     async with ToolMemApp(config, overrides or ()) as app:
         request = {} if tools is None else {"tools": tools}
-        return (await app.run_detailed(ToolRulesPromptOp(), workspace_id=workspace, **request)).response
+        op = ToolRulesPromptOp()
+        response = (await app.run_detailed(op, workspace_id=workspace, **request)).response
+        if response.answer:
+            return response, []
+        rules, _ = await (await rule_store(app.services, op, workspace)).all_rules()
+        return response, [rule.tool_name for rule in rules if rule.eager]
+
+
+def _nothing_pinned(workspace: str, tools: str | None, others: Sequence[str]) -> str:
+    if not others:
+        return f"workspace {workspace!r} has no critical or high rules"
+    names = list(dict.fromkeys(others))
+    named = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    return f"workspace {workspace!r} has no critical or high rules for {tools}; it has {len(others)} for {named}"
 
 
 # ---------------------------------------------------------------- what they share
 
 
-def with_rules(
-    work: Callable[[ToolMemoryStore], Awaitable[T]],
-    workspace: str,
-    config: list[Path] | None,
-    overrides: Sequence[str] | None,
-) -> T:
-    """Run `work` on the rule store that the configuration names."""
-
-    async def whole() -> T:
-        from toolmem.app import ToolMemApp
-        from toolmem.flow.checks import check_workspace
-        from toolmem.ops import ToolRulesPromptOp
-        from toolmem.ops.rule_store import rule_store
-
-        async with ToolMemApp(config, overrides or ()) as app:
-            return await work(await rule_store(app.services, ToolRulesPromptOp(), check_workspace(workspace)))
-
-    with logs_to_stderr():
-        return asyncio.run(whole())
-
-
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(ids, overrides)"""
-    ids = [word for word in words if "=" not in word]
-    if not ids:
-        raise RequestError("id: expected the id of a rule; `toolmem rules list` shows them", field="id")
-    return ids, [word for word in words if "=" in word]
-
-
-async def _known(rules: ToolMemoryStore, tool: str | None) -> list[ToolMemoryRule]:
-    return (await rules.all_rules())[0] if tool is None else await rules.list_rules(tool)
+async def _known(rules: ToolMemoryStore, tool: str | None) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
+    """Whatever their status; and the damaged records."""
+    every, damaged = await rules.all_rules(inactive=True)
+    own = None if tool is None else tool.strip().lower()
+    return [rule for rule in every if own is None or rule.tool_name.lower() == own], damaged
 
 
 def _narrowed(rules: Sequence[ToolMemoryRule], words: Sequence[str]) -> tuple[Sequence[ToolMemoryRule], list[str]]:
@@ -246,24 +246,9 @@ def _narrowed(rules: Sequence[ToolMemoryRule], words: Sequence[str]) -> tuple[Se
     return own, list(words[1:]) or [rule.id for rule in own]
 
 
-def _with_id(rules: Sequence[ToolMemoryRule], given: str) -> ToolMemoryRule | None:
-    """By its id, or by the beginning of it. Raises RequestError where several begin so."""
-    exact = [rule for rule in rules if rule.id == given]
-    begin = [rule for rule in rules if len(given) >= _SHORTEST_ID and rule.id.startswith(given)]
-    if not exact and len(begin) > 1:
-        raise RequestError(f"id: {len(begin)} rules have an id that begins with {given!r}; give more of it", field="id")
-    return next(iter(exact or begin), None)
-
-
-def _exit_where_missing(wanted: Sequence[str], found: Sequence[Any]) -> None:
-    missing = [each for each, rule in zip(wanted, found, strict=True) if rule is None]
-    for each in missing:
-        say(f"no rule has the id {each!r}; `toolmem rules list` shows the ids")
-    if missing:
-        raise typer.Exit(1)
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value)
-    return value if isinstance(value, str) else value.isoformat(timespec="seconds")
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items() if each not in (None, ""))
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)

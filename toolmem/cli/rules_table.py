@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 _STYLES = {"critical": "bold red", "high": "yellow", "normal": "default"}
 
 
-def print_rules(rules: Sequence[ToolMemoryRule]) -> None:
+def print_rules(rules: Sequence[ToolMemoryRule], *, status: bool = False) -> None:
+    """`status`: with a column of it."""
     rows = [
         (
-            *(rule.tool_name, rule.priority, rule.rule, rule.source, ", ".join(rule.tags)),
-            *(rule.id[:8], rule.updated_at.strftime("%Y-%m-%d %H:%M")),
+            *(rule.tool_name, rule.priority, *([rule.status] if status else []), rule.rule, rule.by, rule.source),
+            *(", ".join(rule.tags), rule.id[:8], rule.updated_at.strftime("%Y-%m-%d %H:%M")),
         )
         for rule in rules
     ]
-    print_table("Rules", ("tool", "priority", "rule", "source", "tags", "id", "updated (UTC)"), rows)
+    columns = ("tool", "priority", *(["status"] if status else []), "rule", "by", "source", "tags", "id")
+    print_table("Rules", (*columns, "updated (UTC)"), rows)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -202,10 +202,17 @@ class HttpSettings(Section):
     cors_origins: list[str] = Field(default_factory=list)  # web pages that may ask from a browser
 
 
+def _tool_names(given: Any) -> Any:
+    """A list of names, or text with names between commas."""
+    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
+
+
 class McpSettings(Section):
     transport: Literal["stdio", "sse", "http", "streamable-http"] = "stdio"
     host: str = "127.0.0.1"
     port: Port = 8001
+    # names of flows that agents are offered beside the default list; `all`: every flow
+    tools: Annotated[list[str], BeforeValidator(_tool_names)] = Field(default_factory=list)
 
 
 class CmdSettings(Section):
@@ -231,6 +238,7 @@ def _nouns(given: dict[str, list[str]]) -> dict[str, list[str]]:
 class RuleSettings(Section):
     max_in_prompt: Annotated[int, Field(ge=1)] = 30
     max_characters: Annotated[int, Field(ge=1)] = 6000
+    max_critical_characters: Annotated[int, Field(ge=1)] = 20_000
     # word of a tool's name -> words of a sentence that mean it; beside the built-in table
     nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
     capture: bool = True

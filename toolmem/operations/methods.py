@@ -26,6 +26,8 @@ class RuleMethods:
     delete = Method(rules.delete_rule)
     json = Method(rules.rules_json)
     for_prompt = Method(rules.rules_for_prompt)
+    review = Method(rules.review_rules)
+    set_status = Method(rules.set_rule_status)
 
 
 class Rules(RuleMethods, SyncCaller):

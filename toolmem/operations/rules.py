@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from toolmem.operations.operation import rpc_operation
 from toolmem.ports import Services
 from toolmem.rules.rows import Priority, Source
-from toolmem.schema import ToolMemoryRule
+from toolmem.schema import RuleStatus, ToolMemoryRule
 
 if TYPE_CHECKING:
     from toolmem.rules.rule_store import ToolMemoryStore
@@ -23,7 +23,7 @@ class PromptRules(BaseModel):
 
     rendered: str  # the block as text; "" where no rule is pinned
     rules: list[ToolMemoryRule] = Field(default_factory=list)  # as the block orders them
-    left_out: list[dict[str, str]] = Field(default_factory=list)  # those the caps left no room for: tool_name, id
+    left_out: list[dict[str, str]] = Field(default_factory=list)  # what the caps left no room for
     damaged: list[str] = Field(default_factory=list)  # records that could not be read
 
 
@@ -46,11 +46,29 @@ async def put_rule(
     source: Source | None = None,
     tags: Sequence[str] | None = None,
     id: str | None = None,
+    status: RuleStatus | None = None,
+    said: Mapping[str, Any] | None = None,
+    created_at: str | None = None,
+    updated_at: str | None = None,
     workspace_id: str | None = None,
 ) -> ToolMemoryRule:
-    """Store a rule; with the `id` of a stored one, change it: what is left out keeps its stored value."""
+    """Store a rule; with the `id` of a stored one, change it: what is left out keeps its stored value.
+
+    A rule that was listed is put back as it was with all its fields; `said` never makes it more the user's than it is.
+    """
     rules = await rule_store(services, workspace_id)
-    return await rules.put_rule(tool_name, rule, id=id or "", priority=priority, source=source, tags=tags)
+    return await rules.put_rule(
+        tool_name,
+        rule,
+        id=id or "",
+        priority=priority,
+        source=source,
+        tags=tags,
+        status=status,
+        said=said,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
 
 
 @rpc_operation("memory.tool_rule_get", reads_only=True)
@@ -71,6 +89,32 @@ async def list_rules(services: Services, /, tool_name: str, *, workspace_id: str
 async def delete_rule(services: Services, /, tool_name: str, id: str, *, workspace_id: str | None = None) -> bool:
     """True where it was there."""
     return await (await rule_store(services, workspace_id)).delete_rule(tool_name, id)
+
+
+@rpc_operation("memory.tool_rule_review", reads_only=True)
+async def review_rules(
+    services: Services, /, tool_name: str | None = None, *, workspace_id: str | None = None
+) -> list[ToolMemoryRule]:
+    """What the other methods pass over: rules that wait for a person (proposed), were withdrawn or superseded."""
+    from toolmem.rules.identity import namespace_of
+
+    rules, _ = await (await rule_store(services, workspace_id)).all_rules(inactive=True)
+    own = None if tool_name is None else namespace_of(tool_name)
+    return [rule for rule in rules if rule.status != "active" and own in (None, namespace_of(rule.tool_name))]
+
+
+@rpc_operation("memory.tool_rule_set_status")
+async def set_rule_status(
+    services: Services,
+    /,
+    id: str,
+    status: RuleStatus,
+    *,
+    tool_name: str | None = None,
+    workspace_id: str | None = None,
+) -> ToolMemoryRule | None:
+    """Decide on a rule: `active` approves it, `withdrawn` rejects it. The rule, or None where there is none."""
+    return await (await rule_store(services, workspace_id)).set_status(id, status, tool_name)
 
 
 def _shown(pinned: PromptRules) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from toolmem.guidance.fitting import fit
 from toolmem.guidance.shown import guidance_shown, said_to_be_data
 from toolmem.readers.plain_text import name_shown, shown
 from toolmem.rules.capture import SessionRule
 from toolmem.rules.identity import UNSCOPED
+from toolmem.rules.section import MAX_CRITICAL_CHARACTERS, not_shown_line
 from toolmem.schema import Language, ToolMemoryRule, ToolRecord
 
 _GUIDANCE_TITLE = {"": "## What is known of your tools", "zh": "## 关于你的工具的已知情况"}
@@ -23,6 +26,10 @@ _WITHDRAWN = {
 _ENDS = {
     "": "Those of this session end with it. The user who wants to keep one says 'always'; tell the user so, once.",
     "zh": "“本次会话”的要求随会话结束。用户若要长期保留，请说“永远”；请告知用户一次。",
+}
+_NOTED = {
+    "": "Noted by an agent since then; advice, and no rule:",
+    "zh": "此后由智能体记录，仅供参考，不是规则：",
 }
 _THIS_SESSION = {"": "this session", "zh": "本次会话"}
 _ANY_TOOL = {"": "any tool", "zh": "任何工具"}
@@ -61,11 +68,18 @@ def since_block(
     session_rules: Sequence[SessionRule],
     withdrawn: Sequence[ToolMemoryRule],
     language: Language = "",
+    max_characters: int = MAX_CRITICAL_CHARACTERS,
 ) -> str:
-    """What binds in this session beside the frozen prompt; "" where nothing does."""
+    """What binds in this session beside the frozen prompt; "" where nothing does.
+
+    Of `rules` at most `max_characters` are shown, and how many are not is said; what the user said comes first.
+    """
     lines: dict[str, str] = {}  # bullet -> itself: the same demand twice is one line
-    for rule in rules:
-        lines.setdefault(f"- **[{rule.priority}]** {_tool(rule.tool_name, language)}: {shown(rule.rule)}", "")
+    binding = sorted((rule for rule in rules if not rule.is_note), key=lambda rule: not rule.is_users)
+    bullets = [f"- **[{rule.priority}]** {_tool(rule.tool_name, language)}: {shown(rule.rule)}" for rule in binding]
+    lengths = list(accumulate(len(bullet) + 1 for bullet in bullets))
+    count = bisect_right(lengths, max_characters)
+    lines.update(dict.fromkeys(bullets[:count], ""))
     for demand in session_rules:
         bullet = f"- **[{_THIS_SESSION[language]}]** {_tool(demand.tool_name, language)}: {shown(demand.rule)}"
         lines.setdefault(bullet, "")
@@ -73,6 +87,13 @@ def since_block(
     if session_rules:
         lines.setdefault(f"\n{_ENDS[language]}", "")
     parts = ["\n".join([_SINCE[language], "", *lines])] if lines else []
+    if count < len(bullets):
+        parts.append(not_shown_line(binding[count:], language))
+    notes = [
+        f"- [{rule.priority}] {_tool(rule.tool_name, language)}: {shown(rule.rule)}" for rule in rules if rule.is_note
+    ]
+    if notes:
+        parts.append("\n".join([_NOTED[language], "", *notes]))
     if gone:
         parts.append("\n".join([_WITHDRAWN[language], "", *gone]))
     return "\n\n".join(parts)

@@ -17,6 +17,7 @@ async def rule_store(services: Services, op: ConfiguredOp, workspace: str) -> To
         max_in_prompt=services.settings.rules.max_in_prompt,
         max_characters=services.settings.rules.max_characters,
         untrusted=services.untrusted(op.settings.vector_store),
+        max_critical_characters=services.settings.rules.max_critical_characters,
     )
 
 

@@ -16,8 +16,10 @@ from toolmem.guidance.memory import tool_memory
 from toolmem.importers.memory_dump import read_dump, write_dump
 from toolmem.ops.holdings import held
 from toolmem.ports import CallFailure, Document, MemoryStore
+from toolmem.rules.speakers import as_heard
 from toolmem.schema import ToolMemory
 
+DELETE_WORKSPACE = "delete_workspace"
 _KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
 _LONGEST_PATH = 200  # bytes; a file's name may have 255, and a dump is written under a longer one first
 
@@ -40,7 +42,7 @@ class VectorStoreActionOp(Op):
             "copy": self._copy,
             "delete": self._delete,
             "delete_ids": self._delete_ids,
-            "delete_workspace": self._delete_workspace,
+            DELETE_WORKSPACE: self._delete_workspace,
             "dump": self._dump,
             "load": self._load,
             "list": self._list,
@@ -70,6 +72,8 @@ class VectorStoreActionOp(Op):
         context.response.answer = f"Deleted {count} tool memories of workspace {context.workspace}; {stay}"
 
     async def _delete_workspace(self, context: Context, store: MemoryStore) -> None:
+        if as_heard("program") == "agent":
+            raise RequestError("action: delete_workspace is not for agents; the user may run it", field="action")
         if context.get("confirm") != context.workspace:
             raise RequestError(
                 f"confirm: expected {context.workspace!r}: delete_workspace deletes rules, notes and ledger as well; "

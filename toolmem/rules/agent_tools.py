@@ -8,34 +8,33 @@ from typing import Any
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.rules.general_memory import LIMIT, MAX_LIMIT, GeneralMemory
-from toolmem.rules.identity import MAX_RULE, same_text
-from toolmem.rules.rows import PRIORITIES, RANK
+from toolmem.rules.identity import MAX_RULE
+from toolmem.rules.rows import PRIORITIES
 from toolmem.rules.rule_store import ToolMemoryStore
-from toolmem.schema import ToolMemoryRule
 
 _TEXT = {"type": "string"}
-_TAGS = {"type": "array", "items": {"type": "string"}, "description": "Labels of your choice."}
+_TAGS = {"type": "array", "items": {"type": "string"}, "description": "Labels."}
 _NAMESPACE = {
     "type": "string",
-    "description": "'global', 'skill-<id>' or 'tool-<name>'. A tool's namespace also holds the rules for that tool.",
+    "description": "global, skill-<id>, or tool-<name>, which holds the rules of the tool as well.",
     "default": "global",
 }
 
 # name -> (description, properties, required)
 _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "memory_tools_put": (
-        "Store a rule for one of your tools. Critical and high rules are shown to you in every later session.",
+        "Note a rule for a tool, for later sessions. A critical one waits for a person to approve it.",
         {
-            "tool_name": {**_TEXT, "description": "The tool that the rule is about."},
-            "rule": {**_TEXT, "description": f"The rule, as one sentence of at most {MAX_RULE} characters."},
+            "tool_name": {**_TEXT, "description": "The tool's name."},
+            "rule": {**_TEXT, "description": f"One sentence of at most {MAX_RULE} characters."},
             "priority": {"type": "string", "enum": list(PRIORITIES), "default": "normal"},
             "tags": _TAGS,
-            "id": {**_TEXT, "description": "The id of a rule to change. Leave it out for a new rule."},
+            "id": {**_TEXT, "description": "Of a rule to change."},
         },
         ["tool_name", "rule"],
     ),
     "memory_tools_list": (
-        "List the rules for one of your tools, the most urgent first.",
+        "List the rules of a tool, the most urgent first.",
         {"tool_name": {**_TEXT, "description": "The tool's name."}},
         ["tool_name"],
     ),
@@ -54,13 +53,13 @@ _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
             "content": {**_TEXT, "description": "What to remember."},
             "namespace": _NAMESPACE,
             "tags": _TAGS,
-            "id": {**_TEXT, "description": "The id of an entry to replace. Leave it out for a new one."},
+            "id": {**_TEXT, "description": "Of an entry to replace."},
         },
         ["content"],
     ),
     "memory_forget": (
         "Delete a stored text. Rules cannot be deleted by this tool.",
-        {"id": {**_TEXT, "description": "The id of the entry."}, "namespace": _NAMESPACE},
+        {"id": {**_TEXT, "description": "Of the entry."}, "namespace": _NAMESPACE},
         ["id"],
     ),
 }
@@ -69,12 +68,12 @@ _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 class AgentMemoryTools:
     """The five tools over one workspace.
 
-    An agent may add rules, and change its own. What the user said it may not weaken: putting a rule whose source is
-    `user_explicit` with another text or a lower priority is refused.
+    What an agent puts is stored as an agent's, whatever handle is given here: normal and high rules are notes, a
+    critical one waits for a person. Rules of the user and of their programs it cannot change.
     """
 
     def __init__(self, rules: ToolMemoryStore, memory: GeneralMemory) -> None:
-        self._rules = rules
+        self._rules = rules.for_agent()
         self._memory = memory
         self._calls: dict[str, Callable[..., Awaitable[Any]]] = {
             "memory_tools_put": self._put_rule,
@@ -117,16 +116,7 @@ class AgentMemoryTools:
         return await self._calls[name](**{key: value for key, value in given.items() if value is not None})
 
     async def _put_rule(self, **given: Any) -> dict[str, Any]:
-        await self._require_own(**given)
         return (await self._rules.put_rule(**given)).model_dump(mode="json")
-
-    async def _require_own(self, tool_name: str, rule: str, id: str = "", priority: str = "", **_: Any) -> None:
-        """Raises RequestError where the call would weaken a rule of the user."""
-        if not isinstance(rule, str):
-            return  # the rule store says what is wrong with it
-        for stored in await self._rules.list_rules(tool_name):
-            if stored.source == "user_explicit" and (stored.id == id or same_text(stored.rule) == same_text(rule)):
-                _require_not_weaker(stored, rule, priority)
 
     async def _list_rules(self, tool_name: str) -> list[dict[str, Any]]:
         return [rule.model_dump(mode="json") for rule in await self._rules.list_rules(tool_name)]
@@ -140,17 +130,6 @@ class AgentMemoryTools:
 
     async def _forget(self, **given: Any) -> bool:
         return await self._memory.forget(**given)
-
-
-def _require_not_weaker(stored: ToolMemoryRule, rule: str, priority: str) -> None:
-    if same_text(stored.rule) != same_text(rule):
-        raise RequestError(
-            f"id: {stored.id!r} is a rule that the user set; its text is the user's to change", field="id"
-        )
-    if priority in RANK and RANK[priority] > RANK[stored.priority]:
-        raise RequestError(
-            f"priority: the user set this rule as {stored.priority}; it is the user's to lower", field="priority"
-        )
 
 
 def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:

@@ -12,18 +12,17 @@ from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
 from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
-from toolmem.rules.drafts import RuleDraft
+from toolmem.rules.drafts import USER_EDICT, RuleDraft
 from toolmem.rules.failures import repeated_failures
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.turns import Turn
-from toolmem.schema import ToolMemoryRule
+from toolmem.schema import Said, ToolMemoryRule
 
 logger = logging.getLogger("toolmem.rules")
 
 KEPT_FOR_SESSION = "kept for this session; say 'always' to keep it"  # what the user is told of a session's demand
 _NOTED = 500  # characters of a demand in a note
 MAX_MESSAGE = 100_000  # characters of a message that is read for demands
-USER_EDICT = "user-edict"  # the tag of rules that a user spoke
 Nouns = Mapping[str, Sequence[str]]
 
 
@@ -74,7 +73,7 @@ def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) 
     unread = _unread(turn.user_message)
     message = "" if unread else turn.user_message
     found = find_decrees(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
-    decrees = [_edict(tool, decree.rule) for decree in found.standing for tool in decree.bound]
+    decrees = [_edict(tool, decree.rule, turn) for decree in found.standing for tool in decree.bound]
     session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.bound]
     failures = repeated_failures(workspace, turn.tool_calls)
     return Heard((*decrees, *failures), tuple(session), found.too_long, unread, says_always(message))
@@ -89,8 +88,9 @@ def _unread(message: str) -> str:
     )
 
 
-def _edict(tool: str, rule: str) -> RuleDraft:
-    return RuleDraft(tool, rule, priority="critical", source="user_explicit", tags=[USER_EDICT])
+def _edict(tool: str, rule: str, turn: Turn) -> RuleDraft:
+    said = Said(by="user", sentence=rule, session=turn.session_id, turn=turn.number)
+    return RuleDraft(tool, rule, priority="critical", source="user_explicit", tags=[USER_EDICT], said=said)
 
 
 class ToolMemoryCaptureHook:
@@ -125,16 +125,17 @@ class ToolMemoryCaptureHook:
         captured.failures += [heard.unread] if heard.unread else []
         if heard.too_long:
             logger.warning("%d sentences with a demand are too long for a rule and were not captured", heard.too_long)
-        for draft in (*heard.drafts, *self._kept_for_good(heard, turn.session_id)):
+        for draft in (*heard.drafts, *self._kept_for_good(heard, turn)):
             await self._keep(draft, captured)
         return captured
 
-    def _kept_for_good(self, heard: Heard, session_id: str) -> list[RuleDraft]:
+    def _kept_for_good(self, heard: Heard, turn: Turn) -> list[RuleDraft]:
         """What the user was told to say "always" to, where that is what the user says."""
         session, offered = self._offered
         if heard.session:
-            self._offered = (session_id, heard.session)
-        return [_edict(each.tool_name, each.rule) for each in offered if heard.keeps and session == session_id]
+            self._offered = (turn.session_id, heard.session)
+        kept = offered if heard.keeps and session == turn.session_id else ()
+        return [_edict(each.tool_name, each.rule, turn) for each in kept]
 
     async def _keep(self, draft: RuleDraft, captured: Captured) -> None:
         try:

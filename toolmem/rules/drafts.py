@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from toolmem.rules.identity import namespace_of, read_id, read_tags, read_text, read_tool_name, text_id
-from toolmem.rules.rows import PRIORITIES, RANK, SOURCES, Priority, Source, merged_tags, read_choice
-from toolmem.schema import ToolMemoryRule
+from pydantic import ValidationError
 
+from toolmem.errors import RequestError
+from toolmem.rules.identity import (
+    namespace_of,
+    read_id,
+    read_tags,
+    read_text,
+    read_time,
+    read_tool_name,
+    same_text,
+    text_id,
+)
+from toolmem.rules.rows import PRIORITIES, RANK, SOURCES, STATUSES, Priority, Source, merged_tags, read_choice
+from toolmem.rules.speakers import AUTHORITY, lesser
+from toolmem.schema import RuleStatus, Said, Speaker, ToolMemoryRule
+
+USER_EDICT = "user-edict"  # the tag of rules that a user spoke
 REPEATED_FAILURE = "repeated-failure"  # the tag of rules on repeated failures
+_PROGRAM = Said(by="program")
+_CHANGED_BY_TIME = {"updated_at", "said"}
 
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """None, and "" for the id: left out."""
+    """None, and "" for the id: left out. `said.by` is the road that it came by."""
 
     tool_name: str
     rule: str
@@ -23,6 +40,10 @@ class RuleDraft:
     source: Source | None = None
     tags: Iterable[str] | None = None
     id: str = ""
+    said: Said = _PROGRAM
+    status: RuleStatus | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
     def checked(self) -> RuleDraft:
         """Trimmed and complete. Raises RequestError that names the field."""
@@ -33,31 +54,115 @@ class RuleDraft:
             source=read_choice(self.source, "source", SOURCES),
             tags=None if self.tags is None else read_tags(self.tags),
             id=read_id(self.id),
+            said=self.said,
+            status=read_choice(self.status, "status", STATUSES),
+            created_at=read_time(self.created_at, "created_at"),
+            updated_at=read_time(self.updated_at, "updated_at"),
         )
 
+    def from_road(self, speaker: Speaker) -> RuleDraft:
+        """Whoever it says it is from, it has no more authority than its road; an agent's has no status to give."""
+        said = self.said.model_copy(update={"by": lesser(self.said.by, speaker)})
+        if speaker != "agent":
+            return replace(self, said=said)
+        source = None if self.source == "user_explicit" else self.source
+        tags = None if self.tags is None else [tag for tag in read_tags(self.tags) if tag != USER_EDICT]
+        return replace(self, said=said, status=None, source=source, tags=tags)
+
     def as_new(self, rule_id: str, tool_name: str, now: datetime) -> ToolMemoryRule:
+        """Times that the caller gives are kept, none of them later than now."""
+        created = min(self.created_at or now, now)
+        priority = self.priority or "normal"
         return ToolMemoryRule(
             id=rule_id,
             tool_name=tool_name,
             rule=self.rule,
-            priority=self.priority or "normal",
+            priority=priority,
             source=self.source or "programmatic",
             tags=list(self.tags or ()),
-            created_at=now,
-            updated_at=now,
+            created_at=created,
+            updated_at=max(created, min(self.updated_at or now, now)),
+            status=self._status(priority),
+            said=self._said(now),
         )
 
     def over(self, stored: ToolMemoryRule, now: datetime, *, captured: bool) -> ToolMemoryRule:
         """The stored rule with what the draft says. A captured one raises the priority, and never lowers it."""
-        update = {"rule": self.rule, "updated_at": max(now, stored.created_at)}
+        update: dict[str, Any] = {"rule": self.rule, "updated_at": max(now, stored.created_at)}
         raised = self.priority is not None and RANK[self.priority] < RANK[stored.priority]
         if self.priority is not None and (raised or not captured):
             update["priority"] = self.priority
-        if self.source is not None and (raised or not captured):
+        outranks = AUTHORITY[self.said.by] > AUTHORITY[stored.by]
+        if self.source is not None and (raised or outranks or not captured):
             update["source"] = self.source
         if self.tags is not None:
             update["tags"] = merged_tags(stored.tags, self.tags) if captured else list(self.tags)
-        return stored.model_copy(update=update)
+        update["status"] = self._status(update.get("priority", stored.priority))
+        if AUTHORITY[self.said.by] >= AUTHORITY[stored.by] or same_text(self.rule) != same_text(stored.rule):
+            update["said"] = self._said(now)
+        changed = stored.model_copy(update=update)
+        if self.updated_at is not None and _differ_in(stored, changed) <= _CHANGED_BY_TIME:
+            return stored  # a copy that is put back as it is does not become the freshest by it
+        return changed
+
+    def _status(self, priority: Priority) -> RuleStatus:
+        """What an agent holds critical waits for a person."""
+        waits = self.said.by == "agent" and priority == "critical"
+        return self.status or ("proposed" if waits else "active")
+
+    def _said(self, now: datetime) -> Said:
+        return self.said if self.said.time is not None else self.said.model_copy(update={"time": now})
+
+
+def read_said(given: Any) -> Said:
+    """Of a rule that is put back: its words and times count, `by` only where it claims less. Raises RequestError."""
+    if given is None:
+        return _PROGRAM
+    if isinstance(given, Said):
+        return given
+    if not isinstance(given, Mapping):
+        raise RequestError(f"said: expected an object, got {type(given).__name__}", field="said")
+    try:
+        return Said.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RequestError(f"said.{'.'.join(map(str, first['loc']))}: {first['msg']}", field="said") from None
+
+
+def require_own(stored: ToolMemoryRule, draft: RuleDraft) -> None:
+    """An agent's draft meets what is not its own to change. Raises RequestError where it would change it."""
+    whose = "the user" if stored.is_users else "a person" if stored.by == "agent" else "a program of the user's"
+    if same_text(stored.rule) != same_text(draft.rule):
+        problem = f"is a rule that {whose} set or approved; an agent cannot change its text"
+        raise RequestError(f"id: {stored.id!r} {problem}", field="id")
+    if stored.status != "active":
+        problem = f"a person decided on this rule, it is {stored.status}; an agent cannot bring it back"
+        raise RequestError(f"rule: {problem} (the user can)", field="rule")
+    if draft.priority is not None and draft.priority != stored.priority:
+        problem = f"{whose} set or approved this rule as {stored.priority}; an agent cannot change that (the user can)"
+        raise RequestError(f"priority: {problem}", field="priority")
+
+
+def is_agents_to_change(stored: ToolMemoryRule) -> bool:
+    """What it put itself, until a person has decided on it."""
+    return stored.by == "agent" and (stored.status == "proposed" or (stored.status == "active" and stored.is_note))
+
+
+def holds_again(stored: ToolMemoryRule, draft: RuleDraft) -> bool:
+    """Whether what was captured makes the stored rule hold, from now on or still.
+
+    Where it was withdrawn or superseded only the user does, by saying it anew; the same turn read again does not.
+    """
+    if stored.status in ("active", "proposed"):
+        return True
+    said, before = draft.said, stored.said
+    if draft.source != "user_explicit" or not said.session:
+        return False
+    return before is None or (said.session, said.turn) != (before.session, before.turn)
+
+
+def _differ_in(one: ToolMemoryRule, other: ToolMemoryRule) -> set[str]:
+    return {name for name in ToolMemoryRule.model_fields if getattr(one, name) != getattr(other, name)}
 
 
 def sentence_of(workspace: str, rule: RuleDraft | ToolMemoryRule) -> str:

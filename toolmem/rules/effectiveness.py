@@ -94,10 +94,17 @@ class ToolEffectivenessTracker:
 
 
 def _read(record: Record | None) -> ToolEffectiveness | None:
-    """None where there is none, or one that is none: counting begins anew."""
+    """None where there is none, or one that is none: counting begins anew.
+
+    A row of the source system is counted on: the tool stands in its key, and its average is over all calls.
+    """
     if record is None:
         return None
+    value = {name: each for name, each in record.value.items() if each is not None}
+    value.setdefault("tool_name", record.key.removeprefix(KEY_PREFIX))
+    if "timed_calls" not in value and "avg_duration_ms" in value:
+        value["timed_calls"] = value.get("total_calls", 0)
     try:
-        return ToolEffectiveness.model_validate(record.value)
+        return ToolEffectiveness.model_validate(value)
     except ValidationError:
         return None

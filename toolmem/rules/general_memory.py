@@ -20,7 +20,7 @@ from toolmem.ports import Clock, Embedder, MemoryStore, Where
 from toolmem.readers.query import read_query
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
 from toolmem.rules.rows import Priority, is_grave, read_rule
-from toolmem.rules.searchable import document_of, vector_of
+from toolmem.rules.searchable import by_spelling, document_of, share_a_word, vector_of
 
 logger = logging.getLogger("toolmem.rules")
 
@@ -30,6 +30,7 @@ MEMORY_PREFIX = "memory/"  # keys of memories
 MAX_CONTENT = 10_000  # characters
 MAX_LIMIT = 100
 LIMIT = 5
+_PASSED_OVER = 20  # hits more than are asked for, because some are like the query in letters alone
 _ATTEMPTS = 100
 _LONGEST_PAUSE = 0.02  # seconds
 
@@ -133,14 +134,18 @@ class GeneralMemory:
         if not read_query(query):
             return (await self._listed(where))[:count]
         vector = await vector_of(query, self._embedder)
-        hits = await self._store.search(self._workspace, query, vector, count, Where(namespace=where))
+        hits = await self._store.search(self._workspace, query, vector, count + _PASSED_OVER, Where(namespace=where))
+        spelled = by_spelling(self._embedder)
         found = []
         for hit in hits:
             if hit.text_rank is None and (hit.similarity or 0.0) <= 0.0:
                 continue  # the vector leg ranks everything, also what has nothing in common with the query
             entry = await self._found(where, hit.key)
-            if entry is not None:
-                found.append(entry)
+            if entry is None or (hit.text_rank is None and spelled and not share_a_word(query, entry.content)):
+                continue
+            found.append(entry)
+            if len(found) == count:
+                break
         return found
 
     async def _found(self, namespace: str, key: str) -> MemoryEntry | None:
@@ -162,7 +167,8 @@ class GeneralMemory:
         if await self._store.delete(self._workspace, where, MEMORY_PREFIX + memory_id):
             return True
         if await self._found(where, RULE_PREFIX + memory_id) is not None:
-            raise RequestError(f"id: {memory_id!r} is a rule of {where!r}; delete it as a rule", field="id")
+            problem = f"{memory_id!r} is a rule of {where!r}; its user may delete it as a rule, an agent may not"
+            raise RequestError(f"id: {problem}", field="id")
         return False
 
     async def _listed(self, namespace: str) -> list[MemoryEntry]:
@@ -189,6 +195,8 @@ def _entry(namespace: str, key: str, value: dict[str, Any]) -> MemoryEntry | Non
         rule = read_rule(namespace, key, value)
     except ValueError as error:
         logger.warning("record %r of %r is no rule and is left out: %s", key, namespace, error)
+        return None
+    if rule.status != "active":
         return None
     return MemoryEntry(
         kind="rule",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from toolmem.errors import RequestError
@@ -23,9 +25,12 @@ MAX_TOOL_NAME = 256
 MAX_ID = 128
 MAX_TAGS = 32
 MAX_TAG = 100
+SHORTEST_ID = 4  # characters of the beginning of an id
 
 _OWN = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")  # whose version-5 ids these are
 _FINAL = " .!?,;:…。！？，；：、"
+_BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
+_MADE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -109,6 +114,40 @@ def read_tags(given: Any) -> list[str]:
     if len(kept) > MAX_TAGS:
         raise RequestError(f"tags: {len(kept)} tags; a rule has at most {MAX_TAGS}", field="tags")
     return kept
+
+
+def id_meant(ids: Iterable[str], given: str) -> str | None:
+    """The id that this is, or is the beginning of. Raises RequestError where several begin so."""
+    known = set(ids)
+    begin = [each for each in known if len(given) >= SHORTEST_ID and each.startswith(given)]
+    if given not in known and len(begin) > 1:
+        raise RequestError(f"id: {len(begin)} rules have an id that begins with {given!r}; give more of it", field="id")
+    return given if given in known else next(iter(begin), None)
+
+
+def may_begin_an_id(given: str) -> bool:
+    """Whether it looks like the beginning of an id that was made here, and is not a whole one."""
+    return bool(_BEGINNING.fullmatch(given))
+
+
+def is_made_id(rule_id: str) -> bool:
+    """Whether it has the form of the ids that are made here; callers' own may begin alike and be different rules."""
+    return bool(_MADE.fullmatch(rule_id))
+
+
+def read_time(given: Any, field: str) -> datetime | None:
+    """With a zone. Raises RequestError."""
+    if given is None:
+        return None
+    try:
+        time = datetime.fromisoformat(given) if isinstance(given, str) else given
+        if not isinstance(time, datetime) or time.tzinfo is None:
+            raise ValueError
+        return time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise RequestError(
+            f"{field}: expected a time with a zone, e.g. 2026-01-31T12:00:00Z; got {given!r}"[:300], field=field
+        ) from None
 
 
 def _text(given: Any, field: str) -> str:

@@ -14,7 +14,7 @@ from toolmem.config.names import nearest
 from toolmem.errors import RequestError
 from toolmem.ports import RawRecord
 from toolmem.rules.identity import RULE_PREFIX, namespace_of
-from toolmem.schema import ToolMemoryRule
+from toolmem.schema import RuleStatus, ToolMemoryRule
 
 logger = logging.getLogger("toolmem.rules")
 
@@ -26,6 +26,10 @@ RANK = {priority: rank for rank, priority in enumerate(PRIORITIES)}
 _RULES = TypeAdapter(list[ToolMemoryRule])
 _DELETED = "deleted"
 _GRAVE_MARK = '"deleted":true'
+_NOT_ACTIVE = tuple(f'"status":"{status}"' for status in get_args(RuleStatus) if status != "active")
+_HIGH = '"priority":"high"'
+_BY_AN_AGENT = '"by":"agent"'
+STATUSES: tuple[RuleStatus, ...] = get_args(RuleStatus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +133,35 @@ def _read_one_by_one(records: Sequence[RawRecord]) -> Rows:
     return rows
 
 
-def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[RawRecord]]:
-    """(those that have to be read, those that are plainly of high priority); normal ones and graves are passed over.
+class Glance(NamedTuple):
+    """Records of active rules, told apart without being read."""
+
+    unread: list[RawRecord]  # critical, or not plain
+    high: list[RawRecord]  # plainly high, and not an agent's
+    notes: list[RawRecord]  # plainly an agent's, high or normal
+
+    def plainly_high(self) -> list[RawRecord]:
+        return [*self.high, *(each for each in self.notes if _HIGH in each.text)]
+
+
+def at_a_glance(records: Iterable[RawRecord]) -> Glance:
+    """Normal rules that are no agent's, graves and rules that are not active are passed over.
 
     A look at the JSON as stores write it: inside a rule's text its quotes are escaped. What is not plain is to be read.
     """
-    unread: list[RawRecord] = []
-    high: list[RawRecord] = []
+    glance = Glance([], [], [])
     for record in records:
         text = record.text
-        if '"priority":"normal"' in text or _GRAVE_MARK in text:
+        normal, agents = '"priority":"normal"' in text, _BY_AN_AGENT in text
+        if (normal and not agents) or _GRAVE_MARK in text or any(mark in text for mark in _NOT_ACTIVE):
             continue
-        (high if '"priority":"high"' in text else unread).append(record)
-    return unread, high
+        high = _HIGH in text
+        (glance.notes if agents and (normal or high) else glance.high if high else glance.unread).append(record)
+    return glance
+
+
+def active(rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
+    return [rule for rule in rules if rule.status == "active"]
 
 
 def by_priority(rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:

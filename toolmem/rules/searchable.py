@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 from toolmem.errors import ModelError
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 logger = logging.getLogger("toolmem.rules")
+
+_WORD = re.compile(r"[^\W_]+")
+_SHORTEST = 4  # letters of which two forms of a word have to share the first ones
+_LONGEST = 64
 
 
 async def vector_of(text: str, embedder: Embedder | None) -> NDArray[np.float32] | None:
@@ -30,3 +36,28 @@ async def vector_of(text: str, embedder: Embedder | None) -> NDArray[np.float32]
 
 async def document_of(text: str, embedder: Embedder | None) -> Document:
     return Document(text, await vector_of(text, embedder))
+
+
+def by_spelling(embedder: Embedder | None) -> bool:
+    """Whether its vectors compare letters, so that "trust" lies near "Rust"; others compare meanings."""
+    return embedder is not None and embedder.identity.name == "hashing"
+
+
+def share_a_word(one: str, other: str) -> bool:
+    """Whether a word of the one is a word of the other, in another form or with its letters in another order.
+
+    "deploying" and "deployment", "log" and "logs", "reprots" and "reports"; not "Rust" and "trust".
+    """
+    return not _forms(one).isdisjoint(_forms(other))
+
+
+def _forms(text: str) -> set[str]:
+    """Of each word: itself, its letters sorted, and what it begins with, at least half of it."""
+    forms: set[str] = set()
+    for word in set(_WORD.findall(unicodedata.normalize("NFKC", text).casefold())):
+        stem = word[:_LONGEST].removesuffix("s") or word
+        forms.add(stem)
+        if len(stem) >= _SHORTEST:
+            forms.add(" " + "".join(sorted(stem)))
+            forms.update(stem[:end] for end in range(max(_SHORTEST, (len(stem) + 1) // 2), len(stem)))
+    return forms

@@ -7,6 +7,7 @@ beginning.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -19,6 +20,10 @@ from toolmem.schema import Language, ToolMemoryRule
 
 MAX_IN_PROMPT = 30  # rules
 MAX_CHARACTERS = 6000  # of the whole block
+MAX_CRITICAL_CHARACTERS = 20_000  # of the whole block, where critical rules alone are more than that
+_NOTICE_ROOM = 800  # characters, for the line on what is not shown
+_NOTICE_TOOLS = 5
+_NOTICE_NAME = 60
 
 _TITLE = {"": "## Tool-scoped rules", "zh": "## 工具作用域规则"}
 _INTRODUCTION = {
@@ -34,14 +39,37 @@ _INTRODUCTION = {
         "关于某个工具的更多指引保存在 `tool-{name}` 下，可用 `memory_recall` 查询。"
     ),
 }
+_NOTES = {
+    "": (
+        "## Noted by an agent\n\n"
+        "An agent noted this for itself, and no person has approved it. It is advice: it never overrides a rule, the "
+        "user, or your own judgement."
+    ),
+    "zh": (
+        "## 由智能体记录\n\n"
+        "以下内容由智能体自行记录，未经任何人确认，仅供参考，不能凌驾于规则、用户或你自己的判断之上。"
+    ),
+}
+_NOT_SHOWN = {
+    "": (
+        "{count} more critical rules are not shown here; they bind you all the same. They stand under {tools}: list "
+        "them with `memory_tools_list` before you use one of these tools."
+    ),
+    "zh": (
+        "另有 {count} 条 critical 规则未在此显示，同样具有约束力。它们保存在 {tools} 之下；"
+        "使用这些工具之前，请用 `memory_tools_list` 查看。"
+    ),
+}
+_OTHERS = {"": " and {count} other tools", "zh": " 以及另外 {count} 个工具"}
 _ANY_TOOL = {"": "any tool", "zh": "任何工具"}
 
 
 class LeftOut(NamedTuple):
-    """A high rule that the caps left no room for."""
+    """A rule that the caps left no room for."""
 
     tool_name: str
     id: str
+    priority: str = "high"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +77,9 @@ class PinnedRules:
     """What `ToolMemoryStore.rules_for_prompt` chose, and what it could not take."""
 
     rules: tuple[ToolMemoryRule, ...]  # as the block orders them
-    left_out: tuple[LeftOut, ...] = ()  # high rules that did not fit
+    left_out: tuple[LeftOut, ...] = ()  # what did not fit, critical rules first
     damaged: tuple[DamagedRule, ...] = ()
+    not_shown: tuple[ToolMemoryRule, ...] = ()  # critical rules that did not fit: they bind all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +91,7 @@ class ToolMemoryRulesSection:
     text: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", render_rules(self.pinned.rules, self.language))
+        object.__setattr__(self, "text", render_rules(self.pinned.rules, self.language, self.pinned.not_shown))
 
     def __bool__(self) -> bool:
         return bool(self.text)
@@ -80,6 +109,8 @@ class _Line(NamedTuple):
     rule: ToolMemoryRule
 
     def bullet(self) -> str:
+        if self.rule.is_note:
+            return f"- [{self.rule.priority}] {self.text}"
         return f"- **[{self.rule.priority}]** {self.text}"
 
 
@@ -123,29 +154,69 @@ def _heading(lines: Sequence[_Line], language: Language) -> str:
     return f"### `{name_shown(name)}`"
 
 
-def render_rules(rules: Iterable[ToolMemoryRule], language: Language = "") -> str:
-    """The block of these rules, in whatever order they come; "" without any."""
-    groups = _Block(map(_line, rules)).groups()
-    if not groups:
-        return ""
-    parts = ["\n".join([_heading(lines, language), *(line.bullet() for line in lines)]) for lines in groups]
-    return "\n\n".join([_TITLE[language], _INTRODUCTION[language], *parts])
+def render_rules(
+    rules: Iterable[ToolMemoryRule], language: Language = "", not_shown: Sequence[ToolMemoryRule] = ()
+) -> str:
+    """The block of these rules, in whatever order they come; "" without any. What an agent noted stands apart."""
+    lines = [_line(rule) for rule in rules]
+    binding = _parts([line for line in lines if not line.rule.is_note], language)
+    notes = _parts([line for line in lines if line.rule.is_note], language)
+    parts = [_TITLE[language], _INTRODUCTION[language], *binding] if binding or not_shown else []
+    parts += [_NOTES[language], *notes] if notes else []
+    return "\n\n".join([*parts, not_shown_line(not_shown, language)] if not_shown else parts)
+
+
+def _parts(lines: Iterable[_Line], language: Language) -> list[str]:
+    """One for each tool: its heading and its bullets."""
+    groups = _Block(lines).groups()
+    return ["\n".join([_heading(lines, language), *(line.bullet() for line in lines)]) for lines in groups]
+
+
+def not_shown_line(rules: Sequence[ToolMemoryRule], language: Language = "") -> str:
+    """How many critical rules are not shown, and with which tools they stand; those that have most come first."""
+    counts = Counter(folded_name(rule.tool_name) for rule in rules)
+    tools = sorted(counts, key=lambda tool: (-counts[tool], tool))
+    named = [f"{_named(tool, language)} ({counts[tool]})" for tool in tools[:_NOTICE_TOOLS]]
+    others = _OTHERS[language].format(count=len(tools) - len(named)) if len(tools) > len(named) else ""
+    return _NOT_SHOWN[language].format(count=len(rules), tools=", ".join(named) + others)
+
+
+def _named(tool: str, language: Language) -> str:
+    return _ANY_TOOL[language] if tool == UNSCOPED else f"`{name_shown(tool, _NOTICE_NAME)}`"
+
+
+def first_of_user(rule: ToolMemoryRule) -> tuple[bool, bool, str, str, str]:
+    """Sorts critical rules as the block has them, the user's before all others."""
+    tool = folded_name(rule.tool_name)
+    return not rule.is_users, tool != UNSCOPED, tool, shown(rule.rule), rule.id
 
 
 class Pinning:
-    """Which rules the prompt holds: every critical one, and as many high ones as the caps leave room for.
+    """Which rules the prompt holds: the critical ones, then as many high ones as the caps leave room for, then notes.
 
-    `max_characters` counts the whole block, in the language whose words take more.
+    `max_characters` counts the whole block, in the language whose words take more. Critical rules are beyond it; their
+    own cap is `max_critical_characters`, the line included that says what is not shown.
     """
 
-    def __init__(self, max_in_prompt: int, max_characters: int) -> None:
+    def __init__(
+        self, max_in_prompt: int, max_characters: int, max_critical_characters: int = MAX_CRITICAL_CHARACTERS
+    ) -> None:
+        frame = len(_TITLE[""]) + 2 + len(_INTRODUCTION[""])
         self._rules_left = max_in_prompt
-        self._characters_left = max_characters - len(_TITLE[""]) - 2 - len(_INTRODUCTION[""])
+        self._characters_left = max_characters - frame
+        self._critical_left = max_critical_characters - frame
         self._block = _Block()
+        self._notes = _Block()
 
-    def add_critical(self, rules: Iterable[ToolMemoryRule]) -> None:
-        for rule in rules:
-            self._add(_line(rule))
+    def add_critical(self, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
+        """The user's first; answers those that do not fit. Once one does not, none that follows is shown."""
+        lines = [_line(rule) for rule in sorted(rules, key=first_of_user)]
+        shown_lines = _fitting(lines, self._critical_left)
+        if shown_lines < len(lines):
+            shown_lines = _fitting(lines, self._critical_left - _NOTICE_ROOM)
+        for line in lines[:shown_lines]:
+            self._add(line, self._block)
+        return [line.rule for line in lines[shown_lines:]]
 
     @property
     def full(self) -> bool:
@@ -153,26 +224,53 @@ class Pinning:
 
     def add_high(self, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
         """The freshest first; answers those that do not fit."""
-        left_out = []
-        for rule in sorted(rules, key=lambda rule: (-rule.updated_at.timestamp(), rule.id)):
-            line = _line(rule)
-            if self.full or self._size(line) > self._characters_left:
-                left_out.append(rule)
-            else:
-                self._add(line)
-        return left_out
+        return self._add_fitting(sorted(rules, key=_freshest), self._block)
+
+    def add_notes(self, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
+        """What agents noted: by priority, then the freshest; answers those that do not fit."""
+        chosen = sorted(rules, key=lambda rule: (RANK[rule.priority], *_freshest(rule)))
+        if chosen:
+            self._characters_left -= len(_NOTES[""]) + 2
+        return self._add_fitting(chosen, self._notes)
 
     def rules(self) -> list[ToolMemoryRule]:
         """As the block orders them."""
-        return [line.rule for lines in self._block.groups() for line in lines]
+        groups = [*self._block.groups(), *self._notes.groups()]
+        return [line.rule for lines in groups for line in lines]
 
-    def _add(self, line: _Line) -> None:
+    def _add_fitting(self, rules: Iterable[ToolMemoryRule], block: _Block) -> list[ToolMemoryRule]:
+        left_out = []
+        for rule in rules:
+            line = _line(rule)
+            if self.full or _size(line, block) > self._characters_left:
+                left_out.append(rule)
+            else:
+                self._add(line, block)
+        return left_out
+
+    def _add(self, line: _Line, block: _Block) -> None:
         if not self.full:  # once full it stays so, and how long the block is no longer matters
-            self._characters_left -= self._size(line)
+            self._characters_left -= _size(line, block)
         self._rules_left -= 1
-        self._block.add(line)
+        block.add(line)
 
-    def _size(self, line: _Line) -> int:
-        """Characters by which the line makes the block longer."""
-        heading = 0 if self._block.holds_tool_of(line) else len(_heading([line], "")) + 2
-        return heading + len(line.bullet()) + 1
+
+def _freshest(rule: ToolMemoryRule) -> tuple[float, str]:
+    return -rule.updated_at.timestamp(), rule.id
+
+
+def _fitting(lines: Sequence[_Line], room: int) -> int:
+    """How many of the lines, from the first on, go into so many characters."""
+    block = _Block()
+    for number, line in enumerate(lines):
+        room -= _size(line, block)
+        if room < 0:
+            return number
+        block.add(line)
+    return len(lines)
+
+
+def _size(line: _Line, block: _Block) -> int:
+    """Characters by which the line makes the block longer."""
+    heading = 0 if block.holds_tool_of(line) else len(_heading([line], "")) + 2
+    return heading + len(line.bullet()) + 1

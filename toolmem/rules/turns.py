@@ -36,6 +36,7 @@ class Turn:
     tool_calls: tuple[ToolUse, ...] = ()
     session_id: str = ""
     tools: tuple[str | ToolSchema, ...] = ()
+    number: int | None = None  # of the turn in its session, from 1
 
     @property
     def ran(self) -> list[str]:

@@ -3,6 +3,9 @@
     rpc = RpcService(app.services)
     answer = await rpc.dispatch('{"jsonrpc": "2.0", "id": 1, "method": "memory.tool_rule_list", "params": {...}}')
 
+Under `openhuman.*` names a result is `{"result": ..., "logs": [...]}`, as OpenHuman's own clients read it; `params`
+that are null are none.
+
 Error codes: -32700 not JSON (or not UTF-8), -32600 no request (why: `data.reason`), -32601 unknown method, -32602 a
 parameter (its name in `data.parameter`), -32000 the store failed, -32603 anything else. Requests of a batch run one
 after the other.
@@ -41,7 +44,7 @@ class RpcService:
         self._methods = {name: method for known, method in methods().items() for name in (known, alias(known))}
         registry = MethodRegistry()
         for name, method in self._methods.items():
-            registry.add_method(_bound(method, services), name)
+            registry.add_method(_bound(name, method, services), name)
         # The dispatcher gets values instead of texts: reading the text and taking a batch apart is done here, because
         # one bad request must not spoil the others of its batch.
         self._dispatcher = AsyncDispatcher(json_loader=_as_it_is, json_dumper=_as_it_is, middlewares=[self._guarded])
@@ -71,6 +74,8 @@ class RpcService:
             return _no_request("a batch inside a batch")
         if isinstance(request, dict) and "id" in request and request["id"] is None:
             request = {**request, "id": _NULL_ID}
+        if isinstance(request, dict) and "params" in request and request["params"] is None:
+            request = {**request, "params": {}}
         answered = await self._dispatcher.dispatch(request, workspaces)
         if answered is None:
             return None
@@ -115,10 +120,13 @@ def _invalid(error: RequestError) -> Any:
     return rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field})
 
 
-def _bound(method: Operation[Any, Any], services: Services) -> Callable[..., Awaitable[Any]]:
+def _bound(name: str, method: Operation[Any, Any], services: Services) -> Callable[..., Awaitable[Any]]:
+    """Under OpenHuman's names a result comes in its envelope."""
+
     async def call(given: dict[str, Any]) -> Any:
         try:
-            return method.to_json(await method.run(services, given))
+            result = method.to_json(await method.run(services, given))
+            return result if name == method.method else {"result": result, "logs": []}
         except RequestError as error:
             raise _invalid(error) from error
         except ToolMemError as error:

@@ -17,7 +17,7 @@ from toolmem.rules.capture import Captured, SessionRule, ToolMemoryCaptureHook, 
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import ToolMemoryStore
-from toolmem.rules.section import ToolMemoryRulesSection
+from toolmem.rules.section import LeftOut, PinnedRules, ToolMemoryRulesSection
 from toolmem.rules.turns import ToolUse, Turn
 from toolmem.schema import Language, ToolMemoryRule, ToolSchema
 from toolmem.session.buffer import Compressor, Message, keep_newest, message_tokens
@@ -59,6 +59,7 @@ class AgentSession:
         compressor: Compressor,
         count_tokens: Callable[[str], int],
         keep_calls: int,
+        timeout: float,
         ignores_store: bool = False,
     ) -> None:
         self.app = app
@@ -69,7 +70,9 @@ class AgentSession:
         self.buffer: list[Message] = []
         self.session_rules: list[SessionRule] = []  # demands on this session alone
         self.errors: list[str] = []  # of judging in the background
-        self._pinned = pinned
+        self.left_out: tuple[LeftOut, ...] = pinned.pinned.left_out  # rules that the caps leave no room for
+        self._timeout = timeout
+        self._pinned = pinned.pinned
         self._tools = tuple(tools)
         self._language = language
         self._max_buffer_tokens = max_buffer_tokens
@@ -111,7 +114,8 @@ class AgentSession:
         by `compressor`; None: never. `count_tokens`: default Qwen's tokenizer.
 
         A store that does not answer within `timeout` seconds raises StoreError: a session without its critical rules
-        is unsafe. `on_error="empty"` is the caller's explicit choice to go without.
+        is unsafe. `on_error="empty"` is the caller's explicit choice to go without. Critical rules beyond
+        `rules.max_critical_characters` are not in the prompt: that is warned of, and `left_out` names them.
 
         A store that was found in the working directory, and that this user neither made nor trusts, raises
         StoreUntrusted. `on_untrusted="ignore"` starts with none of its rules and guidance: turns are stored, and what
@@ -149,6 +153,7 @@ class AgentSession:
             count_tokens=count,
             keep_calls=app.keep_calls,
             ignores_store=ignored,
+            timeout=timeout,
         )
 
     # -- what the model is sent
@@ -156,8 +161,14 @@ class AgentSession:
     def messages(self, user_message: str | None = None) -> list[Message]:
         """What to send: the frozen system prompt, the conversation, and the demands made since the start.
 
-        `user_message` opens a turn; `after_turn` closes it. None: the conversation as it stands.
+        `user_message` opens a turn; `after_turn` closes it. None: the conversation as it stands. The store is asked
+        for rules that were put or deleted meanwhile, by whomever; where it does not answer, those known go on to bind.
         """
+        try:
+            if not self._ignores_store:
+                self._take(self.app.rules_now(self.rules, self._tools, timeout=self._timeout))
+        except ToolMemError as error:
+            log.error("the rules could not be read again: %s", error)
         if user_message is not None:
             self._pending_user = user_message
         messages: list[Message] = []
@@ -166,7 +177,13 @@ class AgentSession:
         messages += [without_host_keys(message) for message in self.buffer]
         if self._pending_user is not None:
             messages.append({"role": "user", "content": self._pending_user})
-        since = since_block(self._since, self.session_rules, self._withdrawn, self._language)
+        since = since_block(
+            self._since,
+            self.session_rules,
+            self._withdrawn,
+            self._language,
+            self.app.settings.rules.max_critical_characters,
+        )
         if since:
             messages.append({"role": "system", "content": since})
         return messages
@@ -212,7 +229,7 @@ class AgentSession:
         self._pending_user = None
         self.buffer += messages
         uses = uses_of(records)
-        heard = Turn(said, uses, self.session_id, self._tools)
+        heard = Turn(said, uses, self.session_id, self._tools, self._turns)
         captured = await self._hook.after_turn(heard)
         demands = list(captured.session)
         if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
@@ -269,20 +286,24 @@ class AgentSession:
         if self._ignores_store:
             return
         try:
-            now = await self.rules.rules_for_prompt(self._tools)
+            now = await self.rules.quiet().rules_for_prompt(self._tools)
         except ToolMemError as error:  # what is known goes on to bind
             log.error("the rules could not be read again: %s", error)
             return
-        frozen = {(rule.id, rule.rule, rule.priority) for rule in self._pinned.pinned.rules}
-        current = {rule.id for rule in now.rules}
-        self._since = [rule for rule in now.rules if (rule.id, rule.rule, rule.priority) not in frozen]
+        self._take(now)
+
+    def _take(self, now: PinnedRules) -> None:
+        """What is new, also where the caps hide it; what was known to be hidden stays so."""
+        frozen = {_said(rule) for rule in self._pinned.rules}
+        hidden = {_said(rule) for rule in self._pinned.not_shown}
+        new = [rule for rule in now.not_shown if _said(rule) not in hidden]
+        self._since = [rule for rule in (*now.rules, *new) if _said(rule) not in frozen]
+        holding = {rule.id for rule in (*now.rules, *now.not_shown)} | {each.id for each in now.left_out}
         changed = {rule.id for rule in self._since}
-        left_out = {each.id for each in now.left_out}
         self._withdrawn = [
-            rule
-            for rule in self._pinned.pinned.rules
-            if (rule.id not in current and rule.id not in left_out) or rule.id in changed
+            rule for rule in self._pinned.rules if not rule.is_note and (rule.id not in holding or rule.id in changed)
         ]
+        self.left_out = now.left_out
 
     async def close(self) -> None:
         """Wait until every call of the session is judged (or failed to be: see `errors`)."""
@@ -301,6 +322,11 @@ def _names_conversation(record: Mapping[str, Any]) -> bool:
     metadata = record.get("metadata")
     named = metadata.get("conversation_id") if isinstance(metadata, Mapping) else None
     return record.get("conversation_id") not in (None, "") or named not in (None, "")
+
+
+def _said(rule: ToolMemoryRule) -> tuple[str, str, str, bool]:
+    """A rule as a prompt has it."""
+    return rule.id, rule.rule, rule.priority, rule.is_note
 
 
 def _language(configured: str) -> Language:

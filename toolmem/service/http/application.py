@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolmem import __version__
 from toolmem.app import ToolMemApp
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
+from toolmem.rules.speakers import heard_from
 from toolmem.schema import FlowResponse
 from toolmem.service.http import openapi
 from toolmem.service.http.access import Doorkeeper, header
@@ -197,7 +198,8 @@ def _flow(app: ToolMemApp, name: str, limits: Limits) -> Endpoint:
         if isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace):
             note_workspaces(request.scope, [workspace])
         try:
-            return answered(await app.run_flow(name, **body))
+            with heard_from("program"):
+                return answered(await app.run_flow(name, **body))
         except Exception as error:
             return failed(error)
 

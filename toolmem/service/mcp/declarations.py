@@ -1,4 +1,7 @@
-"""What the MCP server says of its tools before any is called: names, input and output schemas, annotations."""
+"""What the MCP server says of its tools before any is called: names, input schemas, annotations.
+
+It is sent with every session of every agent, so it is kept short, without schemas of outputs.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,22 @@ from mcp_types import Tool, ToolAnnotations
 
 from toolmem import ops
 from toolmem.app import ToolMemApp
+from toolmem.config.names import hint
 from toolmem.config.settings import Argument
 from toolmem.errors import ConfigError
 from toolmem.flow.op import Node, Op
+from toolmem.ops.vector_store_action import DELETE_WORKSPACE
 from toolmem.rules.agent_tools import AgentMemoryTools
-from toolmem.rules.general_memory import MemoryEntry
-from toolmem.schema import ToolMemoryRule
 
 WORKSPACE = "workspace_id"
 RESULT = "result"  # what is no object stands under this key, as the SDK itself wraps it
 
-FLOW_OUTPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "answer": {"type": "string", "description": "What was done or found, as text."},
-        "success": {
-            "type": "boolean",
-            "description": "Everything asked for was done or found. False with metadata.partial: some of it.",
-        },
-        "metadata": {"type": "object", "description": "Memories, names and counts behind the answer."},
-    },
-    "required": ["answer", "success", "metadata"],
-}
+# What an agent is offered where `mcp.tools` says nothing: to read its memory, and to add what no rule of the user's is.
+OFFERED = (
+    *("retrieve_tool_memory", "add_tool_call_result"),
+    *("memory_tools_put", "memory_tools_list", "memory_recall", "memory_store", "memory_forget"),
+)
+ALL = "all"
 
 # (reads only, may destroy, changes nothing more when called again with the same arguments)
 _READS = (True, False, True)
@@ -56,26 +53,38 @@ _AGENT_HINTS = {
 }
 
 
-def flow_tools(app: ToolMemApp, workspace: str) -> list[Tool]:
-    """One per flow, in the order of the configuration. Raises ConfigError where a name is taken by an agent tool."""
-    taken = {schema["name"] for schema in AgentMemoryTools.mcp_schemas()}
+def offered_tools(app: ToolMemApp, workspace: str) -> list[Tool]:
+    """The default list and what `mcp.tools` adds: flows in the order of the configuration, then the memory tools.
+
+    Raises ConfigError where a name of `mcp.tools` is none, or a flow has the name of a memory tool.
+    """
+    memory_tools = agent_tools(workspace)
+    taken = {tool.name for tool in memory_tools}
     problems = [
         f"flow.{name}: the MCP server has a tool of this name; give the flow another one, or list it in disabled_flows"
         for name in app.flows
         if name in taken
     ]
+    known = [*app.flows, *app.configured.left_out, *taken]
+    added = app.settings.mcp.tools
+    problems += [
+        f"mcp.tools: {name!r} is no flow ({hint(name, known)})" for name in added if name != ALL and name not in known
+    ]
     if problems:
         raise ConfigError(problems)
-    return [_flow_tool(app, name, node, workspace) for name, node in app.flows.items()]
+    chosen = known if ALL in added else [*OFFERED, *added]
+    flows = [_flow_tool(app, name, node, workspace) for name, node in app.flows.items() if name in chosen]
+    return [*flows, *memory_tools]
 
 
 def _flow_tool(app: ToolMemApp, name: str, node: Node, workspace: str) -> Tool:
     settings = app.settings.flow[name]
-    arguments = {key: argument for key, argument in settings.input_schema.items() if key != WORKSPACE}
+    hidden = {WORKSPACE, *(("confirm",) if _acts_on_workspaces(node) else ())}
+    arguments = {key: argument for key, argument in settings.input_schema.items() if key not in hidden}
     schema = {
         "type": "object",
         "properties": {
-            **{key: _json_schema(each) for key, each in arguments.items()},
+            **{key: _json_schema(each, node) for key, each in arguments.items()},
             WORKSPACE: _workspace(workspace),
         },
         "required": [key for key, argument in arguments.items() if argument.required],
@@ -83,23 +92,14 @@ def _flow_tool(app: ToolMemApp, name: str, node: Node, workspace: str) -> Tool:
     }
     return Tool(
         name=name,
-        title=_title(name),
         description=settings.description or None,
         input_schema=schema,
-        output_schema=FLOW_OUTPUT,
-        annotations=_annotations(name, _hints_of(node), open_world=_asks_elsewhere(app, node)),
+        annotations=_annotations(_hints_of(node), open_world=_asks_elsewhere(app, node)),
     )
 
 
 def agent_tools(workspace: str) -> list[Tool]:
     """The tools by which an agent keeps rules and notes."""
-    outputs = {
-        "memory_tools_put": _shape(ToolMemoryRule),
-        "memory_tools_list": _wrapped({"type": "array", "items": _shape(ToolMemoryRule)}),
-        "memory_recall": _wrapped({"type": "array", "items": _shape(MemoryEntry)}),
-        "memory_store": _shape(MemoryEntry),
-        "memory_forget": _wrapped({"type": "boolean", "description": "Whether it was there."}),
-    }
     declared = []
     for schema in AgentMemoryTools.mcp_schemas():
         name, given = schema["name"], schema["inputSchema"]
@@ -107,49 +107,34 @@ def agent_tools(workspace: str) -> list[Tool]:
         declared.append(
             Tool(
                 name=name,
-                title=_title(name),
                 description=schema["description"],
                 input_schema=own,
-                output_schema=outputs[name],
-                annotations=_annotations(name, _AGENT_HINTS[name], open_world=False),
+                annotations=_annotations(_AGENT_HINTS[name], open_world=False),
             )
         )
     return declared
 
 
 def _workspace(default: str) -> dict[str, Any]:
-    return {"type": "string", "description": "The workspace whose memory is meant.", "default": default}
+    return {"type": "string", "default": default}
 
 
-def _json_schema(argument: Argument) -> dict[str, Any]:
+def _acts_on_workspaces(node: Node) -> bool:
+    return any(isinstance(op, ops.VectorStoreActionOp) for op in node.ops())
+
+
+def _json_schema(argument: Argument, node: Node) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": argument.type if isinstance(argument.type, str) else list(argument.type)}
     if argument.description:
         schema["description"] = argument.description
     if argument.enum is not None:
-        schema["enum"] = argument.enum
+        kept = [each for each in argument.enum if not (_acts_on_workspaces(node) and each == DELETE_WORKSPACE)]
+        schema["enum"] = kept
     if "array" in argument.types:
         schema["items"] = argument.items or {}  # some hosts refuse an array that does not say what it holds
     if argument.properties is not None:
         schema["properties"] = argument.properties
     return schema
-
-
-def _shape(model: type[ToolMemoryRule] | type[MemoryEntry]) -> dict[str, Any]:
-    return model.model_json_schema(mode="serialization") | {"required": [*_required(model)]}
-
-
-def _required(model: type[ToolMemoryRule] | type[MemoryEntry]) -> list[str]:
-    """Fields that may be None are left out where they are."""
-    return [name for name, field in model.model_fields.items() if field.is_required()]
-
-
-def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {RESULT: schema}, "required": [RESULT]}
-
-
-def _title(name: str) -> str:
-    words = name.replace("_", " ").replace("-", " ")
-    return words[:1].upper() + words[1:]
 
 
 def _hints_of(node: Node) -> tuple[bool, bool, bool] | None:
@@ -161,12 +146,11 @@ def _hints_of(node: Node) -> tuple[bool, bool, bool] | None:
     return all(h[0] for h in known), any(h[1] for h in known), all(h[2] for h in known)
 
 
-def _annotations(name: str, hints: tuple[bool, bool, bool] | None, *, open_world: bool) -> ToolAnnotations:
+def _annotations(hints: tuple[bool, bool, bool] | None, *, open_world: bool) -> ToolAnnotations | None:
     if hints is None:
-        return ToolAnnotations(title=_title(name))
+        return None
     reads, destroys, settles = hints
     return ToolAnnotations(
-        title=_title(name),
         read_only_hint=reads,
         destructive_hint=destroys,
         idempotent_hint=settles,

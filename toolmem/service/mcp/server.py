@@ -9,9 +9,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Self
 
 from mcp.server.context import ServerRequestContext
@@ -38,12 +37,13 @@ from toolmem import __version__
 from toolmem.app import ToolMemApp
 from toolmem.errors import ConfigError, RequestError, ToolMemError
 from toolmem.flow.checks import check_workspace
-from toolmem.service.mcp.declarations import flow_tools
+from toolmem.service.mcp.answers import Result
+from toolmem.service.mcp.declarations import OFFERED, offered_tools
 from toolmem.service.mcp.progress import tell_progress
 from toolmem.service.mcp.prompts import PROMPT, PROMPTS, McpPrompts
 from toolmem.service.mcp.resources import TEMPLATES, McpResources, rules_uri
 from toolmem.service.mcp.stdio import StdioTransport, standard_streams, stopped_by_signals
-from toolmem.service.mcp.tools import McpTools, Result
+from toolmem.service.mcp.tools import McpTools
 from toolmem.service.mcp.under_way import UnderWay
 
 logger = logging.getLogger("toolmem.service")
@@ -74,7 +74,7 @@ class McpService:
             version=__version__,
             title="toolmem",
             description="Tool memory for agents: what works with each tool, and what the user demands of it.",
-            instructions=_instructions(self.workspace),
+            instructions=_instructions(self.workspace, [tool.name for tool in self._tools.declared]),
             on_list_tools=self._list_tools,
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
@@ -173,22 +173,29 @@ def _refuse_cursor(params: PaginatedRequestParams | None) -> None:
 def _check(app: ToolMemApp, workspace: str) -> None:
     """Raises ConfigError with every flow that cannot be offered and every model that cannot be asked."""
     problems: list[str] = []
-    checks: list[Callable[[], object]] = [lambda: flow_tools(app, workspace)]
-    checks += [partial(app.check_models, name) for name in app.flows]
-    for check in checks:
+    try:
+        asked = {tool.name for tool in offered_tools(app, workspace)}
+    except ConfigError as error:
+        asked, problems = set(OFFERED), list(error.problems)
+    for name in app.flows:
         try:
-            check()
+            if name in asked:
+                app.check_models(name)
         except ConfigError as error:
             problems += error.problems
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
 
 
-def _instructions(workspace: str) -> str:
-    return (
+def _instructions(workspace: str, offered: Collection[str]) -> str:
+    told = (
         f"A memory of your tools. At the start of a session read {rules_uri(workspace)} (or the prompt {PROMPT}): its "
-        "rules are hard constraints set by the user. Before you use a tool that you are not sure of, ask "
-        "retrieve_tool_memory for its guidance. Where the user demands something of a tool for good, keep it with "
-        "memory_tools_put; give turns to capture_tool_rules and finished calls to add_tool_call_result, and call "
-        "summary_tool_memory now and then to distil them."
+        "rules are hard constraints, what an agent noted is advice. Before you use a tool that you are not sure of, "
+        "ask retrieve_tool_memory for its guidance. Give finished calls to add_tool_call_result. Note what you learn "
+        "of a tool with memory_tools_put; a critical rule waits until the user approves it."
     )
+    if "capture_tool_rules" in offered:
+        told += " Give turns to capture_tool_rules."
+    if "summary_tool_memory" in offered:
+        told += " Call summary_tool_memory now and then to distil guidance."
+    return told

@@ -1,8 +1,7 @@
-"""The tools of the MCP server: one for each flow, and the agent's own memory tools."""
+"""The tools of the MCP server: the flows that are offered, and the agent's own memory tools."""
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,14 +17,14 @@ from toolmem.flow.checks import check_workspace
 from toolmem.readers.plain_text import plain_text
 from toolmem.rules.agent_tools import AgentMemoryTools
 from toolmem.rules.general_memory import GeneralMemory
+from toolmem.rules.speakers import heard_from
 from toolmem.schema import FlowResponse
-from toolmem.service.mcp.declarations import RESULT, WORKSPACE, agent_tools, flow_tools
+from toolmem.service.mcp.answers import Result, answered, flow_answered
+from toolmem.service.mcp.declarations import RESULT, WORKSPACE, agent_tools, offered_tools
 from toolmem.service.mcp.progress import Progress, Send
 from toolmem.service.mcp.under_way import UnderWay
 
 logger = logging.getLogger("toolmem.service")
-
-Result = dict[str, Any]  # a CallToolResult as it travels
 
 
 class McpTools:
@@ -36,7 +35,8 @@ class McpTools:
         self._workspace = workspace
         self._under_way = under_way
         self._agent_tools = {tool.name for tool in agent_tools(workspace)}
-        self.declared: list[Tool] = [*flow_tools(app, workspace), *agent_tools(workspace)]
+        self.declared: list[Tool] = offered_tools(app, workspace)
+        self._offered = {tool.name for tool in self.declared}
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None, progress: Send | None = None) -> Result:
         """What the tool answered, or why it did not: a refusal and a failure are results that say so.
@@ -67,18 +67,20 @@ class McpTools:
 
     def _work(self, name: str, arguments: dict[str, Any]) -> Callable[[], Awaitable[Result]]:
         app = self._app
-        if name in app.flows or name in app.configured.left_out:
-            return lambda: self._run_flow(name, arguments)
         if name in self._agent_tools:
             return lambda: self._use_memory(name, arguments)
-        known = [tool.name for tool in self.declared]
-        raise MCPError(INVALID_PARAMS, f"unknown tool {name[:100]!r} ({hint(name, known)})")
+        if name in self._offered or name in app.configured.left_out:
+            return lambda: self._run_flow(name, arguments)
+        if name in app.flows:
+            raise MCPError(INVALID_PARAMS, f"{name!r} is not offered to agents here; an operator adds it to mcp.tools")
+        raise MCPError(INVALID_PARAMS, f"unknown tool {name[:100]!r} ({hint(name, self._offered)})")
 
     async def _run_flow(self, name: str, arguments: dict[str, Any]) -> Result:
         if arguments.get(WORKSPACE) is None:
             arguments[WORKSPACE] = self._workspace
-        response = await self._app.run_flow(name, **arguments)
-        return _answered(response.model_dump_json(), vars(response))
+        with heard_from("agent"):
+            response = await self._app.run_flow(name, **arguments)
+        return flow_answered(self._app.flows[name], response)
 
     async def _use_memory(self, name: str, arguments: dict[str, Any]) -> Result:
         given = arguments.pop(WORKSPACE, None)
@@ -92,8 +94,7 @@ class McpTools:
             if error.field is not None and str(error).startswith(f"{error.field}: unknown"):
                 raise RequestError(f"{error} (beside them: {WORKSPACE})", field=error.field) from None
             raise
-        body = value if isinstance(value, dict) else {RESULT: value}
-        return _answered(json.dumps(body, ensure_ascii=False), body)
+        return answered(value if isinstance(value, dict) else {RESULT: value})
 
     def _failed(self, name: str, reason: str, error: Exception) -> Result:
         """A tool error: its text is the reason; a flow's is a whole FlowResponse as well."""
@@ -105,12 +106,3 @@ class McpTools:
             metadata = {"error": type(error).__name__, **known}
             result["structuredContent"] = FlowResponse(answer=reason, success=False, metadata=metadata).model_dump()
         return result
-
-
-def _answered(text: str, structured: Mapping[str, Any]) -> Result:
-    return {
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": dict(structured),
-        "isError": False,
-        "resultType": "complete",
-    }
