@@ -38,6 +38,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_RAISED_BY = "raised by the op "
+
+
+def note_op(error: Exception, op: str, flow: str) -> None:
+    """Note which op of which flow raised an error that is none of toolmem's: a defect of the op, or of its params."""
+    if not isinstance(error, ToolMemError) and not raised_by(error):
+        error.add_note(f"{_RAISED_BY}{op!r} in the flow {flow!r}")
+
+
+def raised_by(error: BaseException) -> str:
+    """ "raised by the op 'my_op' in the flow 'my_flow'"; "" where no op raised it."""
+    return next((note for note in getattr(error, "__notes__", ()) if note.startswith(_RAISED_BY)), "")
+
 
 class ToolMemError(Exception):
     """Base of every error that toolmem raises on purpose."""

@@ -25,6 +25,7 @@ _CODES = """\
 | 1 | partial, failed, or a named thing was not found |
 | 2 | refused before any work |
 | 3 | the budget is reached; what was done until then is kept |
+| 4 | an op raised an error that is none of toolmem's; `--debug` shows its traceback |
 | 130 | interrupted; what was acknowledged is stored |
 """
 

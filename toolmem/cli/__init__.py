@@ -1,7 +1,7 @@
 """The `toolmem` command: one module per group of commands, put together in `commands`.
 
 Results go to stdout, progress and messages to stderr. Exit codes: 0 success; 1 partial, failed, or a named thing was
-not found; 2 refused before any work; 3 budget reached; 130 interrupted.
+not found; 2 refused before any work; 3 budget reached; 4 an op raised an error of its own; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from toolmem.errors import BudgetReached, Refused, ToolMemError
+from toolmem.errors import BudgetReached, Refused, ToolMemError, raised_by
 
 INTERRUPTED = "interrupted: what was acknowledged is stored"
 
@@ -17,6 +17,9 @@ INTERRUPTED = "interrupted: what was acknowledged is stored"
 def main(argv: Sequence[str] | None = None) -> None:
     """The entry point: arranges ReMe's way of writing overrides, and turns errors into exit codes."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    own = arguments.index("--") if "--" in arguments else len(arguments)
+    debug = "--debug" in arguments[:own]
+    arguments = [each for each in arguments[:own] if each != "--debug"] + arguments[own:]
     try:
         # Imported here, because an interrupt while the commands are being imported is one like any other.
         from toolmem.cli.arguments import arrange
@@ -43,10 +46,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:
-        if not _follows_an_interrupt(error):
+        if _follows_an_interrupt(error):
+            print(INTERRUPTED, file=sys.stderr)
+            sys.exit(130)
+        if not raised_by(error):
             raise
-        print(INTERRUPTED, file=sys.stderr)
-        sys.exit(130)
+        _complain_of_op(error, debug)
+        sys.exit(4)
 
 
 def _was_interrupted(exit: BaseException | None) -> bool:
@@ -67,3 +73,14 @@ def _complain(error: ToolMemError) -> None:
     from toolmem.readers.plain_text import escaped
 
     print(f"toolmem: {escaped(str(error))}", file=sys.stderr)
+
+
+def _complain_of_op(error: Exception, debug: bool) -> None:
+    from toolmem.readers.plain_text import escaped
+
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    print(f"toolmem: {escaped(said)} ({raised_by(error)}{'' if debug else '; --debug shows where'})", file=sys.stderr)

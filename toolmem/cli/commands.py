@@ -33,6 +33,7 @@ testing.add_to(app)
 @app.callback(invoke_without_command=True)
 def _version(
     version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    debug: bool = typer.Option(False, "--debug", help="Show where an op raised an error of its own. Anywhere."),
 ) -> None:
     if version:
         from toolmem import __version__

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from toolmem.config.dotenv import Surroundings, Tainted
 from toolmem.config.scalars import read_scalar
+from toolmem.config.secrets import is_secret_variable
 from toolmem.errors import ConfigError
 
 Key = tuple[str, ...]
@@ -159,6 +160,20 @@ def capture_switch(env: Mapping[str, str]) -> tuple[bool, str] | None:
     if word not in _SWITCH:
         raise ValueError(f"environment {variable}: expected one of {', '.join(_SWITCH)}; got {env[variable]!r}")
     return _SWITCH[word], variable
+
+
+class Asked(dict[str, str]):
+    """Variables that remember the values of those that were asked for by a name which says that they are secret."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__(variables)
+        self.secrets: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        value = super().__getitem__(name)
+        if is_secret_variable(name) and value.strip():
+            self.secrets.add(value)
+        return value
 
 
 def fill_in(value: Any, env: Mapping[str, str]) -> Any:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from toolmem.config import elsewhere
 from toolmem.config.document import Document, read_file
 from toolmem.config.dotenv import NAMES_CODE, Surroundings, Tainted
-from toolmem.config.environment import capture_switch, fall_back, fill_in, read_dotenv
+from toolmem.config.environment import Asked, capture_switch, fall_back, fill_in, read_dotenv
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
 from toolmem.config.naming import config_file
@@ -24,6 +24,7 @@ from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
 from toolmem.config.problems import explain, shown
+from toolmem.config.secrets import without
 from toolmem.config.settings import STORE_PARAMS, Settings, StoreSettings
 from toolmem.config.unasked import unasked_models
 from toolmem.errors import ConfigError
@@ -49,6 +50,7 @@ class Loaded:
     problems: list[str] = field(default_factory=list)  # not empty only where `read` left them to the caller
     warnings: list[str] = field(default_factory=list)
     found_stores: set[str] = field(default_factory=set)  # entries of vector_store whose place nobody named
+    secrets: set[str] = field(default_factory=set)  # values of secret variables that the configuration refers to
     absent_ops: dict[str, str] = field(default_factory=dict)  # keys of op entries left out -> the op of another toolkit
 
     def place(self, path: Key) -> str:
@@ -120,12 +122,14 @@ def read(
     if unreadable:
         raise ConfigError([*problems, *unreadable])
     default = _default_tree(described or {})
-    tree, origins = _merged(documents, given, surroundings.variables, default, problems)
+    variables = Asked(surroundings.variables)
+    tree, origins = _merged(documents, given, variables, default, problems)
     tainted = Tainted()
     if surroundings.marked is not None:
         tainted = Tainted(tree, _merged(documents, given, surroundings.marked, default, [])[0])
     loaded = _Checking(tree, origins, given, surroundings, tainted, provided).loaded()
-    loaded.problems[:0] = problems
+    loaded.secrets = variables.secrets
+    loaded.problems = [without(problem, loaded.secrets) for problem in (*problems, *loaded.problems)]
     return loaded
 
 

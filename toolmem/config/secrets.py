@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 HIDDEN = "***"
 
 _SECRET = ("key", "token", "password", "secret", "auth")
+_SECRET_VARIABLE = ("pass", "passwd", "pwd", "passphrase", "credential", "credentials", "apikey", "pat", "dsn")
+_LEAST = 4  # characters of a secret that is looked for inside a text
 _WORD = re.compile(r"\S+")
 _QUERY = re.compile(r"\?[^&;=?]+=|\?\?=")  # each question mark is looked at once
 _FIELD = re.compile(r"[&;]")
@@ -17,6 +20,21 @@ def is_secret(name: str) -> bool:
     """Does a key of this name hold something that is never shown?"""
     words = name.lower().split("_")
     return any(word in _SECRET for word in words) and not name.lower().endswith(("_env", "_file", "tokens"))
+
+
+def is_secret_variable(name: str) -> bool:
+    """As `is_secret`, of the name of an environment variable."""
+    return is_secret(name) or any(word in _SECRET_VARIABLE for word in name.lower().split("_"))
+
+
+def without(text: str, secrets: Collection[str]) -> str:
+    """The text with `***` in place of each of these values; a short one is hidden where it is the whole text."""
+    if text.strip("'\"") in secrets:
+        return HIDDEN
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _LEAST:
+            text = text.replace(secret, HIDDEN)
+    return text
 
 
 def masked(text: str) -> str:

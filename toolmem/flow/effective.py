@@ -10,7 +10,7 @@ from pydantic import BaseModel, SecretStr
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT
 from toolmem.config.problems import dotted
 from toolmem.config.scalars import write_scalar
-from toolmem.config.secrets import HIDDEN, is_secret, masked_value
+from toolmem.config.secrets import HIDDEN, is_secret, masked_value, without
 from toolmem.config.settings import STORE_PARAMS, StoreSettings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def effective(configured: Configured) -> list[Effective]:
             rows += _ops(configured)
         else:
             rows += [
-                Effective(dotted(path), _shown(path[-1], leaf), _origin(configured, path))
+                Effective(dotted(path), _shown(configured, path[-1], leaf), _origin(configured, path))
                 for path, leaf in _leaves((name,), value)
             ]
     return rows
@@ -50,7 +50,7 @@ def _ops(configured: Configured) -> Iterator[Effective]:
             if bound.key == key:
                 lines.update(
                     dict.fromkeys(
-                        Effective(f"op.{key}.{name}", _shown(name, value.value), value.origin)
+                        Effective(f"op.{key}.{name}", _shown(configured, name, value.value), value.origin)
                         for name, value in bound.values.items()
                     )
                 )
@@ -78,7 +78,11 @@ def _leaves(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...]
         yield path, value
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(configured: Configured, name: str, value: Any) -> str:
+    return without(_written(name, value), configured.loaded.secrets)
+
+
+def _written(name: str, value: Any) -> str:
     if isinstance(value, SecretStr) or (is_secret(name) and isinstance(value, str) and value):
         return HIDDEN
     if isinstance(value, BaseModel):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from toolmem.config.settings import Argument
-from toolmem.errors import BudgetReached, Refused, RequestError, RunStopped
+from toolmem.errors import BudgetReached, Refused, RequestError, RunStopped, note_op
 from toolmem.flow.checks import WORKSPACE_KEY, check_flow, check_request
 from toolmem.flow.context import Context
 from toolmem.flow.events import Announcer, Event, Listener
@@ -163,6 +163,7 @@ class _Run:
         except Exception as error:
             report.outcome = _outcome(error)
             if op.settings.raise_exception:
+                note_op(error, op.key, self._name)
                 raise
             log.warning("%s: %s %s", self._name, op.key, report.outcome)
             self._failures.append({"op": op.key, "error": f"{type(error).__name__}: {error}"})

@@ -34,6 +34,7 @@ from toolmem.errors import (
     RunStopped,
     StoreError,
     ToolMemError,
+    raised_by,
 )
 from toolmem.schema import FlowResponse
 from toolmem.service.json_text import write_json
@@ -91,10 +92,12 @@ def failed(error: Exception) -> JsonAnswer:
     """The answer to what a flow raised. What is not ours to show stays in the log."""
     if isinstance(error, ToolMemError):
         return _known(error)
-    logger.error("a request failed: %s at %s", type(error).__name__, _place(error))
+    where = raised_by(error)
+    logger.error("a request failed: %s at %s%s", type(error).__name__, _place(error), f", {where}" if where else "")
     logger.debug("how it failed", exc_info=error)
     kind = type(error).__name__
-    return refusal(500, f"internal error ({kind}); the service's log says where", kind="InternalError")
+    named = f"{kind}, {where}" if where else kind
+    return refusal(500, f"internal error ({named}); the service's log says where", kind="InternalError")
 
 
 def _known(error: ToolMemError) -> JsonAnswer:

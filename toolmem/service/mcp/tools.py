@@ -12,7 +12,7 @@ from mcp_types import INVALID_PARAMS, Tool
 
 from toolmem.app import ToolMemApp
 from toolmem.config.names import hint
-from toolmem.errors import RequestError, ToolMemError
+from toolmem.errors import RequestError, ToolMemError, raised_by
 from toolmem.flow.checks import check_workspace
 from toolmem.readers.plain_text import plain_text
 from toolmem.rules.agent_tools import AgentMemoryTools
@@ -60,7 +60,8 @@ class McpTools:
             outcome = f"internal error {type(error).__name__}"
             logger.error("mcp tool=%s failed: %s", name, type(error).__name__)
             logger.debug("how it failed", exc_info=True)
-            result = self._failed(name, f"internal error: {type(error).__name__}", error)
+            where = raised_by(error)
+            result = self._failed(name, f"internal error: {type(error).__name__}{', ' if where else ''}{where}", error)
         finally:
             logger.info("mcp tool=%s outcome=%s seconds=%.4f", name, outcome, time.perf_counter() - begun)
         return result
