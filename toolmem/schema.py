@@ -339,12 +339,24 @@ class ToolMemory(BaseModel):
     memory_type: Literal["tool"] = "tool"
     when_to_use: str  # the tool's name
     content: str  # the guidance, "" where there is none yet
-    score: float | None  # average over the kept calls that have a score
+    score: float | None = None  # average over the kept calls that have a score
     time_created: datetime
     time_modified: datetime
     author: str
     tool_call_results: list[ToolCallResult] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)  # statistics, claims, lifetime counters
+
+    def reply(self) -> dict[str, Any]:
+        """As JSON values for an answer: what is unknown of the memory or of a call is left out.
+
+        ReMe's clients read an absent value as their default and refuse null.
+        """
+        told = self.model_dump(mode="json", exclude={"tool_call_results"})
+        if self.score is None:
+            del told["score"]
+        calls = [call.model_dump(mode="json", exclude_none=True) for call in self.tool_call_results]
+        metadata = told.pop("metadata")
+        return {**told, "tool_call_results": calls, "metadata": metadata}
 
 
 class Usage(BaseModel):

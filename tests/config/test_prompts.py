@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolmem import ToolMemApp
 from toolmem.config.prompts import (
     EVALUATE,
     SUMMARIZE,
@@ -218,3 +219,10 @@ def test_texts_that_fit_together_are_left_whole_and_long_ones_share_what_is_left
 )
 def test_seconds_are_short(seconds, text):
     assert seconds_text(seconds) == text
+
+
+def test_the_check_of_a_configuration_reads_the_prompt_files_that_it_names(tmp_path):
+    path = write(tmp_path, "evaluate_tool_cal_prompt: |\n  Judge {output}\n")
+    app = ToolMemApp(overrides=[f"op.parse_tool_call_result_op.prompt_path='{path}'"])
+    with pytest.raises(ConfigError, match=r"op\.parse_tool_call_result_op\.prompt_path: .*'evaluate_tool_cal_prompt'"):
+        app.check_prompts()

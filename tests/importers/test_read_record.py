@@ -298,3 +298,9 @@ def test_a_key_of_another_toolkit_is_named_with_the_one_that_is_meant(key: str, 
 
 def test_the_conversation_of_a_record_is_no_unknown_key() -> None:
     assert read({"tool_name": "t", "session_id": "s", "step": 2}).output == ""
+
+
+def test_remes_hash_of_a_call_is_its_id_where_it_has_none() -> None:
+    assert read({"tool_name": "t", "output": "x", "call_hash": "5d41402a"}).id == "5d41402a"
+    assert read({"tool_name": "t", "output": "x", "call_hash": "5d41402a", "id": "own"}).id == "own"
+    assert read({"tool_name": "t", "output": "x", "call_hash": ""}).id is None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import toolmem.ops  # registers the ops
 from toolmem.app.portal import Aside, Portal
 from toolmem.app.services import AppServices
-from toolmem.errors import NotProvided, RequestError
+from toolmem.errors import ConfigError, NotProvided, RequestError
 from toolmem.flow.clock import SystemClock
 from toolmem.flow.configure import Configured, configure
 from toolmem.flow.events import Event
@@ -162,6 +162,21 @@ class ToolMemApp:
         run.response.metadata["usage"] = run.report.usage.model_dump(mode="json", exclude_none=True)
         self.last_report = run.report
         return run
+
+    def check_prompts(self) -> None:
+        """Raises ConfigError with every prompt file of the configuration that its op could not use."""
+        from toolmem.config.prompts import read_prompt_file
+
+        problems: list[str] = []
+        paths = {op.key: op.settings.prompt_path for node in self.flows.values() for op in node.ops()}
+        for key, path in paths.items():
+            try:
+                if path:
+                    read_prompt_file(Path(path).expanduser())
+            except ConfigError as error:
+                problems += [f"op.{key}.prompt_path: {problem}" for problem in error.problems]
+        if problems:
+            raise ConfigError(problems)
 
     def check_models(self, *flows: str) -> None:
         """Raises ConfigError where a model of these flows could not be asked (no key, ...)."""

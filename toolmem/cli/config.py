@@ -23,6 +23,7 @@ def check(overrides: Overrides = None, config: Config = None) -> None:
 
     with logs_to_stderr():
         app = ToolMemApp(config, overrides or ())
+        app.check_prompts()
     left_out = app.configured.left_out
     for name, reason in sorted(left_out.items()):
         print(f"left out: {name}: {reason}")

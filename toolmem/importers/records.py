@@ -51,7 +51,7 @@ _ELSEWHERE = {
     "result": "output",
     "execution_time": "time_cost",
 }
-_BESIDE_OUTPUT = _KNOWN | {*CONVERSATION_KEYS, "step"}
+_BESIDE_OUTPUT = _KNOWN | {*CONVERSATION_KEYS, "step", "call_hash"}
 
 
 class RecordNotes(Repairs):
@@ -131,7 +131,7 @@ def read_record(
             "time_cost": _time_cost(raw.get("time_cost")),
             "token_cost": _token_cost(raw.get("token_cost")),
             "context": _text(raw, "context", repairs, "pass it as text"),
-            "id": _id(raw.get("id"), repairs),
+            "id": _id(raw.get("id") or raw.get("call_hash"), repairs),  # the latter is what ReMe tells calls apart by
             "metadata": _metadata(raw, repairs),
         }
         fields["create_time"] = _create_time(raw.get("create_time"), clock, time_zone, repairs)

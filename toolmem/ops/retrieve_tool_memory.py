@@ -61,7 +61,7 @@ class RetrieveToolMemoryOp(Op):
 
         memory_list: list[dict[str, Any]] = []
         for memory in memories:
-            shown = memory.model_dump(mode="json")
+            shown = memory.reply()
             if similarities:
                 shown["metadata"]["similarity"] = similarities[memory.when_to_use]
             memory_list.append(shown)

@@ -138,7 +138,7 @@ class SummaryToolMemoryOp(Op):
         written = by_action["summarized"]  # only these: answering for a skipped tool must cost no more than its record
         stored = await run.store.memories(context.workspace, written) if written else []
         metadata = context.response.metadata
-        metadata["memory_list"] = [tool_memory(memory).model_dump(mode="json") for memory in stored]
+        metadata["memory_list"] = [tool_memory(memory).reply() for memory in stored]
         metadata.update(by_action)
         metadata["not_analyzed"] = {o.tool_name: o.not_analyzed for o in outcomes if o.not_analyzed}
         metadata["stale_author"] = [o.tool_name for o in outcomes if o.stale_author and o.action == "skipped"]

@@ -45,9 +45,7 @@ class UpdateVectorStoreOp(Op):
             context.progress(done, len(by_tool), "stored")
         memories = await store.memories(context.workspace, list(by_tool))
         metadata = context.response.metadata
-        metadata["memory_list"] = [
-            tool_memory(memory, include_calls=False).model_dump(mode="json") for memory in memories
-        ]
+        metadata["memory_list"] = [tool_memory(memory, include_calls=False).reply() for memory in memories]
         metadata["trimmed"] = trimmed
         if failures or duplicates:
             self._correct(context, failures, duplicates)

@@ -133,7 +133,7 @@ class VectorStoreActionOp(Op):
 
     async def _list(self, context: Context, store: MemoryStore) -> None:
         memories = await _whole(store, context.workspace)
-        context.response.metadata["memory_list"] = [memory.model_dump(mode="json") for memory in memories]
+        context.response.metadata["memory_list"] = [memory.reply() for memory in memories]
         context.response.answer = f"{len(memories)} tool memories in workspace {context.workspace}"
 
     async def _merge(
