@@ -219,6 +219,15 @@ def _texts() -> Iterator[tuple[str, Callable[[int], str]]]:
 
 
 @pytest.mark.parametrize("reader", READERS)
+def test_a_text_of_ten_thousand_characters_is_read_at_once(reader: str) -> None:
+    """What is quadratic takes seconds, on however quick a machine. The test below sees it sooner, and takes longer."""
+    for name, text in _texts():
+        taken = _seconds(READERS[reader], text(SIZES[0]))
+        assert taken < 1.0, f"{name}: {taken:.3f} s"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS)
 def test_reading_twice_the_text_takes_at_most_two_and_a_half_times_as_long(reader: str) -> None:
     read = READERS[reader]
     for name, text in _texts():
