@@ -281,7 +281,10 @@ async def test_a_defect_of_ours_is_told_without_its_internals(make_app, caplog):
         answer = await post(app, "/broken", {"workspace_id": "w"})
     assert answer.status_code == 500
     body = flow_response(answer)
-    assert body["answer"] == "internal error (KeyError); the service's log says where"
+    assert body["answer"] == (
+        "internal error (KeyError, raised by the op 'broken_on_purpose_op' in the flow 'broken'); "
+        "the service's log says where"
+    )
     assert SECRET not in answer.text
     [record] = [each for each in caplog.records if each.name == "toolmem.service"]
     assert "test_http_statuses.py" in record.getMessage()

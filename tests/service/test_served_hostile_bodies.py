@@ -29,9 +29,9 @@ BODIES: dict[str, tuple[str, str, int, str]] = {
         "/add_tool_call_result",
         W + '"tool_call_results": [{"tool_name": "a", "input": {"a": [' + "[]," * 2_600_000 + "[]]}}]}",
         422,
-        "over 1,000,000 brackets",
+        "over 400,000 brackets",
     ),
-    "millions of requests": ("/rpc", "[" + "[]," * 2_600_000 + "[]]", 200, "over 1,000,000 brackets"),
+    "millions of requests": ("/rpc", "[" + "[]," * 2_600_000 + "[]]", 200, "over 400,000 brackets"),
     "a query of 7 MB": (
         "/retrieve_tool_memory",
         W + '"query": "' + "ab cd " * 1_150_000 + '"}',
@@ -39,7 +39,7 @@ BODIES: dict[str, tuple[str, str, int, str]] = {
         "query: 6,900,000 characters; at most 10,000",
     ),
     "lists inside each other": ("/retrieve_tool_memory", "[" * 7_000_000, 422, "brackets"),
-    "objects inside each other": ("/rpc", '{"a":' * 900_000, 200, "nested more than 100 deep"),
+    "objects inside each other": ("/rpc", '{"a":' * 350_000, 200, "nested more than 100 deep"),
 }
 
 

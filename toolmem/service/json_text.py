@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 MAX_DEPTH = 100  # arrays and objects inside each other
-MAX_BRACKETS = 1_000_000  # arrays and objects of one text: each takes a hundred bytes of memory, however small it is
+MAX_BRACKETS = 400_000  # arrays and objects of one text: each takes a hundred bytes of memory, however small it is
 _READ_AT_ONCE = 100_000  # characters or bytes; more is read in a thread
 
 _T = TypeVar("_T")
