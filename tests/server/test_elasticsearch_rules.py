@@ -11,12 +11,22 @@ from types import ModuleType
 import pytest
 from elasticsearch_nodes.server import Server
 
+from toolmem import ToolMemApp
 from toolmem.embedding.hashing import HashingEmbedder
+from toolmem.rules.agent_tools import AgentMemoryTools
+from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.session import AgentSession
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.clock import ManualClock
 
-_SUITES = ("test_rules_in_prompt", "test_rule_store", "test_capture_hook", "test_prefetch_rules")
+_SUITES = (
+    "test_rules_in_prompt",
+    "test_rule_store",
+    "test_capture_hook",
+    "test_prefetch_rules",
+    "test_who_may_say_what",
+)
 
 
 @pytest.fixture
@@ -49,6 +59,29 @@ def rules(store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedd
     return ToolMemoryStore(store, "team", clock=clock, embedder=embedder)
 
 
+@pytest.fixture
+def tools(rules: ToolMemoryStore, store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedder):
+    return AgentMemoryTools(rules, GeneralMemory(store, "team", clock=clock, embedder=embedder))
+
+
+async def test_a_rule_put_by_another_handle_binds_in_the_very_next_messages_of_a_session(
+    server: Server, empty_prefix: Callable[[int], str]
+):
+    overrides = [
+        "vector_store.default.backend=elasticsearch",
+        f"vector_store.default.params.hosts={server.url}",
+        f"vector_store.default.params.index_prefix={empty_prefix(384)}",
+        "vector_store.default.params.number_of_replicas=0",
+    ]
+    async with ToolMemApp(overrides=overrides) as app, ToolMemApp(overrides=overrides) as other:
+        session = await AgentSession.start(app, workspace_id="team", tools=["shell"], count_tokens=len)
+        rules = await other.rule_store("team")
+        put = await rules.put_rule("shell", "never run sudo", priority="critical")
+        assert "- **[critical]** `shell`: never run sudo" in session.messages("go on")[-1]["content"]
+        await rules.delete_rule("shell", put.id)
+        assert "sudo" not in str(session.messages())
+
+
 def _suite(name: str) -> ModuleType:
     path = Path(__file__).parents[1] / "rules" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"rules_suite_{name}", path)
@@ -67,7 +100,7 @@ def _on_any_store(test: object) -> bool:
     given = {name.strip() for mark in marks if mark.name == "parametrize" for name in _names(mark.args[0])}
     if "damage(" in inspect.getsource(test):
         return False
-    return set(inspect.signature(test).parameters) - given <= {"rules", "store", "clock", "embedder", "caplog"}
+    return set(inspect.signature(test).parameters) - given <= {"rules", "store", "clock", "embedder", "caplog", "tools"}
 
 
 def _names(argument: object) -> list[str]:

@@ -346,6 +346,8 @@ async def test_guidance_is_a_resource_and_part_of_the_prompt(client):
     assert "5 of 5 calls worked" in prompt.messages[0].content.text
     empty = await client.get_prompt("tool_memory", {"workspace_id": "nobody"})
     assert empty.messages[0].content.text == "No rule is pinned and no guidance is known."
+    of_one = await client.get_prompt("tool_memory", {"workspace_id": "nobody", "tools": "web"})
+    assert of_one.messages[0].content.text == "No rule is pinned and no guidance is known for web."
     assert (await client.read_resource("toolmem://nobody/rules")).contents[0].text == ""
 
 

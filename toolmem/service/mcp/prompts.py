@@ -84,7 +84,7 @@ class McpPrompts:
 
         pinned = await (await self._app.rule_store(workspace)).rules_for_prompt(tools)
         rules = ToolMemoryRulesSection(pinned, language_of(self._app)).text
-        text = system_prompt("", rules, await self._guidance(workspace, tools)) or _NOTHING
+        text = system_prompt("", rules, await self._guidance(workspace, tools)) or _nothing(tools)
         about = f"Rules and guidance for {', '.join(map(name_shown, tools))}" if tools else "The rules of all tools"
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=f"{about} ({workspace})", messages=[message])
@@ -119,6 +119,11 @@ class McpPrompts:
         workspace = context.get("workspace") or context.get(WORKSPACE) or self._workspace
         names = await store.tool_names(workspace)
         return _those_that_begin(last.strip(), names, prefix=before + comma)
+
+
+def _nothing(tools: list[str]) -> str:
+    """Of the tools asked for; others may have rules."""
+    return f"{_NOTHING[:-1]} for {', '.join(map(name_shown, tools))}." if tools else _NOTHING
 
 
 def _those_that_begin(typed: str, names: list[str], prefix: str = "") -> CompleteResult:
