@@ -108,7 +108,7 @@ def find_decrees(
     table = load_table(nouns)
     tools = _known(ran, catalogue)
     before: tuple[str, ...] = ()  # the tools of the decree in the sentence before this one
-    own = own_sentences(list(sentences(message)))
+    own = own_sentences(list(sentences(message)), _read)
     for sentence, following in zip_longest(own, own[1:]):
         if len(sentence.text) > MAX_SENTENCE:
             found.too_long += bool(_CUE.search(sentence.masked))

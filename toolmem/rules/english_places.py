@@ -117,7 +117,8 @@ _SHOWN = re.compile(
     r"|mail|letter)\b|^\W*(?:(?:and|but|so|then|well),? )?(?:he|she|they)(?: \w+){1,2}$"
 )
 _OWN_WORDS = re.compile(
-    r"\b(?:i|we)(?:'ll| will| must| have to)? (?:said|say|wrote|told|tell|repeat|mean)\b|^(?:please )?(?:note"
+    r"\b(?:i|we)(?:'ll| will| must| have to| forgot to| want to| need to| wanted to)?"
+    r" (?:said|say|wrote|told|tell|repeat|mean)\b|^(?:please )?(?:note"
     r"|remember|warning)\b"
 )
 _TASK = re.compile(

@@ -26,7 +26,7 @@ _SHOWN_LINE = re.compile(
     r"|[\w.]{2,60}(?:Error|Exception): "
     r"|File \"[^\"]{1,200}\", line|at [\w.$<>]{1,200}\(|Caused by:|[\[{]\s*[\"{\[]"
     r"|\[(?:WARN|WARNING|ERROR|INFO|DEBUG|FATAL|NOTICE|TRACE)\]"
-    r"|(?:WARN|WARNING|ERROR|INFO|DEBUG|FATAL|NOTICE|CAUTION|TRACE|HINT)\b\s*[:\-]"
+    r"|(?:WARN|WARNING|ERROR|INFO|DEBUG|FATAL|NOTICE|CAUTION|TRACE|HINT)\b(?:\s*[:\-]|\s{1,8}\[)|Exception in thread "
     r"|Traceback \(|>>> |\$ |# |// |/\*|<!--|<\w+[^>]*>|@@ |[+-]{3} |diff --git)"
 )
 # Words before a colon that open a topic of one's own; any other name opens what that person says.
@@ -43,7 +43,8 @@ _TOPICS_ZH = (
 )
 # "Bob: don't push" beside "Alice: ok": a chat that is shown.
 _SPEAKER = re.compile(
-    rf"^\s*(?!{_TOPICS})(?:[A-Z][a-z]{{1,14}}|\[\d\d?:\d\d\] ?\w+|[一-鿿]{{2,3}}(?<!{_TOPICS_ZH}))[:：]\s*\S"
+    rf"^\s*(?!{_TOPICS})(?:[A-Z][a-z]{{1,14}}|[QA]|[问答甲乙]"
+    rf"|\[\d\d?:\d\d\] ?\w+|[一-鿿]{{2,3}}(?<!{_TOPICS_ZH}))[:：]\s*\S"
 )
 _STAMPED = re.compile(r"^\s*[^\s:：(（]{1,20} ?[(（\[]\d\d?:\d\d(?::\d\d)?[)）\]]\s*[:：]")  # Ana (10:01): hello
 # Texts that run over several lines: how they begin, and how they end.
@@ -53,11 +54,12 @@ _TAG_OPENS = re.compile(
     r"([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,300})?>"
 )
 _TAG_CLOSES = re.compile(r"</([A-Za-z][\w-]{0,40})>\s*$")
-_DIFF = re.compile(r"^(?:diff --git |@@ |--- a/|\+\+\+ b/)")
+_DIFF = re.compile(r"^(?:\$ |>>> |diff --git |@@ |--- a/|\+\+\+ b/)")
 # A letter: somebody but the agent is greeted, on a line of its own, and somebody signs.
 _TO_AGENT = r"(?:there|again|agent|assistant|bot|ai|claude|chatgpt|gpt|copilot|gemini|qwen|buddy|mate|you)\b"
 _GREETING = re.compile(
-    rf"^\s*(?:(?:dear|hi|hello|hey|greetings|good (?:morning|afternoon|evening))[, ]+(?!{_TO_AGENT})\w[^.!?:\n]{{0,50}}"
+    rf"^\s*(?:(?:dear|hi|hello|hey|greetings|good (?:morning|afternoon|evening))[, ]+(?!{_TO_AGENT})\w"
+    rf"(?:[^.!?:\n]|(?<=Mr|Ms|Dr)\.|(?<=Mrs)\.){{0,50}}"
     r"|to (?:all|whom)\b[^.!?:\n]{0,40})\s*[,!:]?\s*$"
     r"|^\s*(?:尊敬的|亲爱的|敬启者|致全体|各位|诸位|大家好)[^。！？\n]{0,30}\s*$"
     r"|^\s*(?:[小老阿][一-鿿]{1,2}|[一-鿿]{1,4}(?:先生|女士|小姐|经理|主任|老师|总))(?:您好|你好)?\s*[:：，,！!]\s*$",
@@ -66,8 +68,9 @@ _GREETING = re.compile(
 _SIGNED = re.compile(
     r"^\s*(?:(?:with )?(?:my |the )?(?:best|kind(?:est)?|warm(?:est)?|many|friendly) (?:regards|wishes)|regards"
     r"|(?:yours )?(?:sincerely|faithfully|truly)(?: yours)?|yours|best|cheers|thanks(?: a lot| again| in advance)?"
-    r"|thank you|cordially|respectfully|br|rgds|love)\s*[,.!]?\s*$"
-    r"|^\s*(?:此致|敬礼|祝(?:您|你|大家)?(?:好|商祺|安|顺利|愉快|健康|安康|工作顺利|生活愉快|身体健康)|顺祝商祺|顺颂商祺|谨启|敬上|.{1,12}(?:敬上|谨启|敬启))\s*[!！。]?\s*$",
+    r"|thank you|cordially|respectfully|br|rgds|love|thx)\s*[,.!]?\s*$"
+    r"|^\s*(?:yours (?:sincerely|faithfully|truly)|sincerely|(?:best|kind) regards|best wishes), [\w. ]{2,40}$"
+    r"|^\s*(?:此致|敬礼|祝(?:您|你|大家)?(?:好|商祺|安|顺利|愉快|健康|安康|工作顺利|生活愉快|身体健康)|顺祝商祺|顺颂商祺|谨启|敬上|谢谢|多谢|.{1,12}(?:敬上|谨启|敬启))\s*[!！。]?\s*$",
     re.IGNORECASE,
 )
 _LOG_TAG = re.compile(r"\[(?:WARN|WARNING|ERROR|INFO|DEBUG|FATAL|NOTICE|TRACE)\].*")

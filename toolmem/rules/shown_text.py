@@ -8,7 +8,7 @@ following"), an earlier one where one after it points back ("the mail above").
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -36,20 +36,26 @@ class _Forms:
     work: re.Pattern[str]  # it asks to work on a text, whatever it speaks of
     anywhere: re.Pattern[str]  # opens a text wherever it stands
     line_end: re.Pattern[str]  # opens a text that begins on another line
+    colon: re.Pattern[str]  # opens a text that begins on another line, behind a colon
     block: re.Pattern[str]  # opens a text that a blank line sets off
     back: re.Pattern[str]  # points at the text before it
 
-    def opens(self, text: str, breaks: int) -> bool:
-        if not breaks:
-            found = self.anywhere.search(text)
-        else:
-            found = self.anywhere.search(text) or self.line_end.search(text)
-            found = found or (self.block.search(text) if breaks > 1 else None)
-        return found is not None and (self.own.search(text) is None or self.work.search(text) is not None)
+    def opens(self, text: str, breaks: int, *, inside: bool) -> bool:
+        kinds = [self.anywhere]
+        kinds += [self.line_end] if breaks else []
+        kinds += [self.colon] if breaks and not inside else []
+        kinds += [self.block] if breaks > 1 else []
+        return any(kind.search(text) for kind in kinds) and (self.works(text) or self.own.search(text) is None)
+
+    def works(self, text: str) -> bool:
+        return self.work.search(text) is not None
 
 
-def own_sentences(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Those before the first that opens a shown text, it included; without those that a later one points back at."""
+def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], object]) -> list[Sentence]:
+    """Those before the first that opens a shown text, it included; without those that a later one points back at.
+
+    What is itself a demand by `demands` opens none, unless it asks to work on a text: "never translate the title".
+    """
     own: list[Sentence] = []
     line = -1  # in which a text was opened that goes no further than this line
     for sentence in sentences:
@@ -60,7 +66,9 @@ def own_sentences(sentences: Sequence[Sentence]) -> list[Sentence]:
             own.clear()
         lead = _shown_lead(text)
         own.append(sentence if lead is None else _without_shown(sentence, len(lead)))
-        if opens_shown_text(text, sentence.breaks) or (lead is not None and not _ends_in_line(lead, text)):
+        if lead is not None and not _ends_in_line(lead, text):
+            break
+        if opens_shown_text(text, sentence.breaks) and (_works(text) or demands(sentence) is None):
             break
         line = sentence.line if lead is not None else -1
     return own
@@ -73,12 +81,12 @@ def _shown_lead(text: str) -> str | None:
 
 
 def _opens_at_colon(lead: str) -> bool:
-    return opens_before_colon(lead) or opens_shown_chinese(lead) or opens_shown_text(f"{lead}:", 2)
+    return opens_before_colon(lead) or opens_shown_chinese(lead) or opens_shown_text(f"{lead}:", 2, inside=True)
 
 
 def _ends_in_line(lead: str, text: str) -> bool:
     """Is a text that is opened inside a sentence one to be written, and whole at the end of this line?"""
-    return ends_with(text, ".!?。！？…") and not opens_shown_text(f"{lead}:", 2)
+    return ends_with(text, ".!?。！？…") and not opens_shown_text(f"{lead}:", 2, inside=True)
 
 
 def _without_shown(sentence: Sentence, lead: int) -> Sentence:
@@ -86,9 +94,16 @@ def _without_shown(sentence: Sentence, lead: int) -> Sentence:
     return replace(sentence, masked=masked[:lead] + re.sub(r"[^\n]", MASK, masked[lead:]))
 
 
-def opens_shown_text(text: str, breaks: int) -> bool:
-    """Does what follows this sentence, after so many line breaks, belong to somebody else?"""
-    return any(_forms(language).opens(text, breaks) for language in _spoken(text))
+def opens_shown_text(text: str, breaks: int, *, inside: bool = False) -> bool:
+    """Does what follows this sentence, after so many line breaks, belong to somebody else?
+
+    `inside`: `text` stands before a colon, and what follows in the same line.
+    """
+    return any(_forms(language).opens(text, breaks, inside=inside) for language in _spoken(text))
+
+
+def _works(text: str) -> bool:
+    return any(_forms(language).works(text) for language in _spoken(text))
 
 
 def _points_back(text: str) -> bool:
