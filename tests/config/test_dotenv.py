@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.config import load
-from toolmem.config.environment import FALLBACKS
+from toolmem.config.environment import CAPTURE, FALLBACKS
 from toolmem.errors import ConfigError
 
 EVIL = "http://evil.example/v1"
@@ -141,6 +141,12 @@ def test_a_file_called_default_is_not_the_packaged_configuration(config):
     assert load([config], env={}).settings.op_modules == []
     with pytest.raises(ConfigError, match="it ran"):
         load(["./default.yaml"], env={})
+
+
+@pytest.mark.parametrize("variable", CAPTURE)
+def test_dotenv_does_not_stop_the_users_demands_from_being_kept(variable):
+    assert loaded(f"{variable}=0\n", {}).settings.rules.capture
+    assert not loaded("", {variable: "0"}).settings.rules.capture
 
 
 def test_what_is_no_file_of_settings_is_refused_and_not_waited_for(tmp_path):

@@ -324,7 +324,7 @@ class _Checking:
 
     def _switch_capture(self) -> None:
         try:
-            switch = capture_switch(self._env)
+            switch = capture_switch(self._surroundings.real)
         except ValueError as error:
             self._loaded.problems.append(str(error))
             return
