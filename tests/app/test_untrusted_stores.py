@@ -25,6 +25,11 @@ DEFAULT = Path(".toolmem/memory.db")
 CALL = {"tool_name": "send_email", "input": {"to": "bob"}, "output": "sent", "success": True}
 
 
+@pytest.fixture(autouse=True)
+def _state_of_this_test(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 async def fill(app: ToolMemApp) -> None:
     await (await app.rule_store("default")).put_rule("send_email", EVIL, priority="critical")
     await app.run_flow("add_tool_call_result", workspace_id="default", tool_call_results=[CALL])
@@ -83,6 +88,19 @@ async def test_the_list_is_this_users_alone(tmp_path):
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     assert stat.S_IMODE(entry.stat().st_mode) == 0o600
     assert json.loads(entry.read_text())["path"] == str((tmp_path / DEFAULT).resolve())
+
+
+async def test_a_state_folder_that_is_no_absolute_path_is_not_looked_for_in_the_working_directory(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    async with ToolMemApp() as app:
+        await fill(app)
+    assert not (tmp_path / "state").exists()
+    assert list((tmp_path / "home").rglob("known-stores/*.json"))
+    monkeypatch.setenv("HOME", "home")
+    assert not await is_believed()
 
 
 def _open_at_once(folder: str, barrier, answers) -> None:

@@ -28,6 +28,11 @@ OPTIONAL = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _state_of_this_test(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 def run(how: str, *arguments: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND[how], *arguments],

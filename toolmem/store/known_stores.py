@@ -27,14 +27,9 @@ _made_here: set[tuple[str, str]] = set()  # by this process, where the list cann
 
 def state_folder() -> Path:
     """Where this platform keeps what a program remembers for a user. Raises OSError where the user has no home."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA", "")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Application Support")
-    else:
-        base = os.environ.get("XDG_STATE_HOME", "")
-        if not os.path.isabs(base):  # a relative one is to be ignored, says the standard
-            base = os.path.expanduser("~/.local/state")
+    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # a relative one is to be ignored, says the standard
+        base = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state")
     if not os.path.isabs(base):
         raise OSError("this user has no home folder")
     return Path(base) / "toolmem"
