@@ -80,7 +80,7 @@ def _count(adders: Adders) -> int:
 async def test_a_single_node_killed_loses_nothing_acknowledged_and_work_resumes(node: Node):
     async with store_at(node.url, number_of_replicas=0):
         pass  # indices are made, which may take longer than the timeout of what follows
-    async with store_at(node.url, number_of_replicas=0, timeout=5) as store:
+    async with store_at(node.url, number_of_replicas=0, timeout=15) as store:
         adders = Adders(store, batch=200)
         await store.put(W, "n", "k", {"n": 1}, document=document("umbrella", 1, 0, 0, 0))
         tasks = [asyncio.create_task(adders.add(tool)) for tool in TOOLS]
@@ -89,7 +89,7 @@ async def test_a_single_node_killed_loses_nothing_acknowledged_and_work_resumes(
         begun = time.monotonic()
         with pytest.raises(StoreUnavailable, match=r"cannot be reached.*Start the server"):
             await store.append_calls(W, "d", [call(1, "d")], 10)
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - begun < 120
         await _until(lambda: len(adders.errors) >= 3)
         before = _count(adders)
         await asyncio.to_thread(node.start)
