@@ -51,7 +51,7 @@ def failed(output: str, error_class: str = "") -> ToolCallResult:
         ),
         (
             '{"status": "conflict", "conflicts_with": {"title": "Error review"}}',
-            '{"status": "conflict", "conflicts_with": {"title": "Error review"}}',
+            "status: conflict, conflicts_with: title",
         ),
         ("building\nmaking\nmake: *** [x] Error 2\ndone", "make: *** [x] Error 2"),
         ("   \n", ""),

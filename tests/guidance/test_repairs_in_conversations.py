@@ -296,3 +296,15 @@ def test_a_refused_value_of_the_users_is_not_told_beside_those_of_others(given: 
         error = f"Error: parameter 'currency' must be USD, got '{code}'" if code == "$" else ""
         named({"currency": code, "text": "x"}, error, number)
     assert any("`currency` worked with 'USD'" in claim.text for claim in named.guidance().claims)
+
+
+def test_what_is_told_of_any_failure_trades_no_value_of_the_users() -> None:
+    """Errors not met so far do not name the parameter."""
+    log = Log("forecast")
+    for number in range(6):
+        error = "Error: date is out of range" if number % 2 else "Error: wrong date"
+        log({"date": "2026-05-01", "units": "metric"}, error, conversation=number)
+        log({"date": "2026-03-01", "units": "metric"}, conversation=number)
+    for text in (log.repairs(), [claim.text for claim in counted_on(log, log.guidance()).claims]):
+        assert any("date”: change `date`" in line or "range”: change `date`" in line for line in text)
+        assert not any("any failure" in line for line in text)

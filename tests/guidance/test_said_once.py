@@ -62,6 +62,12 @@ def test_what_stands_before_an_object_is_quoted_with_its_message() -> None:
     assert line == f"HTTP 400: E_FORMAT: {PHONE}"
 
 
+def test_an_answer_without_a_message_is_told_by_its_fields() -> None:
+    output = '{"status": "conflict", "event": null, "conflicts_with": {"id": 3, "start": "2026-03-04T12:00"}}'
+    assert telling_line(output) == "status: conflict, conflicts_with: id, start"
+    assert telling_line('{"ok": false}') == "ok: False"
+
+
 @pytest.mark.parametrize("code", ["E_FORMAT", "not_found", "INVALID", "404"])
 def test_a_code_alone_is_quoted(code: str) -> None:
     assert telling_line(f'{{"error": "{code}"}}') == code

@@ -211,11 +211,26 @@ def _from_json(output: str) -> str:
             read = None
         for text in _messages(read, 0):
             return text
+        if isinstance(read, dict) and (told := _told_by(read)):
+            return told
     found = [each.group(2) for each in _KEYED.finditer(output[:HEAD]) if not _BARE.match(each.group(2))]
     said = next((each for each in found if not _is_code(each)), "")
     if said and found[0] != said and _is_code(found[0]):
         return f"{found[0]}: {said}"
     return found[0] if found else ""
+
+
+def _told_by(read: Mapping[str, Any]) -> str:
+    """An answer without a message, as what its fields say: `status: conflict, conflicts_with: id, start`."""
+    said = []
+    for key, value in read.items():
+        if isinstance(value, Mapping) and value:
+            said.append(f"{key}: {', '.join(map(str, value))}")
+        elif isinstance(value, list) and value:
+            said.append(str(key))
+        elif value not in (None, "", [], {}):
+            said.append(f"{key}: {value}")
+    return ", ".join(said)
 
 
 def _unfolded(line: str) -> str:

@@ -11,7 +11,7 @@ from toolmem.guidance.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.sentences import Sentence
 from toolmem.guidance.statistics import wilson_interval
-from toolmem.guidance.user_values import same_in_another_form
+from toolmem.guidance.user_values import named_as_own, same_in_another_form
 from toolmem.guidance.wording import MAX_MENTION, Wording, spelled
 from toolmem.guidance.worth import of_repair, worth
 
@@ -21,6 +21,7 @@ MAX_TOGETHER = 3  # repairs told in one sentence
 MAX_ERRORS_SINCE = 12  # errors that repairs are named for over the whole history
 ANY_NAMED = 2  # repairs named for any failure
 ANY_SHARE, ANY_SHARE_OF_ONE = 0.2, 0.5  # of all recoveries: of several kinds of error, and where there is one kind
+_TRADING = frozenset({"changed", "dropped"})  # kinds of repair that give up a value
 LEAST_SHARE = 0.12  # of the group's recoveries that a repair must hold to be named
 
 
@@ -44,6 +45,11 @@ def _by_error(found: Analysis, say: Wording) -> Iterator[Sentence]:
     for group in found.errors[:MAX_GROUPS]:
         recovered = [by_failure[i] for i in group.positions if i in by_failure]
         yield from _of_group(found, group, recovered, say)
+
+
+def _of_the_user(found: Analysis, repair: Repair) -> bool:
+    """Whether it trades a value of the user's own: errors not met so far do not name its parameter."""
+    return repair.kind in _TRADING and repair.path in found.users_own
 
 
 def _alone(found: Analysis) -> bool:
@@ -71,6 +77,7 @@ def _after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
             continue
         concerned = {group_of[i] for i in failures}
         telling = [one for one in together if not any(leave_out[number].holds(one) for number in concerned)]
+        telling = [one for one in telling if alone or not _of_the_user(found, one)]
         if done := _told(found, telling, some, say, examples=alone, plain=True):
             named += 1
             key = "repair_widely" if alone else "repair_any"
@@ -109,8 +116,12 @@ def since(found: Analysis, totals: Totals, say: Wording) -> Iterator[Sentence]:
     if alone:
         return
     n = sum(totals.recovered.values())
+    own = found.users_own
     any_error = [
-        one for one in totals.of_any() if _of_any(one.k, n, sum(_holds(totals, e, one.repair) for e in errors))
+        one
+        for one in totals.of_any()
+        if not (one.repair.kind in _TRADING and (one.repair.path in own or named_as_own(one.repair.path)))
+        and _of_any(one.k, n, sum(_holds(totals, e, one.repair) for e in errors))
     ]
     for one in any_error[:ANY_NAMED]:
         yield _since("repair_any_since", totals, one, [say.repair(one.repair)], n, say)
