@@ -307,3 +307,16 @@ def test_prompts_of_a_growing_window_begin_alike_so_that_a_prefix_cache_serves_t
     assert shared > 0.9 * len(first)
     held = writer().prompt("search", [*calls[:3], judged(4, summary=first)])
     assert not held.startswith(first[:200])  # a value that holds the tag gets another one
+
+
+async def test_a_models_guidance_carries_what_was_counted_and_an_edit_is_not_shown_it():
+    llm = ScriptedLLM(["```txt\nAsk for one thing.\n```", "```txt\n+1: Never for two.\n```"])
+    writer = LLMWriter(llm, writer_prompts(), QwenTokenizer(), evidence=DataDrivenWriter())
+    calls = [judged(seq) for seq in range(1, 4)]
+    guidance = await writer.write("search", calls, None, purpose())
+    text, figures = guidance.text.split("\n## Statistics\n")
+    assert text == "Ask for one thing."
+    assert figures.startswith("- 3 of 3 calls worked")
+    edited = await writer.edit("search", [*calls, judged(4)], [4], guidance, purpose())
+    assert "Statistics" not in llm.prompts[-1]
+    assert edited.text.startswith("Ask for one thing.\nNever for two.\n## Statistics\n- 4 of 4 calls worked")

@@ -21,7 +21,7 @@ from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.guidance.incremental import UnusableEdits, apply_edits, numbered, parse_edits
 from toolmem.guidance.outcomes import went_wrong
 from toolmem.guidance.reply import read_edits_block, read_guidance
-from toolmem.guidance.shown import guidance_text
+from toolmem.guidance.shown import guidance_text, with_figures, without_figures
 from toolmem.guidance.statistics import statistics_of
 from toolmem.ports import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
 from toolmem.readers.plain_text import name_shown, shown
@@ -67,6 +67,7 @@ class LLMWriter:
     ) -> None:
         self._llm = llm
         self._tokenizer = tokenizer
+        self._language: Language = language
         self._template = _with_form(prompts.template(SUMMARIZE, language), _FORM)
         self._update = _with_form(prompts.template(UPDATE, language), _EDIT_FORM)
         self._max_prompt_characters = max_prompt_characters
@@ -114,7 +115,7 @@ class LLMWriter:
         if text is None:
             text = await self._text_without_model(tool_name, calls, old, purpose, counted)
         return Guidance(
-            text=text,
+            text=with_figures(text, counted, self._language),
             claims=[] if counted is None else counted.claims,
             history=None if counted is None else counted.history,
             statistics=statistics_of(calls) if counted is None else counted.statistics,
@@ -134,7 +135,8 @@ class LLMWriter:
         Where `llm` sends nothing, the text is that of `fallback`'s editor, which sees what the prompt held.
         `prompt_tokens` stays that of a summary of `window`, counted by the tokenizer.
         """
-        fresh, before = [call for call in window if call.seq in set(new)], guidance_text(old.text)
+        fresh = [call for call in window if call.seq in set(new)]
+        before = without_figures(guidance_text(old.text), self._language)
         completion = await self._llm.complete(self.update_prompt(tool_name, before, fresh), purpose)
         text = self._edited(completion.text, before) if completion.sent else None
         counted = None if self._evidence is None else await self._evidence.edit(tool_name, window, new, old, purpose)
@@ -145,7 +147,7 @@ class LLMWriter:
             stand_in = counted if same else await self._fallback.edit(tool_name, window, new, old, purpose)
             text = old.text if stand_in is None else stand_in.text
         return Guidance(
-            text=text,
+            text=with_figures(text, counted, self._language),
             claims=[] if counted is None else counted.claims,
             history=None if counted is None else counted.history,
             statistics=statistics_of(window),

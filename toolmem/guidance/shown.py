@@ -31,6 +31,24 @@ def guidance_text(text: str) -> str:
     return plain_text(text, MAX_GUIDANCE, _OWN_HEADINGS)
 
 
+def with_figures(text: str, counted: Guidance | None, language: Language) -> str:
+    """A model's text with what was counted of the same calls behind it, where it tells no figures itself."""
+    lines = [claim.text for claim in counted.claims if claim.kind == "overall"] if counted is not None else []
+    heading = _figures_heading(language)
+    if not lines or heading in text.split("\n"):
+        return text
+    return "\n".join([text, heading, *(f"- {line}" for line in lines)])
+
+
+def without_figures(text: str, language: Language) -> str:
+    """The text alone: a model that edits it is not asked to keep figures."""
+    return text.partition(f"\n{_figures_heading(language)}\n")[0]
+
+
+def _figures_heading(language: Language) -> str:
+    return f"## {HEADINGS['statistics'][language == 'zh']}"
+
+
 def guidance_shown(guidance: Guidance) -> Guidance:
     """The same where nothing has to be cleaned."""
     text, claims = guidance_text(guidance.text), [_claim(claim) for claim in guidance.claims]
