@@ -255,7 +255,18 @@ def test_counts_of_older_rules_are_not_counted_on() -> None:
     [
         *(
             (name, True)
-            for name in ("amount", "to", "cc", "userId", "order.id", "due_date", "phoneNumber", "seat_ids", "last_name")
+            for name in (
+                "amount",
+                "to",
+                "cc",
+                "userId",
+                "order.id",
+                "due_date",
+                "phoneNumber",
+                "seat_ids",
+                "last_name",
+                "转账金额",
+            )
         ),
         *(
             (name, False)

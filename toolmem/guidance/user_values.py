@@ -22,14 +22,17 @@ _WORDS = frozenset(
         *("id", "uuid", "guid", "number", "account", "iban", "card", "order", "booking", "reservation", "invoice"),
         *("zip", "zipcode", "postcode", "street", "surname", "firstname", "lastname", "passport"),
         *("date", "day", "month", "year", "time", "datetime", "when", "deadline", "due", "birthday", "dob"),
-        *("金额", "数量", "价格", "收件人", "收款人", "客户", "用户", "日期", "时间", "编号", "账号", "订单"),
     }
+)
+_CHINESE = (
+    *("金额", "数量", "价格", "收件人", "收款人", "客户", "用户", "姓名", "日期", "时间", "编号", "账号", "订单"),
+    *("地址", "电话", "邮箱", "身份证"),
 )
 _OF_PERSONS = frozenset({"first", "last", "full", "given", "family", "middle"})  # names
 _PLACES = frozenset({"page", "line", "row", "column", "port", "version"})  # their number is nobody's
 _SHAPES = frozenset({"email", "date", "time", "datetime", "slash_date", "uuid"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_NAME_WORD = re.compile(r"[A-Za-z]+|[\u4e00-\u9fff]+")
+_NAME_WORD = re.compile(r"[A-Za-z]+")
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 
 
@@ -51,7 +54,8 @@ def named_as_own(path: str) -> bool:
     """Whether a word of the parameter's own name says so."""
     words = [word.lower() for word in _NAME_WORD.findall(_CAMEL.sub(" ", path.rpartition(".")[2]))]
     known = {*words, *(word.removesuffix("s") for word in words if len(word) > 2)}
-    own = bool(known & _WORDS) or ("name" in known and bool(known & _OF_PERSONS))
+    chinese = any(word in path for word in _CHINESE)  # without blanks between words
+    own = chinese or bool(known & _WORDS) or ("name" in known and bool(known & _OF_PERSONS))
     return own and not known & _PLACES
 
 
