@@ -8,14 +8,17 @@ from typing import Annotated, Any
 
 import pytest
 
-from toolmem import ToolMem
+from toolmem import RequestError, ToolMem
 from toolmem.client.calls import call_of
 from toolmem.operations import table
-from toolmem.operations.operation import Operation, rpc_operation
+from toolmem.operations.agent_tools import AgentTools
+from toolmem.operations.operation import AgentTool, Operation, rpc_operation
 from toolmem.operations.requests import checked
 from toolmem.operations.table import OPERATIONS, described_flows, register
 from toolmem.ports import Services
 from toolmem.service.http.openapi import rpc_description
+from toolmem.service.mcp.tools import McpTools
+from toolmem.service.mcp.under_way import UnderWay
 from toolmem.service.rpc import RpcService
 
 
@@ -23,7 +26,11 @@ from toolmem.service.rpc import RpcService
 def count_calls() -> Iterator[Operation[Any, int]]:
     """How many calls are kept of a tool, described here and nowhere else."""
 
-    @rpc_operation("memory.count_calls", reads_only=True)
+    @rpc_operation(
+        "memory.count_calls",
+        reads_only=True,
+        agent=AgentTool("memory_count_calls", "Count the calls of a tool.", without=("at_most",)),
+    )
     async def count_calls(
         services: Services,
         /,
@@ -71,6 +78,26 @@ def test_an_operation_that_is_added_can_be_asked_of_a_service(count_calls: Any) 
     body = json.loads(exchange.content or b"")
     assert (body["method"], body["params"]) == ("memory.count_calls", {"tool_name": "t", "workspace_id": "team"})
     assert exchange.repeatable
+
+
+async def test_an_operation_that_is_added_is_a_tool_of_the_agent(make_app: Any, count_calls: Any) -> None:
+    (schema,) = [each for each in AgentTools.mcp_schemas() if each["name"] == "memory_count_calls"]
+    assert schema["description"] == "Count the calls of a tool."
+    assert schema["inputSchema"]["properties"] == {"tool_name": {"type": "string", "description": "The tool."}}
+    async with make_app() as app:
+        assert await AgentTools(app.services).call("memory_count_calls", {"tool_name": "t"}) == 0
+        with pytest.raises(RequestError, match="at_most: unknown"):
+            await AgentTools(app.services).call("memory_count_calls", {"tool_name": "t", "at_most": 5})
+
+
+async def test_an_operation_that_is_added_is_offered_over_mcp(make_app: Any, count_calls: Any) -> None:
+    async with make_app() as app:
+        tools = McpTools(app, "team", UnderWay())
+        (declared,) = [tool for tool in tools.declared if tool.name == "memory_count_calls"]
+        assert declared.annotations is not None
+        assert declared.annotations.read_only_hint
+        result = await tools.call("memory_count_calls", {"tool_name": "t"})
+        assert (result["isError"], result["structuredContent"]) == (False, {"result": 0})
 
 
 def test_two_operations_of_one_name_are_refused(count_calls: Any) -> None:

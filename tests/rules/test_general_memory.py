@@ -7,7 +7,7 @@ import json
 import pytest
 
 from toolmem.errors import RequestError
-from toolmem.rules.agent_tools import AgentMemoryTools
+from toolmem.operations.agent_tools import AgentMemoryTools
 from toolmem.rules.general_memory import GeneralMemory
 
 

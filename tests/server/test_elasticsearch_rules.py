@@ -13,7 +13,7 @@ from elasticsearch_nodes.server import Server
 
 from toolmem import ToolMemApp
 from toolmem.embedding.hashing import HashingEmbedder
-from toolmem.rules.agent_tools import AgentMemoryTools
+from toolmem.operations.agent_tools import AgentMemoryTools
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.session import AgentSession

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
-from toolmem.operations.operation import rpc_operation
-from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.operations.operation import AgentTool, rpc_operation
+from toolmem.operations.rules import DEFAULT_WORKSPACE, Tags
 from toolmem.ports import Services
-from toolmem.rules.general_memory import GLOBAL, LIMIT, MemoryEntry
+from toolmem.rules.general_memory import GLOBAL, LIMIT, MAX_LIMIT, MemoryEntry
 
 if TYPE_CHECKING:
     from toolmem.rules.general_memory import GeneralMemory
 
+Namespace = Annotated[str, "global, skill-<id>, or tool-<name>, which holds the rules of the tool as well."]
 _ENTRIES = TypeAdapter(MemoryEntry | list[MemoryEntry])
 
 
@@ -31,14 +31,22 @@ def _shown(entries: MemoryEntry | list[MemoryEntry]) -> Any:
     return _ENTRIES.dump_python(entries, mode="json", exclude_none=True)
 
 
-@rpc_operation("memory.recall", reads_only=True, shown=_shown)
+@rpc_operation(
+    "memory.recall",
+    reads_only=True,
+    shown=_shown,
+    agent=AgentTool(
+        "memory_recall",
+        "Look up what was stored: the entries that fit a query best, or the newest ones without a query.",
+    ),
+)
 async def recall(
     services: Services,
     /,
-    query: str = "",
+    query: Annotated[str, "What you want to know."] = "",
     *,
-    namespace: str = GLOBAL,
-    limit: int = LIMIT,
+    namespace: Namespace = GLOBAL,
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = LIMIT,
     workspace_id: str | None = None,
 ) -> list[MemoryEntry]:
     """The entries of a namespace that fit a query best, or the newest ones without a query."""
@@ -46,23 +54,38 @@ async def recall(
     return await memory.recall(query, namespace=namespace, limit=limit)
 
 
-@rpc_operation("memory.store", repeats=lambda request: "id" in request, shown=_shown)
+@rpc_operation(
+    "memory.store",
+    repeats=lambda request: "id" in request,
+    shown=_shown,
+    agent=AgentTool("memory_store", "Store a short text to be recalled later."),
+)
 async def remember(
     services: Services,
     /,
-    content: str,
+    content: Annotated[str, "What to remember."],
     *,
-    namespace: str = GLOBAL,
-    id: str = "",
-    tags: Sequence[str] | None = None,
+    namespace: Namespace = GLOBAL,
+    id: Annotated[str | None, "Of an entry to replace."] = None,
+    tags: Tags = None,
     workspace_id: str | None = None,
 ) -> MemoryEntry:
     """Store a short text; the same text again is the same memory."""
     memory = await general_memory(services, workspace_id)
-    return await memory.remember(content, namespace=namespace, id=id, tags=tags)
+    return await memory.remember(content, namespace=namespace, id=id or "", tags=tags)
 
 
-@rpc_operation("memory.forget")
-async def forget(services: Services, /, id: str, *, namespace: str = GLOBAL, workspace_id: str | None = None) -> bool:
+@rpc_operation(
+    "memory.forget",
+    agent=AgentTool("memory_forget", "Delete a stored text. Rules cannot be deleted by this tool."),
+)
+async def forget(
+    services: Services,
+    /,
+    id: Annotated[str, "Of the entry."],
+    *,
+    namespace: Namespace = GLOBAL,
+    workspace_id: str | None = None,
+) -> bool:
     """Delete an entry of general memory; True where it was there."""
     return await (await general_memory(services, workspace_id)).forget(id, namespace=namespace)

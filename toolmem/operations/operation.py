@@ -20,7 +20,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -43,6 +43,17 @@ class Argument:
     required: bool = False
     enum: tuple[Any, ...] | None = None
     items: Mapping[str, Any] | None = None  # JSON schema of an array's items
+    bounds: Mapping[str, int] = field(default_factory=dict)  # `minimum` and `maximum` of a number
+    default: Any = None  # None: there is none that could be told
+
+    def as_json_schema(self) -> dict[str, Any]:
+        """As a tool's parameters have it."""
+        told: dict[str, Any] = {"type": self.types[0] if len(self.types) == 1 else list(self.types)}
+        told |= {} if self.enum is None else {"enum": list(self.enum)}
+        told |= {} if self.items is None else {"items": dict(self.items)}
+        told |= self.bounds
+        told |= {"description": self.description} if self.description else {}
+        return told | ({} if self.default is None else {"default": self.default})
 
     def as_settings(self) -> dict[str, Any]:
         """As a flow's `input_schema` has it."""
@@ -60,8 +71,7 @@ class AgentTool:
     name: str
     description: str
     without: tuple[str, ...] = ()
-    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON schemas in an agent's words
-    offered: bool = True  # over MCP, where the operator asks for nothing else
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of arguments that have none in the signature
 
 
 @dataclass(frozen=True)
@@ -258,10 +268,11 @@ def bound(owner: Any, operation: Operation[P, T]) -> Callable[P, Any]:
 
 
 def _argument(hint: Any, parameter: inspect.Parameter) -> Argument:
-    description = ""
+    description, bounds = "", {}
     if typing.get_origin(hint) is typing.Annotated:
         hint, *said = typing.get_args(hint)
         description = next((each for each in said if isinstance(each, str)), "")
+        bounds = {name: value for each in said for name, value in _bounds(each)}
     kinds = _kinds(hint)
     required = parameter.default is inspect.Parameter.empty
     choices = next((typing.get_args(each) for each in kinds if typing.get_origin(each) is typing.Literal), None)
@@ -271,7 +282,17 @@ def _argument(hint: Any, parameter: inspect.Parameter) -> Argument:
         required=required,
         enum=choices,
         items=_items(kinds),
+        bounds=bounds,
+        default=None if required else parameter.default,
     )
+
+
+def _bounds(said: Any) -> Iterator[tuple[str, int]]:
+    """Of pydantic's `Field(ge=..., le=...)`."""
+    for each in getattr(said, "metadata", ()):
+        for name, attribute in (("minimum", "ge"), ("maximum", "le")):
+            if hasattr(each, attribute):
+                yield name, getattr(each, attribute)
 
 
 def _kinds(hint: Any) -> list[Any]:

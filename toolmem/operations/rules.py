@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from toolmem.operations.operation import rpc_operation
+from toolmem.operations.operation import AgentTool, rpc_operation
 from toolmem.ports import Services
+from toolmem.rules.identity import MAX_RULE
 from toolmem.rules.rows import Priority, Source
 from toolmem.schema import RuleStatus, ToolMemoryRule
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from toolmem.rules.rule_store import ToolMemoryStore
 
 DEFAULT_WORKSPACE = "default"
+ToolName = Annotated[str, "The tool's name."]
+Tags = Annotated[Sequence[str] | None, "Labels."]
 
 
 class PromptRules(BaseModel):
@@ -35,17 +38,26 @@ async def rule_store(services: Services, workspace_id: str | None) -> ToolMemory
     return await configured(services, ToolRulesPromptOp(), workspace_id or DEFAULT_WORKSPACE)
 
 
-@rpc_operation("memory.tool_rule_put", repeats=lambda request: "id" in request)
+@rpc_operation(
+    "memory.tool_rule_put",
+    repeats=lambda request: "id" in request,
+    agent=AgentTool(
+        "memory_tools_put",
+        "Note a rule for a tool, for later sessions. A critical one waits for a person to approve it.",
+        without=("source", "status", "said", "created_at", "updated_at"),
+        defaults={"priority": "normal"},
+    ),
+)
 async def put_rule(
     services: Services,
     /,
-    tool_name: str,
-    rule: str,
+    tool_name: ToolName,
+    rule: Annotated[str, f"One sentence of at most {MAX_RULE} characters."],
     *,
     priority: Priority | None = None,
     source: Source | None = None,
-    tags: Sequence[str] | None = None,
-    id: str | None = None,
+    tags: Tags = None,
+    id: Annotated[str | None, "Of a rule to change."] = None,
     status: RuleStatus | None = None,
     said: Mapping[str, Any] | None = None,
     created_at: str | None = None,
@@ -79,8 +91,14 @@ async def get_rule(
     return await (await rule_store(services, workspace_id)).get_rule(tool_name, id)
 
 
-@rpc_operation("memory.tool_rule_list", reads_only=True)
-async def list_rules(services: Services, /, tool_name: str, *, workspace_id: str | None = None) -> list[ToolMemoryRule]:
+@rpc_operation(
+    "memory.tool_rule_list",
+    reads_only=True,
+    agent=AgentTool("memory_tools_list", "List the rules of a tool, the most urgent first."),
+)
+async def list_rules(
+    services: Services, /, tool_name: ToolName, *, workspace_id: str | None = None
+) -> list[ToolMemoryRule]:
     """The rules of a tool: by priority, then the freshest first."""
     return await (await rule_store(services, workspace_id)).list_rules(tool_name)
 

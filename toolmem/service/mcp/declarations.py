@@ -15,17 +15,14 @@ from toolmem.config.names import hint
 from toolmem.config.settings import Argument
 from toolmem.errors import ConfigError
 from toolmem.flow.op import Node, Op
+from toolmem.operations.agent_tools import agent_operations, input_schema
 from toolmem.ops.vector_store_action import DELETE_WORKSPACE
-from toolmem.rules.agent_tools import AgentMemoryTools
 
 WORKSPACE = "workspace_id"
 RESULT = "result"  # what is no object stands under this key, as the SDK itself wraps it
 
-# What an agent is offered where `mcp.tools` says nothing: to read its memory, and to add what no rule of the user's is.
-OFFERED = (
-    *("retrieve_tool_memory", "add_tool_call_result"),
-    *("memory_tools_put", "memory_tools_list", "memory_recall", "memory_store", "memory_forget"),
-)
+# Flows that an agent is offered beside its memory tools where `mcp.tools` says nothing.
+OFFERED = ("retrieve_tool_memory", "add_tool_call_result")
 ALL = "all"
 
 # (reads only, may destroy, changes nothing more when called again with the same arguments)
@@ -43,13 +40,6 @@ _HINTS: dict[type[Op], tuple[bool, bool, bool]] = {
     ops.CaptureToolRulesOp: _SETTLES,
     ops.RejudgeOp: _REPLACES,
     ops.VectorStoreActionOp: _REPLACES,
-}
-_AGENT_HINTS = {
-    "memory_tools_put": _REPLACES,  # by id, and a text that is there already is not put twice
-    "memory_tools_list": _READS,
-    "memory_recall": _READS,
-    "memory_store": _REPLACES,
-    "memory_forget": _REPLACES,
 }
 
 
@@ -101,15 +91,16 @@ def _flow_tool(app: ToolMemApp, name: str, node: Node, workspace: str) -> Tool:
 def agent_tools(workspace: str) -> list[Tool]:
     """The tools by which an agent keeps rules and notes."""
     declared = []
-    for schema in AgentMemoryTools.mcp_schemas():
-        name, given = schema["name"], schema["inputSchema"]
+    for name, operation in agent_operations().items():
+        assert operation.agent is not None
+        given = input_schema(operation)
         own = {**given, "properties": {**given["properties"], WORKSPACE: _workspace(workspace)}}
         declared.append(
             Tool(
                 name=name,
-                description=schema["description"],
+                description=operation.agent.description,
                 input_schema=own,
-                annotations=_annotations(_AGENT_HINTS[name], open_world=False),
+                annotations=_annotations(_READS if operation.reads_only else _REPLACES, open_world=False),
             )
         )
     return declared

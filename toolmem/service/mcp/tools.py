@@ -14,9 +14,8 @@ from toolmem.app import ToolMemApp
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError, raised_by
 from toolmem.flow.checks import check_workspace
+from toolmem.operations.agent_tools import AgentTools
 from toolmem.readers.plain_text import plain_text
-from toolmem.rules.agent_tools import AgentMemoryTools
-from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.speakers import heard_from
 from toolmem.schema import FlowResponse
 from toolmem.service.mcp.answers import Result, answered, flow_answered
@@ -86,11 +85,8 @@ class McpTools:
     async def _use_memory(self, name: str, arguments: dict[str, Any]) -> Result:
         given = arguments.pop(WORKSPACE, None)
         workspace = self._workspace if given is None else check_workspace(given)
-        app = self._app
-        rules = await app.rule_store(workspace)
-        memory = GeneralMemory(rules.store, workspace, clock=app.clock, embedder=rules.embedder)
         try:
-            value = await AgentMemoryTools(rules, memory).call(name, arguments)
+            value = await AgentTools(self._app.services, workspace).call(name, arguments)
         except RequestError as error:
             if error.field is not None and str(error).startswith(f"{error.field}: unknown"):
                 raise RequestError(f"{error} (beside them: {WORKSPACE})", field=error.field) from None

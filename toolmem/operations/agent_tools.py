@@ -1,0 +1,114 @@
+"""The operations that an agent may use itself, as its tools: their schemas, and what a call of one does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from toolmem.config.names import hint
+from toolmem.config.settings import Settings
+from toolmem.errors import RequestError
+from toolmem.operations.operation import Operation
+from toolmem.operations.requests import checked
+from toolmem.operations.table import OPERATIONS
+from toolmem.ports import ConfiguredOp, Embedder, MemoryStore, Services
+from toolmem.rules.general_memory import GeneralMemory
+from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.speakers import heard_from
+
+
+def agent_operations() -> dict[str, Operation[Any, Any]]:
+    """By the names that an agent knows them by."""
+    return {each.agent.name: each for each in OPERATIONS.values() if each.agent is not None}
+
+
+def input_schema(operation: Operation[Any, Any]) -> dict[str, Any]:
+    """JSON schema of the arguments that an agent gives."""
+    assert operation.agent is not None
+    own = {name: each for name, each in operation.arguments.items() if name not in operation.agent.without}
+    defaults = operation.agent.defaults
+    return {
+        "type": "object",
+        "properties": {
+            name: each.as_json_schema() | ({"default": defaults[name]} if name in defaults else {})
+            for name, each in own.items()
+        },
+        "required": [name for name, each in own.items() if each.required],
+        "additionalProperties": False,
+    }
+
+
+class AgentTools:
+    """The tools over one workspace.
+
+    What an agent puts is stored as an agent's: normal and high rules are notes, a critical one waits for a person.
+    Rules of the user and of their programs it cannot change.
+    """
+
+    def __init__(self, services: Services, workspace: str = "default") -> None:
+        self._services = services
+        self._workspace = workspace
+
+    @staticmethod
+    def openai_schemas() -> list[dict[str, Any]]:
+        """`{"type": "function", "function": {...}}`, as OpenAI's chat API takes them."""
+        return [
+            {"type": "function", "function": {"name": name, "description": _words(each), "parameters": schema}}
+            for name, each in agent_operations().items()
+            for schema in [input_schema(each)]
+        ]
+
+    @staticmethod
+    def mcp_schemas() -> list[dict[str, Any]]:
+        """`{"name", "description", "inputSchema"}`, as MCP lists them."""
+        return [
+            {"name": name, "description": _words(each), "inputSchema": input_schema(each)}
+            for name, each in agent_operations().items()
+        ]
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        """The result as JSON values. Raises RequestError that names the tool or the argument, and StoreError."""
+        known = agent_operations()
+        operation = known.get(name)
+        if operation is None:
+            raise RequestError(f"no memory tool is called {name!r} ({hint(name, known)})", field="name")
+        given = {} if arguments is None else arguments
+        if not isinstance(given, Mapping):
+            raise RequestError(f"arguments: expected an object, got {type(given).__name__}", field="arguments")
+        properties = input_schema(operation)["properties"]
+        for argument in given:
+            if argument not in properties:
+                raise RequestError(f"{argument}: unknown ({hint(str(argument), properties)})", field=str(argument))
+        request = checked(operation, {**given, "workspace_id": self._workspace})
+        with heard_from("agent"):
+            return operation.to_json(await operation.run(self._services, request))
+
+
+class AgentMemoryTools(AgentTools):
+    """The same over a rule store that is open already."""
+
+    def __init__(self, rules: ToolMemoryStore, memory: GeneralMemory | None = None) -> None:
+        super().__init__(cast("Services", _Opened(rules)), rules.workspace)
+
+
+class _Opened:
+    """Services for operations on rules and general memory alone."""
+
+    def __init__(self, rules: ToolMemoryStore) -> None:
+        self._rules = rules
+        self.clock = rules.clock
+        self.settings = Settings()
+
+    async def store(self, op: ConfiguredOp) -> MemoryStore:
+        return self._rules.store
+
+    async def embedder(self, op: ConfiguredOp) -> Embedder | None:
+        return self._rules.embedder
+
+    def untrusted(self, store: str) -> str:
+        return ""
+
+
+def _words(operation: Operation[Any, Any]) -> str:
+    assert operation.agent is not None
+    return operation.agent.description
