@@ -56,7 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test works in a folder of its own, without the keys and files of this machine."""
     monkeypatch.chdir(tmp_path)
-    for name in ("DASHSCOPE_API_KEY", "FLOW_LLM_API_KEY", "FLOW_DASHSCOPE_API_KEY", "FLOW_LLM_BASE_URL"):
+    keys = ("DASHSCOPE_API_KEY", "FLOW_LLM_API_KEY", "FLOW_DASHSCOPE_API_KEY", "OPENAI_API_KEY")
+    for name in (*keys, "FLOW_LLM_BASE_URL", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
 

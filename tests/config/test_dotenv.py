@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.config import load
-from toolmem.config.environment import CAPTURE, FALLBACKS
+from toolmem.config.environment import CAPTURE, FALLBACKS, key_variables
 from toolmem.errors import ConfigError
 
 EVIL = "http://evil.example/v1"
@@ -18,6 +18,11 @@ ADDRESSES = [
     (key[:2], variable) for key, names in FALLBACKS.items() if key[2] in ("base_url", "hosts") for variable in names
 ]
 MODELS = [(entry, variable) for entry, variable in ADDRESSES if entry[0] != "vector_store"]
+
+
+def keys_for(entry: tuple[str, str], variable: str) -> tuple[str, ...]:
+    """The variables of a key that may go to an address of this variable."""
+    return key_variables(*entry, openai=variable.startswith("OPENAI"))
 
 
 def loaded(dotenv: str, env: dict[str, str], *overrides: str, config: str = ""):
@@ -34,7 +39,7 @@ def key_and_address(found, section: str, name: str = "default") -> tuple[str | N
 @pytest.mark.parametrize(("entry", "variable"), MODELS)
 def test_a_key_of_the_environment_is_not_sent_to_an_address_of_dotenv(entry, variable):
     section, backend = entry
-    keys = FALLBACKS[(section, backend, "api_key")]
+    keys = keys_for(entry, variable)
     for key in keys:
         with pytest.raises(
             ConfigError, match=rf"{section}\.default\.params\.base_url: \.env gives the address"
@@ -46,7 +51,7 @@ def test_a_key_of_the_environment_is_not_sent_to_an_address_of_dotenv(entry, var
 @pytest.mark.parametrize(("entry", "variable"), MODELS)
 def test_an_address_of_dotenv_goes_with_the_key_of_the_same_file(entry, variable):
     section, backend = entry
-    keys = FALLBACKS[(section, backend, "api_key")]
+    keys = keys_for(entry, variable)
     for key in keys:
         for real in ({}, {keys[0]: "sk-real", key: "sk-real"}):
             found = loaded(f"{variable}={EVIL}\n{key}=sk-theirs\n", real, f"{section}.default.backend={backend}")
@@ -56,10 +61,16 @@ def test_an_address_of_dotenv_goes_with_the_key_of_the_same_file(entry, variable
 @pytest.mark.parametrize(("entry", "variable"), MODELS)
 def test_an_address_of_the_environment_is_used_as_before(entry, variable):
     section, backend = entry
-    key = FALLBACKS[(section, backend, "api_key")][0]
+    key = keys_for(entry, variable)[0]
     for dotenv, env in (("", {key: "sk"}), (f"{key}=sk\n", {}), (f"{variable}={EVIL}\n{key}=sk-theirs\n", {key: "sk"})):
         found = loaded(dotenv, {variable: "http://mine/v1", **env}, f"{section}.default.backend={backend}")
         assert key_and_address(found, section) == ("sk", "http://mine/v1")
+
+
+@pytest.mark.parametrize("section", ["llm", "embedding_model"])
+def test_a_key_of_openai_in_dotenv_serves_openai(section):
+    found = loaded("OPENAI_API_KEY=sk\n", {}, f"{section}.default.backend=openai_compatible")
+    assert key_and_address(found, section) == ("sk", "https://api.openai.com/v1")
 
 
 def test_a_key_of_dotenv_serves_the_default_address():

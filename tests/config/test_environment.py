@@ -83,6 +83,49 @@ def test_addresses_come_from_the_environment_too():
     assert settings.vector_store["default"].params.hosts == "http://a:9200,http://b:9200"
 
 
+OPENAI = {"OPENAI_BASE_URL": "http://gateway/v1", "OPENAI_API_KEY": "sk-openai"}
+MODELS = pytest.mark.parametrize("section", ["llm", "embedding_model"])
+
+
+def model_of(section, env, *, backend="openai_compatible", **params):
+    overrides = [f"{section}.default.backend={backend}"]
+    overrides += [f"{section}.default.params.{name}={value}" for name, value in params.items()]
+    loaded = load([], overrides, env=env, dotenv=None)
+    params = getattr(loaded.settings, section)["default"].params
+    return params.base_url, params.api_key and params.api_key.get_secret_value(), loaded.origins
+
+
+@MODELS
+def test_the_names_of_openai_are_read_as_everybody_expects(section):
+    url, key, origins = model_of(section, OPENAI)
+    assert (url, key) == ("http://gateway/v1", "sk-openai")
+    assert origins.of((section, "default", "params", "base_url")) == "environment OPENAI_BASE_URL"
+    assert origins.of((section, "default", "params", "api_key")) == "environment OPENAI_API_KEY"
+    assert model_of(section, {"OPENAI_API_KEY": "sk-openai"})[:2] == ("https://api.openai.com/v1", "sk-openai")
+    assert model_of(section, OPENAI, base_url="http://mine/v1", api_key="given")[:2] == ("http://mine/v1", "given")
+    assert model_of(section, OPENAI, base_url="http://mine/v1")[:2] == ("http://mine/v1", "sk-openai")
+    assert model_of(section, OPENAI, backend="dashscope")[:2] == (None, None)
+
+
+@MODELS
+def test_the_names_of_openai_stand_behind_those_that_toolmem_read_before(section):
+    theirs = {"FLOW_LLM_BASE_URL": "http://flow/v1", "FLOW_LLM_API_KEY": "flow"}
+    assert model_of(section, {**OPENAI, **theirs})[:2] == ("http://flow/v1", "flow")
+    without_address = {"OPENAI_API_KEY": "sk-openai", "DASHSCOPE_API_KEY": "dash"}
+    assert model_of(section, without_address)[:2] == (None, "dash")
+    assert model_of(section, without_address, base_url="http://mine/v1")[:2] == ("http://mine/v1", "dash")
+
+
+@MODELS
+@pytest.mark.parametrize("url", ["https://api.openai.com/v1", "https://API.openai.com:443/v1"])
+def test_a_key_of_another_service_is_not_sent_to_openai(section, url):
+    both = {"OPENAI_API_KEY": "sk-openai", "DASHSCOPE_API_KEY": "dash", "FLOW_DASHSCOPE_API_KEY": "dash"}
+    assert model_of(section, both, base_url=url)[1] == "sk-openai"
+    assert model_of(section, {"DASHSCOPE_API_KEY": "dash"}, base_url=url)[1] is None
+    assert model_of(section, {**both, "OPENAI_BASE_URL": "http://gateway/v1"})[1] == "sk-openai"
+    assert model_of(section, {"DASHSCOPE_API_KEY": "dash", "OPENAI_BASE_URL": "http://gateway/v1"})[1] is None
+
+
 def test_dotenv_never_overrides_the_real_environment(tmp_path):
     dotenv = tmp_path / ".env"
     dotenv.write_text(

@@ -260,6 +260,26 @@ def test_without_a_key_the_error_names_the_variable_and_the_setting(key):
         make(OpenAICompatibleLLM, backend="openai_compatible", model_name="m", params=LLMParams(api_key=key))
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.8.9.10", "LOCALHOST."])
+def test_a_service_on_this_machine_needs_no_key(host):
+    url = f"http://{host}:11434/v1"
+    assert make(OpenAICompatibleLLM, model_name="m", params=LLMParams(base_url=url))
+
+
+@pytest.mark.parametrize("host", ["192.168.1.5", "localhost.example.org", "example.org", "127.0.0.1.x", "0.0.0.0"])
+def test_a_service_elsewhere_needs_a_key_and_the_error_names_openais_variable(host):
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        make(OpenAICompatibleLLM, model_name="m", params=LLMParams(base_url=f"http://{host}:11434/v1"))
+
+
+async def test_without_a_key_no_authorization_is_sent(book):
+    with ModelServer(Script(key="")) as server:  # refuses whoever sends one
+        llm = make(OpenAICompatibleLLM, model_name="m", params=LLMParams(base_url=server.openai_url))
+        await llm.complete("Hello", book.purpose())
+        await llm.close()
+    assert len(server.requests) == 1
+
+
 def test_all_problems_are_named_at_once():
     with pytest.raises(ConfigError) as caught:
         make(OpenAICompatibleLLM, backend="openai_compatible", params=LLMParams(base_url="localhost:8000/v1"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import os
 from typing import Any
 from urllib.parse import urlsplit
 
 from toolmem.errors import RequestError
+from toolmem.readers.loopback import is_loopback
 
 DEFAULT_URL = "http://127.0.0.1:8002"
 TOKEN_VARIABLE = "TOOLMEM_TOKEN"
@@ -48,7 +48,7 @@ class Connection:
             "timeout": httpx.Timeout(self.timeout, connect=connect),
             "limits": httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE),
             # What runs on this machine is not reached through a proxy, which would also see the token.
-            "trust_env": not _is_loopback(address.hostname or ""),
+            "trust_env": not is_loopback(address.hostname or ""),
             "verify": address.scheme == "https",  # without TLS there is nothing to verify, and loading roots takes time
             "follow_redirects": False,
         }
@@ -82,12 +82,3 @@ def _checked_timeout(timeout: float | None) -> float | None:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
         raise RequestError(f"timeout: expected seconds above 0, or None, got {timeout!r}", field="timeout")
     return float(timeout)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from toolmem.config.dotenv import Surroundings, Tainted
 from toolmem.config.scalars import read_scalar
@@ -16,12 +17,16 @@ from toolmem.errors import ConfigError
 Key = tuple[str, ...]
 
 # (section, backend, param) -> variables, the first one that is set counts. The key of an openai_compatible model is
-# looked for under ReMe's name first, because that one belongs to FLOW_LLM_BASE_URL.
+# looked for under ReMe's name first, because that one belongs to FLOW_LLM_BASE_URL; OpenAI's own names come last, so
+# that who has them for other programs is asked where they were asked before. `key_variables` says what an address adds.
 FALLBACKS: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("llm", "dashscope", "api_key"): ("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY", "FLOW_LLM_API_KEY"),
     ("llm", "dashscope", "base_url"): ("DASHSCOPE_HTTP_BASE_URL",),
-    ("llm", "openai_compatible", "api_key"): ("FLOW_LLM_API_KEY", "DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY"),
-    ("llm", "openai_compatible", "base_url"): ("FLOW_LLM_BASE_URL",),
+    ("llm", "openai_compatible", "api_key"): (
+        *("FLOW_LLM_API_KEY", "DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY"),
+        "OPENAI_API_KEY",
+    ),
+    ("llm", "openai_compatible", "base_url"): ("FLOW_LLM_BASE_URL", "OPENAI_BASE_URL"),
     ("embedding_model", "dashscope", "api_key"): (
         *("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY"),
         *("FLOW_EMBEDDING_API_KEY", "FLOW_LLM_API_KEY"),
@@ -30,12 +35,19 @@ FALLBACKS: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("embedding_model", "openai_compatible", "api_key"): (
         *("FLOW_EMBEDDING_API_KEY", "FLOW_LLM_API_KEY"),
         *("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY"),
+        "OPENAI_API_KEY",
     ),
-    ("embedding_model", "openai_compatible", "base_url"): ("FLOW_EMBEDDING_BASE_URL", "FLOW_LLM_BASE_URL"),
+    ("embedding_model", "openai_compatible", "base_url"): (
+        *("FLOW_EMBEDDING_BASE_URL", "FLOW_LLM_BASE_URL"),
+        "OPENAI_BASE_URL",
+    ),
     ("vector_store", "elasticsearch", "hosts"): ("FLOW_ES_HOSTS",),
 }
 
 _KEYS = ("api_key", "basic_auth")
+OPENAI_KEY, OPENAI_ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+OPENAI = "https://api.openai.com/v1"  # where a key of OpenAI leads that no address stands beside
+_OPENAI_HOST = "api.openai.com"
 
 # The switch of rule capture: an operator's word, over what a file says; an override still wins.
 CAPTURE = ("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED")
@@ -102,17 +114,41 @@ class _Entry(NamedTuple):
     backend: str
     name: str
     params: Mapping[str, Any]
+    openai: bool = False  # is its address one of OpenAI's variable, or OpenAI itself?
 
     def path(self, param: str) -> Key:
         return (self.section, self.name, "params", param)
 
     def variables(self, param: str) -> tuple[str, ...]:
+        if param == "api_key":
+            return key_variables(self.section, self.backend, openai=self.openai)
         return FALLBACKS.get((self.section, self.backend, param), ())
+
+
+def key_variables(section: str, backend: str, *, openai: bool = False) -> tuple[str, ...]:
+    """Where a key is looked for. `openai`: for an address of OPENAI_BASE_URL, or of OpenAI itself. Its own key comes
+    first there, and DashScope's is not sent to it."""
+    names = FALLBACKS.get((section, backend, "api_key"), ())
+    if not openai or OPENAI_KEY not in names:
+        return names
+    return (OPENAI_KEY, *(name for name in names if name != OPENAI_KEY and "DASHSCOPE" not in name))
+
+
+def _leads_to_openai(address: Any) -> bool:
+    try:
+        return isinstance(address, str) and urlsplit(address).hostname == _OPENAI_HOST
+    except ValueError:
+        return False
+
+
+def _is_openais(address: Any, found: Added | None) -> bool:
+    return _leads_to_openai(address) if found is None else found.variable == OPENAI_ADDRESS
 
 
 def _complete(entry: _Entry, env: Surroundings, tainted: Tainted, added: list[Added], problems: list[str]) -> None:
     address = "hosts" if entry.section == "vector_store" else "base_url"
     found = _first(entry, address, env.variables, env)
+    entry = entry._replace(openai=_is_openais(entry.params.get(address), found))
     foreign = tainted.holds(entry.path(address)) or (found is not None and found.from_dotenv)
     added += [] if found is None else [found]
     for key in _KEYS:
@@ -120,6 +156,8 @@ def _complete(entry: _Entry, env: Surroundings, tainted: Tainted, added: list[Ad
         chosen = _first(entry, key, env.dotenv if foreign else env.variables, env)
         if chosen is not None:
             added.append(chosen._replace(from_dotenv=foreign or chosen.from_dotenv))
+            if chosen.variable == OPENAI_KEY and found is None and entry.params.get(address) is None:
+                added.append(Added(entry.path(address), OPENAI, OPENAI_KEY, from_dotenv=False))
         elif foreign and (
             (given is not None and not tainted.holds(entry.path(key)))
             or (given is None and _first(entry, key, env.real, env) is not None)

@@ -11,7 +11,8 @@ from toolmem.transport.openai_http import OpenAIService
 
 
 class OpenAICompatibleEmbedder(RemoteEmbedder):
-    """The key: FLOW_EMBEDDING_API_KEY, where the configuration has none."""
+    """The key: OPENAI_API_KEY or FLOW_EMBEDDING_API_KEY, where the configuration has none. A service on this machine
+    may be asked without one."""
 
     protocol = OpenAIService
     _service: OpenAIService

@@ -11,7 +11,8 @@ from toolmem.transport.openai_http import OpenAIService
 
 
 class OpenAICompatibleLLM(RemoteLLM):
-    """The key: FLOW_LLM_API_KEY, where the configuration has none; any text will do where the service asks for none."""
+    """The key: OPENAI_API_KEY or FLOW_LLM_API_KEY, where the configuration has none. A service on this machine may be
+    asked without one."""
 
     protocol = OpenAIService
     _service: OpenAIService

@@ -96,7 +96,8 @@ class Script:
     """Rules in order, the first one that applies decides; where none does, a plausible reply.
 
     `latency`: seconds that every answer takes. `reply`: the text for a prompt. `key`: the only key that is let in
-    (None: any). `dimension`: of embeddings, where the request does not say. `seed`: of what is drawn by chance.
+    (None: any; "": none may be sent). `dimension`: of embeddings, where the request does not say. `seed`: of what is
+    drawn by chance.
     """
 
     def __init__(

@@ -188,7 +188,7 @@ class ModelServer:
 
     async def _answer(self, asked: Asked, record: ModelRequest, authorization: str) -> HttpAnswer:
         key = authorization.removeprefix("Bearer ").strip()
-        if not key or (self.script.key is not None and key != self.script.key):
+        if (not key and self.script.key is None) or (self.script.key is not None and key != self.script.key):
             record.behaviour = "unauthorized"
             return _error(asked.protocol, 401, "InvalidApiKey", "Invalid API-key provided.")
         if asked.problem:

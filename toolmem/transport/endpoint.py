@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from toolmem.config.secrets import masked
 from toolmem.errors import ConfigError
+from toolmem.readers.loopback import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Endpoint:
     backend: str
     model: str
     base_url: str = field(repr=False)
-    key: str = field(repr=False)
+    key: str = field(repr=False)  # "": a service on this machine that asks for none
     timeout: float  # seconds, of a whole request
 
     @property
@@ -38,11 +39,12 @@ def endpoint(
     api_key: SecretStr | None,
     variables: Sequence[str],
     timeout: float,
+    keyless_here: bool,
 ) -> Endpoint:
     """Raises ConfigError, with every problem at once.
 
     `setting`: the dotted name of the configuration's entry. `variables`: where the key is looked for when it is not
-    configured, the first one is the one to set.
+    configured, the first one is the one to set. `keyless_here`: a service on this machine may be asked without a key.
     """
     problems: list[str] = []
     if not model:
@@ -55,7 +57,9 @@ def endpoint(
     elif address.username is not None or address.query or address.fragment:
         problems.append(f"{setting}.params.base_url: expected an address without user, '?' and '#', got {shown!r}")
     key = "" if api_key is None else api_key.get_secret_value().strip()
-    if not key:
+    if not key and keyless_here and is_loopback(address.hostname or ""):
+        pass
+    elif not key:
         others = f" (or {', '.join(variables[1:])})" if len(variables) > 1 else ""
         problems.append(
             f"{setting}.params.api_key: no key for {backend}; set the environment variable {variables[0]}{others}, "

@@ -17,6 +17,7 @@ class ModelService(ABC):
 
     backend: ClassVar[str]  # as the configuration calls it
     default_url: ClassVar[str]  # where no `base_url` is configured
+    keyless_here: ClassVar[bool] = False  # may one on this machine be asked without a key?
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

@@ -15,6 +15,7 @@ class OpenAIService(ModelService):
 
     backend = "openai_compatible"
     default_url = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+    keyless_here = True
 
     async def post(self, exchange: Exchange, path: str, body: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
         """The JSON object of a "200 OK" that is no error. Raises ModelError."""
@@ -22,13 +23,15 @@ class OpenAIService(ModelService):
 
         error: Exception | None = None
         answer: Any = None
+        key = self._endpoint.key
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
         session = await self._sessions.get()
         with watched(exchange):
             try:
                 async with session.post(
                     f"{self._endpoint.base_url}{path}",
                     data=json.dumps({"model": self._endpoint.model, **body}, ensure_ascii=False).encode(),
-                    headers={"Authorization": f"Bearer {self._endpoint.key}", "Content-Type": "application/json"},
+                    headers=headers,
                     timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout),
                 ) as response:
                     content = await response.read()

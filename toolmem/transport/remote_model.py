@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from typing import ClassVar, Generic, TypeVar
 
-from toolmem.config.environment import FALLBACKS
+from toolmem.config.environment import key_variables
 from toolmem.config.settings import EmbeddingSettings, LLMSettings
 from toolmem.ports import Clock, Tokenizer
 from toolmem.transport.attempts import FIRST_PAUSE, Attempts
@@ -22,9 +22,9 @@ class RemoteModel(ABC, Generic[Entry]):
     `settings`: the configuration's entry, `setting`: its dotted name, for messages (default: `<section>.default`).
     `price` and `budget` as in `transport.budget`; `first_pause`: seconds, as in `Attempts`.
 
-    Raises ConfigError when it is made: no model name where the adapter has no default one, no key (the message names
-    the environment variable), an address that is none, or a model without a price under a budget in money. Nothing is
-    imported or sent before the first request.
+    Raises ConfigError when it is made: no model name where the adapter has no default one, no key where one is needed
+    (the message names the environment variable), an address that is none, or a model without a price under a budget in
+    money. Nothing is imported or sent before the first request.
     """
 
     section: ClassVar[str]  # of the configuration: "llm", "embedding_model"
@@ -54,8 +54,9 @@ class RemoteModel(ABC, Generic[Entry]):
             base_url=params.base_url,
             default_url=protocol.default_url,
             api_key=params.api_key,
-            variables=FALLBACKS[self.section, protocol.backend, "api_key"],
+            variables=key_variables(self.section, protocol.backend, openai=params.base_url is not None),
             timeout=params.timeout,
+            keyless_here=protocol.keyless_here,
         )
         self._service = protocol(self._endpoint)
         self._attempts = Attempts(

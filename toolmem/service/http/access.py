@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -17,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from toolmem.config.environment import read_dotenv
 from toolmem.errors import ConfigError
+from toolmem.readers.loopback import is_loopback
 
 if TYPE_CHECKING:
     from toolmem.config import Settings
     from toolmem.config.settings import AuthSettings
 
-_LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 _SCHEME = "bearer "
 _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:\[\]/@%]+))(?::[0-9]{0,5})?")
 
@@ -74,17 +73,6 @@ def _checked(token: str, where: str) -> str:
 
 
 # ---------------------------------------------------------------- addresses
-
-
-def is_loopback(host: str) -> bool:
-    """Does this address or name reach nobody but this machine?"""
-    name = host.strip().rstrip(".").lower().removeprefix("[").removesuffix("]")
-    if name in _LOOPBACK_NAMES:
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def check_address(section: str, host: str, token: BearerToken | None) -> list[str]:
