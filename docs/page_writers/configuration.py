@@ -24,7 +24,7 @@ _MEANINGS = {
     "language": "of prompts and texts: empty for English, or `zh`",
     "disabled_flows": "left out",
     "dump_dir": "folder of dumps; a request's `path` lies inside it",
-    "op_modules": "modules that register ops of yours, imported when the configuration is read",
+    "op_modules": "modules of yours, imported when the configuration is read",
     "flow.<name>.flow_content": "ops joined by `>>` and `|`",
     "flow.<name>.description": "shown to clients and MCP hosts",
     "flow.<name>.input_schema.<name>.type": "string, array, integer, number, boolean, object, or a list of them",

@@ -67,6 +67,34 @@ def test_a_module_is_imported_with_the_configuration_and_its_op_usable(written, 
     assert again.settings.op_modules == ["ops_of_mine"]
 
 
+def test_an_op_that_a_named_module_defines_needs_no_registering(written, tmp_path, monkeypatch):
+    import toolmem.ops
+
+    assert toolmem.ops
+    monkeypatch.syspath_prepend(str(tmp_path))
+    written("ops_defined.py", OPS.replace("@register\n", "").format(name="BackwardsDefinedOp"))
+    configured = bound(written("my.yaml", FLOW.format(module="ops_defined", op="BackwardsDefinedOp()")))
+    assert str(configured.flows["backwards"]) == "BackwardsDefinedOp()"
+    # ops of a package's modules count where the package takes them in; bases and private classes do not
+    (tmp_path / "ops_package").mkdir()
+    written("ops_package/__init__.py", "from ops_package.parts import *\n")
+    parts = "class BaseOp(Op):\n    pass\n\nclass PartOp(BaseOp):\n    async def execute(self, context): ...\n"
+    written("ops_package/parts.py", f"from toolmem import Op\n{parts}")
+    bound(overrides=['op_modules=["ops_package"]'])
+    assert "part_op" in known_ops()
+    assert "base_op" not in known_ops()
+
+
+def test_a_module_whose_op_has_the_name_of_another_one_is_told(written, tmp_path, monkeypatch):
+    import toolmem.ops
+
+    assert toolmem.ops
+    monkeypatch.syspath_prepend(str(tmp_path))
+    written("ops_taken.py", OPS.replace("@register\n", "").format(name="RejudgeOp"))
+    with pytest.raises(ConfigError, match="op_modules: 'ops_taken': register: an op 'rejudge_op' is known already"):
+        bound(overrides=['op_modules=["ops_taken"]'])
+
+
 def test_an_op_with_the_name_of_another_toolkits_op_is_ours_once_its_module_is_named(written, tmp_path, monkeypatch):
     import toolmem.ops
 

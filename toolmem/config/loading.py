@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
@@ -101,8 +102,11 @@ def read(
     dotenv: str | Path | None = ".env",
     provided: Collection[str] = (),
     described: Mapping[str, Mapping[str, Any]] | None = None,
+    imported: Callable[[ModuleType], None] | None = None,
 ) -> Loaded:
     """As `load`, but leaves wrong values and overrides out, and their problems to the caller, who may find more.
+
+    `imported` is handed each module of `op_modules`.
 
     Raises ConfigError only where a file cannot be read at all: half of what the rest refers to may stand in it.
     """
@@ -127,7 +131,7 @@ def read(
     tainted = Tainted()
     if surroundings.marked is not None:
         tainted = Tainted(tree, _merged(documents, given, surroundings.marked, default, [])[0])
-    loaded = _Checking(tree, origins, given, surroundings, tainted, provided).loaded()
+    loaded = _Checking(tree, origins, given, surroundings, tainted, provided).loaded(imported)
     loaded.secrets = variables.secrets
     loaded.problems = [without(problem, loaded.secrets) for problem in (*problems, *loaded.problems)]
     return loaded
@@ -265,13 +269,13 @@ class _Checking:
         self._provided = provided
         self._loaded = Loaded(Settings(), origins, overrides)
 
-    def loaded(self) -> Loaded:
+    def loaded(self, imported: Callable[[ModuleType], None] | None) -> Loaded:
         loaded = self._loaded
         loaded.warnings += elsewhere.drop_ignored(self._tree)
         if self._tainted.holds((OP_MODULES,)):
             loaded.problems.append(f"{OP_MODULES}: {NAMES_CODE}")
         else:
-            loaded.problems += import_op_modules(self._tree, loaded.place)  # first: what is an op depends on it
+            loaded.problems += import_op_modules(self._tree, loaded.place, imported)  # first: it says what there is
         loaded.absent_ops = elsewhere.drop_absent_ops(self._tree, self._provided)
         loaded.problems += elsewhere.map_stores(self._tree, loaded.origins)
         self._keep_local()

@@ -1,4 +1,4 @@
-"""Imports the modules that `op_modules` names, so that the ops which they register are known."""
+"""Imports the modules that `op_modules` names, so that the ops which they define or register are known."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
+
+from toolmem.errors import ConfigError
 
 KEY = "op_modules"
 
 
-def import_op_modules(tree: Mapping[str, Any], place: Callable[[tuple[str, ...]], str]) -> list[str]:
+def import_op_modules(
+    tree: Mapping[str, Any],
+    place: Callable[[tuple[str, ...]], str],
+    imported: Callable[[ModuleType], None] | None = None,
+) -> list[str]:
     """Import what the merged configuration names; answers the problems, one line for each module that cannot be.
+
+    `imported` is handed each of the modules; what it raises as ConfigError is a problem as well.
 
     They may lie in the working directory, which is searched last, so that a file there hides no library, and for them
     alone: whatever else lies there is never run. A module that this process has imported before is not run again. What
@@ -25,11 +34,21 @@ def import_op_modules(tree: Mapping[str, Any], place: Callable[[tuple[str, ...]]
             continue
         try:
             with _working_directory_searched():
-                importlib.import_module(name)
+                module = importlib.import_module(name)
         except Exception as error:  # whatever a module of somebody else's raises
-            where = place((KEY,))
-            problems.append(f"{KEY}: {name!r} cannot be imported ({_reason(error)}){f' [{where}]' if where else ''}")
+            problems.append(f"{KEY}: {name!r} cannot be imported ({_reason(error)}){_placed(place)}")
+            continue
+        try:
+            if imported is not None:
+                imported(module)
+        except ConfigError as error:
+            problems += [f"{KEY}: {name!r}: {problem}{_placed(place)}" for problem in error.problems]
     return problems
+
+
+def _placed(place: Callable[[tuple[str, ...]], str]) -> str:
+    where = place((KEY,))
+    return f" [{where}]" if where else ""
 
 
 def _reason(error: Exception) -> str:

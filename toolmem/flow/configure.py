@@ -21,7 +21,7 @@ from toolmem.flow.effective import effective
 from toolmem.flow.expression import Call, Plan, build_into, calls
 from toolmem.flow.expression import read as read_expression
 from toolmem.flow.op import Node, Op, Parallel, Sequential, snake_case
-from toolmem.flow.registry import known_ops
+from toolmem.flow.registry import OpRegistry, known_ops
 
 __all__ = ["Configured", "configure", "effective"]
 
@@ -75,7 +75,8 @@ def configure(
     uses, and of ops that would not find what they read.
     """
     classes = known_ops() if ops is None else ops
-    loaded = read(files, overrides, env=env, dotenv=dotenv, provided=classes, described=described)
+    defined = classes.register_defined if isinstance(classes, OpRegistry) else None
+    loaded = read(files, overrides, env=env, dotenv=dotenv, provided=classes, described=described, imported=defined)
     work = _Configuring(loaded, classes, also_used)
     configured = work.whole()
     if work.problems:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import TypeVar
 
 from toolmem.config.names import hint, nearest
@@ -42,6 +43,18 @@ class OpRegistry(Mapping[str, type[Op]]):
                     f"give {op_class.__name__} another name"
                 )
             self._classes[op_class.name] = op_class
+
+    def register_defined(self, module: ModuleType) -> None:
+        """The op classes that a module defines, or takes in from modules below it. Raises ConfigError as `register`.
+
+        A name that begins with _ and a base without `execute` are left alone.
+        """
+        for name, value in vars(module).items():
+            if not (isinstance(value, type) and issubclass(value, Op)) or name.startswith("_"):
+                continue
+            own = value.__module__ == module.__name__ or value.__module__.startswith(f"{module.__name__}.")
+            if own and value.execute is not Op.execute:
+                self.register(value)
 
     def __getitem__(self, name: str) -> type[Op]:
         if name not in self._classes and not self._looked:
