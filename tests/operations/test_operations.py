@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from toolmem import RequestError, ToolMem
+from toolmem import AgentSession, AsyncToolMem, RequestError, ToolMem
+from toolmem.cli import main
 from toolmem.client.calls import call_of
 from toolmem.operations import table
 from toolmem.operations.agent_tools import AgentTools
@@ -134,3 +138,28 @@ def test_every_operation_says_what_it_does_and_takes_a_workspace(operation: Oper
     assert "workspace_id" in operation.signature.parameters
     assert bool(operation.flow) != bool(operation.method)
     assert operation in table.OPERATIONS.values()
+
+
+def test_an_operation_that_is_added_is_run_from_the_command_line(
+    count_calls: Any, capsys: Any, monkeypatch: Any
+) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b'{"tool_name": "t", "workspace_id": "team"}'))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(SystemExit) as left:
+        main(["run", "count_calls"])
+    assert left.value.code == 0
+    assert json.loads(capsys.readouterr().out) == 0
+
+
+def test_a_path_with_quotes_is_a_path(tmp_path: Path) -> None:
+    with ToolMem(tmp_path / "it's.db") as mem:
+        mem.add([{"tool_name": "t", "output": "x"}])
+    assert (tmp_path / "it's.db").is_file()
+
+
+async def test_a_session_starts_on_a_toolmem_and_in_its_workspace() -> None:
+    async with AsyncToolMem("memory.db", workspace="team") as mem:
+        await mem.rules.put("t", "never on Sunday", priority="critical")
+        async with await AgentSession.start(mem, tools=["t"]) as session:
+            assert "never on Sunday" in session.system_prompt
+            assert session.workspace_id == "team"

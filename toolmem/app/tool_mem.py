@@ -119,4 +119,5 @@ def _read(given: str | Path | None) -> tuple[str | Path | None, list[str]]:
     """(configuration file, overrides) for what a caller named."""
     if given is None or str(given).lower().endswith(_CONFIGURATIONS):
         return given, []
-    return None, [f"vector_store.default.params.path='{given}'"]
+    path = str(given).replace("'", "''")  # quoted, so that it is text whatever it looks like
+    return None, [f"vector_store.default.params.path='{path}'"]

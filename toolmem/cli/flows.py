@@ -1,4 +1,4 @@
-"""`toolmem run`: one flow, request and response as JSON."""
+"""`toolmem run`: one flow or operation, request and response as JSON."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("run", short_help="Run one flow on a JSON request.")(run)
+    app.command("run", short_help="Run one flow or operation on a JSON request.")(run)
 
 
 def run(
-    flow: Annotated[str, typer.Argument(help="The flow's name, e.g. add_tool_call_result.")],
+    flow: Annotated[str, typer.Argument(help="A flow, e.g. add_tool_call_result, or an operation, e.g. tools.")],
     overrides: Overrides = None,
     request: Annotated[str, typer.Option("--request", help="A JSON file, or - for stdin.")] = "-",
     workspace: Annotated[
@@ -31,9 +31,11 @@ def run(
     reports: Annotated[Path | None, typer.Option("--reports", help="Folder in which the run's report is kept.")] = None,
     config: Config = None,
 ) -> None:
-    """Run one flow. The response alone goes to stdout, as JSON.
+    """Run one flow, or an operation that is no flow. The response alone goes to stdout, as JSON.
 
     toolmem run add_tool_call_result --request calls.json
+
+    toolmem run calls --request - --workspace team <<< '{"tool_names": ["search"], "recent": 5}'
 
     toolmem run summary_tool_memory --request - op.summary_tool_memory_op.params.recent_call_count=50 < request.json
     """
@@ -42,6 +44,9 @@ def run(
         if workspace is not None:
             body.setdefault("workspace_id", workspace)
         response = asyncio.run(_run(flow, body, config, overrides, reports, progress))
+    if isinstance(response, str):
+        print_json_text(response)
+        return
     print_json_text(response.model_dump_json(indent=2))
     raise typer.Exit(exit_code(response))
 
@@ -53,11 +58,18 @@ async def _run(
     overrides: list[str] | None,
     reports: Path | None,
     progress: ProgressLine,
-) -> FlowResponse:
+) -> FlowResponse | str:
+    """The response of a flow, or the result of an operation as JSON text."""
     from toolmem.app import ToolMemApp
+    from toolmem.operations.requests import checked
+    from toolmem.operations.table import OPERATIONS
 
     async with ToolMemApp(config, overrides or ()) as app:
         app.listeners.append(progress)
+        operation = OPERATIONS.get(flow)
+        if operation is not None and not operation.flow and flow not in app.flows:
+            result = await operation.run(app.services, checked(operation, body))
+            return json.dumps(operation.to_json(result), ensure_ascii=False, indent=2)
         response = await app.run_flow(flow, **body)
         if reports is not None and app.last_report is not None:
             app.last_report.save(reports)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from toolmem.app.tool_mem import AsyncToolMem, ToolMem
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.importers.records import read_records
 from toolmem.operations.system_prompt import guidance_block, since_block, system_prompt
@@ -93,9 +94,9 @@ class AgentSession:
     @classmethod
     async def start(
         cls,
-        app: ToolMemApp,
+        app: ToolMemApp | ToolMem | AsyncToolMem,
         *,
-        workspace_id: str = "default",
+        workspace_id: str | None = None,
         rules_workspace_id: str | None = None,
         tools: Sequence[str | ToolSchema | Mapping[str, Any]] = (),
         base_prompt: str = "",
@@ -109,6 +110,7 @@ class AgentSession:
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
+        `app`: a ToolMem or AsyncToolMem, whose workspace is meant where none is named, or a ToolMemApp ("default").
         `tools`: the agent's catalogue, names or schemas (none: rules of all tools are pinned). `rules_workspace_id`:
         rules may be private where guidance is shared. `max_buffer_tokens`: the conversation is compressed beyond it,
         by `compressor`; None: never. `count_tokens`: default Qwen's tokenizer.
@@ -125,6 +127,10 @@ class AgentSession:
             raise RequestError(
                 f"on_untrusted: expected 'raise' or 'ignore', got {on_untrusted!r}", field="on_untrusted"
             )
+        if isinstance(app, ToolMem | AsyncToolMem):
+            workspace_id = workspace_id or app.workspace_id
+            app = app.app
+        workspace_id = workspace_id or "default"
         catalogue = [tool if isinstance(tool, str | ToolSchema) else ToolSchema.read(tool) for tool in tools]
         spoken = _language(app.settings.language) if language is None else language
         rules = await app.rule_store(rules_workspace_id or workspace_id)
