@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolmem import __version__
@@ -25,7 +25,7 @@ from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.rules.speakers import heard_from
 from toolmem.schema import FlowResponse
 from toolmem.service.http import openapi
-from toolmem.service.http.access import Doorkeeper, header
+from toolmem.service.http.access import Doorkeeper
 from toolmem.service.http.access_log import AccessLog, note_workspaces
 from toolmem.service.http.answers import (
     BUSY_PAUSE,
@@ -38,6 +38,7 @@ from toolmem.service.http.answers import (
 )
 from toolmem.service.http.health import health
 from toolmem.service.http.limits import Limits, Unreadable
+from toolmem.service.http.page import FILES, files, page
 from toolmem.service.json_text import write_json
 from toolmem.service.rpc import RpcService
 
@@ -154,7 +155,7 @@ def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
 
 
 def _add_pages(routes: FastAPI, app: ToolMemApp, doorkeeper: Doorkeeper) -> None:
-    """`/openapi.json`, and the same for people at `/docs`: one page without scripts that loads nothing."""
+    """`/openapi.json`, and the same for people at `/docs`."""
 
     @functools.cache
     def document() -> dict[str, Any]:
@@ -168,13 +169,11 @@ def _add_pages(routes: FastAPI, app: ToolMemApp, doorkeeper: Doorkeeper) -> None
         return JsonAnswer(write_json(document()))
 
     async def as_page(request: Request) -> Response:
-        from toolmem.service.http.page import POLICY, page
-
-        address = f"{request.scope['scheme']}://{header(request.scope['headers'], b'host')}"
-        return HTMLResponse(page(document(), address), headers={"Content-Security-Policy": POLICY})
+        return page(routes.title)
 
     routes.add_route("/openapi.json", as_json, methods=["GET"])
     routes.add_route("/docs", as_page, methods=["GET"])
+    routes.mount(FILES, files())
 
 
 def _refused(app: ToolMemApp) -> Callable[[Request, Exception], Awaitable[Response]]:
