@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolmem.readers.secrets import MASK, SecretMask, count_secrets, marked_by, mask_call
@@ -271,6 +271,10 @@ _VALUES = st.recursive(
 
 
 @given(_TEXTS)
+@example("curl -u ghp_a1B2c3D4e5a1B2c3D4e5 --password x")  # the colon of the mask is none of `user:password`
+@example("curl -u [masked:0a1b2c]:hunter2!")
+@example("password=curl -u key=a1b2c3d4e5f6ghp_a1B2c3D4e5a1B2c3D4e5 >")
+@example('ghp_a1B2c3D4e5a1B2c3D4e5x--password "Cookie')
 def test_masked_text_is_not_masked_again(text: str):
     once = masked(text)
     assert masked(once) == once

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from toolmem.readers.secret_names import is_secret_value, looks_chosen, secret_kind
-from toolmem.readers.secret_spans import scheme_of, secret_spans
+from toolmem.readers.secret_spans import MASK, scheme_of, secret_spans
+from toolmem.readers.token_shapes import Span
 from toolmem.schema import ToolCallResult
 
-MASK = re.compile(r"\[masked:[0-9a-f]{6}\]")
 _SHORTEST = 8  # characters of a text in which something may hide that has no name
+_ROUNDS = 4
 _REPEATED = 32  # secrets of a call that are looked for in its other texts
 _LEAST_REPEATED = 6  # characters of such a secret
 _NAMES = ("name", "key", "header")  # in {"name": "API_KEY", "value": "..."}
@@ -49,12 +50,17 @@ class SecretMask:
         self.masked = 0  # values
 
     def text(self, text: str) -> str:
-        """The text with its secrets masked."""
+        """The text with its secrets masked; masking the answer again changes nothing."""
         if len(text) < _SHORTEST:
             return text
-        spans = secret_spans(text)
-        if not spans:
-            return text
+        for _ in range(_ROUNDS):  # where a mask stands now, what is beside it may give itself away
+            spans = secret_spans(text)
+            if not spans:
+                break
+            text = self._without(text, spans)
+        return text
+
+    def _without(self, text: str, spans: Iterable[Span]) -> str:
         parts: list[str] = []
         read_to = 0
         for start, end in spans:
