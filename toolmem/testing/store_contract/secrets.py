@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from toolmem.ports import Document, MemoryStore
-from toolmem.readers.secrets import MASK
+from toolmem.readers.secret_spans import MASK
 from toolmem.store.masked import masking, store_key
 from toolmem.testing.store_contract.scenario import (
     TOOL,
