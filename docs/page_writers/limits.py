@@ -57,6 +57,52 @@ _RULES_MORE = """\
 So a demand is missed now and then, and a wish is taken for a demand now and then. Look at `toolmem rules list` from
 time to time; put by hand what must not be missed. Other languages are not read at all.
 """
+_PASTED = """\
+Telling pasted text from the user's own words is a matter of forms, not of understanding. On wordings that were
+written after each repair and measured once, pasted text still got through: 37 of 70 in English and 23 of 58 in
+Chinese after the first repair, 7 of 50 and 12 of 36 after the second, 4 of 30 and 5 of 28 after the third. One
+author wrote forms and wordings, and used all of them to improve the forms, so that none of the 277 English and
+249 Chinese texts of the tests gets through today: a fit, not a forecast. Expect something like one in eight
+unusual wordings to get through.
+
+* What a user demands after a pasted text, or after a question and a blank line, is not captured: say it before,
+  or in a message of its own. A message of over 100,000 characters gives no rules.
+* "Say 'always'" works inside one `AgentSession`; the flow and `rules capture` remember nothing between
+  requests.
+* An amount without a tool ("above 500 euros, ask me") binds tools for payments where there are any, else the
+  first tool of the turn.
+* A process of 0.1 on the same SQLite file knows no status of rules: it would pin a proposed one. Upgrade all
+  processes of a store together.
+* `AgentSession.messages()` asks the store each time; the event loop waits for it.
+"""
+_UNTRUSTED = """\
+## Text from tools, secrets, folders
+
+* What a call brought in is plain, one line at a time, and said to be data; that a model obeys nothing in it
+  cannot be promised. Two names of one other script that look alike, and look-alikes inside ASCII (`l`, `I`,
+  `1`), are shown as they are written.
+* Secrets are found by names and forms, not by entropy: a token of an unknown form without a telling name before
+  it (`login("bob", "hunter2!")`, `.netrc`, `echo x | sudo -S`) is stored as it is. Cards, PINs and personal
+  data are not secrets in this sense. Rules and notes are kept as they were said, and the model that judges is
+  sent the call as it is. What was stored before, or with `secrets.mask: false`, stays as it is. The mark has
+  six characters: who has the store's file, with its key, can test a guess.
+* A call of a session is stored first and judged afterwards; a later process judges the masked one.
+* A store is known by path, id and inode: a backup that is copied over it counts as found; trust it again or
+  name it. Who may write into a trusted `.toolmem` can change it: what is inside is not signed. What an
+  untrusted store holds is still read, as data, by the model that judges or summarizes.
+* `TOOLMEM_TOKEN` in `.env` is accepted as the service's token.
+* Guidance names a repair only for calls about the same thing, which is a rule over values, and tells a user's
+  value by the parameter's name and the value's form: a parameter `x` that holds names of people is not known as
+  one. A model's own text is not bound by these rules; the counted claims beside it are.
+"""
+_SERVICE = """\
+## The service
+
+* A body of 8 MB made of a few hundred thousand small objects takes about three seconds of CPU, and other
+  requests are answered slowly meanwhile, because Python's threads share one lock.
+* MCP over HTTP: the SDK parses bodies in the event loop (bounded by `http.max_body_bytes`).
+* Under several workers, budget, pacing and `limit_concurrency` count per worker.
+"""
 _STORE = """\
 ## The store
 
@@ -100,7 +146,8 @@ table of list prices with the day on which they were read. Not measured:
 
 
 def limits() -> str:
-    parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_decrees(), _RULES_MORE, _STORE]
+    parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_decrees(), _RULES_MORE, _PASTED]
+    parts += [_UNTRUSTED, _STORE, _SERVICE]
     parts += [_POLICIES, _policies(), _detection(), _MODELS]
     return page("Limits", *parts, "## Goals that were not met", _missed())
 
