@@ -161,7 +161,7 @@ async def test_nothing_of_a_found_store_reaches_a_prompt_and_the_error_names_the
         lambda memory: memory.prompt(tools=["send_email"]),
         lambda memory: memory.guidance("send_email"),
         lambda memory: memory.rules.for_prompt(),
-        lambda memory: memory.recall("email", namespace="tool-send_email"),
+        lambda memory: memory.recall("whom to bcc", namespace="tool-send_email"),
     ],
 )
 def test_nor_does_it_through_the_memory_object(cloned, ask):

@@ -33,7 +33,7 @@ def loaded(dotenv: str, env: dict[str, str], *overrides: str, config: str = ""):
 
 def key_and_address(found, section: str, name: str = "default") -> tuple[str | None, str | None]:
     params = getattr(found.settings, section)[name].params
-    return params.api_key and params.api_key.get_secret_value(), params.base_url
+    return None if params.api_key is None else params.api_key.get_secret_value(), params.base_url
 
 
 @pytest.mark.parametrize(("entry", "variable"), MODELS)

@@ -208,7 +208,8 @@ def test_a_file_may_be_named_without_its_ending_and_default_is_the_packaged_one(
     assert problems(["rme"]) == ["rme: no such file, nor rme.yaml or rme.yml; config=default is toolmem's own"]
     assert problems(["rme.yaml"]) == ["rme.yaml: no such file"]
     written("http: {port: 2000}\n", "default")
-    assert loaded(["default"]).settings.http.port == 2000
+    assert loaded(["default"]).settings == loaded().settings, "what lies here under this name is not meant"
+    assert loaded(["./default"]).settings.http.port == 2000
 
 
 def test_importing_reads_no_environment():

@@ -77,7 +77,9 @@ async def test_calls_are_added_summarized_and_read(mem: Awaited) -> None:
     assert (await mem.guidance("nosuch")).text == ""
     found = await mem.retrieve(["search", "nosuch"])
     assert [type(each) for each in found] == [ToolMemory]
-    assert (found.not_found, found.success) == (["nosuch"], False)
+    assert (found.not_found, found.success) == (["nosuch"], True), "what is known is answered"
+    unknown = await mem.retrieve(["nosuch"])
+    assert (list(unknown), unknown.not_found, unknown.success) == ([], ["nosuch"], False)
 
 
 async def test_a_bad_record_is_named_and_the_others_are_kept(mem: Awaited) -> None:

@@ -138,12 +138,17 @@ def test_the_call_of_remes_documentation_is_taken_as_it_stands(reme):
     assert kept["score"] in (0.0, 1.0)
 
 
-def test_the_demos_own_slip_costs_nothing(reme):
-    """Its comment sends fields of other names (`tool_input`, `tool_output`, `execution_time`): kept in the metadata."""
+def test_the_demos_own_slip_is_refused_by_name_and_takes_no_good_call_along(reme):
+    """Its comment sends fields of other names (`tool_input`, `tool_output`, `execution_time`): a call without its
+    output would be judged as one that answered nothing."""
     call = {"tool_name": "web_search", "tool_input": "Python", "tool_output": "Found 100", "execution_time": 0.5}
-    assert reme("add_tool_call_result", tool_call_results=[call])["success"]
+    added = reme("add_tool_call_result", tool_call_results=[call, *recorded("web_search", 1)])
+    assert (added["success"], added["metadata"]["partial"]) == (False, True)
+    (failure,) = added["metadata"]["evaluation"]["failures"]
+    assert failure["index"] == 0
+    assert all(name in failure["error"] for name in ("tool_input", "tool_output", "execution_time"))
     (memory,) = reme("retrieve_tool_memory", tool_names="web_search", include_calls=True)["metadata"]["memory_list"]
-    assert memory["tool_call_results"][0]["metadata"]["tool_output"] == "Found 100"
+    assert [kept["output"] for kept in memory["tool_call_results"]] == ["Found 8 relevant results"]
 
 
 def test_what_reme_answers_in_silence_is_said(reme):
@@ -152,5 +157,6 @@ def test_what_reme_answers_in_silence_is_said(reme):
     assert (missing["success"], missing["metadata"]["not_found"]) == (False, ["nosuch"])
     partial = reme("add_tool_call_result", tool_call_results=[*recorded("web_search", 19), {"output": "x"}])
     assert (partial["success"], partial["metadata"]["partial"]) == (False, True)
-    assert partial["metadata"]["evaluation"]["evaluated"] == 19
-    assert partial["metadata"]["evaluation"]["failures"][0]["index"] == 19
+    evaluation = partial["metadata"]["evaluation"]
+    assert evaluation["evaluated"] + evaluation["reused"] == 19, "verdicts of calls that were deleted are known still"
+    assert [failure["index"] for failure in evaluation["failures"]] == [19]
