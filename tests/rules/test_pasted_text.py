@@ -91,3 +91,9 @@ def test_what_the_user_says_beside_a_task_is_the_users_own(lang: str) -> None:
     words = demand.rstrip(".。")
     missed = [text for text in wordings if not any(words in rule for rule in captured(text.replace(HOLDER, demand)))]
     assert len(missed) <= 0.05 * len(wordings), missed
+
+
+@pytest.mark.parametrize("mark", ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"], ids=ascii)
+def test_a_line_ends_with_whatever_mark_unicode_knows(mark: str) -> None:
+    assert not captured(f"Can you summarize this mail?{mark}Hi team,{mark}Never push to main.")
+    assert captured(f"Hi,{mark}Never push to main.{mark}Thanks") == ["Never push to main"]

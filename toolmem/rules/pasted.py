@@ -10,6 +10,7 @@ _FENCE = re.compile(r"^\s*(?:```|~~~|(?:\"\"\"|'''|<<<+|>>>+)\s*$)")
 _FORWARDED = re.compile(
     r"^\s*(?:-{2,}\s*(?:original|forwarded|原始邮件|转发).*"
     r"|begin forwarded message.*"
+    r"|[-=*#+]{2,}\s*(?:begin|start)\b.*"
     r"|-{2,}\s*(?:原始邮件|转发的?邮件|以下是转发).*"
     r"|on\b.{4,100}\bwrote:\s*"
     r"|.{0,60}(?:写道|来信说)[:：]\s*"

@@ -24,6 +24,7 @@ _MAYBE_ABBREVIATION = re.compile(r"\b(?:a\.m|p\.m|etc|inc|ltd|co|corp|jr|sr|u\.s
 _LIST_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}$")
 _LEAD = re.compile(r"^[\s\-*•·–—>]*(?:\(?\d{1,3}[.)、]\s+)?(?:\[[ xX]?\]\s*)?")
 _SPACE = re.compile(r"\s*")
+_LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # all that Unicode knows, as one
 _SOFT_WRAP = 40  # characters; a shorter line was ended on purpose
 
 
@@ -40,7 +41,7 @@ class Sentence:
 
 def sentences(message: str) -> Iterator[Sentence]:
     """The sentences that hold anything of the author's own. Linear in the length of the message."""
-    message = message.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")
+    message = _LINE_BREAK.sub("\n", message)
     masked = mask_pasted(message)
     start = line = 0
     for end in _ends(masked):

@@ -6,7 +6,6 @@ it. Rules and notes are what somebody asked to be kept: they stay as they were s
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,12 +15,12 @@ from toolmem.errors import Conflict, StoreError
 from toolmem.ports import Appended, Document, MemoryStore
 from toolmem.ports.store import OF_THE_STORE
 from toolmem.readers.secrets import SecretMask, count_secrets, marked_by, mask_call
+from toolmem.readers.weight import aside
 from toolmem.schema import Guidance, RepairHistory, ToolCallResult, ToolMemory, ToolRecord, Verdict
 
 T = TypeVar("T")
 
 NAMESPACE, KEY = "secrets", "key"
-_LONG = 100_000  # characters that are read in a thread of their own, so that the event loop goes on
 _WAITING = 256  # calls without a verdict whose secrets are known until they are judged
 _LONGEST_WAITING = 20_000  # characters of such a call's output
 
@@ -58,7 +57,7 @@ class MaskedStore:
         self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
     ) -> ToolRecord | None:
         hidden = await self._with_key(
-            sum(len(call.evaluation) for call in verdicts.values()),
+            [call.evaluation for call in verdicts.values()],
             lambda mask: {seq: _masked_judgement(call, mask) for seq, call in verdicts.items()},
         )
         for call in verdicts.values():
@@ -69,7 +68,7 @@ class MaskedStore:
         self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int
     ) -> ToolRecord:
         masked, shown = await self._with_key(
-            len(guidance.text), lambda mask: (masked_guidance(guidance, mask), _masked_document(document, mask))
+            guidance.text, lambda mask: (masked_guidance(guidance, mask), _masked_document(document, mask))
         )
         return await self.unmasked.put_guidance(
             workspace, tool, masked, document=shown, guidance_version=guidance_version
@@ -80,7 +79,7 @@ class MaskedStore:
     ) -> Appended:
         calls = [call for call, _ in await self.masked_calls(memory.tool_call_results)]
         update, shown = await self._with_key(
-            len(memory.content),
+            [memory.content, memory.metadata],
             lambda mask: (
                 {"content": mask.text(memory.content), "metadata": mask.value(memory.metadata)},
                 document and _masked_document(document, mask),
@@ -91,7 +90,7 @@ class MaskedStore:
 
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         hidden = await self._with_key(
-            sum(len(verdict.evaluation) for verdict in verdicts.values()),
+            [verdict.evaluation for verdict in verdicts.values()],
             lambda mask: {key: masked_verdict(verdict, mask) for key, verdict in verdicts.items()},
         )
         await self.unmasked.put_verdicts(workspace, hidden)
@@ -100,8 +99,8 @@ class MaskedStore:
 
     async def masked_calls(self, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:
         """Each call as it may be stored, and the mask that knows its secrets."""
-        length = sum(len(call.output) + len(call.context) for call in calls if isinstance(call.output, str))
-        return await self._with_key(length, lambda mask: [_masked(call, mask) for call in calls])
+        texts = [(call.input, call.output, call.context, call.metadata) for call in calls]
+        return await self._with_key(texts, lambda mask: [_masked(call, mask) for call in calls])
 
     async def masked_output(self, arguments: Any, output: str) -> str:
         """An output without the secrets in it and without those of the arguments."""
@@ -110,17 +109,17 @@ class MaskedStore:
             mask.value(arguments)
             return mask.again(mask.text(output))
 
-        return await self._with_key(len(output), work)
+        return await self._with_key([arguments, output], work)
 
-    async def _with_key(self, length: int, work: Callable[[SecretMask], T]) -> T:
-        """Do it; where it finds a secret and the key is unknown, read the key and do it again."""
+    async def _with_key(self, read: Any, work: Callable[[SecretMask], T]) -> T:
+        """Do it, which goes through `read`; where it finds a secret and the key is unknown, get it and do it again."""
 
         def carried_out() -> T:
             return work(SecretMask(_without_key if self._key is None else marked_by(self._key)))
 
         for _ in range(2):
             try:
-                return await asyncio.to_thread(carried_out) if length > _LONG else carried_out()
+                return await aside(read, carried_out)
             except _NoKey:
                 self._key = await store_key(self.unmasked)
         raise StoreError("the key of the store's secrets cannot be read")
