@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from toolmem.cli import main
 from toolmem.evaluation import Evaluator
 from toolmem.evaluation import evaluate as run_evaluation
 from toolmem.importers import read_file
-from toolmem.readers.secrets import MASK, masks_in
+from toolmem.readers.secrets import MASK, SecretMask, masks_in
 from toolmem.recording import read_recording
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.session import AgentSession
@@ -299,3 +300,23 @@ def test_the_switch_takes_true_or_false(make_app, value):
 
     with pytest.raises(ConfigError, match=r"secrets\.mask"):
         make_app(f"secrets.mask={value}")
+
+
+async def test_what_a_judge_says_may_be_the_first_secret_of_a_store(make_app, tmp_path):
+    said = json.dumps({"summary": "x", "evaluation": f"it used password: '{PASSWORD}'", "score": 1.0})
+    async with make_app(llms={"default": ScriptedLLM([f"```json\n{said}\n```"])}) as app:
+        response = await add(app, [record(1, input={"q": 1}, output="[1]")])
+    assert response.metadata["evaluation"]["evaluated"] == 1
+    assert PASSWORD not in everything_in(tmp_path / "memory.db")
+
+
+async def test_long_inputs_and_metadata_are_masked_beside_the_event_loop(make_app, monkeypatch):
+    threads = []
+    value = SecretMask.value
+    monkeypatch.setattr(SecretMask, "value", lambda *given: (threads.append(threading.get_ident()), value(*given))[1])
+    long = {"text": "password=" * 60_000}
+    async with make_app() as app:
+        for place in ("input", "metadata"):
+            await add(app, [record(1, **{"input": {}, "output": "x", place: long})])
+    assert threads
+    assert threading.get_ident() not in threads

@@ -186,10 +186,10 @@ class _Batch:
             self.errors[key] = str(error)
             self._stop_where_hopeless(error)
         else:
-            verdict = masked_verdict(verdict, self.masks[key])
+            store = await self.context.services.store(self.context.op)
+            verdict = await masked_verdict(store, verdict, self.masks[key])
             self.verdicts[key] = verdict
             if self.judge.paid:  # a crash between judging and storing must pay nothing again
-                store = await self.context.services.store(self.context.op)
                 await store.put_verdicts(self.context.workspace, {key: verdict})
         done = len(self.verdicts) + len(self.errors)
         if self.judge.paid or done % _BATCH == 0 or done == self._total:

@@ -91,7 +91,7 @@ class MaskedStore:
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         hidden = await self._with_key(
             [verdict.evaluation for verdict in verdicts.values()],
-            lambda mask: {key: masked_verdict(verdict, mask) for key, verdict in verdicts.items()},
+            lambda mask: {key: _masked_verdict(verdict, mask) for key, verdict in verdicts.items()},
         )
         await self.unmasked.put_verdicts(workspace, hidden)
 
@@ -159,8 +159,16 @@ def _masked_judgement(call: ToolCallResult, mask: SecretMask) -> ToolCallResult:
     return call.model_copy(update={"summary": summary, "evaluation": evaluation})
 
 
-def masked_verdict(verdict: Verdict, mask: SecretMask) -> Verdict:
-    """The verdict without secrets, those of its call among them where the mask is the call's."""
+async def masked_verdict(store: MemoryStore, verdict: Verdict, mask: SecretMask) -> Verdict:
+    """The verdict without secrets, those of its call, whose mask this is, among them."""
+    try:
+        return _masked_verdict(verdict, mask)
+    except _NoKey:  # the call has none, so the mask was made without the key
+        mask.mark = marked_by(await store_key(unmasked(store)))
+        return _masked_verdict(verdict, mask)
+
+
+def _masked_verdict(verdict: Verdict, mask: SecretMask) -> Verdict:
     texts = {name: mask.again(mask.text(getattr(verdict, name))) for name in ("summary", "evaluation")}
     same = all(getattr(verdict, name) == text for name, text in texts.items())
     return verdict if same else verdict.model_copy(update=texts)
