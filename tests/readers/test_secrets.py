@@ -32,6 +32,10 @@ def call(**given: Any) -> ToolCallResult:
 
 # (text, what of it is masked). The tokens are made up, in the form that their services give them.
 TEXTS = [
+    ("backup-ghp_16C7e42F292c6912E7710c838347Ae178B4a", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"),
+    ("PROD_sk-live-4242abcd4242", "sk-live-4242abcd4242"),
+    ("id=my-key-AKIAIOSFODNN7EXAMPLQ", "AKIAIOSFODNN7EXAMPLQ"),
+    (json.dumps({"密码": "sunshine7"}), "sunshine7"),
     ('{"api_key": "sk-live-4242", "password": "hunter2!"}', "sk-live-4242"),
     ('{"api_key": "sk-live-4242", "password": "hunter2!"}', "hunter2!"),
     ("{'password': 'sunshine', 'user': 'bob'}", "sunshine"),
@@ -113,6 +117,16 @@ def test_a_secret_in_a_text_is_masked(text: str, secret: str):
         {"secrets": ["sunshine"]},
         {"db_pass": "sunshine", "pw": "sunshine"},
         {"parts": ("a", {"apiKey": "sunshine"})},
+        {"headers": [["X-Api-Key", "sunshine7"], ["Accept", "text/html"]]},
+        {"headers": [("Authorization", "Bearer sunshine7")]},
+        {"password": {"value": "sunshine"}},
+        {"secret": {"SecretString": "sunshine"}},
+        {"selector": "#password", "text": "sunshine7!"},
+        {"element": "Password field", "ref": "e12", "text": "sunshine7!"},
+        {"selector": "input[name=password]", "value": "sunshine7!"},
+        {"fields": [{"name": "user", "value": "bob"}, {"label": "Password", "value": "sunshine7"}]},
+        {"body": json.dumps({"密码": "sunshine7"})},
+        {"body": json.dumps({"用户": "bob", "访问令牌": "sunshine7abcdef"})},
     ],
 )
 def test_a_secret_in_an_input_is_masked_by_the_name_of_its_key(value: Any):
@@ -131,6 +145,12 @@ def test_a_number_under_a_secrets_name_is_masked():
 
 
 HARMLESS = [
+    {"fields": ["password", "email"], "labels": [["password", "text"], ["token", "string"], ["Password", "Required"]]},
+    {"password": {"type": "string", "default": None, "description": "the user's password"}},
+    {"selector": "#password", "text": "Forgot your password?"},
+    {"element": "Password field", "ref": "e12"},
+    {"name": "token", "text": "The token of the next page"},
+    {"id": "task-sk-1", "slug": "disk-usage-of-hf_models", "name": "ask-npm_install-and-more"},
     {"id": "a8f5f167f44f4964e6c998dee827110c", "uuid": "550e8400-e29b-41d4-a716-446655440000"},
     {"commit": "da39a3ee5e6b4b0d3255bfef95601890afd80709", "etag": 'W/"33a64df551425fcc55e4d42a148795d9f25f89d4"'},
     {"max_tokens": 100, "page_token": None, "token_cost": 12, "total_tokens": 17, "token_count": 5},

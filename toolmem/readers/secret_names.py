@@ -20,7 +20,9 @@ def _words(text: str) -> frozenset[str]:
 LONGEST_NAME = 64  # characters
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
 # What may follow the word that says what it is: `password_confirmation`, `api_key_2`, `password_hash`.
-_AFTERWARDS = frozenset(("confirm", "confirmation", "again", "repeat", "hash", "value", "text", "plain", "plaintext"))
+_AFTERWARDS = frozenset(
+    ("confirm", "confirmation", "again", "repeat", "hash", "value", "text", "plain", "plaintext", "string")
+)
 _SURE = re.compile(
     r"(?:password|passwort|passwd|passphrase|passcode|mysqlpwd|secrets?"
     r"|(?:api|secret|private|access|auth|encryption|signing|master)keys?"

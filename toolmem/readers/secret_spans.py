@@ -7,6 +7,7 @@ cut in the middle are read alike. Every look around a finding is bounded, so the
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,9 +31,11 @@ _WORDS = (
     *("passw", "passphrase", "passcode", "_pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
     *("jwt", "cvv", "cvc", "otp", "密码", "口令", "密钥", "令牌"),
 )
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes what is not ASCII
+_WORDS_ESCAPED = tuple(json.dumps(word)[1:-1] for word in _WORDS if not word.isascii())
 # The end of a name, and a sign that its value follows. Of a text in lower case.
 _NAMED = re.compile(
-    rf"((?:{'|'.join(_WORDS)})[a-z0-9_-]{{0,40}}+)(\\{{0,8}}+[\"'`]?\]?)"
+    rf"((?:{'|'.join(map(re.escape, (*_WORDS, *_WORDS_ESCAPED)))})[a-z0-9_-]{{0,40}}+)(\\{{0,8}}+[\"'`]?\]?)"
     r"([ \t]{0,8}+(?:=>|:=|==?|[:：＝])[ \t]{0,8}+|>| is |[ \t]?是[ \t]?|[ \t]{1,3}+(?=[\"']))"
 )
 _NAME_MARKS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
@@ -124,6 +127,7 @@ def _may_name(low: str) -> bool:
         or "cvc" in low
         or "otp" in low
         or not low.isascii()
+        or any(word in low for word in _WORDS_ESCAPED)
     )
 
 
@@ -176,7 +180,7 @@ def _name_at(text: str, begin: int, end: int) -> tuple[int, str, Kind]:
     head = before[len(rest) :]
     if rest.endswith("\\") and head[:1] in ("n", "r", "t"):  # \n as JSON text writes it
         head = head[1:]
-    name = head + text[begin:end]
+    name = _ESCAPED.sub(lambda mark: chr(int(mark[1], 16)), head + text[begin:end])
     kind = secret_kind(name)
     if not kind and rest[-1:] == " ":
         word = rest[len(rest[:-1].rstrip(_NAME_MARKS)) : -1]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolmem.readers.secret_names import is_secret_value, looks_chosen, secret_kind
+from toolmem.readers.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
 from toolmem.readers.secret_spans import MASK, scheme_of, secret_spans
 from toolmem.readers.token_shapes import Span
 from toolmem.schema import ToolCallResult
@@ -21,7 +21,9 @@ _SHORTEST = 8  # characters of a text in which something may hide that has no na
 _ROUNDS = 4
 _REPEATED = 32  # secrets of a call that are looked for in its other texts
 _LEAST_REPEATED = 6  # characters of such a secret
-_NAMES = ("name", "key", "header")  # in {"name": "API_KEY", "value": "..."}
+_NAMES = ("name", "key", "header", "field", "label", "selector", "element")  # in {"name": "API_KEY", "value": "..."}
+_GIVEN = ("value", "text")  # under which stands what such a name is given
+_FIELD = re.compile(r"[\W_]*(?:field|input|box|textbox)?\W*$", re.IGNORECASE)  # "Password field", `input[name=token]`
 
 Mark = Callable[[str], str]
 
@@ -78,8 +80,7 @@ class SecretMask:
             inner = holder[place]
             if isinstance(inner, dict):
                 holder[place] = copy = {self._key(key): each for key, each in inner.items()}
-                told = _told_name(copy)
-                waiting += [(copy, key, told if key == "value" and told else str(key)) for key in copy]
+                waiting += [(copy, key, _name_of(copy, key, name)) for key in copy]
             elif isinstance(inner, list | tuple):
                 holder[place] = copy_of_list = list(inner)
                 waiting += [(copy_of_list, at, name) for at in range(len(copy_of_list))]
@@ -117,7 +118,9 @@ class SecretMask:
         return self._masked(str(value)) if kind == "sure" and number else value
 
     def _options(self, items: list[Any]) -> None:
-        """`["--password", "x"]`"""
+        """`["--password", "x"]`, and a pair as lists of headers have them: `["X-Api-Key", "x"]`"""
+        if len(items) == 2 and all(isinstance(each, str) for each in items) and secret_kind(items[0]):
+            items[1] = self._leaf(items[0], items[1]) if looks_chosen(items[1][scheme_of(items[1]) :]) else items[1]
         for at in range(1, len(items)):
             option, value = items[at - 1], items[at]
             if isinstance(option, str) and option.startswith("--") and isinstance(value, str):
@@ -126,10 +129,14 @@ class SecretMask:
                     items[at] = self._masked(value)
 
 
-def _told_name(pair: dict[Any, Any]) -> str:
-    if "value" not in pair:
-        return ""
-    return next((pair[name] for name in _NAMES if isinstance(pair.get(name), str)), "")
+def _name_of(holder: dict[Any, Any], key: Any, outer: str) -> str:
+    """What tells whether the value under this key is a secret: the key, or the name that stands beside it or around."""
+    if key not in _GIVEN:
+        return str(key)
+    told = next((holder[name] for name in _NAMES if isinstance(holder.get(name), str)), "")
+    told = _FIELD.sub("", told[-LONGEST_NAME:]) if told else outer if len(holder) == 1 else ""
+    chosen = key == "value" or (isinstance(holder[key], str) and looks_chosen(holder[key]))
+    return told if told and chosen else str(key)
 
 
 def mask_call(call: ToolCallResult, mark: Mark) -> tuple[ToolCallResult, SecretMask]:

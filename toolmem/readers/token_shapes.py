@@ -12,6 +12,8 @@ Span = tuple[int, int]
 
 _END = r"(?![A-Za-z0-9_-])"
 _LONG_WORD = re.compile(r"[A-Za-z0-9_-]{16,}+")
+_JOINT = re.compile(r"[-_](?=[A-Za-z])")
+_LONGEST_PREFIX = 64  # characters of a word before a token in it
 _WORDS = re.compile(
     "|".join(
         (
@@ -62,6 +64,13 @@ _FORMS = (
 )
 
 
+def _behind_a_prefix(word: re.Match[str]) -> re.Match[str] | None:
+    """`prod-sk-live-...`, `backup_ghp_...`"""
+    text, read_to = word.string, word.start() + _LONGEST_PREFIX
+    marks = (mark.end() for mark in _JOINT.finditer(text, word.start(), min(read_to, word.end())))
+    return next((token for at in marks if (token := _WORDS.match(text, at))), None)
+
+
 def token_spans(text: str) -> list[Span]:
     """Where such tokens stand."""
     spans: list[Span] = []
@@ -69,7 +78,7 @@ def token_spans(text: str) -> list[Span]:
         start = word.start()
         if text[start] in "nrt" and text[max(0, start - 1) : start] == "\\":  # \n as JSON text writes it
             start += 1
-        token = _WORDS.match(text, start)
+        token = _WORDS.match(text, start) or _behind_a_prefix(word)
         if token is not None:
             spans.append(token.span())
     if "." in text or ":" in text or "-----BEGIN" in text:
