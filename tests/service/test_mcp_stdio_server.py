@@ -635,6 +635,47 @@ def test_what_the_process_prints_never_reaches_the_protocol(tmp_path):
         assert text in process.stderr
 
 
+SLOW = """
+import asyncio, sys
+from toolmem.flow.op import Op
+from toolmem.flow.registry import register
+class SlowOp(Op):
+    reads = ("workspace_id",)
+    async def execute(self, context):
+        print("begun", file=sys.stderr, flush=True)
+        await asyncio.sleep(1)
+        context.response.answer = "done"
+register(SlowOp)
+from toolmem.cli import main
+main(["mcp", "mcp.tools=slow", "flow.slow.flow_content=slow_op"])
+"""
+
+
+@pytest.fixture
+def slow_wire(wire, monkeypatch, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    monkeypatch.setattr(f"{__name__}.COMMAND", [sys.executable])
+    server = wire("slow.py")
+    server.greet()
+    server.request("tools/call", name="slow", arguments={})
+    assert server.process.stderr.readline() == b"begun\n"
+    return server
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_it_answers_what_is_in_flight(slow_wire, number):
+    slow_wire.process.send_signal(number)
+    assert slow_wire.read()["result"]["structuredContent"]["answer"] == "done"
+    assert slow_wire.process.wait(timeout=60) == 0
+
+
+def test_a_client_that_reads_no_more_ends_the_server_in_order(slow_wire):
+    slow_wire.process.stdout.close()
+    assert slow_wire.process.wait(timeout=60) == 0
+    assert b"Traceback" not in slow_wire.process.stderr.read()
+    slow_wire.process.stdout = None
+
+
 # ---------------------------------------------------------------- frames that are none
 
 

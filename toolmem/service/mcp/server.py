@@ -42,7 +42,7 @@ from toolmem.service.mcp.declarations import OFFERED, offered_tools
 from toolmem.service.mcp.progress import tell_progress
 from toolmem.service.mcp.prompts import PROMPT, PROMPTS, McpPrompts
 from toolmem.service.mcp.resources import TEMPLATES, McpResources, rules_uri
-from toolmem.service.mcp.stdio import StdioTransport, standard_streams, stopped_by_signals
+from toolmem.service.mcp.stdio import stdio_streams
 from toolmem.service.mcp.tools import McpTools
 from toolmem.service.mcp.under_way import UnderWay
 
@@ -103,13 +103,9 @@ class McpService:
 
     async def serve_stdio(self) -> None:
         """Until the client closes stdin, or a SIGTERM or SIGINT comes. What was asked before is answered first."""
-        async with self:
-            with standard_streams() as (wire_in, wire_out):
-                transport = StdioTransport(wire_in, wire_out)
-                with stopped_by_signals(transport.stop):
-                    options = self.server.create_initialization_options()
-                    await self.server.run(transport.requests, transport.answers, options)
-                    await self._under_way.settled()
+        async with self, stdio_streams() as (requests, answers):
+            await self.server.run(requests, answers, self.server.create_initialization_options())
+            await self._under_way.settled()
 
     # -- requests
 

@@ -1,8 +1,8 @@
 """MCP over stdin and stdout: one JSON-RPC message a line.
 
-The SDK's own transport hands every line to a worker thread, twice on its way out, and no signal ends it before stdin
-does. This one reads and writes in the event loop where neither can block, and ends in order: requests that were taken
-in are answered first.
+The SDK's `stdio_server` reads the messages and writes the answers. The lines that it is given are read here: its own
+reader ends when stdin does and at no signal, takes a line of any length, and leaves what is no message unanswered.
+What was taken in is answered before the end.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import asyncio
 import json
 import os
 import signal
-import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-import anyio
+from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
@@ -42,29 +41,48 @@ _MAX_LINES = 1000  # read and not yet taken in; with more, or with more bytes th
 _TOO_LONG = b"too long"  # this very object stands for a line of more bytes
 
 
-@contextmanager
-def standard_streams() -> Iterator[tuple[int, int]]:
-    """(stdin, stdout) as descriptors that nothing else of this process can reach.
+@asynccontextmanager
+async def stdio_streams() -> AsyncIterator[tuple[Any, Answers]]:
+    """What a server reads and writes, until stdin ends, a SIGTERM or SIGINT comes, or the client has gone.
 
-    Until the end, whatever prints lands on stderr, and whatever reads stdin finds it empty: the protocol's bytes are
-    nobody else's.
+    Until the end, whatever else of this process prints lands on stderr, and whatever reads stdin finds it empty: the
+    protocol's bytes are nobody else's.
     """
-    sys.stdout.flush()
-    wire_in, wire_out = os.dup(0), os.dup(1)
+    with _standard_input() as wire, _client_may_leave():
+        lines = Lines(wire)
+        async with stdio_server(stdin=lines) as (requests, answers):  # type: ignore[arg-type]
+            lines.answers = Answers(answers, lines.answered)
+            with _stopped_by_signals(lines.stop):
+                try:
+                    yield requests, lines.answers
+                finally:
+                    sys.stdout.flush()  # while it is still diverted
+
+
+@contextmanager
+def _standard_input() -> Iterator[int]:
+    """stdin as a descriptor that nothing else of this process can reach."""
+    wire = os.dup(0)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
-    os.dup2(2, 1)
     try:
-        yield wire_in, wire_out
+        yield wire
     finally:
-        sys.stdout.flush()
-        os.dup2(wire_in, 0)
-        os.dup2(wire_out, 1)  # the duplicates stay open: a thread may still wait on one
+        os.dup2(wire, 0)  # the duplicate stays open: a thread may still wait on it
 
 
 @contextmanager
-def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+def _client_may_leave() -> Iterator[None]:
+    """A client that reads no more ends the connection, which is no failure."""
+    try:
+        yield
+    except* BrokenPipeError:
+        pass
+
+
+@contextmanager
+def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     """A SIGTERM or SIGINT calls `stop` instead of ending the process."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
@@ -77,25 +95,51 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(each)
 
 
-class StdioTransport:
-    """Both streams of one connection: `requests` for the server to read, `answers` for it to write."""
+class Answers:
+    """The SDK's stream of answers, which tells of each that was sent."""
 
-    def __init__(self, wire_in: int, wire_out: int, *, grace: float = GRACE) -> None:
+    def __init__(self, inner: Any, answered: Callable[[Any], None]) -> None:
+        self._inner = inner
+        self._answered = answered
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._inner.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._answered(item.message.id)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Lines:
+    """The lines of stdin that are messages; the others are answered here.
+
+    Ends when stdin does, or when told to `stop`: once what it gave is answered.
+    """
+
+    answers: Answers
+
+    def __init__(self, wire: int, *, grace: float = GRACE) -> None:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._partial = bytearray()  # of a line
         self._overlong = False  # the line that is being read is: nothing of it is kept
         self._waiting = 0  # bytes of `_lines`
-        self._wire = wire_in
+        self._wire = wire
         self._paused = False
         self._grace = grace
         self._stopping = False
-        self._ended = False
         self._unanswered: set[RequestId] = set()
         self._settled = asyncio.Event()
         self._settled.set()
         self._loop = asyncio.get_running_loop()
-        self.requests = _Requests(self)
-        self.answers = _Answers(self, wire_out)
         self._start_reading()
 
     def stop(self) -> None:
@@ -116,7 +160,7 @@ class StdioTransport:
         except (OSError, NotImplementedError):  # a file; or a loop that cannot watch descriptors
             threading.Thread(target=self._read_all, name="toolmem-stdin", daemon=True).start()
 
-    def stop_reading(self) -> None:
+    def _stop_reading(self) -> None:
         with suppress(NotImplementedError):
             self._loop.remove_reader(self._wire)
 
@@ -128,7 +172,7 @@ class StdioTransport:
         self._take(chunk)
         self._paused = bool(chunk) and (self._lines.qsize() > _MAX_LINES or self._waiting > MAX_LINE)
         if self._paused or not chunk:
-            self.stop_reading()
+            self._stop_reading()
 
     def _read_all(self) -> None:
         """In a daemon thread, which ends with stdin or with the process."""
@@ -164,26 +208,23 @@ class StdioTransport:
         self._waiting += len(kept)
         self._lines.put_nowait(kept)
 
-    async def next_message(self) -> SessionMessage | None:
-        """None once the connection has ended and what it asked for is answered; also when asked again."""
-        while not self._ended:
-            line = await self._lines.get()
-            if line is None:
-                await self._settle()
-                break
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while (line := await self._lines.get()) is not None:
             self._waiting -= len(line)
             if self._paused and not self._lines.qsize():
                 self._start_reading()
             if not line.strip():
                 continue
             try:
-                message = _read(line)
+                self._note(_read(line))
+                return line
             except _UnreadableError as error:
                 await self.answers.send(SessionMessage(error.answer))
-                continue
-            self._note(message)
-            return SessionMessage(message)
-        return None
+        await self._settle()
+        raise StopAsyncIteration
 
     def _note(self, message: Any) -> None:
         if isinstance(message, JSONRPCRequest):
@@ -200,105 +241,11 @@ class StdioTransport:
             self._settled.set()
 
     async def _settle(self) -> None:
-        self._stopping = self._ended = True
+        self._stopping = True
+        self._stop_reading()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await self._settled.wait()
-
-
-class _Stream:
-    """What the SDK asks of either stream: it is closed at the end of an `async with`."""
-
-    async def aclose(self) -> None:
-        """Nothing to do: what was sent is written."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Requests(_Stream):
-    """The SDK's ReadStream."""
-
-    def __init__(self, transport: StdioTransport) -> None:
-        self._transport = transport
-
-    async def receive(self) -> SessionMessage | Exception:
-        message = await self._transport.next_message()
-        if message is None:
-            raise anyio.EndOfStream
-        return message
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        message = await self._transport.next_message()
-        if message is None:
-            raise StopAsyncIteration
-        return message
-
-    async def aclose(self) -> None:
-        self._transport.stop_reading()
-
-
-class _Answers(_Stream):
-    """The SDK's WriteStream. Lines never mix, whoever sends them."""
-
-    def __init__(self, transport: StdioTransport, descriptor: int) -> None:
-        self._transport = transport
-        self._descriptor = descriptor
-        self._turn = asyncio.Lock()
-        self._fits = _room_in(descriptor)
-
-    async def send(self, item: SessionMessage, /) -> None:
-        message = item.message
-        line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-        try:
-            if not self._turn.locked() and self._fits(len(line)):
-                _write(self._descriptor, line)
-            else:
-                async with self._turn:
-                    await asyncio.to_thread(_write, self._descriptor, line)
-        except OSError:  # the client has gone
-            self._transport.stop()
-            raise anyio.BrokenResourceError from None
-        finally:
-            if isinstance(message, JSONRPCResponse | JSONRPCError):
-                self._transport.answered(message.id)
-
-
-def _write(descriptor: int, line: bytes) -> None:
-    rest = memoryview(line)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _room_in(descriptor: int) -> Any:
-    """A function that says whether so many bytes can be written without waiting for the reader.
-
-    Of a pipe that is known where it is empty (Linux tells); a file never makes wait; for anything else: no.
-    """
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return lambda size: True
-    if not stat.S_ISFIFO(mode) or not sys.platform.startswith("linux"):
-        return lambda size: False
-    import fcntl
-    import termios
-
-    capacity = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
-    unread = bytearray(4)
-
-    def fits(size: int) -> bool:
-        fcntl.ioctl(descriptor, termios.FIONREAD, unread)
-        return size <= capacity and not any(unread)
-
-    return fits
 
 
 class _UnreadableError(Exception):
