@@ -135,6 +135,11 @@ CUES: tuple[Cue, ...] = (
     Cue(re.compile(r"你(?:无权|没有?(?:任何)?(?:权限|权利|权|资格))(?!吗)"), Strength.RULE, needs_tool=True),
     Cue(re.compile(r"不(?:能|可以)(?:直接|擅自|私自|随便|自动|自行|随意)"), Strength.FIRM, needs_tool=True),
     Cue(re.compile(r"^\s*(?:我)?(?:坚决|明确)?拒绝(?=被|转|再)"), Strength.RULE, needs_tool=True),
+    Cue(
+        re.compile(r"(?:必须|一律|务必|一定要)(?:始终|总是|都|全部|要)*(?:用|以|使用|采用|走|通过)(?=[^，,]{1,12}$)"),
+        Strength.RULE,
+        needs_tool=True,
+    ),
     # 建工单之前必须先查重; 一定要主管批准以后才能退款
     Cue(
         re.compile(r"(?:之前|以前|前)[，,]?[^，,]{0,6}(?:必须|务必|一定要?|都要|都得|应当)先?(?!等)"),

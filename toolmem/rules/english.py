@@ -135,6 +135,7 @@ _NEED_AN_OBJECT = frozenset(
         "ask",
     }
 )  # "don't stop, you're doing great"
+_OF_TABLES = frozenset({"drop", "truncate", "alter"})  # said of a database's tables, not of an answer's
 _REASON = re.compile(
     r"[;:(]|\s[-–—]+\s|—|–|\.{2,}|…|\b(?:because|since|otherwise|or else|so that)\b"
     r"|,\s*(?:(?:and|but|so|as) )?(?:i|we|he|she|it|they|that|this|these|those|there|you|my|our|his|her|their|the"
@@ -208,7 +209,7 @@ def _readings(cue: Cue, text: str) -> list[Reading]:
         clause = 0 if cue.placed is after_topic else clause
         subject = text[clause:start] if of_subject else ""
         by_itself = needs_tool and not cue.asks and not (of_subject and _POINTS_BACK.search(text[clause:end]))
-        needs_tool = needs_tool or bool(re.search(rf"\b(?:{STYLE})\b", text[start:end]))
+        needs_tool = needs_tool or (not _stems(verb) & _OF_TABLES and _is_of_style(text[start:end]))
         kind = kind_of(cue.strength, text, verb, start, after, end, subject)
         readings.append(Reading(kind, clause, start, end, needs_tool, by_itself, cue.subject_is_tool))
     return readings
@@ -265,6 +266,10 @@ def _is_base(verb: str) -> bool:
     if verb in _LOOKS_INFLECTED or verb.endswith(("eed", "ss")):
         return True
     return not verb.endswith(("ing", "ed", "s"))
+
+
+def _is_of_style(demand: str) -> bool:
+    return re.search(rf"\b(?:{STYLE})\b", demand) is not None
 
 
 def _asks_of_acts(rest: str) -> bool:

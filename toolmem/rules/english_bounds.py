@@ -350,6 +350,12 @@ BOUNDS: tuple[Cue, ...] = (
         r" (?:be|go|stay|remain)\b",
         needs_tool=True,
     ),
+    cue(
+        Strength.MUST,
+        own_subject,
+        r"\b(?:must|has to|have to|needs? to) be (?:written |sent )?in (?:english|german|french|spanish|italian|chinese)\b",
+        needs_tool=True,
+    ),
     # "Use pnpm instead of npm", "prefer rebase over merge"
     cue(
         Strength.SOFT,

@@ -24,7 +24,7 @@ _LANGUAGES = ("en", "zh")
 _SPAN = 400  # characters at either end of a sentence that are looked at
 _NAME = re.compile(r"\{([a-z]+)\}")
 _CJK = re.compile(r"[\u3400-\u9fff]")
-_COLON = re.compile(r":(?=\s|$)|：")
+_COLON = re.compile(r":(?=\s|$|[\u3400-\u9fff])|：")
 _COLONS = 6  # of a sentence that are looked at: the words that announce a text stand before its first ones
 
 

@@ -24,6 +24,9 @@ _PATH = re.compile(
 _PATH_MEANS = ("file", "path", "directory", "folder")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@")
 _ADDRESS_MEANS = ("mail", "email", "gmail")
+_CHANNEL = re.compile(r"(?<!\S)#[a-z][\w-]*")
+_CHANNEL_MEANS = ("slack", "discord", "teams", "channel", "message")
+_HOST = re.compile(r"\b[a-z]+-\d+\b")  # web-01 is no web
 _SUM = re.compile(
     r"\b(?:above|over|beyond|exceed(?:s|ing)?|costs? more than)\s+"
     r"(?:[$€£¥]\s?\d|\d[\d.,]{0,20}k?\s?(?:euros?|eur|dollars?|usd|pounds?|gbp|yuan|rmb|chf|francs?|bucks|€|\$|£|¥))"
@@ -166,7 +169,7 @@ def _note(found: dict[str, set[str]], names: Iterable[str], phrase: str) -> None
 
 def words_said(text: str, table: Table) -> Said:
     """What a text speaks of; links count for nothing, an address may mean mail, a path a file."""
-    small = _NOT_ACTS.sub(" ", _LINK.sub(" ", text.lower().replace("’", "'")))
+    small = _HOST.sub(" ", _NOT_ACTS.sub(" ", _LINK.sub(" ", text.lower().replace("’", "'"))))
     words = _WORD.findall(small)
     forms = {form for word in words for part in (word, *word.split("-")) for form in stems(part)}
     forms |= {first + second for first, second in pairwise(words)}  # "look up" for lookup, "call back" for callback
@@ -174,6 +177,8 @@ def words_said(text: str, table: Table) -> Said:
     weak = table.weak.said_in(small, plain)
     if _ADDRESS.search(text):
         weak.update({name: weak.get(name, frozenset()) | {"an address"} for name in _ADDRESS_MEANS})
+    if _CHANNEL.search(small):
+        weak.update({name: weak.get(name, frozenset()) | {"a channel"} for name in _CHANNEL_MEANS})
     return Said(
         table.things.said_in(small, plain),
         weak,
