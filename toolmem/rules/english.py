@@ -40,7 +40,7 @@ _MAY_DEMAND = re.compile(
         before|b4|w/o|cut|skip|treat|except|but|mind
         first|prior|beforehand|whenever|needs?|requires?|subject to|through|past|approved|signed|from now
         sacred|sacrosanct|untouchable|job|call|decision|responsibility|mine|human's|humans|read-only|read only|belong
-        instead|rather|in place|prefer
+        instead|rather|in place|prefer|must be|ha(?:s|ve) to be
         place|wait\w*|myself|think|trust|expect|spare|from here|from today|forward|future|henceforth|none of your
         business
         """

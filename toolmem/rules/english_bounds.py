@@ -353,7 +353,8 @@ BOUNDS: tuple[Cue, ...] = (
     cue(
         Strength.MUST,
         own_subject,
-        r"\b(?:must|has to|have to|needs? to) be (?:written |sent )?in (?:english|german|french|spanish|italian|chinese)\b",
+        r"\b(?:must|has to|have to|needs? to) be (?:written |sent )?in"
+        r" (?:english|german|french|spanish|italian|chinese)\b",
         needs_tool=True,
     ),
     # "Use pnpm instead of npm", "prefer rebase over merge"

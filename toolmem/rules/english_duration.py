@@ -62,7 +62,8 @@ _ONE_MESSAGE = re.compile(
     r"|client|format)s?\b)"
 )
 _AGAIN_UNTIL = re.compile(
-    r"\b(?:until|till|'til|yet|today|tonight|for now|right now|for the moment|for the time being|this (?:week|morning))\b"
+    r"\b(?:until|till|'til|yet|today|tonight|for now|right now|for the moment|for the time being"
+    r"|this (?:week|morning))\b"
 )
 
 # The same place or thing tomorrow as today: a demand about it holds for good.
