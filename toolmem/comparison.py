@@ -141,12 +141,12 @@ class Comparing:
 
 def judge_only(app: ToolMemApp, llm: str) -> JudgeOnlyOp:
     """The op that asks this model, configured like the one of `add_tool_call_result`. Raises RequestError."""
-    bound = app.configured.bind(JudgeOnlyOp(llm=llm))
+    bound = app.configured.bind(JudgeOnlyOp(llm=llm, judge=""))
     assert isinstance(bound, JudgeOnlyOp)
-    if bound.settings.llm != llm:
+    if bound.settings.llm != llm or bound.settings.judge:
+        decided = f"judge={bound.settings.judge}" if bound.settings.judge else f"llm={bound.settings.llm}"
         raise RequestError(
-            f"{KIND_OF}.llm={bound.settings.llm}: this override would decide for every judge; leave it out, "
-            f"--judge names the models",
+            f"{KIND_OF}.{decided}: this override would decide for every judge; leave it out, --judge names the models",
             field="judge",
         )
     return bound

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import toolmem.ops  # registers the ops
+from toolmem.app.own_backends import handed
 from toolmem.app.portal import Aside, Portal
 from toolmem.app.services import AppServices
 from toolmem.errors import ConfigError, NotProvided, RequestError
@@ -18,7 +19,7 @@ from toolmem.flow.op import Node, Op
 from toolmem.flow.registry import nearest
 from toolmem.flow.runner import FlowRun, run_node
 from toolmem.operations.table import described_flows
-from toolmem.ports import LLM, Clock, Embedder
+from toolmem.ports import LLM, Clock, Embedder, GuidanceWriter, Judge, MemoryStore
 from toolmem.schema import FlowResponse
 
 if TYPE_CHECKING:
@@ -43,10 +44,11 @@ class ToolMemApp:
     In a script, `with ToolMemApp() as app: app.run(...)` does the same; `app.run` works inside a running event loop
     as well (notebooks), on a loop of its own. Use one of the two ways on one app.
 
-    `llms`, `embedders`: adapters by the names that the configuration uses, in place of the configured ones (a
-    ScriptedLLM, or one of your own). `count_prompts`: where no model is asked, count all the same (with Qwen's
-    tokenizer) what one would have been sent for each summary. `also_used`: models or stores of the configuration that
-    no flow names and the caller will ask for. Nothing is opened before the first flow runs.
+    `stores`, `judges`, `writers`, `embedders`, `llms`: instances by the names that the configuration uses ("default"
+    where none is named), in place of the configured ones. Stores are opened by the first flow and closed with the app;
+    they may be asked from more than one event loop. `count_prompts`: where no model is asked, count all the same (with
+    Qwen's tokenizer) what one would have been sent for each summary. `also_used`: models or stores of the configuration
+    that no flow names and the caller will ask for. Nothing is opened before the first flow runs.
 
     Raises ConfigError with all problems of the configuration at once.
     """
@@ -57,19 +59,25 @@ class ToolMemApp:
         overrides: Sequence[str] = (),
         *,
         clock: Clock | None = None,
-        llms: Mapping[str, LLM] | None = None,
+        stores: Mapping[str, MemoryStore] | None = None,
+        judges: Mapping[str, Judge] | None = None,
+        writers: Mapping[str, GuidanceWriter] | None = None,
         embedders: Mapping[str, Embedder] | None = None,
+        llms: Mapping[str, LLM] | None = None,
         count_prompts: bool = False,
         also_used: Collection[str] = (),
     ) -> None:
         files = [] if config is None else [config] if isinstance(config, str | Path) else list(config)
-        self.configured: Configured = configure(files, overrides, also_used=also_used, described=described_flows())
+        given = handed(stores=stores, judges=judges, writers=writers, embedders=embedders, llms=llms)
+        self.configured: Configured = configure(
+            files, overrides, also_used=also_used, described=described_flows(), handed=given.names()
+        )
+        given.check_names(self.configured.settings)
         self.clock: Clock = clock or SystemClock()
         self.services = AppServices(
             self.configured.settings,
             self.clock,
-            dict(llms or {}),
-            dict(embedders or {}),
+            given,
             count_prompts,
             self.configured.loaded.found_stores,
         )
@@ -124,7 +132,7 @@ class ToolMemApp:
         from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
 
         own = rules.quiet()
-        if self.settings.vector_store["default"].backend == "sqlite":  # which any loop may use
+        if self.services.usable_from_any_loop():
             return prefetch_tool_memory_rules_blocking(own, tools, timeout=timeout).pinned
         if self._aside is None:
             self._aside = Aside(self.services.another_store())

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from toolmem.app.counted_writer import CountedWriter
+from toolmem.app.own_backends import Handed, is_own, own_embedder, own_for_op, own_llm, own_store
+from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES
 from toolmem.errors import StoreUntrusted
 from toolmem.flow.pacing import shared_gate
 from toolmem.llm.ledger import Ledger
@@ -24,9 +27,7 @@ from toolmem.ports import (
     Judge,
     LedgerEntry,
     MemoryStore,
-    Purpose,
 )
-from toolmem.schema import Guidance, ToolCallResult
 from toolmem.store.masked import masking
 from toolmem.transport.attempts import one_run
 from toolmem.transport.budget import Budget
@@ -56,20 +57,21 @@ class AppServices:
         self,
         settings: Settings,
         clock: Clock,
-        llms: dict[str, LLM],
-        embedders: dict[str, Embedder],
+        given: Handed,
         count_prompts: bool,
         found_stores: Collection[str] = (),
     ) -> None:
         self.settings = settings
         self.clock = clock
-        self._given_llms = llms
+        self._given = given
         self._count_prompts = count_prompts
         self._found_stores = frozenset(found_stores)
-        self._stores_of_dotenv = {n for n in found_stores if settings.vector_store[n].backend == "elasticsearch"}
+        self._stores_of_dotenv = {n for n in found_stores if settings.vector_store[n].backend != "sqlite"}
         self._stores: dict[str, MemoryStore] = {}
-        self._embedders: dict[str, Embedder] = embedders
+        self._embedders: dict[str, Embedder] = dict(given.embedders)
         self._llms: dict[str, RemoteLLM] = {}
+        self._own_llms: dict[str, LLM] = {}
+        self._own: dict[tuple[str, str], Any] = {}  # judges and writers, by setting and name
         self.price = PriceTable(settings.prices)
         self.budget = Budget(settings.budget.max_tokens, settings.budget.max_cost, price=self.price)
         self._runs = 0  # under way, within one budget
@@ -122,10 +124,18 @@ class AppServices:
         """A handle of its own on the same data, not opened: for another event loop than this one's."""
         return self._make_store(name)
 
+    def usable_from_any_loop(self, name: str = "default") -> bool:
+        """Whether any event loop may use the store; a store that is not built in promises it."""
+        return name in self._given.stores or self.settings.vector_store[name].backend != "elasticsearch"
+
     def _make_store(self, name: str) -> MemoryStore:
+        if name in self._given.stores:
+            return self._given.stores[name]
         section = self.settings.vector_store[name]
         identity = self._embedder_named(section.embedding_model).identity
         params = section.params
+        if is_own(STORES, section.backend):
+            return own_store(name, section, clock=self.clock, embedder=identity)
         if section.backend == "elasticsearch":
             from toolmem.store.elasticsearch import ElasticsearchStore
 
@@ -170,6 +180,8 @@ class AppServices:
         return self._embedders[name]
 
     def _make_embedder(self, name: str, section: EmbeddingSettings) -> Embedder:
+        if is_own(EMBEDDERS, section.backend):
+            return own_embedder(name, section)
         if section.backend == "hashing":
             from toolmem.embedding.hashing import HashingEmbedder
 
@@ -201,6 +213,8 @@ class AppServices:
         return self._section(op).params.max_concurrency
 
     async def judge(self, op: ConfiguredOp) -> Judge:
+        if (own := self._own_of("judge", op)) is not None:
+            return cast(Judge, own)
         key = self._variant(op)
         if key not in self._judges:
             self._judges[key] = self._make_judge(op)
@@ -225,6 +239,8 @@ class AppServices:
         )
 
     async def writer(self, op: ConfiguredOp) -> GuidanceWriter:
+        if (own := self._own_of("writer", op)) is not None:
+            return cast(GuidanceWriter, own)
         key = self._variant(op)
         if key not in self._writers:
             self._writers[key] = self._make_writer(op)
@@ -237,7 +253,7 @@ class AppServices:
         if not self._is_offline(op):
             return self._llm_writer(op, self._llm(op), counted)
         if self._count_prompts:
-            return _CountedWriter(counted, self._llm_writer(op, self._dry_run(self._section(op)), counted))
+            return CountedWriter(counted, self._llm_writer(op, self._dry_run(self._section(op)), counted))
         return counted
 
     def _llm_writer(self, op: ConfiguredOp, llm: LLM, evidence: GuidanceWriter) -> LLMWriter:
@@ -253,13 +269,23 @@ class AppServices:
             clock=self.clock,
         )
 
+    def _own_of(self, setting: str, op: ConfiguredOp) -> Any:
+        """The judge or writer that the op names, or that was handed over as the default; None: as `llm` says."""
+        name = getattr(op.settings, setting) or "default"
+        there = self._given.by_setting(setting)
+        if name in there or name == "default":
+            return there.get(name)
+        if (setting, name) not in self._own:
+            self._own[setting, name] = own_for_op(setting, name)
+        return self._own[setting, name]
+
     # -- models
 
     def _section(self, op: ConfiguredOp) -> LLMSettings:
         return self.settings.llm[op.settings.llm]
 
     def _is_offline(self, op: ConfiguredOp) -> bool:
-        return op.settings.llm not in self._given_llms and self._section(op).backend == OFFLINE
+        return op.settings.llm not in self._given.llms and self._section(op).backend == OFFLINE
 
     def _language(self, op: ConfiguredOp) -> Any:
         return self.settings.language if op.settings.language is None else op.settings.language
@@ -271,9 +297,13 @@ class AppServices:
     def _llm(self, op: ConfiguredOp) -> LLM:
         """The op's model, paced as the op says. Raises ConfigError where it cannot be asked (no key, ...)."""
         name = op.settings.llm
-        if name in self._given_llms:
-            return self._given_llms[name]
+        if name in self._given.llms:
+            return self._given.llms[name]
         section = self._section(op)
+        if is_own(CHAT_MODELS, section.backend):
+            if name not in self._own_llms:
+                self._own_llms[name] = own_llm(name, section)
+            return self._own_llms[name]
         if section.backend == DRY_RUN:
             return self._dry_run(section)
         if name not in self._llms:
@@ -315,7 +345,7 @@ class AppServices:
 
     def check_model(self, op: ConfiguredOp) -> None:
         """Raises ConfigError where the op's model could not be asked: before anything is read, judged or paid."""
-        if not self._is_offline(op):
+        if self._own_of(getattr(op, "asks", "judge"), op) is None and not self._is_offline(op):
             self._llm(op)
 
     # -- what is spent
@@ -345,48 +375,10 @@ class AppServices:
                 await self.ledger.close()
         finally:
             self.ledger = None
-            for llm in self._llms.values():
-                await llm.close()
-            for embedder in self._embedders.values():
-                if hasattr(embedder, "close"):
-                    await embedder.close()
+            made = (*self._llms.values(), *self._own_llms.values(), *self._embedders.values(), *self._own.values())
+            for adapter in made:
+                if hasattr(adapter, "close"):
+                    await adapter.close()
             stores, self._stores = self._stores, {}
             for store in stores.values():
                 await store.close()
-
-
-class _CountedWriter:
-    """The data-driven writer, with a count of the prompt that a model would have been sent for the same window."""
-
-    def __init__(self, writer: GuidanceWriter, model_writer: LLMWriter) -> None:
-        self._writer = writer
-        self._model_writer = model_writer
-
-    @property
-    def author(self) -> str:
-        return self._writer.author
-
-    @property
-    def prompt_version(self) -> str:
-        return self._writer.prompt_version
-
-    async def write(
-        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
-    ) -> Guidance:
-        guidance = await self._writer.write(tool_name, calls, old, purpose)
-        return self._counted(tool_name, calls, guidance)
-
-    @property
-    def edit_version(self) -> str:
-        return self._writer.edit_version
-
-    async def edit(
-        self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
-    ) -> Guidance:
-        guidance = await self._writer.edit(tool_name, window, new, old, purpose)
-        return self._counted(tool_name, window, guidance)
-
-    def _counted(self, tool_name: str, window: Sequence[ToolCallResult], guidance: Guidance) -> Guidance:
-        tokens = self._model_writer.prompt_tokens(tool_name, window)
-        beside = self._model_writer.update_tokens(tool_name, guidance.text)
-        return guidance.model_copy(update={"prompt_tokens": tokens, "update_tokens": beside})

@@ -10,7 +10,7 @@ from toolmem.app import ToolMemApp
 from toolmem.operations.methods import AsyncRules, Methods, Rules
 from toolmem.operations.operation import AsyncCaller, Operation, SyncCaller
 from toolmem.operations.requests import checked
-from toolmem.ports import LLM, Embedder
+from toolmem.ports import LLM, Embedder, GuidanceWriter, Judge, MemoryStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,19 +27,30 @@ class _Opened(Methods):
         *,
         workspace: str = "default",
         overrides: Sequence[str] = (),
-        llms: Mapping[str, LLM] | None = None,
+        stores: Mapping[str, MemoryStore] | None = None,
+        judges: Mapping[str, Judge] | None = None,
+        writers: Mapping[str, GuidanceWriter] | None = None,
         embedders: Mapping[str, Embedder] | None = None,
+        llms: Mapping[str, LLM] | None = None,
     ) -> None:
         config, more = _read(path_or_config)
-        self.app = ToolMemApp(config, [*more, *overrides], llms=llms, embedders=embedders)
+        self.app = ToolMemApp(
+            config,
+            [*more, *overrides],
+            stores=stores,
+            judges=judges,
+            writers=writers,
+            embedders=embedders,
+            llms=llms,
+        )
         self.workspace_id = workspace
 
     @classmethod
     def from_config(cls, config: str | Path, overrides: Sequence[str] = (), **options: Any) -> Self:
         """As a configuration file says, whatever it is called."""
         memory = cls.__new__(cls)
-        memory.app = ToolMemApp(config, overrides, llms=options.get("llms"), embedders=options.get("embedders"))
-        memory.workspace_id = options.get("workspace", "default")
+        memory.workspace_id = options.pop("workspace", "default")
+        memory.app = ToolMemApp(config, overrides, **options)
         return memory
 
     def __repr__(self) -> str:
@@ -66,6 +77,9 @@ class ToolMem(_Opened, SyncCaller):
     directory. `overrides`: as on the command line, e.g. `llm.default.backend=dry_run`. Works in scripts, in notebooks
     and inside a running event loop. The methods are those of `Client`, which asks a `toolmem serve` instead. Nothing is
     opened before the first call.
+
+    `stores`, `judges`, `writers`, `embedders`, `llms`: instances of your own by the names that the configuration uses
+    ("default" where none is named): `judges={"default": mine}`.
 
     Raises ConfigError with all problems of the configuration at once.
     """

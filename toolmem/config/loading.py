@@ -24,6 +24,7 @@ from toolmem.config.naming import config_file
 from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
+from toolmem.config.own_params import own_params
 from toolmem.config.problems import explain, shown
 from toolmem.config.secrets import without
 from toolmem.config.settings import STORE_PARAMS, Settings, StoreSettings
@@ -52,6 +53,7 @@ class Loaded:
     warnings: list[str] = field(default_factory=list)
     found_stores: set[str] = field(default_factory=set)  # entries of vector_store whose place nobody named
     secrets: set[str] = field(default_factory=set)  # values of secret variables that the configuration refers to
+    handed: Mapping[str, Collection[str]] = field(default_factory=dict)  # judges and writers handed over, by setting
     absent_ops: dict[str, str] = field(default_factory=dict)  # keys of op entries left out -> the op of another toolkit
 
     def place(self, path: Key) -> str:
@@ -291,12 +293,14 @@ class _Checking:
         loaded.found_stores = {name for name, store in loaded.settings.vector_store.items() if self._found(name, store)}
         loaded.warnings += unasked_models(loaded.settings, loaded.origins)
         loaded.problems += _dangling(loaded.settings)
+        loaded.problems += own_params(loaded.settings, loaded.place)
         return loaded
 
     def _found(self, name: str, store: StoreSettings) -> bool:
         """Does no option, environment or configuration that the user named say where this store is?"""
         path = ("vector_store", name, "params", "path")
-        if any(self._tainted.holds(("vector_store", name, *each)) for each in _PLACE):
+        own = tuple(("params", param) for param in store.params.own or ())
+        if any(self._tainted.holds(("vector_store", name, *each)) for each in (*_PLACE, *own)):
             return True
         return store.backend == "sqlite" and self._loaded.origins.of(path) in (DEFAULT, CLASS_DEFAULT)
 

@@ -8,9 +8,21 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from toolmem.config.names import hint
+from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES, Socket
 
 Seconds = Annotated[float, Field(ge=0)]
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -33,18 +45,43 @@ class Section(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def _one_of(kind: str, names: tuple[str, ...], elsewhere: tuple[str, ...] = ()) -> AfterValidator:
-    """A backend's name; the error of an unknown one lists ours."""
+def _one_of(socket: Socket, elsewhere: tuple[str, ...] = ()) -> AfterValidator:
+    """A backend's name; the error of an unknown one lists those that there are."""
 
     def check(name: str) -> str:
-        if name in names:
+        if name in socket.builtin or socket.find(name) is not None:
             return name
-        ours = ", ".join(names)
-        if name in elsewhere:
-            raise ValueError(f"{name!r} is a {kind} that toolmem does not have; it has {ours}")
-        raise ValueError(f"no {kind} is called {name!r} ({hint(name, names)}); there are {ours}")
+        if name in elsewhere and not socket.why_broken(name):
+            ours = ", ".join(socket.names())
+            raise ValueError(f"{name!r} is a {socket.kind} that toolmem does not have; it has {ours}")
+        raise ValueError(socket.unknown(name))
 
     return AfterValidator(check)
+
+
+class BackendParams(Section):
+    """Params of a backend. Those of one that is not built in are handed to its class as they are: `own`."""
+
+    _own: dict[str, Any] | None = PrivateAttr(default=None)
+
+    @property
+    def own(self) -> dict[str, Any] | None:
+        """None where the backend is built in."""
+        return self._own
+
+
+def _own_or(socket: Socket, typed: type[BackendParams]) -> WrapValidator:
+    """The typed params of a built-in backend, whatever stands there for another one."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        backend = info.data.get("backend", "")  # absent where it was refused
+        if not backend or backend in socket.builtin or not isinstance(value, dict | typed):
+            return handler(value)
+        params = typed()
+        params._own = dict(value) if isinstance(value, dict) else {}
+        return params
+
+    return WrapValidator(check)
 
 
 # ---------------------------------------------------------------- flows and ops
@@ -90,6 +127,8 @@ class OpEntry(Section):
     llm: str = ""
     embedding_model: str = ""
     vector_store: str = ""
+    judge: str = ""  # one of your own; "": as `llm` says
+    writer: str = ""  # one of your own; "": as `llm` says
     language: str = ""
     prompt_path: str = ""
     max_retries: int | None = Field(default=None, ge=0)
@@ -99,13 +138,10 @@ class OpEntry(Section):
 
 # ---------------------------------------------------------------- models
 
-LLM_BACKENDS = ("offline", "dry_run", "dashscope", "openai_compatible")
-EMBEDDING_BACKENDS = ("hashing", "dashscope", "openai_compatible")
-STORE_BACKENDS = ("sqlite", "elasticsearch")
 STORES_ELSEWHERE = ("chroma", "qdrant", "pgvector")  # named in ReMe's and FlowLLM's files
 
 
-class LLMParams(Section):
+class LLMParams(BackendParams):
     base_url: str | None = None
     api_key: SecretStr | None = None
     timeout: Annotated[float, Field(gt=0)] = 60.0
@@ -119,9 +155,11 @@ class LLMParams(Section):
 
 
 class LLMSettings(Section):
-    backend: Annotated[str, _one_of("llm backend", LLM_BACKENDS)] = "offline"
+    backend: Annotated[str, _one_of(CHAT_MODELS)] = "offline"
     model_name: str = ""
-    params: LLMParams = Field(default_factory=LLMParams)
+    params: Annotated[LLMParams, _own_or(CHAT_MODELS, LLMParams)] = Field(
+        default_factory=LLMParams, validate_default=True
+    )
 
     @property
     def asked_model(self) -> str:
@@ -129,7 +167,7 @@ class LLMSettings(Section):
         return "" if self.backend == "offline" else self.model_name
 
 
-class EmbeddingParams(Section):
+class EmbeddingParams(BackendParams):
     dimensions: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: the model's own; hashing: 384
     base_url: str | None = None
     api_key: SecretStr | None = None
@@ -140,9 +178,11 @@ class EmbeddingParams(Section):
 
 
 class EmbeddingSettings(Section):
-    backend: Annotated[str, _one_of("embedding backend", EMBEDDING_BACKENDS)] = "hashing"
+    backend: Annotated[str, _one_of(EMBEDDERS)] = "hashing"
     model_name: str = ""
-    params: EmbeddingParams = Field(default_factory=EmbeddingParams)
+    params: Annotated[EmbeddingParams, _own_or(EMBEDDERS, EmbeddingParams)] = Field(
+        default_factory=EmbeddingParams, validate_default=True
+    )
 
     @property
     def asked_model(self) -> str:
@@ -150,7 +190,7 @@ class EmbeddingSettings(Section):
         return "" if self.backend == "hashing" else self.model_name
 
 
-class StoreParams(Section):
+class StoreParams(BackendParams):
     """Params of both stores; one that the chosen backend does not have is refused by name."""
 
     # sqlite
@@ -181,9 +221,11 @@ STORE_PARAMS = {
 
 
 class StoreSettings(Section):
-    backend: Annotated[str, _one_of("vector_store backend", STORE_BACKENDS, STORES_ELSEWHERE)] = "sqlite"
+    backend: Annotated[str, _one_of(STORES, STORES_ELSEWHERE)] = "sqlite"
     embedding_model: str = "default"
-    params: StoreParams = Field(default_factory=StoreParams)
+    params: Annotated[StoreParams, _own_or(STORES, StoreParams)] = Field(
+        default_factory=StoreParams, validate_default=True
+    )
 
 
 # ---------------------------------------------------------------- serving

@@ -10,6 +10,7 @@ from toolmem.config.layers import CLASS_DEFAULT, OVERRIDE
 from toolmem.config.loading import Loaded
 from toolmem.config.names import hint
 from toolmem.config.settings import OpEntry, Settings
+from toolmem.config.sockets import BY_OP_SETTING
 from toolmem.errors import ConfigError
 from toolmem.flow.expression import Call
 from toolmem.flow.op import SETTING_NAMES, Op, check_params, split_given
@@ -115,6 +116,17 @@ class Binder:
                 problems.append(
                     f"op.{key}.{kind}: no {kind} is called {chosen.value!r} ({hint(str(chosen.value), there)})"
                 )
+        return [*problems, *self._unknown_own(key, settings)]
+
+    def _unknown_own(self, key: str, settings: Mapping[str, Value]) -> list[str]:
+        """Judges and writers that are neither handed over, registered nor installed."""
+        problems = []
+        for setting, socket in BY_OP_SETTING.items():
+            chosen = str(settings[setting].value) if setting in settings else ""
+            there = self._loaded.handed.get(setting, ())
+            if chosen not in ("", "default", *there) and socket.find(chosen) is None:
+                place = self._loaded.place(("op", key, setting))
+                problems.append(f"op.{key}.{setting}: {socket.unknown(chosen, there)}{f' [{place}]' if place else ''}")
         return problems
 
 

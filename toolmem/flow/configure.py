@@ -65,11 +65,13 @@ def configure(
     env: Mapping[str, str] | None = None,
     dotenv: str | Path | None = ".env",
     described: Mapping[str, Mapping[str, Any]] | None = None,
+    handed: Mapping[str, Collection[str]] | None = None,
 ) -> Configured:
     """Load the configuration and bind every flow in it.
 
     `ops`: op classes by name (default: those of this process). `also_used`: names of models or stores that the caller
-    will ask for, though no flow names them. `described`: as for `load`.
+    will ask for, though no flow names them. `described`: as for `load`. `handed`: names of judges and
+    writers (by setting) that the caller hands over.
 
     Raises ConfigError with all problems at once: of files, sections, flow expressions, params, overrides that nothing
     uses, and of ops that would not find what they read.
@@ -77,6 +79,7 @@ def configure(
     classes = known_ops() if ops is None else ops
     defined = classes.register_defined if isinstance(classes, OpRegistry) else None
     loaded = read(files, overrides, env=env, dotenv=dotenv, provided=classes, described=described, imported=defined)
+    loaded.handed = handed or {}
     work = _Configuring(loaded, classes, also_used)
     configured = work.whole()
     if work.problems:

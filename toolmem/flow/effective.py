@@ -11,7 +11,7 @@ from toolmem.config.layers import CLASS_DEFAULT, DEFAULT
 from toolmem.config.problems import dotted
 from toolmem.config.scalars import write_scalar
 from toolmem.config.secrets import HIDDEN, is_secret, masked_value, without
-from toolmem.config.settings import STORE_PARAMS, StoreSettings
+from toolmem.config.settings import STORE_PARAMS, BackendParams, StoreSettings
 
 if TYPE_CHECKING:
     from toolmem.flow.configure import Configured
@@ -64,10 +64,13 @@ def _origin(configured: Configured, path: tuple[str, ...]) -> str:
 
 def _leaves(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     if isinstance(value, StoreSettings):
-        ours = STORE_PARAMS[value.backend]
+        ours = STORE_PARAMS.get(value.backend, ())
         yield (*path, "backend"), value.backend
         yield (*path, "embedding_model"), value.embedding_model
         yield from (((*path, "params", name), getattr(value.params, name)) for name in ours)
+        yield from (((*path, "params", name), own) for name, own in (value.params.own or {}).items())
+    elif isinstance(value, BackendParams) and value.own is not None:
+        yield from (((*path, name), own) for name, own in value.own.items())
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
             yield from _leaves((*path, name), getattr(value, name))

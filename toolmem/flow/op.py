@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -35,6 +35,8 @@ class OpSettings(BaseModel):
     llm: str = "default"
     embedding_model: str = "default"
     vector_store: str = "default"
+    judge: str = ""  # one of your own, by name; "": as `llm` says
+    writer: str = ""  # one of your own, by name; "": as `llm` says
     language: str = ""  # "": the configuration's
     prompt_path: str | None = None  # a YAML file of prompts, tried before the op's own
     max_retries: int | None = Field(default=None, ge=0)  # of one model request; None: the LLM's own
@@ -146,6 +148,7 @@ class Op(Node):
     leaves: ClassVar[tuple[str, ...]] = ()  # keys that it leaves for later ops
     only_with: ClassVar[Mapping[str, tuple[str, str]]] = {}  # a param -> the choice it belongs to: (param, its value)
     asks_model: ClassVar[bool] = False  # its model must be within reach before a run begins
+    asks: ClassVar[Literal["judge", "writer"]] = "judge"  # for what; one of its own needs no model
     name: ClassVar[str] = "op"  # the name in configurations: the class name in snake_case
 
     key: str  # the name in the configuration's `op` section: `name`, or an alias

@@ -68,6 +68,7 @@ class SummaryToolMemoryOp(Op):
     optional = ("force", "data_from")
     only_with = {name: ("policy", policy) for name, policy in _OF_POLICY.items()}
     asks_model = True
+    asks = "writer"
     params: Params
 
     async def execute(self, context: Context) -> None:
