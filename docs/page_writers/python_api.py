@@ -34,6 +34,16 @@ ROOMS: list[tuple[str, str, tuple[str, ...]]] = [
         "What an adapter of your own has to provide.",
         ("MemoryStore", "LLM", "Judge", "GuidanceWriter", "Embedder", "Clock"),
     ),
+    (
+        "toolmem.config.sockets",
+        "Backends of your own, by a name that configurations use.",
+        ("register_store", "register_judge", "register_writer", "register_embedder", "register_chat_model"),
+    ),
+    (
+        "toolmem.testing.adapter_contracts",
+        "What adapters promise, as test suites; for stores see `toolmem.testing.store_contract`.",
+        ("JudgeContract", "WriterContract", "EmbedderContract", "ChatModelContract"),
+    ),
     ("toolmem.testing.scripted_llm", "A model that says what it was told to.", ("ScriptedLLM",)),
     ("toolmem.testing.clock", "A clock to drive.", ("ManualClock",)),
     ("toolmem.errors", "Everything that is raised on purpose.", ()),
