@@ -67,7 +67,10 @@ def application(app: ToolMemApp, doorkeeper: Doorkeeper) -> ASGIApp:
 
 
 class Gate:
-    """Lets in who may come in, and not more at once than the service was told to take."""
+    """Lets in who may come in, and not more at once than the service was told to take.
+
+    uvicorn's own `limit_concurrency` counts idle connections too, turns `/health` away, and answers in plain text.
+    """
 
     def __init__(self, inner: ASGIApp, doorkeeper: Doorkeeper, limit: int | None) -> None:
         self._inner = inner

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from toolmem.errors import ConfigError
 
@@ -38,10 +38,10 @@ def _bound(host: str, port: int, *, shared: bool = False) -> list[socket.socket]
         raise ConfigError(f"http.host: {host!r} is no address of this machine ({error})") from None
     sockets: list[socket.socket] = []
     problem: OSError | None = None
-    for family, kind, protocol, _, address in dict.fromkeys(found):
+    for family, _, _, _, address in dict.fromkeys(found):
         place = (address[0], sockets[0].getsockname()[1] if sockets else port, *address[2:])
         try:
-            sockets.append(_listening(family, kind, protocol, place, shared))
+            sockets.append(socket.create_server(place, family=family, backlog=BACKLOG, reuse_port=shared))
         except OSError as error:
             problem = error
             if error.errno not in _NO_SUCH_FAMILY:
@@ -50,6 +50,8 @@ def _bound(host: str, port: int, *, shared: bool = False) -> list[socket.socket]
         for one in sockets:
             one.close()
         raise ConfigError(why_not("http", host, port, problem)) from None
+    for one in sockets:
+        one.setblocking(False)
     return sockets
 
 
@@ -62,24 +64,9 @@ def why_not(section: str, host: str, port: int, problem: OSError) -> str:
         )
     if problem.errno == errno.EACCES:
         return f"{section}.port: {port} on {host} may not be used by this user; take one from 1024 up"
-    return f"{section}.host: {host} port {port} cannot be had ({problem.strerror or problem})"
-
-
-def _listening(family: int, kind: int, protocol: int, place: Any, shared: bool) -> socket.socket:
-    one = socket.socket(family, kind, protocol)
-    try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        if shared:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        one.bind(place)
-        one.listen(BACKLOG)
-        one.setblocking(False)
-    except OSError:
-        one.close()
-        raise
-    return one
+    known = problem.errno in errno.errorcode  # then without the words that `create_server` adds
+    why = os.strerror(problem.errno) if known and problem.errno else problem.strerror or problem
+    return f"{section}.host: {host} port {port} cannot be had ({why})"
 
 
 def url_of(host: str, sockets: Sequence[socket.socket]) -> str:

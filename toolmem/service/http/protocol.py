@@ -1,4 +1,7 @@
-"""HTTP/1.1 on a connection, with bounds that uvicorn leaves open: the size of a head, and the time it may take."""
+"""HTTP/1.1 on a connection, with bounds that uvicorn leaves open: the size of a head, and the time it may take.
+
+uvicorn's `h11_max_incomplete_event_size` bounds the size for its slower parser alone, and nothing bounds the time.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Several worker processes on one store: started anew (never forked), replaced where one dies, stopped together.
 
 Each worker has its own connections to the store, its own pacing, budget and limit of requests at once.
+
+uvicorn's `Multiprocess` (0.54) does not do: its workers outlive a supervisor that is killed, a second Ctrl-C goes
+unheard while it waits for them, a closed terminal (SIGHUP) restarts instead of ending, and all share one socket.
 """
 
 from __future__ import annotations
