@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.app import ToolMemApp
 from toolmem.evaluation.folder import WORKSPACE
+from toolmem.evaluation.progress import Progress
+from toolmem.flow.events import Listener
 from toolmem.flow.op import Node
 from toolmem.flow.report import total
 from toolmem.guidance.memory import tool_memory
@@ -75,8 +77,8 @@ def _sent_by_tool(entries: Sequence[LedgerEntry]) -> dict[str, Usage]:
 
 
 class Evaluator:
-    """One evaluation on one app. `say` is told what is going on, a line at a time; into `reports` (a folder) goes the
-    RunReport of each flow."""
+    """One evaluation on one app. `say` is told what is going on, a line at a time, `listener` how far it is (`Progress`);
+    into `reports` (a folder) goes the RunReport of each flow."""
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class Evaluator:
         ignore_success: bool = False,
         reports: str | Path | None = None,
         say: Callable[[str], None] = lambda _: None,
+        listener: Listener = lambda _: None,
     ) -> None:
         self.app = app
         self.recording = recording
@@ -94,6 +97,7 @@ class Evaluator:
         self.ignore_success = ignore_success
         self.reports = reports
         self.say = say
+        self.progress = Progress(listener, len(recording.calls))
         self.phases: dict[str, float] = {}
         self.stopped_by = ""  # "budget", "errors"
         self._judged: dict[int, ToolCallResult] = {}
@@ -103,8 +107,12 @@ class Evaluator:
 
     async def run(self) -> Evaluation:
         """All phases, within one budget. What a budget or `max_errors` stopped is kept and named."""
-        with self.app.services.one_budget():
-            return await self._run()
+        self.app.listeners.append(self.progress)
+        try:
+            with self.app.services.one_budget():
+                return await self._run()
+        finally:
+            self.app.listeners.remove(self.progress)
 
     async def _run(self) -> Evaluation:
         started = self.app.clock.now()
@@ -151,7 +159,7 @@ class Evaluator:
     async def _add(self, phase: str, calls: Sequence[tuple[int, ToolCallResult]]) -> None:
         if not calls:
             return
-        with self._phase(phase):
+        with self._phase(phase), self.progress.judging(len(calls)):
             tools = list(self.recording.tools.values())
             run = await self._flow("add_tool_call_result", tools=tools, tool_call_results=[call for _, call in calls])
             self._take(run, calls)

@@ -38,7 +38,8 @@ def evaluate(
     `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db`,
     workspace "evaluate", unless the configuration names a store or `workspace` is given. `limit` judges a seeded
     random sample. `ignore_success` withholds the recorded flag from the judge. `reports`: a folder that gets the
-    RunReport of each flow. `say` is told each phase, `listener` gets the flows' events; without both, a notebook's cell
+    RunReport of each flow. `say` is told each phase, `listener` gets the flows' events (how many calls are judged:
+    of the whole evaluation); without both, a notebook's cell
     shows a line that moves.
 
     A run that was killed, or stopped by its budget, is taken up by running it again: what was judged is not paid twice.
@@ -64,7 +65,7 @@ def evaluate(
         )
 
 
-def _silent(_: str) -> None:
+def _silent(_: object) -> None:
     pass
 
 
@@ -88,8 +89,6 @@ def _evaluate(
     chosen = read(files, overrides).origins.all_of(("vector_store", "default"))
     fresh = workspace is None and chosen <= {DEFAULT}
     app = ToolMemApp(files, [*overrides, store_in(folder)] if fresh else overrides, count_prompts=True)
-    if listener is not None:
-        app.listeners.append(listener)
     app.check_models("add_tool_call_result", "summary_tool_memory")
     say("read")
     recording = read_recording(app, paths, format)
@@ -106,6 +105,7 @@ def _evaluate(
             ignore_success=ignore_success,
             reports=reports,
             say=say,
+            listener=listener or _silent,
         )
         evaluation = app.call(evaluator.run())
     say("write the report")

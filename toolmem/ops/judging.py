@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,7 @@ async def judge_calls(
             lambda: [count(call, schemas.get(call.tool_name)) for call in first_of.values()],
             "evaluation_sleep_interval",
         )
-    batch = _Batch(context, judge, schemas, masks)
+    batch = _Batch(context, judge, schemas, masks, Counter(key for key in keys if key not in known))
     try:
         await batch.run(first_of)
     finally:
@@ -148,7 +149,12 @@ class _Batch:
     """The distinct calls of one batch on their way through the judge."""
 
     def __init__(
-        self, context: Context, judge: Judge, schemas: Mapping[str, ToolSchema], masks: Mapping[str, SecretMask]
+        self,
+        context: Context,
+        judge: Judge,
+        schemas: Mapping[str, ToolSchema],
+        masks: Mapping[str, SecretMask],
+        counts: Counter[str],
     ) -> None:
         self.context = context
         self.judge = judge
@@ -157,10 +163,10 @@ class _Batch:
         self.verdicts: dict[str, Verdict] = {}
         self.errors: dict[str, str] = {}
         self.stopped: ModelError | None = None
-        self._total = 0
+        self._counts = counts  # of each distinct call
+        self._done, self._total = 0, counts.total()
 
     async def run(self, calls: Mapping[str, ToolCallResult]) -> None:
-        self._total = len(calls)
         waiting = iter(calls.items())
 
         async def worker() -> None:
@@ -169,7 +175,7 @@ class _Batch:
                     return
                 await self._judge_one(key, call)
 
-        width = min(self.context.services.fan_out(self.context.op), self._total) if self.judge.paid else 1
+        width = min(self.context.services.fan_out(self.context.op), len(calls)) if self.judge.paid else 1
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(max(width, 1)):
@@ -191,9 +197,10 @@ class _Batch:
             self.verdicts[key] = verdict
             if self.judge.paid:  # a crash between judging and storing must pay nothing again
                 await store.put_verdicts(self.context.workspace, {key: verdict})
-        done = len(self.verdicts) + len(self.errors)
-        if self.judge.paid or done % _BATCH == 0 or done == self._total:
-            self.context.progress(done, self._total, "judged")
+        self._done += self._counts[key]
+        made = len(self.verdicts) + len(self.errors)
+        if self.judge.paid or made % _BATCH == 0 or self._done == self._total:
+            self.context.progress(self._done, self._total, "judged")
             await asyncio.sleep(0)
 
     def _stop_where_hopeless(self, error: ModelError) -> None:
