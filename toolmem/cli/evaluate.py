@@ -46,13 +46,16 @@ def evaluate(
         str | None,
         typer.Option(
             "--workspace",
-            help="Default: evaluate, in a fresh store DIR/memory.db. With it, calls and guidance are written into that "
+            help="Default: default, in a fresh store DIR/memory.db. With it, calls and guidance are written into that "
             "workspace of the configured store.",
         ),
     ] = None,
     reports: Annotated[
         Path | None, typer.Option("--reports", help="Folder in which the report of each flow is kept.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files in the report's folder that no evaluation wrote.")
+    ] = False,
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print summary.json instead of tables.")] = False,
 ) -> None:
@@ -79,6 +82,7 @@ def evaluate(
             config=config,
             overrides=overrides or [],
             reports=reports,
+            force=force,
             say=progress.phase,
             listener=progress,
         )

@@ -71,13 +71,13 @@ def ledger(
 
     toolmem ledger --by day --by model --since 2026-03-01 --csv ledger.csv
 
-    toolmem ledger --by op --reports reports --workspace evaluate vector_store.default.params.path=report/memory.db
+    toolmem ledger --by op --reports reports vector_store.default.params.path=report/memory.db
 
     toolmem evaluate --reports runs llm.default.backend=dry_run
 
-    toolmem ledger --savings --reports runs --workspace evaluate vector_store.default.params.path=report/memory.db
+    toolmem ledger --savings --reports runs vector_store.default.params.path=report/memory.db
 
-    toolmem ledger --savings --reports runs --workspace evaluate --by policy --by reason --csv bill.csv --plots figures
+    toolmem ledger --savings --reports runs --by policy --by reason --csv bill.csv --plots figures
     """
     from toolmem.app import ToolMemApp
     from toolmem.llm.ledger import sum_up

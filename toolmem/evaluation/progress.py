@@ -12,8 +12,8 @@ from toolmem.flow.events import Event, Listener
 class Progress:
     """Hands the events on to `listener`; while calls are judged, `done` and `total` are those of the whole evaluation.
 
-    A flow counts what is new to it, and what it judges again; the steps after judging count tools. Of these figures only
-    one is told, and it never goes backwards: how many of the recording's calls have been through the judge.
+    A flow counts what is new to it, and what it judges again; the steps after judging count tools. Of these figures
+    only one is told, and it never goes backwards: how many of the recording's calls have been through the judge.
     """
 
     def __init__(self, listener: Listener, total: int) -> None:

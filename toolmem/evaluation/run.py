@@ -11,7 +11,7 @@ from toolmem.config.layers import DEFAULT
 from toolmem.config.loading import read
 from toolmem.errors import RequestError
 from toolmem.evaluation.evaluator import Evaluator
-from toolmem.evaluation.folder import WORKSPACE, empty, make_ready, store_in, write_report
+from toolmem.evaluation.folder import WORKSPACE, empty, make_ready, note_as_own, refuse_foreign, store_in, write_report
 from toolmem.flow.events import Event
 from toolmem.flow.progress import ProgressLine, in_notebook
 from toolmem.importers.imported import Format
@@ -30,17 +30,18 @@ def evaluate(
     config: str | Path | Sequence[str | Path] | None = None,
     overrides: Sequence[str] = (),
     reports: str | Path | None = None,
+    force: bool = False,
     say: Callable[[str], None] | None = None,
     listener: Callable[[Event], None] | None = None,
 ) -> Evaluation:
     """Judge recordings, distil guidance, and write the report into the folder `out`. Also for notebooks.
 
-    `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db`,
-    workspace "evaluate", unless the configuration names a store or `workspace` is given. `limit` judges a seeded
-    random sample. `ignore_success` withholds the recorded flag from the judge. `reports`: a folder that gets the
-    RunReport of each flow. `say` is told each phase, `listener` gets the flows' events (how many calls are judged:
-    of the whole evaluation); without both, a notebook's cell
-    shows a line that moves.
+    `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db` unless
+    the configuration names a store or `workspace` (else "default") is given. `limit` judges a seeded random sample.
+    `ignore_success` withholds the recorded flag from the judge. `reports`: a folder that gets the RunReport of each
+    flow. `force` overwrites files in `out` that no evaluation wrote. `say` is told each phase, `listener` gets the
+    flows' events (how many calls are judged: of the whole evaluation); without both, a notebook's cell shows a line
+    that moves.
 
     A run that was killed, or stopped by its budget, is taken up by running it again: what was judged is not paid twice.
 
@@ -60,6 +61,7 @@ def evaluate(
             config=config,
             overrides=overrides,
             reports=reports,
+            force=force,
             say=say or _silent,
             listener=listener,
         )
@@ -80,11 +82,14 @@ def _evaluate(
     config: str | Path | Sequence[str | Path] | None,
     overrides: Sequence[str],
     reports: str | Path | None,
+    force: bool,
     say: Callable[[str], None],
     listener: Callable[[Event], None] | None,
 ) -> Evaluation:
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"out: {folder} is not a folder", field="out")
+    if not force:
+        refuse_foreign(folder)
     files = [config] if isinstance(config, str | Path) else list(config or ())
     chosen = read(files, overrides).origins.all_of(("vector_store", "default"))
     fresh = workspace is None and chosen <= {DEFAULT}
@@ -96,18 +101,19 @@ def _evaluate(
         recording.sample(limit)
     make_ready(folder)
     with app:
-        if fresh:
-            app.call(empty(app, folder))
+        own = app.call(empty(app, folder)) if fresh else WORKSPACE
         evaluator = Evaluator(
             app,
             recording,
-            workspace=workspace or WORKSPACE,
+            workspace=workspace or own,
             ignore_success=ignore_success,
             reports=reports,
             say=say,
             listener=listener or _silent,
         )
         evaluation = app.call(evaluator.run())
+        if fresh:
+            app.call(note_as_own(app, own))
     say("write the report")
     write_report(evaluation, folder)
     return evaluation
