@@ -37,7 +37,7 @@ def run(folder, *arguments):
     )
 
 
-PAGES = ["write-a-judge.md"]
+PAGES = ["write-a-judge.md", "write-a-store.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -132,12 +132,17 @@ def stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
 def check_embedder(db: apsw.Connection, embedder: EmbedderIdentity | None) -> EmbedderIdentity | None:
     """Raises EmbedderMismatch where the store's vectors come from another embedder. Needs no write transaction."""
     stored = stored_embedder(db)
+    require_embedder(stored, embedder)
+    return stored
+
+
+def require_embedder(stored: EmbedderIdentity | None, embedder: EmbedderIdentity | None) -> None:
+    """Raises EmbedderMismatch where `stored` vectors are not those of this embedder."""
     if stored is not None and embedder is not None and stored != embedder:
         raise EmbedderMismatch(
             f"the vectors in the store come from the embedder {_named(stored)}, the one configured is "
             f"{_named(embedder)}; run `toolmem store reembed` once, or configure the former"
         )
-    return stored
 
 
 def claim_embedder(db: apsw.Connection, embedder: EmbedderIdentity | None) -> None:

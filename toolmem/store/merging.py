@@ -21,6 +21,7 @@ from toolmem.store.lookup import one, require_workspace_id, workspace_id
 from toolmem.store.tool_rows import ToolRow, fresh, read_tool, record_of
 from toolmem.store.tool_writes import (
     CALL_FAULTS,
+    Admission,
     Prepared,
     PreparedCall,
     admit,
@@ -175,7 +176,20 @@ def _free_memory_id(db: apsw.Connection, workspace: int, memory_id: str) -> str 
 def _take_over(
     db: apsw.Connection, workspace: int, row: ToolRow, memory: ToolMemory, new: Sequence[PreparedCall], keep: int
 ) -> int:
-    """Into a tool that is new here: seqs (where they have no gaps), times, coverage, lifetime counters, guidance."""
+    admission, guidance = take_over(row, memory, new, keep)
+    write_admission(db, workspace, row, admission)
+    if guidance is not None:
+        write_guidance(db, row, guidance)
+    return admission.trimmed
+
+
+def take_over(
+    row: ToolRow, memory: ToolMemory, new: Sequence[PreparedCall], keep: int
+) -> tuple[Admission, Guidance | None]:
+    """Into a tool that is new here: seqs (where they have no gaps), times, coverage, lifetime counters, guidance.
+
+    Nothing is written yet.
+    """
     seqs = [item.call.seq for item in new]
     if new and seqs[0] and seqs[0] > 0 and seqs == list(range(seqs[0], seqs[0] + len(seqs))):
         row.first_seq, row.last_seq = seqs[0], seqs[0] - 1
@@ -188,7 +202,4 @@ def _take_over(
     row.time_created, row.time_modified = micros(memory.time_created), micros(memory.time_modified)
     guidance = guidance_here(memory, new, first)
     row.guidance_version = int(guidance is not None)
-    write_admission(db, workspace, row, admission)
-    if guidance is not None:
-        write_guidance(db, row, guidance)
-    return admission.trimmed
+    return admission, guidance
