@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -203,18 +203,21 @@ class CallFigures(BaseModel):
         return (not self.success) if self.success is not None else self.execution_failed
 
 
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
 class LifetimeCounters(BaseModel):
     """Counters of a tool that never shrink, whatever the window drops."""
 
-    calls: int = 0
-    successes: int = 0  # calls known not to have failed
-    failures: int = 0  # calls known to have failed
-    judged: int = 0  # calls with a score
+    calls: Count = 0
+    successes: Count = 0  # calls known not to have failed
+    failures: Count = 0  # calls known to have failed
+    judged: Count = 0  # calls with a score
     score_sum: float = 0.0
-    time_calls: int = 0  # calls with a known time_cost
+    time_calls: Count = 0  # calls with a known time_cost
     time_sum: float = 0.0  # seconds
-    token_calls: int = 0  # calls with a known token_cost
-    token_sum: int = 0
+    token_calls: Count = 0  # calls with a known token_cost
+    token_sum: Count = 0
     since: datetime | None = None  # create_time of the oldest call counted
 
 

@@ -380,6 +380,20 @@ async def test_a_load_that_replaces_leaves_what_the_file_holds_and_every_rule(ma
         ]
 
 
+@pytest.mark.parametrize("calls", [10**30, -5, "x"])
+async def test_counters_that_no_tool_can_have_are_refused_with_the_whole_file(make_app, tmp_path, calls):
+    async with make_app(f"dump_dir='{tmp_path}'") as app:
+        await app.run_flow("add_tool_call_result", workspace_id="a", tool_call_results=[record(1)])
+        await app.run_flow("vector_store", workspace_id="a", action="dump")
+        body = json.loads((tmp_path / "a.jsonl").read_text())
+        other = {**body, "when_to_use": "other", "memory_id": "other"}
+        body["metadata"]["toolmem"]["metadata"]["lifetime"]["calls"] = calls
+        (tmp_path / "b.jsonl").write_text(f"{json.dumps(other)}\n{json.dumps(body)}\n")
+        with pytest.raises(RequestError, match="lifetime"):
+            await app.run_flow("vector_store", workspace_id="b", action="load")
+        assert await (await app.services.store_named()).tool_names("b") == []
+
+
 async def test_a_bad_file_replaces_nothing(make_app, tmp_path):
     async with make_app() as app:
         await fill(app)

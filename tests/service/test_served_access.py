@@ -132,6 +132,26 @@ def test_a_web_page_that_points_its_name_here_is_turned_away(served, host):
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("https://elsewhere.example", "null", "http://127.0.0.1:1.evil.example", "http://[::1].evil.example"),
+        *("http://127.0.0.1@evil.example", "http://localhost.evil.example", "file://"),
+    ],
+)
+def test_a_web_page_of_another_machine_may_ask_nothing(served, origin):
+    answer = requests.post(f"{served.url}/retrieve_tool_memory", json=RETRIEVE, headers={"Origin": origin}, timeout=10)
+    assert answer.status_code == 403
+    assert "Origin" in answer.text
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:3000", "http://localhost", "https://[::1]:8443"])
+def test_a_web_page_of_this_machine_may_ask(served, origin):
+    headers = {"Origin": origin}
+    answer = requests.post(f"{served.url}/retrieve_tool_memory", json=RETRIEVE, headers=headers, timeout=10)
+    assert answer.status_code != 403
+
+
 def test_no_other_web_page_may_read_an_answer(served):
     headers = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "POST"}
     for response in (

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from toolmem.guidance.fitting import fit
 from toolmem.guidance.shown import guidance_shown, said_to_be_data
-from toolmem.readers.plain_text import name_shown, shown
+from toolmem.readers.plain_text import name_shown, plain_line, shown
 from toolmem.rules.capture import SessionRule
 from toolmem.rules.identity import UNSCOPED
 from toolmem.rules.section import MAX_CRITICAL_CHARACTERS, not_shown_line
@@ -90,7 +90,9 @@ def since_block(
     if count < len(bullets):
         parts.append(not_shown_line(binding[count:], language))
     notes = [
-        f"- [{rule.priority}] {_tool(rule.tool_name, language)}: {shown(rule.rule)}" for rule in rules if rule.is_note
+        f"- [{rule.priority}] {_tool(rule.tool_name, language)}: {plain_line(rule.rule)}"
+        for rule in rules
+        if rule.is_note
     ]
     if notes:
         parts.append("\n".join([_NOTED[language], "", *notes]))

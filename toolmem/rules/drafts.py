@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from toolmem.errors import RequestError
 from toolmem.rules.identity import (
+    MAX_RULE,
     namespace_of,
     read_id,
     read_tags,
@@ -123,10 +124,14 @@ def read_said(given: Any) -> Said:
     if not isinstance(given, Mapping):
         raise RequestError(f"said: expected an object, got {type(given).__name__}", field="said")
     try:
-        return Said.model_validate(given)
+        said = Said.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         raise RequestError(f"said.{'.'.join(map(str, first['loc']))}: {first['msg']}", field="said") from None
+    for name in ("sentence", "session"):
+        if len(getattr(said, name)) > MAX_RULE:
+            raise RequestError(f"said.{name}: at most {MAX_RULE} characters", field="said")
+    return said
 
 
 def require_own(stored: ToolMemoryRule, draft: RuleDraft) -> None:

@@ -21,6 +21,7 @@ from toolmem.readers.query import read_query
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
 from toolmem.rules.rows import Priority, is_grave, read_rule
 from toolmem.rules.searchable import by_spelling, document_of, share_a_word, vector_of
+from toolmem.schema import Speaker
 
 logger = logging.getLogger("toolmem.rules")
 
@@ -43,6 +44,7 @@ class MemoryEntry(BaseModel):
     kind: Literal["memory", "rule"] = "memory"
     content: str
     priority: Priority | None = None  # of rules
+    by: Speaker | None = None  # who put the rule
     tags: list[str] = Field(default_factory=list)
     created_at: datetime
     updated_at: datetime
@@ -113,7 +115,7 @@ class GeneralMemory:
                     self._workspace,
                     where,
                     MEMORY_PREFIX + memory_id,
-                    entry.model_dump(mode="json", exclude={"kind", "priority"}),
+                    entry.model_dump(mode="json", exclude={"kind", "priority", "by"}),
                     document=document,
                     expected_version=0 if record is None else record.version,
                 )
@@ -202,6 +204,7 @@ def _entry(namespace: str, key: str, value: dict[str, Any]) -> MemoryEntry | Non
         kind="rule",
         namespace=namespace,
         content=rule.rule,
+        by=rule.by,
         **rule.model_dump(include={"id", "priority", "tags", "created_at", "updated_at"}),
     )
 

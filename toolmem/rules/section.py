@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
-from toolmem.readers.plain_text import name_shown, shown
+from toolmem.readers.plain_text import name_shown, plain_line, shown
 from toolmem.rules.identity import UNSCOPED, folded_name
 from toolmem.rules.rows import RANK, DamagedRule
 from toolmem.schema import Language, ToolMemoryRule
@@ -115,7 +115,8 @@ class _Line(NamedTuple):
 
 
 def _line(rule: ToolMemoryRule) -> _Line:
-    return _Line(RANK[rule.priority], shown(rule.rule), rule.id, rule)
+    text = plain_line(rule.rule) if rule.is_note else shown(rule.rule)  # `**[critical]**` is no rank of a note
+    return _Line(RANK[rule.priority], text, rule.id, rule)
 
 
 class _Block:

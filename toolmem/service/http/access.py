@@ -144,6 +144,11 @@ class Doorkeeper:
         """Is the request meant for this service? With a token it may go by any name, without one by loopback's."""
         return self.token is not None or is_loopback(host_name(header(headers, b"host")))
 
+    def admits_origin(self, headers: Headers, allowed: Sequence[str] = ()) -> bool:
+        """May this web page ask, where one does? Without a token: of this machine, or one of `allowed`."""
+        origin = header(headers, b"origin")
+        return self.token is not None or not origin or is_loopback_origin(origin) or origin in allowed
+
 
 def header(headers: Headers, name: bytes) -> str:
     """The first header of that name, "" where there is none."""

@@ -9,7 +9,7 @@ refuse the same with the same words; the OpenAPI document is made from what they
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -53,13 +53,14 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def application(app: ToolMemApp, doorkeeper: Doorkeeper) -> ASGIApp:
     """The service over an app, which the caller opens and closes."""
-    inner: ASGIApp = Gate(_routes(app, doorkeeper), doorkeeper, app.settings.http.limit_concurrency)
-    if app.settings.http.cors_origins:
+    http = app.settings.http
+    inner: ASGIApp = Gate(_routes(app, doorkeeper), doorkeeper, http.limit_concurrency, http.cors_origins)
+    if http.cors_origins:
         from starlette.middleware.cors import CORSMiddleware
 
         inner = CORSMiddleware(
             inner,
-            allow_origins=app.settings.http.cors_origins,
+            allow_origins=http.cors_origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
@@ -72,10 +73,11 @@ class Gate:
     uvicorn's own `limit_concurrency` counts idle connections too, turns `/health` away, and answers in plain text.
     """
 
-    def __init__(self, inner: ASGIApp, doorkeeper: Doorkeeper, limit: int | None) -> None:
+    def __init__(self, inner: ASGIApp, doorkeeper: Doorkeeper, limit: int | None, origins: Sequence[str] = ()) -> None:
         self._inner = inner
         self._doorkeeper = doorkeeper
         self._limit = limit
+        self._origins = origins
         self._inside = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,6 +98,9 @@ class Gate:
         headers, path = scope["headers"], scope["path"]
         if not self._doorkeeper.admits_host(headers):
             return refusal(403, "Host: this service answers to localhost and 127.0.0.1 only", kind="WrongHost")
+        if not self._doorkeeper.admits_origin(headers, self._origins):
+            message = "Origin: without a token, pages of this machine and those of http.cors_origins alone may come in"
+            return refusal(403, message, kind="WrongOrigin")
         # Whether the service is up may be known to everybody; what it is made of may not.
         bare_health = path == HEALTH and not any(name == b"authorization" for name, _ in headers)
         if not bare_health and not self._doorkeeper.knows(headers):

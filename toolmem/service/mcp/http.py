@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolmem.config import Settings
 from toolmem.errors import ConfigError
-from toolmem.service.http.access import Doorkeeper, header, is_loopback_origin
+from toolmem.service.http.access import Doorkeeper
 from toolmem.service.http.access_log import AccessLog
 from toolmem.service.http.listening import why_not
 from toolmem.service.mcp.server import McpService
@@ -44,8 +44,7 @@ class Door:
     def _turned_away(self, scope: Scope) -> Response | None:
         if not self._doorkeeper.admits_host(scope["headers"]):
             return _refused(403, "Host: this service answers to localhost and 127.0.0.1 only")
-        origin = header(scope["headers"], b"origin")
-        if origin and self._doorkeeper.token is None and not is_loopback_origin(origin):
+        if not self._doorkeeper.admits_origin(scope["headers"]):
             return _refused(403, "Origin: without a token, pages of this machine alone may come in")
         if not self._doorkeeper.knows(scope["headers"]):
             message = "the token is missing or wrong; expected the header Authorization: Bearer <token>"
