@@ -203,7 +203,7 @@ class CallFigures(BaseModel):
         return (not self.success) if self.success is not None else self.execution_failed
 
 
-Count = Annotated[int, Field(ge=0, le=2**53)]
+Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class LifetimeCounters(BaseModel):

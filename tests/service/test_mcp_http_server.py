@@ -211,3 +211,28 @@ def test_a_port_that_is_taken_ends_the_start(capsys, own_logging):
     assert ended.value.code == 2
     assert f"mcp.port: {port} on 127.0.0.1 is taken by another program, perhaps another toolmem; mcp.port=" in said.err
     assert "'sse' is no longer part of the protocol; serving streamable HTTP" in said.err
+
+
+@pytest.mark.parametrize("frame_id", ["NaN", "null", "[1]", "1.5", "true", "{}", "Infinity", "1e999"])
+def test_a_request_without_a_proper_id_is_answered_and_not_taken_for_a_notification(plain, frame_id):
+    body = f'{{"jsonrpc": "2.0", "id": {frame_id}, "method": "tools/list"}}'.encode()
+    answer = post(plain, {"Content-Type": "application/json"}, content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] in (-32600, -32700)
+
+
+def test_what_cannot_be_read_at_once_is_refused_before_the_protocol_reads_it(plain):
+    for body in (b'{"x": [' + b"[]," * 450_000 + b"1]}", b'{"x": ' + b"[" * 200 + b"]" * 200 + b"}"):
+        answer = post(plain, {"Content-Type": "application/json"}, content=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
+    assert post(plain).status_code == 200
+
+
+def test_a_body_may_come_in_pieces(plain):
+    def pieces() -> Iterator[bytes]:
+        text = json.dumps(LIST).encode()
+        yield from (text[:10], text[10:11], text[11:])
+
+    answer = post(plain, {"Content-Type": "application/json"}, content=pieces())
+    assert answer.status_code == 200
+    assert "memory_recall" in answer.text

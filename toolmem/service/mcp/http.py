@@ -23,6 +23,7 @@ from toolmem.errors import ConfigError
 from toolmem.service.http.access import Doorkeeper
 from toolmem.service.http.access_log import AccessLog
 from toolmem.service.http.listening import why_not
+from toolmem.service.mcp.frames import read_frame
 from toolmem.service.mcp.server import McpService
 
 PATH = "/mcp"
@@ -33,12 +34,15 @@ _ORIGINS = [f"{scheme}://{name}{port}" for scheme in ("http", "https") for name 
 class Door:
     """Lets in what carries the token (where one is configured) and is meant for this service."""
 
-    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper) -> None:
+    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper, max_body_bytes: int) -> None:
         self._app = app
         self._doorkeeper = doorkeeper
+        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._turned_away(scope) if scope["type"] == "http" else None
+        if answer is None and scope["type"] == "http" and scope["method"] == "POST":
+            answer, receive = await read_frame(receive, self._max_body_bytes)
         await (answer or self._app)(scope, receive, send)
 
     def _turned_away(self, scope: Scope) -> Response | None:
@@ -72,7 +76,7 @@ def http_app(service: McpService, doorkeeper: Doorkeeper, max_body_bytes: int) -
         max_request_body_size=max_body_bytes,
         transport_security=security,
     )
-    return AccessLog(Door(inner, doorkeeper))
+    return AccessLog(Door(inner, doorkeeper, max_body_bytes))
 
 
 class _Server(uvicorn.Server):
