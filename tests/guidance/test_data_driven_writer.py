@@ -132,7 +132,7 @@ def test_prevention_comes_before_repair_in_the_text() -> None:
         calls.append(call(2 * i + 1, {"q": i}, **kept))
     lines = WRITER.compose("translate", calls).text.splitlines()
     prevents = lines.index("- With `depth`: 0 of 9 worked; without 9 of 9.")
-    repairs = "- After any failure, as seen after “no route to …”: leave out `depth` (9 of 9 recoveries)."
+    repairs = "- After “no route to …”: leave out `depth` (9 of 9 recoveries); try it after other errors, too."
     assert prevents < lines.index(repairs)
 
 

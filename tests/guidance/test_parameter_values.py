@@ -28,7 +28,7 @@ json_values = st.recursive(
         ("https://example.org/x", "url"),
         ("/etc/hosts", "path"),
         ('{"a": 1}', "json_text"),
-        ("#W9502126", "like:#W#"),
+        ("#W9502126", "like:\\#W#"),
         ("gift_card_6847880", "like:gift_card_#"),
         ("economy", "word"),
         ("no longer needed", "words"),

@@ -60,8 +60,8 @@ async def test_the_writer_counts_repairs_on_from_the_old_guidance() -> None:
     assert not [claim for claim in first.claims if claim.kind == "repair_since"]
     second = await WRITER.write("t", units(2), first, purpose)
     claim = next(claim for claim in second.claims if claim.kind == "repair_since")
-    said = "After any failure, as seen after “units must be metric”: change `units`"
-    assert claim.text == f"{said} (3 of 3 recoveries since 2026-03-01)."
+    said = "After “units must be metric”: change `units`"
+    assert claim.text == f"{said} (3 of 3 recoveries since 2026-03-01); try it after other errors, too."
     assert (claim.k, claim.n, claim.call_ids) == (3, 3, ("c1", "c3", "c5"))
     assert not [claim for claim in second.claims if claim.kind == "repair"]
     assert (history(second).calls, history(second).last_seq) == (6, 6)
@@ -76,7 +76,7 @@ def test_what_repaired_the_only_kind_of_error_is_told_once() -> None:
     for alone in (WRITER.compose("t", [*units(0), *units(1)]), after(units(0), units(1))):
         told = [claim.text for claim in alone.claims if claim.kind.startswith("repair")]
         assert len(told) == 1
-        assert told[0].startswith("After any failure, as seen after “units must be metric”: change `units`")
+        assert told[0].startswith("After “units must be metric”: change `units`")
     both = [*units(0), *units(1), *units(2), *fields(3), *fields(4)]
     for guidance in (WRITER.compose("t", both), after(both, units(5))):
         told = [claim.text for claim in guidance.claims if claim.kind.startswith("repair")]
@@ -115,7 +115,7 @@ def test_an_error_is_known_again_by_its_masked_message() -> None:
     other = pair(1, "no city 'Rome'", {"city": "Rome", "n": 1}, {"city": "Milan", "n": 1})
     guidance = after(one, other)
     assert history(guidance).recovered == {"no city …": 2}
-    assert "“no city …”: change `city` (2 of 2 recoveries since 2026-03-01)." in guidance.text
+    assert "“no city …”: change `city` (2 of 2 recoveries since 2026-03-01)" in guidance.text
 
 
 def test_statements_keep_the_form_in_which_they_were_mostly_written() -> None:

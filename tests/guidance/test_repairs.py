@@ -108,7 +108,7 @@ def test_a_second_change_is_told_only_where_the_first_does_not_explain_it() -> N
     for i in (6, 7):
         calls += [call({"unit": "EUR", "amount": i}, success, i) for success in (False, True)]
     text = DataDrivenWriter().compose("t", calls).text
-    assert "change `unit`, e.g. '$' → 'USD' (6 of 8 recoveries)." in text
+    assert "change `unit`, e.g. '$' → 'USD' (6 of 8 recoveries)" in text
     assert "send the same call again (2 of 8 recoveries)." in text
     assert "add `day`" not in text
 

@@ -113,7 +113,7 @@ def test_a_repair_is_not_told_again_as_a_target_or_of_any_failure() -> None:
         rows += [({"expression": f"{i}^2"}, "Error: unexpected '^'"), ({"expression": f"{i}**2"}, "4")]
     rows += [({"expression": "1,5 + 2"}, "Error: too many commas"), ({"note": "z"}, "4")]
     lines = [one.text for one in guidance_of(*rows).claims if "change `expression`" in one.text]
-    assert len([line for line in lines if "'^'" in line or "any failure" in line]) == 1
+    assert len([line for line in lines if "'^'" in line or "other errors" in line]) == 1
 
 
 def test_a_rate_stands_in_one_line() -> None:
@@ -163,3 +163,46 @@ def test_a_form_that_is_told_apart_is_read_back_from_its_words() -> None:
     ]
     (warned,) = read_warnings(line, analyze("t", calls).seen)
     assert ("shape", "phone", "like:#-#") in {(one.kind, one.path, one.detail) for one in warned.conditions}
+
+
+def test_a_literal_sign_of_a_code_is_no_digit() -> None:
+    text = guidance_of(*[({"order_id": f"#W12{i}"}, "done") for i in range(6)]).text
+    assert "`order_id` (a text of the form #W[digits])" in text
+
+
+def test_a_form_is_told_only_where_every_value_has_it_and_more_than_one_was_seen() -> None:
+    mixed = guidance_of(*[({"pay": f"card_{i}" if i else "gift_7"}, "done") for i in range(6)]).text
+    assert "of the form" not in mixed
+    assert "of the form" not in guidance_of(({"ref": "4RK9T0"}, "done")).text
+
+
+@pytest.mark.parametrize(
+    "message", ["unexpected keyword argument 'filename'", "unknown parameter 'filename'", "filename is not a parameter"]
+)
+def test_a_parameter_that_the_tool_does_not_know_is_not_to_be_changed_but_left_out(message: str) -> None:
+    text = guidance_of(({"path": "a"}, "done"), ({"filename": "b"}, f"Error: {message}")).text
+    assert "leave out `filename`, the tool knows no such parameter (1 of 1 failure)" in text
+    assert "change `filename`" not in text
+
+
+def test_a_parameter_that_came_along_is_not_told_where_the_error_names_another() -> None:
+    text = guidance_of(
+        ({"unit": "$", "amount": 3}, "Error: parameter 'unit' must be one of EUR, USD"),
+        ({"unit": "USD", "amount": 3, "rate_date": "2026-01-02"}, "done"),
+    ).text
+    assert "change `unit`" in text
+    assert "add `rate_date`" not in text
+
+
+def test_the_program_that_was_replaced_in_a_pipe_is_named() -> None:
+    text = guidance_of(
+        ({"command": "ls | bc"}, "Error: bc: command not found"),
+        ({"command": "ls | wc -l"}, "55"),
+    ).text
+    assert "use wc next, not bc" in text
+
+
+def test_what_repaired_one_kind_of_error_is_not_said_of_any_failure() -> None:
+    text = guidance_of(({"limit": 50, "q": "a"}, "Error: limit is at most 10"), ({"limit": 10, "q": "a"}, "done")).text
+    assert "After “limit is at most 10”: change `limit`, e.g. 50 → 10 (1 of 1 recovery)" in text
+    assert "any failure" not in text

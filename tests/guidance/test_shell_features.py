@@ -51,3 +51,10 @@ def test_words_of_an_action_do_not_look_like_commands() -> None:
 def test_any_text_can_be_read_as_a_command(text: str) -> None:
     read_command(text)
     looks_like_command(text)
+
+
+def test_flags_inside_a_substitution_belong_to_the_program_there() -> None:
+    command = read_command("cd $(find /srv -maxdepth 1 -type d | head -1)")
+    assert command.flags == {"find -maxdepth", "find -type", "head -1"} - {"head -1"}
+    assert command.programs == ("cd", "find", "head")
+    assert read_command(r"find . \( -name a -o -name b \) -print").flags == {"find -name", "find -o", "find -print"}

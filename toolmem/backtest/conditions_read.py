@@ -82,6 +82,7 @@ _SHAPE_WORDS = tuple(
     if "{x}" not in phrase and len(phrase) > 1
 )
 _TYPES = frozenset({"null", "boolean", "number", "string", "array", "object"})
+_DIGITS_OR_SIGN = re.compile("|".join([*map(re.escape, DIGITS), r"[\\#]"]))  # as `values.text_shape` writes them
 _LIKE = re.compile(r"a text of the form (\S+?)(?=[:;,）)]|\s|$)|形如 (\S+?) 的文本")
 
 
@@ -225,7 +226,7 @@ def _shape(text: str) -> str:
     """The shape that is told first in the writer's words; "" for none."""
     if found := _LIKE.search(text):
         form = found.group(1) or found.group(2)
-        return f"like:{form.replace(DIGITS[0], '#').replace(DIGITS[1], '#')}"
+        return f"like:{_DIGITS_OR_SIGN.sub(lambda sign: '#' if sign[0] in DIGITS else f'{chr(92)}{sign[0]}', form)}"
     told = [(text.find(phrase), -len(phrase), name) for phrase, name in _SHAPE_WORDS if phrase in text]
     return min(told)[2] if told else ""
 

@@ -139,6 +139,7 @@ CLASS_PHRASES: dict[str, tuple[str, ...]] = {
 GENERIC = re.compile(
     r"after (?:any|a|every|each) (?:failure|error|failed call)|(?:any|every) (?:failure|error)\b|"
     r"(?:if|when|whenever|once) (?:it|a call|the call|this|any call|a query|a command|the tool) (?:fails|errors)|"
+    r"after (?:an error not named here|other errors)|此处未提到的错误|其他错误之后|"
     r"on (?:failure|error)\b|任何(?:失败|错误)|(?:每次)?(?:失败|出错)(?:之后|后|时)|如果(?:调用)?(?:失败|出错)"
 )
 

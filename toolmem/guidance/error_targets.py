@@ -37,19 +37,26 @@ _VAGUE = frozenset(
     }
 )
 _REQUIRED = re.compile(r"required|missing|must (?:provide|specify|supply)|缺少|必填|不能为空", re.IGNORECASE)
+_UNKNOWN = re.compile(
+    r"(?:unknown|unexpected|unrecogni[sz]ed|extra|additional) (?:keyword )?(?:argument|parameter|property|field|key)"
+    r"|is not an? (?:known |valid )?(?:parameter|argument|field)|(?:未知|多余|不支持)的?参数",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[A-Za-z]{2,}|[\u4e00-\u9fff]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _QUOTES = "'\"`“”‘’«»"
 
-Pointing = Literal["named", "wanted", "only"]
+Pointing = Literal["named", "wanted", "unknown", "only"]
+_AT_FAULT: tuple[Pointing, ...] = ("named", "wanted")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A parameter that failures of one kind name.
 
-    `how`: named (the message holds its name or its value), wanted (it asks for it, and the calls did not give it), only
-    (nothing else was given). `positions`: the failures of which that holds.
+    `how`: named (the message holds its name or its value), wanted (it asks for it, and the calls did not give it),
+    unknown (the message says that there is none), only (nothing else was given). `positions`: the failures of which
+    that holds.
     """
 
     path: str
@@ -80,13 +87,19 @@ class NoAdvice:
 
     A parameter that changes with nearly every call, and with which the error has no word in common; a value of the
     user's own (`users_own`), whom, how much, which one, when, unless the error names the parameter: that the call
-    worked for another recipient is no reason to write to that one. A change of its form may be told.
+    worked for another recipient is no reason to write to that one. A change of its form may be told. Nor is a
+    parameter that was added along the way, where the errors name others and not this one.
     """
 
     def __init__(self, found: Analysis, group: ErrorGroup) -> None:
         self._own = found.users_own
         self._lines = [found.messages[i] for i in group.positions[:MOST_READ]]
         self._restless = frozenset[str]()
+        pointed = {target.path.partition(".")[0] for target in targets(found, group) if target.how in _AT_FAULT}
+        failed = frozenset(group.positions)
+        made = (repair for one in found.repaired if one.failure in failed for repair in one.repairs)
+        replaced = any(one.kind in {"dropped", "renamed"} and pointed & {one.path, one.before} for one in made)
+        self._pointed = frozenset() if replaced else frozenset(pointed)  # another one may stand in its place
         if found.restless:
             said = {word for i in group.positions for word in _stems(found.messages[i])}
             meant = {name for name in found.restless if said & set(_stems(name))}
@@ -94,6 +107,9 @@ class NoAdvice:
 
     def holds(self, repair: Repair, *, form: bool = True) -> bool:
         """Whether the repair is no advice; `form`: whether a change of its form would be told with it."""
+        if repair.kind == "added":
+            beside = repair.path.partition(".")[0] not in self._pointed
+            return bool(self._pointed) and beside and not self._named(repair.path)
         if repair.kind not in {"changed", "dropped"}:
             return False
         formed = repair.kind == "changed" and form and bool(repair.before or repair.after)
@@ -116,6 +132,8 @@ def _of_call(found: Analysis, position: int) -> Sequence[tuple[str, Pointing]]:
     wanted = _wanted(found, params.keys(), line)
     if wanted:
         return [(wanted, "wanted")]
+    if unknown := _unknown(params, line):
+        return [(unknown, "unknown")]
     given = [(path, value) for path, value in values.leaves(params) if not path.endswith("[]") and "[]." not in path]
     free = [path for path, _ in given if path not in found.text_kinds]
     if len(given) == 1:
@@ -133,6 +151,13 @@ def _wanted(found: Analysis, given: Iterable[str], line: str) -> str:
     held = set(given)
     known = sorted((name for name in found.names if name not in held), key=lambda name: (-len(name), name))
     return next((name for name in known if name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line)), "")
+
+
+def _unknown(given: Iterable[str], line: str) -> str:
+    """The parameter of which the message says that the tool has none of this name."""
+    if not _UNKNOWN.search(line):
+        return ""
+    return next((name for name in map(str, given) if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line)), "")
 
 
 def _exactness(name: str, value: object, line: str) -> tuple[bool, int, int]:

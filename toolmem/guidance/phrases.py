@@ -174,24 +174,24 @@ PHRASES: dict[str, tuple[str, str]] = {
         "出现 {error} 之后：{repair}（{n} 次恢复中 {k} 次）。",
     ),
     "repair_any": (
-        "After any failure: {repair} ({k} of {n:recovery|recoveries}).",
-        "任何失败之后：{repair}（{n} 次恢复中 {k} 次）。",
+        "After an error not named here, try: {repair} ({k} of {n:recovery|recoveries} of all errors).",
+        "出现此处未提到的错误之后，可试：{repair}（所有错误的 {n} 次恢复中 {k} 次）。",
     ),
     "repair_widely": (
-        "After any failure, as seen after {error}: {repair} ({k} of {n:recovery|recoveries}).",
-        "任何失败之后（见于 {error} 之后）：{repair}（{n} 次恢复中 {k} 次）。",
+        "After {error}: {repair} ({k} of {n:recovery|recoveries}); try it after other errors, too.",
+        "出现 {error} 之后：{repair}（{n} 次恢复中 {k} 次）；其他错误之后也可一试。",
     ),
     "repair_widely_since": (
-        "After any failure, as seen after {error}: {repair} ({k} of {n:recovery|recoveries} since {since}).",
-        "任何失败之后（见于 {error} 之后）：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
+        "After {error}: {repair} ({k} of {n:recovery|recoveries} since {since}); try it after other errors, too.",
+        "出现 {error} 之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）；其他错误之后也可一试。",
     ),
     "repair_since": (
         "After {error}: {repair} ({k} of {n:recovery|recoveries} since {since}).",
         "出现 {error} 之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
     ),
     "repair_any_since": (
-        "After any failure: {repair} ({k} of {n:recovery|recoveries} since {since}).",
-        "任何失败之后：{repair}（自 {since} 起 {n} 次恢复中 {k} 次）。",
+        "After an error not named here, try: {repair} ({k} of {n:recovery|recoveries} of all errors since {since}).",
+        "出现此处未提到的错误之后，可试：{repair}（自 {since} 起所有错误的 {n} 次恢复中 {k} 次）。",
     ),
     "repair_once": (
         "After {error}: {repair} (seen once).",
@@ -204,6 +204,10 @@ PHRASES: dict[str, tuple[str, str]] = {
     "target_wanted": (
         "After {error}: add `{path}`; the error names it, the call left it out ({k} of {n:failure|failures}).",
         "出现 {error} 之后：加上 `{path}`，错误点名了它，而调用未给出（{n} 次失败中 {k} 次）。",
+    ),
+    "target_unknown": (
+        "After {error}: leave out `{path}`, the tool knows no such parameter ({k} of {n:failure|failures}).",
+        "出现 {error} 之后：去掉 `{path}`，工具没有这个参数（{n} 次失败中 {k} 次）。",
     ),
     "target_only": (
         "After {error}: change `{path}`, nothing else was given ({k} of {n:failure|failures}).",

@@ -19,7 +19,7 @@ from toolmem.guidance.error_targets import NoAdvice
 from toolmem.guidance.repairs import Recovery, Repair
 from toolmem.schema import RepairCount, RepairHistory
 
-RULES = 2  # 1 counted calls that name no conversation, and are about different things
+RULES = 3  # 1 counted calls that name no conversation; 2 parameters that were added along the way
 MAX_ERRORS = 24
 MAX_REPAIRS = 6
 MAX_FORMS = 4

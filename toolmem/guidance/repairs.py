@@ -224,6 +224,10 @@ def _statement_changed(path: str, a: sql.Statement, b: sql.Statement) -> list[Re
 def _command_changed(path: str, a: shell.Command, b: shell.Command) -> list[Repair]:
     if a.program != b.program:
         return [Repair("program", path, a.program, b.program)]
+    gone = [program for program in a.programs if program not in b.programs]
+    new = [program for program in b.programs if program not in a.programs]
+    if gone and new:  # further along the pipe
+        return [Repair("program", path, gone[0], new[0])]
     found = [Repair("flag_added", path, a.program, flag) for flag in sorted(b.flags - a.flags)]
     found += [Repair("flag_dropped", path, a.program, flag) for flag in sorted(a.flags - b.flags)]
     if a.arguments != b.arguments:

@@ -13,7 +13,7 @@ def _words(text: str) -> frozenset[str]:
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<open>\Z))", re.DOTALL)
 _COMMENT = re.compile(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
-_JOINT = re.compile(r"\|\||&&|\||;|\n|&(?!\d)")
+_JOINT = re.compile(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # $( ... ) holds another command
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _PROGRAM = re.compile(r"^(?=[\w./+@-]*[A-Za-z])[\w./+@-]+$")
 _FLAG = re.compile(r"^--?[A-Za-z][\w-]*")

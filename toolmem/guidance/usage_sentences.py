@@ -88,7 +88,13 @@ def _described(found: Analysis, name: str, shown: Sequence[int], say: Wording) -
         return f"{label} ({say.shape('object_with', _few(sorted(keys, key=lambda k: (-keys[k], k)), say))})"
     shapes = Counter(_shape(value, say) for value in given)
     shape, count = min(shapes.items(), key=lambda item: (-item[1], item[0]))
-    return f"{label} ({shape})" if shape and 2 * count > len(given) else label
+    return f"{label} ({shape})" if shape and count == len(given) and not _one_code(given) else label
+
+
+def _one_code(given: Sequence[Any]) -> bool:
+    """A single code tells no form: "4RK9T0" may be written like others or not."""
+    codes = {value for value in given if isinstance(value, str) and values.text_shape(value).startswith("like:")}
+    return len(codes) == 1
 
 
 def _choices(given: Sequence[Any]) -> list[str]:

@@ -100,7 +100,7 @@ def text_shape(text: str) -> str:
     """How a text is written.
 
     "empty", "date", "email", ... by name; "like:gift_card_#" for short codes that hold digits (# stands for a run of
-    them); "word", "words", "lines" for the rest.
+    them, \\# for the sign itself); "word", "words", "lines" for the rest.
     """
     stripped = text.strip()
     if not stripped:
@@ -108,8 +108,8 @@ def text_shape(text: str) -> str:
     if named := _NAMED_SHAPE.fullmatch(stripped):
         return str(named.lastgroup)
     if _CODE.fullmatch(stripped):
-        masked = _DIGITS.sub("#", stripped)
-        return f"like:{masked}" if masked != stripped else "word"
+        masked = _DIGITS.sub("#", stripped.replace("\\", "\\\\").replace("#", "\\#"))
+        return f"like:{masked}" if _DIGITS.search(stripped) else "word"
     return "lines" if "\n" in stripped else "words"
 
 

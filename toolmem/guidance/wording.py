@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,7 +53,7 @@ class Wording:
     def shape(self, name: str, x: str = "") -> str:
         """A shape of `values.text_shape` or a type of `values.type_name`, in words."""
         if name.startswith("like:"):
-            return self._fill(SHAPES, "like", {"x": name.removeprefix("like:").replace("#", DIGITS[self._index])})
+            return self._fill(SHAPES, "like", {"x": self._spelled(name.removeprefix("like:"))})
         return self._fill(SHAPES, name, {"x": x})
 
     def condition(self, condition: Condition) -> str:
@@ -115,6 +116,10 @@ class Wording:
     def message(self, label: str, limit: int = MAX_MESSAGE) -> str:
         """An error message in quotation marks."""
         return quoted(label, limit) if label else self.say("no_output")
+
+    def _spelled(self, form: str) -> str:
+        """A form of `values.text_shape` with its runs of digits in words."""
+        return re.sub(r"\\(.)|#", lambda found: found[1] or DIGITS[self._index], form)
 
     def repair(self, repair: Repair, form: str = "", shown: str = "") -> str:
         """What to do, as an instruction.

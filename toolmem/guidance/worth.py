@@ -27,6 +27,7 @@ _OF_EACH_CALL = {  # times the calls that the sentence counts
     "repair_any_since": _REPAIR_OF_ANY,
     "target_named": _TARGET,
     "target_wanted": _TARGET,
+    "target_unknown": _TARGET,
     "target_only": _TARGET,
     "repeat": 0.8,
     "retry": 0.8,
