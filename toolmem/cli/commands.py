@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from toolmem.cli import config, evaluate, flows, judge, ledger, mcp, rules, serve, store, testing
+from toolmem.cli import config, evaluate, flows, judge, ledger, mcp, rules, serve, store, testing, tools
 
 app = typer.Typer(
     name="toolmem",
@@ -14,12 +14,12 @@ app = typer.Typer(
         "toolmem run retrieve_tool_memory --request request.json  |  toolmem config show"
     ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 evaluate.add_to(app)
 flows.add_to(app)
+tools.add_to(app)
 rules.add_to(app)
 judge.add_to(app)
 ledger.add_to(app)

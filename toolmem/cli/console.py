@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,9 @@ from toolmem.flow.progress import ProgressLine
 from toolmem.readers.plain_text import escaped, escaped_json, name_shown
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from toolmem.schema import FlowResponse
 
 __all__ = [
@@ -79,22 +82,59 @@ def print_table(
     *,
     numeric: frozenset[str] = frozenset(),
     notes: Sequence[str] = (),
+    style: Callable[[str, str], str] = lambda column, cell: "",
 ) -> None:
-    """A table on stdout; its width fits the terminal, and a pipe gets every column whole."""
-    from rich import box
+    """A table on stdout; a pipe gets every column whole. On a terminal that is too narrow for the words of the columns,
+    a block of lines per row. `style`: of a cell, by its column."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell_shown(column, cell)) for column, cell in zip(columns, row, strict=True)))
-    console.print(table)
+    shown = [
+        [Text(cell_shown(column, cell), style=style(column, cell)) for column, cell in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    if sys.stdout.isatty() and _least_width(columns, shown) > console.width:
+        _print_blocks(console, title, columns, shown)
+    else:
+        _print_columns(console, title, columns, shown, numeric)
     for note in notes:
         console.print(Text(escaped(note)))
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> int:
+    """What the columns take without a break inside a word."""
+    cells = [[column, *(row[at].plain for row in rows)] for at, column in enumerate(columns)]
+    return sum(3 + max(len(word) for cell in of_column for word in cell.split() or [""]) for of_column in cells)
+
+
+def _print_columns(
+    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[Text]], numeric: frozenset[str]
+) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False)
+    for column in columns:
+        justify: Any = "right" if column in numeric else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in ("id", "priority"))
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _print_blocks(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
+    """Lines are left to the terminal to wrap, so that a name or an id can be copied whole."""
+    from rich.text import Text
+
+    console.print(Text(title, style="bold"))
+    width = max(map(len, columns)) + 2
+    for row in rows:
+        console.print()
+        for column, cell in zip(columns, row, strict=True):
+            if cell.plain:
+                console.print(Text(f"{column:<{width}}").append_text(cell), soft_wrap=True)
+    console.print()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolmem.cli import rules_capture, rules_review
-from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, say, tell
+from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, say, tell
 from toolmem.cli.rules_shared import Ids, Workspace, exit_where_missing, split, with_id, with_rules
 from toolmem.cli.rules_table import print_rules
 from toolmem.errors import RequestError
@@ -77,7 +77,8 @@ def list_(
         wait = "rule waits" if waiting == 1 else "rules wait"
         say(f"{waiting} {wait} for you: `toolmem rules list --all`, then `toolmem rules approve ID` or `reject ID`")
     if damaged:
-        say(f"{damaged} damaged records were left out; `toolmem rules delete` takes their ids")
+        were, their = ("was", "its id") if damaged == 1 else ("were", "their ids")
+        say(f"{counted(damaged, 'damaged record')} {were} left out; `toolmem rules delete` takes {their}")
 
 
 def show(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, say
-from toolmem.cli.rules_table import print_table
+from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table, say
+from toolmem.cli.rules_table import priority_style
 from toolmem.errors import ConfigError, RequestError
 
 if TYPE_CHECKING:
@@ -181,7 +181,8 @@ def _print(results: list[dict[str, Any]], applied: bool) -> None:
         (str(result["turn"]), rule["tool_name"], rule["rule"]) for result in results for rule in result["session"]
     ]
     if kept:
-        print_table("Kept" if applied else "Would be kept", ("turn", "tool", "priority", "rule", "tags"), kept)
+        columns = ("turn", "tool", "priority", "rule", "tags")
+        print_table("Kept" if applied else "Would be kept", columns, kept, style=priority_style)
     if session:
         print_table("Not stored", ("turn", "tool", "demand"), session)
         for note in session_notes(demand for _, _, demand in session):

@@ -21,6 +21,7 @@ from toolmem.ports import LedgerEntry
 from toolmem.readers.secrets import masks_in
 from toolmem.recording import Recording
 from toolmem.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
+from toolmem.report.numbers import counted
 from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory, Usage
 from toolmem.store.masked import masked_calls
 
@@ -166,8 +167,8 @@ class Evaluator:
             self._note_stop(run)
             if known := run.response.metadata["evaluation"]["duplicates"]:
                 self.recording.notes.append(
-                    f"{known:,} calls have an id that an earlier call of their tool has: in the memory and its "
-                    "guidance each id counts once"
+                    f"{counted(known, 'call')} {'has' if known == 1 else 'have'} an id that an earlier call of the "
+                    "tool has: in the memory and its guidance each id counts once"
                 )
             again = [(row, call) for row, call in calls if row not in self._judged]
             if again:  # known ids: stored before, so not judged now; their verdicts are in the cache
@@ -285,8 +286,9 @@ class Evaluator:
         counts = [masks_in(call) for call in shown]
         if any(counts):
             self.recording.notes.append(
-                f"{sum(counts):,} values in {sum(map(bool, counts)):,} of {len(shown):,} calls look like secrets: they "
-                "are masked as [masked:xxxxxx], equal ones alike"
+                f"{counted(sum(counts), 'value')} in {sum(map(bool, counts)):,} of {counted(len(shown), 'call')} "
+                f"{'looks like a secret' if sum(counts) == 1 else 'look like secrets'}: masked as [masked:xxxxxx], "
+                "equal ones alike"
             )
         return shown
 

@@ -163,8 +163,10 @@ def _nothing_in(path: Path, imported: Imported, looks_like: Format | None) -> st
         first = imported.failures[0].error
         return f"input: {path} holds no good record ({len(imported.failures)} bad ones; the first: {first})"
     if imported.format == "openai":
-        unanswered = f"{imported.unanswered} calls without an answer" if imported.unanswered else "no tool calls"
-        return f"input: {path} holds no answered tool call ({imported.conversations} conversations, {unanswered})"
+        calls, conversations = imported.unanswered, imported.conversations
+        unanswered = f"{calls} call{'s' * (calls != 1)} without an answer" if calls else "no tool calls"
+        told = f"{conversations} conversation{'s' * (conversations != 1)}"
+        return f"input: {path} holds no answered tool call ({told}, {unanswered})"
     return f"input: {path} is empty; expected {FORMATS[imported.format]}"
 
 
