@@ -28,13 +28,12 @@ from toolmem.report.frames import (
     errors_frame,
     flag_and_judge_frame,
     tools_frame,
-    totals,
-    wilson_interval,
 )
 from toolmem.report.freshness import freshness_frame, waiting, waiting_frame
 from toolmem.report.money_chart import money_chart
 from toolmem.report.page import notebook_path, render_page
 from toolmem.report.plots import error_chart, score_chart, success_chart
+from toolmem.report.rows import totals, wilson_interval
 from toolmem.report.savings import resummarized, runs_frame, skips_frame
 from toolmem.report.sections import (
     agreement_table,

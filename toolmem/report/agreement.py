@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolmem.report.frames import wilson_interval
+from toolmem.report.rows import wilson_interval
 from toolmem.schema import ToolCallResult, Usage
 
 SEED = 20260101  # of the bootstrap

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from toolmem.report.agreement import Comparison, Interval, JudgeRun, against_labels, pairs, sides
-from toolmem.report.frames import input_text, wilson_interval
 from toolmem.report.numbers import UNKNOWN, count, interval, percent, seconds
+from toolmem.report.rows import input_text, wilson_interval
 from toolmem.report.summary import Table
 
 SHOWN_CALLS = 10  # on which judges differ; the CSV file has all

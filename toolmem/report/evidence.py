@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from toolmem.config.extras import need_pandas
 from toolmem.readers.plain_text import name_shown
 from toolmem.report.blocks import Column, Html, clip, folded, html_text, marked, note, table
 from toolmem.report.evaluation import Evaluation
-from toolmem.report.frames import input_text
 from toolmem.report.numbers import counted, percent, score
+from toolmem.report.rows import Row, input_text
 from toolmem.schema import Claim, ToolCallResult, ToolMemory
 
 if TYPE_CHECKING:
@@ -28,9 +29,19 @@ def claims_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per claim: tool_name, kind, text, k, n, calls (how many it cites), found (those of them in the window),
     rows (of calls.csv, separated by blanks; the call's id where it is no recorded call).
     """
+    need_pandas()
     import pandas as pd
 
-    rows, found = _rows_by_id(evaluation), []
+    return pd.DataFrame(claims_rows(evaluation), columns=list(CLAIM_COLUMNS))
+
+
+CLAIM_COLUMNS = ("tool_name", "kind", "text", "k", "n", "calls", "found", "rows")
+
+
+def claims_rows(evaluation: Evaluation) -> list[Row]:
+    """The rows of `claims_frame`."""
+    rows = _rows_by_id(evaluation)
+    found: list[Row] = []
     for memory in evaluation.memories:
         kept = {call.id for call in memory.tool_call_results}
         found += [
@@ -46,7 +57,7 @@ def claims_frame(evaluation: Evaluation) -> pd.DataFrame:
             }
             for claim in claims_of(memory)
         ]
-    return pd.DataFrame(found, columns=["tool_name", "kind", "text", "k", "n", "calls", "found", "rows"])
+    return found
 
 
 def guidance_block(evaluation: Evaluation) -> Html:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from toolmem.config.extras import need_pandas
 from toolmem.report.evaluation import Evaluation, SummaryRun
+from toolmem.report.rows import Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,14 +29,20 @@ SKIP_COLUMNS = (
 
 def skips_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per summary run and tool: what was done with it, what that cost, what a skip saved."""
+    need_pandas()
     import pandas as pd
 
-    rows = [
+    return pd.DataFrame(skips_rows(evaluation), columns=list(SKIP_COLUMNS))
+
+
+def skips_rows(evaluation: Evaluation) -> list[Row]:
+    """The rows of `skips_frame`."""
+    rows: list[Row] = [
         {"run": run.label, "tool_name": use.tool, **use.model_dump(exclude={"tool"})}
         for run in evaluation.summaries
         for use in run.tools
     ]
-    return pd.DataFrame(rows, columns=list(SKIP_COLUMNS))
+    return [{name: row[name] for name in SKIP_COLUMNS} for row in rows]
 
 
 def runs_frame(evaluation: Evaluation) -> pd.DataFrame:
@@ -44,9 +52,15 @@ def runs_frame(evaluation: Evaluation) -> pd.DataFrame:
     prompt_tokens, completion_tokens (spent), saved_requests, saved_prompt_tokens (avoided by the skip), estimated (at
     least one of the token counts is the tokenizer's), seconds, answer.
     """
+    need_pandas()
     import pandas as pd
 
-    return pd.DataFrame([_run_figures(run) for run in evaluation.summaries], columns=list(RUN_COLUMNS))
+    return pd.DataFrame(runs_rows(evaluation), columns=list(RUN_COLUMNS))
+
+
+def runs_rows(evaluation: Evaluation) -> list[Row]:
+    """The rows of `runs_frame`."""
+    return [_run_figures(run) for run in evaluation.summaries]
 
 
 RUN_COLUMNS = (
@@ -66,7 +80,7 @@ RUN_COLUMNS = (
 )
 
 
-def _run_figures(run: SummaryRun) -> dict[str, object]:
+def _run_figures(run: SummaryRun) -> Row:
     actions = [use.action for use in run.tools]
     left_out = run.response.metadata.get("not_analyzed")
     return {

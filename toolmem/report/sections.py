@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Union
 
 from toolmem.report.blocks import Column, Html, cards, clip, facts, folded, note, table
 from toolmem.report.evaluation import Evaluation
-from toolmem.report.frames import UNCLASSIFIED, errors_frame, flag_and_judge_frame, totals
-from toolmem.report.numbers import count, counted, interval, percent, score, seconds
+from toolmem.report.numbers import count, counted, interval, known, percent, score, seconds
 from toolmem.report.plots import MOST_ROWS
-from toolmem.report.savings import NOTHING_SENT, runs_frame, skips_frame, spending_note
+from toolmem.report.rows import UNCLASSIFIED, VERDICTS, Row, errors_rows, flag_and_judge_rows, totals
+from toolmem.report.savings import NOTHING_SENT, runs_rows, skips_rows, spending_note
 from toolmem.report.style import drawable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
     from toolmem.report.timeline import Timeline
+
+Rows = Union["pd.DataFrame", list[Row]]  # what a notebook has, or `rows`
 
 NEITHER = "neither the recorded flag nor the judge says that the call failed"  # what `worked` means
 REASONS = {
@@ -37,9 +40,10 @@ REASONS = {
 
 def headline(evaluation: Evaluation) -> Html:
     """The figures that a reader looks for first."""
-    total, runs = totals(evaluation), runs_frame(evaluation)
-    avoided, tokens = int(runs["saved_requests"].sum()), int(runs["saved_prompt_tokens"].sum())
-    skipped, processed = int(runs["skipped"].sum()), int(runs[["summarized", "skipped", "failed"]].to_numpy().sum())
+    total, runs = totals(evaluation), runs_rows(evaluation)
+    avoided, tokens = _sum(runs, "saved_requests"), _sum(runs, "saved_prompt_tokens")
+    skipped = _sum(runs, "skipped")
+    processed = skipped + _sum(runs, "summarized") + _sum(runs, "failed")
     saved = (
         f"{counted(avoided, 'request')}, {counted(tokens, 'token')} avoided" if avoided or tokens else "nothing sent"
     )
@@ -107,10 +111,11 @@ def recorded_text(evaluation: Evaluation) -> str:
     return f"{counted(len(evaluation.calls), 'call')} of {counted(tools, 'tool')}."
 
 
-def rates_note(evaluation: Evaluation, tools: pd.DataFrame) -> Html:
-    """What counts as worked, how the rate by the flag differs, and which tools the figure leaves out."""
+def rates_note(evaluation: Evaluation, tools: Rows, *, figures: bool = True) -> Html:
+    """What counts as worked, how the rate by the flag differs, and which tools the `figures` leave out."""
+    rows = records(tools)
     flagged = sum(call.success is not None for call in evaluation.calls)
-    wrong = int(tools["flag_wrong"].sum())
+    wrong = _sum(rows, "flag_wrong")
     text = f"A call worked where {NEITHER}. " if flagged else "No call has a flag: the judge says which worked. "
     if wrong:
         text += (
@@ -119,24 +124,28 @@ def rates_note(evaluation: Evaluation, tools: pd.DataFrame) -> Html:
         )
     if evaluation.ignore_success and flagged:
         text += "The flag was withheld from the judge and the memory: figures of the window are as the judge saw it. "
-    unknown = int(tools["unknown"].sum())
+    unknown = _sum(rows, "unknown")
     if unknown:
         text += f"Left out of the rates, because neither of them knows the outcome: {counted(unknown, 'call')}. "
-    hidden = int(tools["success_rate"].notna().sum()) - MOST_ROWS
-    if hidden > 0:
+    return note((text + (_left_out_of_figures(rows) if figures else "")).strip())
+
+
+def _left_out_of_figures(tools: Iterable[Mapping[str, Any]]) -> str:
+    rates = [known(tool["success_rate"]) for tool in tools]
+    text = ""
+    if (hidden := sum(rates) - MOST_ROWS) > 0:
         text += f"The figures show the {MOST_ROWS} tools with most calls; {hidden} more are in `tools.csv`. "
-    without = int(tools["success_rate"].isna().sum())
-    if without:
+    if without := len(rates) - sum(rates):
         text += f"Not in the figure, because no call has a known outcome: {counted(without, 'tool')}. "
-    if any(drawable(name) != name for name in tools["tool_name"]):
+    if any(drawable(tool["tool_name"]) != tool["tool_name"] for tool in tools):
         text += (
             "Characters of names that no installed font can draw stand in the figures as escapes like `\\u67e5`; the "
             "tables have the names as they are. A font with Chinese, Japanese and Korean is `Noto Sans CJK`."
         )
-    return note(text.strip())
+    return text
 
 
-def tools_table(tools: pd.DataFrame) -> Html:
+def tools_table(tools: Rows) -> Html:
     """Every tool's figures, recorded calls beside window."""
     columns = {
         "tool_name": Column("Tool", style="name"),
@@ -151,7 +160,7 @@ def tools_table(tools: pd.DataFrame) -> Html:
         "window_success_rate": Column("by the flag", percent, True, group="Window"),
         "window_score": Column("score", score, True, group="Window"),
     }
-    rows = [row | {"interval": interval(row["worked_low"], row["worked_high"])} for row in records(tools.head(200))]
+    rows = [row | {"interval": interval(row["worked_low"], row["worked_high"])} for row in islice(records(tools), 200)]
     shown = f"all {len(tools)} tools" if len(tools) == len(rows) else f"{len(rows)} of {len(tools)} tools"
     return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window")
 
@@ -168,13 +177,12 @@ def judge_note(evaluation: Evaluation) -> Html:
 
 def agreement_table(evaluation: Evaluation) -> Html:
     """The recorded flag against the judge: calls."""
-    counts = flag_and_judge_frame(evaluation)
-    counts = counts[counts.sum(axis=1) > 0]
+    found = [row for row in flag_and_judge_rows(evaluation) if any(row[verdict] for verdict in VERDICTS)]
     columns = {"flag": Column("Recorded flag", lambda flag: flag.removeprefix("recorded "), style="name")} | {
-        name: Column(name, count, True, group="What the judge said") for name in counts.columns
+        name: Column(name, count, True, group="What the judge said") for name in VERDICTS
     }
     hidden = sum(call.success is True and call.execution_failed is True for call in evaluation.calls)
-    text = table(records(counts.reset_index()), columns)
+    text = table(found, columns)
     if hidden:
         text += note(f"Flagged as a success, and failed as the judge sees it: {counted(hidden, 'call')}.", "attention")
     return text
@@ -212,26 +220,32 @@ def cost_note(evaluation: Evaluation, column: str) -> Html:
     return note(text + " One point is a call; boxes span the quartiles, whiskers the 5th to the 95th percentile.")
 
 
-def errors_note(evaluation: Evaluation, errors: pd.DataFrame) -> Html:
+def errors_note(evaluation: Evaluation, errors: Rows) -> Html:
     """What counts as an error here, and what does not."""
     failed = sum(call.failed is True for call in evaluation.calls)
-    if errors.empty:
+    rows = records(errors)
+    if not rows:
         return note("No recorded call failed and the judge named no error class.")
     text = f"{failed:,} of {len(evaluation.calls):,} calls failed."
-    more = int(errors["calls"].sum()) - failed if len(errors) else 0
+    more = _sum(rows, "calls") - failed
     if more > 0:
         text += f" Flagged as a success although the judge names an error class: {counted(more, 'call')}."
     low = sum(1 for call in evaluation.calls if call.score == 0 and not call.failed and not call.error_class)
     if low:
         text += f" Ran without an error and still scored 0 (an empty answer, for instance): {counted(low, 'call')}."
-    if (errors["error_class"] == UNCLASSIFIED).any():
+    if any(row["error_class"] == UNCLASSIFIED for row in rows):
         text += f" `{UNCLASSIFIED}`: recorded as failed, and the judge named no class."
     return note(text)
 
 
 def errors_table(evaluation: Evaluation, per_class: int = 3) -> Html:
     """Examples of each error class, from the tools that have most of it."""
-    errors = errors_frame(evaluation).groupby("error_class", sort=False).head(per_class).head(60)
+    seen: Counter[str] = Counter()
+    shown = []
+    for row in errors_rows(evaluation):
+        seen[row["error_class"]] += 1
+        if seen[row["error_class"]] <= per_class:
+            shown.append(row)
     columns = {
         "error_class": Column("Class", style="name"),
         "tool_name": Column("Tool", style="name"),
@@ -240,7 +254,7 @@ def errors_table(evaluation: Evaluation, per_class: int = 3) -> Html:
         "input": Column("Input", lambda text: clip(text, 160), style="code"),
         "output": Column("Output", lambda text: clip(text, 220) or "(empty)", style="code"),
     }
-    return folded("An example of each class", table(records(errors), columns), "row: the line of calls.csv, from 0")
+    return folded("An example of each class", table(shown[:60], columns), "row: the line of calls.csv, from 0")
 
 
 def runs_table(evaluation: Evaluation) -> Html:
@@ -257,9 +271,9 @@ def runs_table(evaluation: Evaluation) -> Html:
         "saved_prompt_tokens": Column("prompt tokens", count, True, group="Avoided by the skip"),
         "seconds": Column("Time", seconds, True),
     }
-    runs = runs_frame(evaluation)
-    text = table(records(runs), columns) + note(spending_note(evaluation))
-    left_out = int(runs["not_analyzed"].iloc[-1]) if len(runs) else 0
+    runs = runs_rows(evaluation)
+    text = table(runs, columns) + note(spending_note(evaluation))
+    left_out = runs[-1]["not_analyzed"] if runs else 0
     if left_out:
         text += note(
             f"After the last run, {counted(left_out, 'kept call')} older than the newest that a summary analyzes had "
@@ -270,7 +284,7 @@ def runs_table(evaluation: Evaluation) -> Html:
 
 def skips_table(evaluation: Evaluation) -> Html:
     """What each run did with each tool."""
-    skips = skips_frame(evaluation)
+    skips = skips_rows(evaluation)
     columns = {
         "run": Column("Run", style="run"),
         "tool_name": Column("Tool", style="name"),
@@ -280,9 +294,9 @@ def skips_table(evaluation: Evaluation) -> Html:
         "prompt_tokens": Column("Prompt tokens", count, True),
         "saved_prompt_tokens": Column("Prompt tokens avoided", count, True),
     }
-    shown = skips.head(300)
+    shown = skips[:300]
     what = f"{len(skips)} rows" if len(shown) == len(skips) else f"{len(shown)} of {len(skips)} rows; skips.csv has all"
-    return folded("Tool by tool", table(records(shown), columns), what)
+    return folded("Tool by tool", table(shown, columns), what)
 
 
 def problems_block(evaluation: Evaluation, most: int = 200) -> Html:
@@ -319,6 +333,10 @@ def problems_block(evaluation: Evaluation, most: int = 200) -> Html:
     return text if text.text else note("Every record could be read, every call was judged, every summary was written.")
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame as dictionaries."""
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+def records(rows: Rows) -> list[Row]:
+    """Rows as they are, those of a frame as dictionaries."""
+    return rows if isinstance(rows, list) else [*rows.to_dict("records")]  # type: ignore[list-item]
+
+
+def _sum(rows: Iterable[Mapping[str, Any]], name: str) -> int:
+    return sum(int(row[name]) for row in rows)

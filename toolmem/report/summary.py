@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from toolmem.report.evaluation import Evaluation
-from toolmem.report.frames import tools_frame, totals
 from toolmem.report.numbers import UNKNOWN, count, counted, interval, percent, score, seconds
-from toolmem.report.savings import runs_frame, spending_note
+from toolmem.report.rows import tools_rows, totals
+from toolmem.report.savings import runs_rows, spending_note
 from toolmem.report.sections import NEITHER
 
 
@@ -25,8 +24,8 @@ class Table:
 
 def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
     """One row per tool (the `limit` with most calls), all recorded calls; notes name the judge and what is left out."""
-    tools = tools_frame(evaluation)
-    shown = tools.head(limit)
+    tools = tools_rows(evaluation)
+    shown = tools[:limit]
     columns = ("tool", "calls", "worked", "rate", "95 % interval", "by the flag", "score", "time", "tokens")
     rows = tuple(
         (
@@ -40,14 +39,14 @@ def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
             seconds(tool["avg_time_cost"]),
             count(tool["avg_token_cost"]),
         )
-        for tool in _records(shown)
+        for tool in shown
     )
     notes = [_rates(evaluation), f"Judge: {evaluation.judge}. {evaluation.judge_meaning}"]
     if evaluation.ignore_success and any(call.success is not None for call in evaluation.calls):
         notes.append("The recorded flag was withheld from the judge (score), and counts in this table.")
     if len(tools) > len(shown):
         notes.append(f"{counted(len(tools) - len(shown), 'more tool')} with fewer calls: tools.csv has all.")
-    unknown, unscored = int(tools["unknown"].sum()), int(tools["unscored"].sum())
+    unknown, unscored = (sum(tool[name] for tool in tools) for name in ("unknown", "unscored"))
     if unknown:
         notes.append(f"Left out of the success rates, because the outcome is not known: {counted(unknown, 'call')}.")
     if unscored:
@@ -94,7 +93,7 @@ def skip_table(evaluation: Evaluation) -> Table:
             count(run["saved_prompt_tokens"]),
             f"{run['seconds']:.2f}",
         )
-        for run in _records(runs_frame(evaluation))
+        for run in runs_rows(evaluation)
     )
     note = spending_note(evaluation).replace("`", "")
     return Table("What the skip saved", columns, rows, frozenset(columns[1:]), (note,))
@@ -121,7 +120,3 @@ def spending_table(evaluation: Evaluation) -> Table | None:
     if any(usage.cost is None for usage in evaluation.spent.values()):
         notes.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
     return Table("Requests to models", columns, rows, frozenset(columns[1:]), tuple(notes))
-
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    return list(frame.to_dict("records"))

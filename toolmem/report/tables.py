@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolmem.report.evaluation import Evaluation
-from toolmem.report.evidence import claims_frame
-from toolmem.report.frames import calls_frame, errors_frame, tools_frame, totals
-from toolmem.report.savings import runs_frame, skips_frame
+from toolmem.report.evidence import CLAIM_COLUMNS, claims_rows
+from toolmem.report.rows import ERROR_COLUMNS, TOOL_COLUMNS, Row, calls_rows, errors_rows, tools_rows, totals
+from toolmem.report.savings import SKIP_COLUMNS, runs_rows, skips_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,18 +47,18 @@ def write_tables(evaluation: Evaluation, out_dir: Path | str) -> dict[str, Path]
     """
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    frames = {
-        "calls.csv": calls_frame(evaluation)[list(CALL_COLUMNS)],
-        "tools.csv": tools_frame(evaluation),
-        "skips.csv": skips_frame(evaluation),
-        "errors.csv": errors_frame(evaluation),
-        "claims.csv": claims_frame(evaluation),
+    tables: dict[str, tuple[Iterable[str], list[Row]]] = {
+        "calls.csv": (CALL_COLUMNS, calls_rows(evaluation)),
+        "tools.csv": (TOOL_COLUMNS, tools_rows(evaluation)),
+        "skips.csv": (SKIP_COLUMNS, skips_rows(evaluation)),
+        "errors.csv": (ERROR_COLUMNS, errors_rows(evaluation)),
+        "claims.csv": (CLAIM_COLUMNS, claims_rows(evaluation)),
     }
-    for name, frame in frames.items():
-        write_csv(frame, folder / name)
+    for name, (columns, rows) in tables.items():
+        write_rows(list(columns), ([row[column] for column in columns] for row in rows), folder / name)
     text = json.dumps(summary(evaluation), ensure_ascii=False, indent=2)
     (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
-    return {name: folder / name for name in [*frames, "summary.json"]}
+    return {name: folder / name for name in [*tables, "summary.json"]}
 
 
 def summary(evaluation: Evaluation) -> dict[str, Any]:
@@ -76,7 +76,6 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     phases      seconds per phase, in the order in which they ran
     failures    records that could not be used: where, tool_name, error
     """
-    errors = errors_frame(evaluation)
     return {
         "toolmem": evaluation.toolmem_version,
         "started": evaluation.started.isoformat(),
@@ -99,10 +98,8 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         "embedder": evaluation.embedder,
         "settings": evaluation.settings,
         "calls": totals(evaluation),
-        "errors": {
-            str(name): int(size) for name, size in zip(errors["error_class"], errors["class_calls"], strict=True)
-        },
-        "summaries": json.loads(runs_frame(evaluation).to_json(orient="records")),
+        "errors": {row["error_class"]: row["class_calls"] for row in errors_rows(evaluation)},
+        "summaries": [run | {"seconds": round(run["seconds"], 10)} for run in runs_rows(evaluation)],
         "spent": {op: usage.model_dump(mode="json") for op, usage in evaluation.spent.items()},
         "phases": evaluation.phases,
         "failures": [failure.model_dump() for failure in evaluation.failures],
@@ -111,28 +108,21 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame as this module's docstring says."""
-    columns = [_fields(frame[name]) for name in frame.columns]
-    _write(path, list(frame.columns), zip(*columns, strict=True))
+    known = frame.astype(object).where(frame.notna(), None)
+    write_rows(list(known.columns), known.itertuples(index=False, name=None), path)
 
 
 def write_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], path: Path) -> None:
     """The same for rows of plain values; None is unknown. The folder is made if absent."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, columns, (["" if value is None else _field(value) for value in row] for row in rows))
-
-
-def _write(path: Path, columns: Sequence[Any], rows: Iterable[Sequence[str]]) -> None:
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         file.write(",".join(_field(name) for name in columns) + "\n")
-        file.writelines(",".join(fields) + "\n" for fields in rows)
-
-
-def _fields(column: pd.Series[Any]) -> Iterable[str]:
-    unknown = column.isna().to_numpy()
-    return ["" if missing else _field(value) for value, missing in zip(column.tolist(), unknown, strict=True)]
+        file.writelines(",".join(map(_field, row)) + "\n" for row in rows)
 
 
 def _field(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
