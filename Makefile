@@ -13,7 +13,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist loadgroup
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-evaluate: $(VENV)/.core  ## judge, summarize and report the project's own recording (no key, no network)
+evaluate: $(VENV)/.evaluate  ## judge, summarize and report the project's own recording (no key, no network)
 	@$(BIN)/toolmem evaluate $(ARGS)
 
 serve: $(VENV)/.serve  ## serve the flows and rules on http://127.0.0.1:8002
@@ -53,22 +53,22 @@ $(BIN)/python:
 	@echo "making $(VENV) ..." >&2
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing toolmem into $(VENV) (about 520 MB, once) ..." >&2
-	@$(PIP) -e .
+$(VENV)/.evaluate: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing toolmem and what a report needs into $(VENV) (about 490 MB, once) ..." >&2
+	@$(PIP) -e '.[dashscope,elasticsearch,research]'
 	@touch $@
 
 $(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing toolmem and what serving needs into $(VENV) (once) ..." >&2
+	@echo "installing toolmem and what serving needs into $(VENV) (about 200 MB, once) ..." >&2
 	@$(PIP) -e '.[serve]'
-	@touch $@ $(VENV)/.core
+	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing toolmem and its development tools into $(VENV) (once) ..." >&2
 	@$(PIP) -e '.[dev]'
-	@touch $@ $(VENV)/.core $(VENV)/.serve $(VENV)/.docs
+	@touch $@ $(VENV)/.evaluate $(VENV)/.serve $(VENV)/.docs
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing toolmem and its documentation tools into $(VENV) (once) ..." >&2
 	@$(PIP) -e '.[docs]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.evaluate $(VENV)/.serve

@@ -1,15 +1,17 @@
 """Counting tokens as Qwen models do."""
 
+import json
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.llm.tokenizer import QwenTokenizer
+from toolmem.llm.tokenizer import QwenTokenizer, estimated_tokens
 
 
 def test_known_counts_of_the_vocabulary():
@@ -67,3 +69,19 @@ def test_the_vocabulary_is_loaded_at_the_first_count_only():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2", "True"]
+
+
+def test_without_the_vocabulary_tokens_are_estimated_within_a_tenth_of_what_it_counts():
+    pages = [(Path(__file__).parents[2] / "docs" / name).read_text("utf-8") for name in ("rules.md", "limits.md")]
+    code = Path(__file__).read_text("utf-8")
+    calls = json.dumps([{"tool_name": "search", "input": {"query": f"rain {n}"}, "output": "[]"} for n in range(200)])
+    chinese = "请不要给莎拉发邮件，也不要在没有确认的情况下删除任何文件。工具调用失败时请先阅读错误信息。" * 20
+    for text in (*pages, code, calls, chinese):
+        assert estimated_tokens(text) == pytest.approx(QwenTokenizer().count(text), rel=0.15)
+    whole = "\n".join((*pages, code, calls, chinese))
+    assert estimated_tokens(whole) == pytest.approx(QwenTokenizer().count(whole), rel=0.1)
+
+
+@given(st.text(st.characters()))
+def test_an_estimate_is_made_of_every_text_and_only_of_nothing_is_it_nothing(text):
+    assert (estimated_tokens(text) > 0) == (text != "")

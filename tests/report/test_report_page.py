@@ -18,7 +18,7 @@ import toolmem
 from toolmem.errors import ToolMemError
 from toolmem.report import BadRecord, notebook_path, render_page
 from toolmem.report.blocks import clip, note
-from toolmem.report.page import outside_resources
+from toolmem.report.pages import outside_resources
 from toolmem.schema import ToolCallResult
 
 EVIL = '<script src="https://evil.example/x.js"></script><img src=https://evil.example/y.png>'

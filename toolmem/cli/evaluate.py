@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,7 +19,11 @@ from toolmem.cli.console import (
     say,
     tell,
 )
+from toolmem.config.extras import lacks
 from toolmem.errors import RequestError
+
+if TYPE_CHECKING:
+    from toolmem.report.evaluation import Evaluation
 
 
 def add_to(app: typer.Typer) -> None:
@@ -98,8 +102,15 @@ def evaluate(
                 continue
             print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
         tell(f"\nReport: {out / 'report.html'}")
-    if evaluation.stopped_by == "budget":
-        raise typer.Exit(3)
+    code = 3 if evaluation.stopped_by == "budget" else _tell_failures(evaluation, out)
+    if without := lacks("the page with figures", "research"):
+        say(without)
+    if code:
+        raise typer.Exit(code)
+
+
+def _tell_failures(evaluation: Evaluation, out: Path) -> int:
+    """Name what failed; answers the exit code."""
     unsummarized = evaluation.unsummarized
     if evaluation.failures:
         failed = len(evaluation.failures)
@@ -108,5 +119,4 @@ def evaluate(
         say(f"most of all ({times:,} of {failed:,}): {reason}")
     if unsummarized:
         say(f"not summarized in the last run: {', '.join(unsummarized)}; {out / 'skips.csv'} says why")
-    if evaluation.failures or unsummarized:
-        raise typer.Exit(1)
+    return 1 if evaluation.failures or unsummarized else 0

@@ -207,7 +207,10 @@ def _print_sums(columns: Sequence[str], sums: Sequence[LedgerSum], entries: Sequ
     notes = []
     estimated = sum(each.estimated for each in sums)
     if estimated:
-        notes.append(f"{counted(estimated, 'request')} with token counts of the tokenizer: no reply stated them.")
+        from toolmem.config.extras import missing
+
+        by = "that were estimated" if missing("dashscope") else "of the tokenizer"
+        notes.append(f"{counted(estimated, 'request')} with token counts {by}: no reply stated them.")
     if any(each.cost is None for each in sums):
         notes.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
     failed = {outcome: n for each in sums for outcome, n in each.outcomes.items() if outcome != "ok"}

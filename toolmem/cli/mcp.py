@@ -43,8 +43,10 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
 
     Raises ConfigError before anything is served, StoreError where the store cannot be opened.
     """
+    from toolmem.config.extras import need
     from toolmem.service.starting import loading
 
+    need("toolmem mcp", "serve")
     with logs_to_stderr():
         with loading():
             from toolmem.app import ToolMemApp

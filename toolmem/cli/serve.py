@@ -84,8 +84,10 @@ async def _run_once(files: list[Path], overrides: list[str]) -> int:
 
 def _serve_http(files: list[Path], overrides: list[str]) -> int:
     from toolmem import __version__
+    from toolmem.config.extras import need
     from toolmem.service.starting import loading
 
+    need("toolmem serve", "serve")
     with loading():
         from toolmem.service.http.access_log import log_to_stderr
         from toolmem.service.http.listening import listen, url_of

@@ -18,6 +18,7 @@ from toolmem.config import elsewhere
 from toolmem.config.document import Document, read_file
 from toolmem.config.dotenv import NAMES_CODE, Surroundings, Tainted
 from toolmem.config.environment import Asked, capture_switch, fall_back, fill_in, read_dotenv
+from toolmem.config.extras import absent_backends
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
 from toolmem.config.naming import config_file
@@ -294,6 +295,7 @@ class _Checking:
         loaded.warnings += unasked_models(loaded.settings, loaded.origins)
         loaded.problems += _dangling(loaded.settings)
         loaded.problems += own_params(loaded.settings, loaded.place)
+        loaded.problems += absent_backends(loaded.settings, loaded.place)
         return loaded
 
     def _found(self, name: str, store: StoreSettings) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolmem.app import ToolMemApp
+from toolmem.config.extras import missing
 from toolmem.evaluation.folder import WORKSPACE
 from toolmem.evaluation.progress import Progress
 from toolmem.flow.events import Listener
@@ -273,6 +274,7 @@ class Evaluator:
             summaries=summaries,
             failures=[*self.recording.failures, *(self._failed[row] for row in sorted(self._failed))],
             spent=dict(self._spent),
+            tokens_by="estimate" if missing("dashscope") else "tokenizer",
             stopped_by=self.stopped_by,
         )
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from toolmem.app import ToolMemApp
+from toolmem.config.extras import missing
 from toolmem.errors import RequestError, StoreError
 from toolmem.ports import MemoryStore
 from toolmem.ports.store import OF_THE_STORE
 from toolmem.report.evaluation import Evaluation
-from toolmem.report.page import POLICY
+from toolmem.report.pages import POLICY
 
 WORKSPACE = "default"
 FORMER = "evaluate"  # the workspace of evaluations before there was a mark
@@ -76,12 +77,16 @@ def make_ready(folder: Path) -> None:
 
 
 def write_report(evaluation: Evaluation, out: Path) -> Path:
-    """`report.html` and the tables into the folder; answers the page."""
+    """`report.html` and the tables into the folder; answers the page (without figures where `research` is absent)."""
     import tempfile
 
     from toolmem.report import render_page, write_tables
 
     write_tables(evaluation, out)
+    if missing("research"):
+        from toolmem.report.plain_page import write_plain_page
+
+        return write_plain_page(evaluation, out / "report.html")
     with tempfile.TemporaryDirectory(prefix="toolmem-") as data:
         evaluation.save(data)
         return render_page(data, out / "report.html")

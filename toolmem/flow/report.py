@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
+from toolmem.config.extras import need_pandas
 from toolmem.errors import Refused
 from toolmem.ports import LedgerEntry, Meter
 from toolmem.schema import Usage
@@ -75,6 +76,7 @@ class RunReport(BaseModel):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per op, in reading order. Times are in seconds; `cost` is NaN where it is unknown."""
+        need_pandas()
         import pandas as pd
 
         rows: list[dict[str, Any]] = [

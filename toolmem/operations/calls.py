@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import RootModel
 
+from toolmem.config.extras import need_pandas
 from toolmem.operations.operation import rpc_operation
 from toolmem.operations.rules import DEFAULT_WORKSPACE
 from toolmem.ports import Services
@@ -31,6 +32,7 @@ class Calls(RootModel[list[ToolCallResult]]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per call, one column per field. Needs pandas."""
+        need_pandas()
         import pandas as pd
 
         return pd.DataFrame([call.model_dump() for call in self.root], columns=list(ToolCallResult.model_fields))

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
 
+from toolmem.config.extras import missing
 from toolmem.flow.report import RunReport
 from toolmem.ports import LedgerEntry
 
@@ -229,6 +230,11 @@ class _Rating:
         }
 
 
+def counted_here() -> Known:
+    """How tokens that no reply stated are counted: without its vocabulary the tokenizer estimates."""
+    return "estimate" if missing("dashscope") else "tokenizer"
+
+
 def _booked(entry: LedgerEntry, told_of: _Told, kinds: Mapping[str, Kind], rating: _Rating) -> Charge:
     kind = kinds.get(entry.op, OTHER)
     sent = entry.outcome != NOT_SENT
@@ -236,7 +242,7 @@ def _booked(entry: LedgerEntry, told_of: _Told, kinds: Mapping[str, Kind], ratin
     costs = rating.costs(entry.model, entry.prompt_tokens, entry.cached_tokens, out)
     if sent:  # what was booked was the price of its day
         costs |= {"cost": entry.cost, "currency": entry.currency or costs.get("currency", "")}
-    by: Known = "tokenizer" if entry.estimated else "reply"
+    by: Known = counted_here() if entry.estimated else "reply"
     return Charge(
         time=entry.time,
         kind=kind,
@@ -329,7 +335,7 @@ def _spared(report: RunReport, op: str, kind: Kind, row: Row, saved: _Saved, rat
         input_tokens=saved.tokens,
         cached_tokens=0,
         output_tokens=out,
-        input_by="tokenizer" if kind == SUMMARIZING else "estimate",
+        input_by=counted_here() if kind == SUMMARIZING else "estimate",
         output_by="estimate",
         **rating.costs(model, saved.tokens, 0, out),
     )

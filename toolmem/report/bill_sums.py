@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
+from toolmem.config.extras import need_pandas
 from toolmem.errors import RequestError
 from toolmem.report.bill import Bill, Charge, Known
 from toolmem.report.numbers import UNKNOWN, count
@@ -70,6 +71,7 @@ def sum_bill(bill: Bill, by: Sequence[str] = DEFAULT_BY, *, zone: tzinfo | None 
 
 def bill_frame(bill: Bill, by: Sequence[str] = DEFAULT_BY, *, zone: tzinfo | None = None) -> pd.DataFrame:
     """The sums as a DataFrame: the columns of `by`, then those of BillSum. Costs are NaN where none is known."""
+    need_pandas()
     import pandas as pd
 
     rows = [each.row() for each in sum_bill(bill, by, zone=zone)]
@@ -80,6 +82,7 @@ def bill_frame(bill: Bill, by: Sequence[str] = DEFAULT_BY, *, zone: tzinfo | Non
 
 def charges_frame(bill: Bill) -> pd.DataFrame:
     """One row per charge, the columns of Charge."""
+    need_pandas()
     import pandas as pd
 
     names = [each.name for each in fields(Charge)]

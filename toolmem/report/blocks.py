@@ -22,6 +22,9 @@ class Html:
     def _repr_html_(self) -> str:
         return self.text
 
+    def __html__(self) -> str:  # what a template puts in as it is
+        return self.text
+
     def __repr__(self) -> str:
         return self.plain
 

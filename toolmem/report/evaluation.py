@@ -98,6 +98,7 @@ class Evaluation(BaseModel):
     summaries: list[SummaryRun] = Field(default_factory=list)  # in the order in which they ran
     failures: list[BadRecord] = Field(default_factory=list)
     spent: dict[str, Usage] = Field(default_factory=dict)  # by op; of a dry run: counted, not sent
+    tokens_by: Literal["tokenizer", "estimate"] = "tokenizer"  # where no reply stated them
     stopped_by: str = ""  # "budget" or "errors" where requests were stopped before all was done
 
     @model_validator(mode="after")

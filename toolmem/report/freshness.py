@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from toolmem.config.extras import need_pandas
 from toolmem.flow.report import RunReport
 from toolmem.report.bill import Row, run_name, told
 from toolmem.report.numbers import UNKNOWN, count
@@ -113,6 +114,7 @@ def freshness_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
 
 
 def _frame(kind: type[Waiting] | type[Freshness], rows: Sequence[Waiting] | Sequence[Freshness]) -> pd.DataFrame:
+    need_pandas()
     import pandas as pd
 
     names = [each.name for each in fields(kind)]

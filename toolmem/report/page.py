@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import base64
-import os
-import re
-from collections.abc import Iterator
 from html import escape
 from html.parser import HTMLParser
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from toolmem.config.extras import need
 from toolmem.errors import ToolMemError
+from toolmem.report.blocks import Html
 from toolmem.report.kernel import execute
+from toolmem.report.pages import put, rendered
 
 NOTEBOOK = "01_evaluate_tool_calls.md"
 VARIABLE = "TOOLMEM_EVALUATION"  # tells the notebook which directory holds the evaluation
-
-# nothing but what stands in the file itself may be shown, and nothing may run
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def notebook_path() -> Path:
@@ -40,19 +36,13 @@ def render_page(evaluation_dir: Path | str, out_html: Path | str, notebook: Path
     `notebook`: another notebook (MyST Markdown or .ipynb) instead of the package's own. Raises ToolMemError with
     the cell and the message where a cell fails; then nothing is written.
     """
+    need("the page with figures", "research")
     import jupytext
 
     directory, target = Path(evaluation_dir).resolve(), Path(out_html)
     node = jupytext.read(Path(notebook) if notebook else notebook_path())
     execute(node, directory, {VARIABLE: str(directory)})
-    page = to_html(node)
-    if outside := outside_resources(page):
-        raise ToolMemError(f"the page would load from outside: {', '.join(outside[:5])}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(target.name + ".part")
-    draft.write_text(page, encoding="utf-8", errors="replace")
-    os.replace(draft, target)
-    return target
+    return put(to_html(node), target)
 
 
 # ---------------------------------------------------------------- notebook -> HTML
@@ -75,15 +65,8 @@ def to_html(notebook: Any) -> str:
         elif cell.cell_type == "code":
             body.extend(_output(output) for output in cell.outputs)
             body.append(_code(highlight(cell.source)) if cell.source.strip() else "")
-    contents = "".join(f'<li><a href="#{anchor}">{text}</a></li>' for anchor, text in headings)
-    style = files("toolmem.report").joinpath("page.css").read_text(encoding="utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{title}</title>\n<link rel="icon" href="data:,">\n<style>\n{style}</style>\n'
-        f"</head>\n<body>\n<nav><p>Contents</p><ol>{contents}</ol></nav>\n<main>\n{''.join(body)}\n</main>\n</body>\n</html>\n"
-    )
+    contents = [(anchor, Html(text)) for anchor, text in headings]
+    return rendered("page.html.j2", title=Html(title), contents=contents, body=Html("".join(body)))
 
 
 def _prose(source: str) -> tuple[str, list[tuple[str, str]], str]:
@@ -175,52 +158,3 @@ class _Headings(HTMLParser):
         self.out.append(text)
         if self._heading:
             self._words.append(text)
-
-
-# ---------------------------------------------------------------- the promise
-
-
-def outside_resources(page: str) -> list[str]:
-    """What a browser would fetch to show this page: `tag attribute=address`, empty for a self-contained one.
-
-    Links that a reader may follow (`a href`) load nothing and are not counted; neither are fragments and data URIs.
-    """
-    finder = _Resources()
-    finder.feed(page)
-    finder.close()
-    return finder.found
-
-
-class _Resources(HTMLParser):
-    ATTRIBUTES = frozenset(
-        {"src", "srcset", "href", "xlink:href", "poster", "data", "background", "action", "formaction"}
-    )
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._in_style = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._in_style = tag == "style"
-        if tag in ("script", "iframe", "object", "embed"):
-            self.found.append(tag)
-        for name, value in attrs:
-            address = (value or "").strip()
-            if name in self.ATTRIBUTES and tag not in ("a", "area") and not address.startswith(("data:", "#")):
-                self.found.append(f"{tag} {name}={address}")
-            if name == "style":
-                self.found += [f"{tag} style={found}" for found in _addresses(address)]
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "style":
-            self._in_style = False
-
-    def handle_data(self, data: str) -> None:
-        if self._in_style:
-            self.found += [f"style {found}" for found in _addresses(data)]
-
-
-def _addresses(css: str) -> Iterator[str]:
-    for match in re.finditer(r"@import[^;]*|url\(\s*['\"]?(?!data:|#)[^)]*\)?", css, re.IGNORECASE):
-        yield match.group(0)[:80]

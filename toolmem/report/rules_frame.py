@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, get_args
 
+from toolmem.config.extras import need_pandas
 from toolmem.schema import ToolMemoryRule
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def rules_frame(rules: Iterable[ToolMemoryRule]) -> pd.DataFrame:
     rule, priority (ordered categories, the most urgent first), eager (critical or high: a candidate for every prompt),
     source, tags (joined by ", "), created_at, updated_at (UTC), id.
     """
+    need_pandas()
     import pandas as pd
 
     rows = [

@@ -11,6 +11,7 @@ from toolmem.report.rows import Row
 if TYPE_CHECKING:
     import pandas as pd
 
+TOKENS_ESTIMATED = "estimated (Qwen's tokenizer comes with toolmem[dashscope])"
 NOTHING_SENT = ("offline", "dry_run")  # backends that ask no model
 
 SKIP_COLUMNS = (
@@ -114,6 +115,8 @@ def resummarized(evaluation: Evaluation) -> list[str]:
 def spending_note(evaluation: Evaluation) -> str:
     """One or two sentences on how to read the requests and tokens of the skip table."""
     runs = [use for run in evaluation.summaries for use in run.tools]
+    as_counted = "as the tokenizer counts them" if evaluation.tokens_by == "tokenizer" else TOKENS_ESTIMATED
+    counted = "counted by the tokenizer" if evaluation.tokens_by == "tokenizer" else TOKENS_ESTIMATED
     sent = sum(use.requests for use in runs)
     tokens = sum(use.prompt_tokens + use.saved_prompt_tokens for use in runs)
     if evaluation.backend == "offline" and tokens == 0:
@@ -124,14 +127,14 @@ def spending_note(evaluation: Evaluation) -> str:
     if evaluation.backend == "offline":
         return (
             "The offline writer sends nothing. What the skip avoided are the requests that a model would have been "
-            "sent, with the tokens of their prompts as the tokenizer counts them. `llm.default.backend=dry_run` counts "
+            f"sent, with the tokens of their prompts {as_counted}. `llm.default.backend=dry_run` counts "
             "and prices all prompts, those of the evaluations too, and sends nothing either."
         )
     if evaluation.backend == "dry_run":
         return (
-            "Dry run: the requests were built and their tokens counted by the tokenizer, but nothing was sent. Where "
+            f"Dry run: the requests were built and their tokens {counted}, but nothing was sent. Where "
             "a prompt would hold text that only the model could have written, the count is an estimate."
         )
     if any(use.estimated for use in runs):
-        return f"{sent:,} requests were sent; token counts that a reply did not state were counted by the tokenizer."
+        return f"{sent:,} requests were sent; token counts that a reply did not state were {counted}."
     return f"{sent:,} requests were sent; token counts are those of the replies."

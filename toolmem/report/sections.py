@@ -145,7 +145,7 @@ def _left_out_of_figures(tools: Iterable[Mapping[str, Any]]) -> str:
     return text
 
 
-def tools_table(tools: Rows) -> Html:
+def tools_table(tools: Rows, *, opened: bool = False) -> Html:
     """Every tool's figures, recorded calls beside window."""
     columns = {
         "tool_name": Column("Tool", style="name"),
@@ -162,7 +162,7 @@ def tools_table(tools: Rows) -> Html:
     }
     rows = [row | {"interval": interval(row["worked_low"], row["worked_high"])} for row in islice(records(tools), 200)]
     shown = f"all {len(tools)} tools" if len(tools) == len(rows) else f"{len(rows)} of {len(tools)} tools"
-    return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window")
+    return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window", opened)
 
 
 def judge_note(evaluation: Evaluation) -> Html:
@@ -206,17 +206,20 @@ def timeline_note(evaluation: Evaluation, line: Timeline | None) -> Html:
     return note(text)
 
 
-def cost_note(evaluation: Evaluation, column: str) -> Html:
+def cost_note(evaluation: Evaluation, column: str, *, figures: bool = True) -> Html:
     """How many calls have a known cost, and what they add up to."""
     values = [value for call in evaluation.calls if (value := getattr(call, column)) is not None]
     what = "time" if column == "time_cost" else "token cost"
     total = len(evaluation.calls)
     if not values:
-        return note(f"The {what} of none of the {total:,} recorded calls is known, so there is nothing to draw.")
+        drawn = ", so there is nothing to draw" if figures else ""
+        return note(f"The {what} of none of the {total:,} recorded calls is known{drawn}.")
     amount = seconds(sum(values)) if column == "time_cost" else f"{sum(values):,} tokens"
     text = f"The {what} is known for {len(values):,} of {total:,} calls: {amount} altogether."
     if len(values) < total:
         text += " The others are left out."
+    if not figures:
+        return note(text)
     return note(text + " One point is a call; boxes span the quartiles, whiskers the 5th to the 95th percentile.")
 
 

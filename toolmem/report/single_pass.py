@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from toolmem.config.extras import need_pandas
 from toolmem.report.bill import SUMMARIZING, Bill
 from toolmem.report.bill_sums import ESTIMATE
 from toolmem.report.numbers import UNKNOWN, count
@@ -86,6 +87,7 @@ def single_pass(bill: Bill, lines: Iterable[Lines]) -> list[SinglePass]:
 
 def single_pass_frame(rows: Sequence[SinglePass]) -> pd.DataFrame:
     """The columns of SinglePass; `ratio` is NaN where there is no bound."""
+    need_pandas()
     import pandas as pd
 
     names = [each.name for each in fields(SinglePass)]

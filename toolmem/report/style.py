@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from toolmem.config.extras import need
 from toolmem.readers.plain_text import name_shown
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def panels(draw: Callable[[int, Axes], None], count: int, height: float, alt: st
 
 @contextmanager
 def _figure_style() -> Iterator[None]:
+    need("a figure", "research")
     import matplotlib
 
     settings: dict[Any, Any] = {

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from toolmem.config.extras import need
 from toolmem.errors import ModelDenied
 from toolmem.transport.exchange import Exchange, current, watched
 from toolmem.transport.model_service import ModelService
@@ -82,6 +83,7 @@ class DashScopeService(ModelService):
 
 @cache
 def _sdk() -> Any:
+    need("the backend dashscope", "dashscope")
     import dashscope
 
     logging.getLogger("dashscope").addFilter(_not_ours)

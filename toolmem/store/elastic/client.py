@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from toolmem.config.extras import need
 from toolmem.config.secrets import masked
 from toolmem.errors import RequestError
 
@@ -28,6 +29,7 @@ class Secrets:
 
 def make_client(hosts: Sequence[str], secrets: Secrets, timeout: float) -> AsyncElasticsearch:
     """Without retries and sniffing of its own: `connection` does the one, and the configuration names the nodes."""
+    need("a store on Elasticsearch", "elasticsearch")
     from elasticsearch import AsyncElasticsearch
 
     tls: dict[str, Any] = {}

@@ -1,0 +1,60 @@
+"""What an extra that is not installed says of itself: by name, and before anything is done."""
+
+from __future__ import annotations
+
+import pytest
+
+BACKENDS = (
+    "llm.default.backend=dashscope",
+    "embedding_model.default.backend=dashscope",
+    "vector_store.default.backend=elasticsearch",
+)
+
+
+@pytest.mark.parametrize("override", BACKENDS)
+def test_a_backend_without_its_package_is_a_problem_of_the_configuration(command, override):
+    done = command("config", "check", override)
+    assert done.returncode == 2
+    setting, _, extra = override.partition("=")
+    expected = f"{setting}: {extra} needs the package {extra}: pip install 'toolmem[{extra}]'"
+    assert expected in done.stdout + done.stderr
+
+
+def test_it_is_told_beside_every_other_problem_and_with_its_place(command, tmp_path):
+    (tmp_path / "my.yaml").write_text("llm:\n  default:\n    backend: dashscope\nhttp:\n  prt: 1\n")
+    done = command("config", "check", "--config", "my.yaml")
+    said = done.stdout + done.stderr
+    assert "pip install 'toolmem[dashscope]' [my.yaml:3" in said
+    assert "http.prt: unknown" in said
+
+
+def test_a_backend_with_its_package_is_none(command):
+    done = command("config", "check", "llm.default.backend=dashscope", absent=["elasticsearch", "research", "serve"])
+    assert "pip install" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("words", [["serve", "--port", "0"], ["mcp"]])
+def test_serving_names_its_extra(command, words):
+    done = command(*words)
+    assert done.returncode == 2
+    assert f"toolmem {words[0]} needs the packages fastapi, fastapi_offline, uvicorn, mcp: " in done.stderr
+    assert "pip install 'toolmem[serve]'" in done.stderr
+
+
+def test_an_address_of_elasticsearch_on_the_command_line_names_it_too(command):
+    done = command("store", "info", "--store", "elasticsearch:http://127.0.0.1:1")
+    assert done.returncode == 2
+    assert "needs the package elasticsearch: pip install 'toolmem[elasticsearch]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from toolmem.operations.calls import Calls; Calls([]).to_frame()",
+        "from toolmem.report.style import chart; chart(print, 1, '')",
+        "from toolmem.report import render_page; render_page('.', 'report.html')",
+    ],
+)
+def test_frames_figures_and_pages_name_the_extra_of_research(core, code):
+    done = core(f"from toolmem import ConfigError\ntry:\n    {code}\nexcept ConfigError as error:\n    print(error)")
+    assert "pip install 'toolmem[research]'" in done.stdout, done.stderr
