@@ -13,7 +13,8 @@ from page_writers.markdown import code, page, table
 _HEAD = """\
 Results go to stdout, progress and messages to stderr. Every command takes overrides (`section.key=value`) behind its
 options, and `--config FILE`; `toolmem -h` and `toolmem COMMAND -h` print the same as this page, which is written from
-them by `python docs/generate.py`.
+them by `python docs/generate.py`. `toolmem --install-completion` has your shell complete commands and options,
+`--show-completion` prints what it would add.
 """
 _EXAMPLE = re.compile(r"(?:[A-Z_]+=\S+ )*toolmem ")  # also with variables before it
 _CODES = """\
