@@ -6,18 +6,25 @@ import asyncio
 
 import numpy as np
 import pytest
+from pydantic import SecretStr
 
+from toolmem.config.settings import EmbeddingParams, EmbeddingSettings, LLMParams, LLMSettings
+from toolmem.embedding.dashscope import DashScopeEmbedder
 from toolmem.embedding.hashing import HashingEmbedder
+from toolmem.embedding.openai_compatible import OpenAICompatibleEmbedder
 from toolmem.flow.clock import SystemClock
 from toolmem.guidance.data_driven import DataDrivenWriter
 from toolmem.guidance.llm_writer import LLMWriter, writer_prompts
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts
 from toolmem.judge.rule_based import RuleBasedCheck
+from toolmem.llm.dashscope import DashScopeLLM
 from toolmem.llm.dry_run import DryRunLLM
+from toolmem.llm.openai_compatible import OpenAICompatibleLLM
 from toolmem.llm.tokenizer import QwenTokenizer
 from toolmem.ports import Completion, EmbedderIdentity
 from toolmem.schema import JudgeIdentity, Verdict
 from toolmem.testing.adapter_contracts import ChatModelContract, EmbedderContract, JudgeContract, WriterContract
+from toolmem.testing.model_server import ModelServer
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 
@@ -54,6 +61,43 @@ class TestTheScriptedModel(ChatModelContract):
 class TestTheDryRun(ChatModelContract):
     def chat_model(self):
         return DryRunLLM("qwen-plus", QwenTokenizer(), clock=SystemClock(), price=lambda *_: (None, ""))
+
+
+# -- the remote ones, against the loopback server
+
+
+class OnAServer:
+    @pytest.fixture(autouse=True)
+    def _server(self):
+        with ModelServer() as self.server:
+            yield
+
+    def made(self, backend, settings, params, adapter):
+        url = self.server.dashscope_url if backend == "dashscope" else self.server.openai_url
+        model = "qwen-plus" if settings is LLMSettings else "text-embedding-v4"
+        given = params(base_url=url, api_key=SecretStr("sk-none"))
+        section = settings(backend=backend, model_name=model, params=given)
+        return adapter(section, tokenizer=QwenTokenizer(), clock=SystemClock())
+
+
+class TestDashScope(OnAServer, ChatModelContract):
+    def chat_model(self):
+        return self.made("dashscope", LLMSettings, LLMParams, DashScopeLLM)
+
+
+class TestOpenAICompatible(OnAServer, ChatModelContract):
+    def chat_model(self):
+        return self.made("openai_compatible", LLMSettings, LLMParams, OpenAICompatibleLLM)
+
+
+class TestTheDashScopeEmbedder(OnAServer, EmbedderContract):
+    def embedder(self):
+        return self.made("dashscope", EmbeddingSettings, EmbeddingParams, DashScopeEmbedder)
+
+
+class TestTheOpenAICompatibleEmbedder(OnAServer, EmbedderContract):
+    def embedder(self):
+        return self.made("openai_compatible", EmbeddingSettings, EmbeddingParams, OpenAICompatibleEmbedder)
 
 
 # -- what the contracts refuse

@@ -397,12 +397,8 @@ def _dangling(settings: Settings) -> list[str]:
         if store.embedding_model not in settings.embedding_model
     ]
     for key, entry in settings.op.items():
-        for kind, there in (
-            ("llm", settings.llm),
-            ("embedding_model", settings.embedding_model),
-            ("vector_store", settings.vector_store),
-        ):
-            chosen = getattr(entry, kind)
+        for kind in _BACKENDS:
+            there, chosen = getattr(settings, kind), getattr(entry, kind)
             if chosen and chosen not in there:
                 problems.append(f"op.{key}.{kind}: no {kind} is called {chosen!r} ({hint(chosen, there)})")
     return problems
