@@ -353,3 +353,9 @@ def test_emoji_and_scripts_that_need_joiners_are_listed_as_they_are(toolmem):
     listed = toolmem("show", "发送邮件").out
     assert kept in listed
     assert "发送邮件" in listed
+
+
+def test_an_unknown_id_names_the_list_of_the_workspace_that_was_asked(toolmem):
+    missed = toolmem("show", "ffffffff", "--workspace", "team")
+    assert missed.code == 1
+    assert "`toolmem rules list --all --workspace team`" in missed.err

@@ -57,6 +57,10 @@ def test_the_message_is_quoted_beside_its_code(output: str) -> None:
     assert "/v1/users" not in telling_line(output)
 
 
+def test_an_error_object_without_a_known_key_is_told_by_its_fields() -> None:
+    assert telling_line('{"error": {"type": "E42", "text": "city is gone"}}') == "type: E42, text: city is gone"
+
+
 def test_what_stands_before_an_object_is_quoted_with_its_message() -> None:
     line = telling_line(f'HTTP 400: {{"error": "E_FORMAT", "message": "{PHONE}"}}')
     assert line == f"HTTP 400: E_FORMAT: {PHONE}"

@@ -107,7 +107,7 @@ def show(
     else:
         for rule in shown:
             tell("\n".join(f"{name:<11}{_shown(value)}" for name, value in rule.model_dump().items()) + "\n")
-    exit_where_missing(wanted, found)
+    exit_where_missing(wanted, found, workspace)
 
 
 def add(
@@ -175,7 +175,7 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
             say("deleted a damaged record")
         elif rule:
             say(f"deleted {rule.id} of {rule.tool_name}: {rule.rule}")
-    exit_where_missing(wanted, found)
+    exit_where_missing(wanted, found, workspace)
 
 
 def prompt(

@@ -43,4 +43,4 @@ def _decide(
     for rule in found:
         if rule is not None:
             say(told(rule))
-    exit_where_missing(words, found)
+    exit_where_missing(words, found, workspace)

@@ -60,9 +60,9 @@ def with_id(rules: Sequence[ToolMemoryRule], given: str) -> ToolMemoryRule | Non
     return next((rule for rule in rules if rule.id == meant), None)
 
 
-def exit_where_missing(wanted: Sequence[str], found: Sequence[Any]) -> None:
+def exit_where_missing(wanted: Sequence[str], found: Sequence[Any], workspace: str) -> None:
     missing = [each for each, rule in zip(wanted, found, strict=True) if rule is None]
     for each in missing:
-        say(f"no rule has the id {each!r}; `toolmem rules list --all` shows the ids")
+        say(f"no rule has the id {each!r}; `toolmem rules list --all --workspace {workspace}` shows the ids")
     if missing:
         raise typer.Exit(1)

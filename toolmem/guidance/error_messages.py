@@ -225,7 +225,9 @@ def _told_by(read: Mapping[str, Any]) -> str:
     said = []
     for key, value in read.items():
         if isinstance(value, Mapping) and value:
-            said.append(f"{key}: {', '.join(map(str, value))}")
+            inside = [f"{name}: {text}" for name, text in value.items() if isinstance(text, str | int)]
+            told = inside if str(key).lower() in _ERROR_KEYS else []
+            said.append(", ".join(told) or f"{key}: {', '.join(map(str, value))}")
         elif isinstance(value, list) and value:
             said.append(str(key))
         elif value not in (None, "", [], {}):
