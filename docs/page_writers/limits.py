@@ -90,6 +90,9 @@ _UNTRUSTED = """\
 * A store is known by path, id and inode: a backup that is copied over it counts as found; trust it again or
   name it. Who may write into a trusted `.toolmem` can change it: what is inside is not signed. What an
   untrusted store holds is still read, as data, by the model that judges or summarizes.
+* Secrets in columns (CSV, tables, `INSERT ... VALUES`), on the line below their name, or in an argument of their own
+  (`["mysql", "-phunter2"]`) are stored as they are; so are tokens in names of tools and ids of calls, which identify
+  things. Of 78 secrets that an attacker put into 54 places, 12 are stored.
 * `TOOLMEM_TOKEN` in `.env` is accepted as the service's token.
 * Guidance names a repair only for calls about the same thing, which is a rule over values, and tells a user's
   value by the parameter's name and the value's form: a parameter `x` that holds names of people is not known as
@@ -101,6 +104,11 @@ _SERVICE = """\
 * A body of 8 MB made of a few hundred thousand small objects takes about three seconds of CPU, and other
   requests are answered slowly meanwhile, because Python's threads share one lock.
 * MCP over HTTP: the SDK parses bodies in the event loop (bounded by `http.max_body_bytes`).
+* Without the package `dashscope` tokens are estimated: sums over ordinary text within 10 %, base64 or Cyrillic off by
+  up to a factor of three.
+* `/docs` behind a token: a browser cannot send the header by itself.
+* A store of one's own takes some 300 lines of Python: what coverage and changed verdicts mean is not yet plain code
+  that a store could call. A chat model of one's own is neither paced nor retried by toolmem.
 * Under several workers, budget, pacing and `limit_concurrency` count per worker.
 """
 _STORE = """\
