@@ -74,6 +74,7 @@ async def test_a_skip_sends_nothing_writes_nothing_and_says_what_it_saved(make_a
         await summarize(app, "a", "b", "c")
         spent = (await memory(app, "a"))["metadata"]["prompt_tokens"]
         requests = len(llm.requests)
+        await app.services.ledger.flush()  # what was asked so far is written at its leisure
         before = {p.name: p.read_bytes() for p in tmp_path.glob("memory.db*") if not p.name.endswith("-shm")}
         response = await summarize(app, "a", "b", "c")
         after = {p.name: p.read_bytes() for p in tmp_path.glob("memory.db*") if not p.name.endswith("-shm")}
