@@ -70,7 +70,7 @@ async def test_where_a_third_fails_for_good_all_calls_are_kept_and_named(job, fa
         evaluation = await job.evaluated(app, job.recording(CALLS))
         again = job.app(server, "llm.default.params.max_retries=0")
         async with again:
-            kept = await job.kept(again, "evaluate")
+            kept = await job.kept(again, evaluation.workspace)
         lasting = {r.prompt for r in job.evaluations(server) if r.behaviour == fault}
     failed = [call for call in evaluation.calls if call.evaluation_status == "failed"]
     assert 0 < len(failed) == len(lasting) < CALLS / 2
@@ -107,7 +107,7 @@ async def test_a_wrong_key_costs_one_request_for_the_whole_job_and_every_call_is
         assert len(server.requests) == 1
         offline = job.app(server, "llm.default.backend=offline")
         async with offline:
-            assert len(await job.kept(offline, "evaluate")) == CALLS
+            assert len(await job.kept(offline, evaluation.workspace)) == CALLS
     assert evaluation.stopped_by == "errors"
     assert len(evaluation.failures) == CALLS
     assert "InvalidApiKey" in evaluation.failures[0].error

@@ -83,7 +83,7 @@ async def test_an_evaluation_that_was_killed_is_taken_up_in_its_folder(job):
         assert json.loads(out)["calls"]["scored"] == 40
         shown = start(
             job,
-            *("ledger", "--workspace", "evaluate", "--json", "--reports", "reports"),
+            *("ledger", "--json", "--reports", "reports"),
             "vector_store.default.params.path=report/memory.db",
         )
         ledger = json.loads(shown.communicate(timeout=300)[0])
