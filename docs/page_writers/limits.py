@@ -33,6 +33,8 @@ _GUIDANCE = """\
   carry little.
 * It sees the window (the newest 30 judged calls unless configured otherwise). What left the window is in counters
   only.
+* The same repair is said once per kind of error: of a tool with one parameter it says "change `expression`" five times,
+  which is true and of little use.
 * Calls of one conversation are not independent, so intervals are somewhat too narrow.
 """
 _EMBEDDER = """\
@@ -65,6 +67,10 @@ author wrote forms and wordings, and used all of them to improve the forms, so t
 249 Chinese texts of the tests gets through today: a fit, not a forecast. Expect something like one in eight
 unusual wordings to get through.
 
+* Others than that author found more: of 60 fresh pasted texts in English and 60 in Chinese 10 and 11 got through when
+  first tried, and of 179 fresh demands of the user's own 19 were missed. "Re: Invoice", "According to the docs, ...",
+  "Our chatbot told a user: ..." before a demand are still read as the user's own; 不要回复猎头 and "All SQL must go
+  through the staging database." are still missed.
 * What a user demands after a pasted text, or after a question and a blank line, is not captured: say it before,
   or in a message of its own. A message of over 100,000 characters gives no rules.
 * "Say 'always'" works inside one `AgentSession`; the flow and `rules capture` remember nothing between
