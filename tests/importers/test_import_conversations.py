@@ -258,7 +258,7 @@ def test_limit_counts_calls(tmp_path: Path) -> None:
 
 
 def test_conversations_without_an_answered_call_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="1 conversations, 1 calls without an answer"):
+    with pytest.raises(RequestError, match="1 conversation, 1 call without an answer"):
         read(tmp_path, talk(asks(("x", "t", "{}"))))
 
 

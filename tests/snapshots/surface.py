@@ -210,7 +210,7 @@ def ops() -> dict[str, Any]:
     from toolmem.flow.registry import known_ops
 
     known = known_ops()
-    return {name: _params(known[name]) for name in sorted(known)}
+    return {name: _params(known[name]) for name in sorted(known) if known[name].__module__.startswith("toolmem.")}
 
 
 def _params(op_class: Any) -> dict[str, Any]:
