@@ -11,7 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem.errors import RequestError, StoreClosed, StoreUnavailable, StoreVersionError
+from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailable, StoreVersionError
+from toolmem.store import connection, tables
 from toolmem.store.sqlite import SqliteStore
 from toolmem.store.tables import SCHEMA_VERSION
 from toolmem.testing.clock import ManualClock
@@ -107,6 +108,33 @@ async def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path):
     with pytest.raises(StoreVersionError, match=f"version {SCHEMA_VERSION + 6}.*up to {SCHEMA_VERSION}"):
         await make(path).open()
     assert path.read_bytes() == before
+
+
+async def test_a_file_is_brought_forward_whole_or_not_at_all_and_then_refused_by_the_older_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "memory.db"
+    async with make(path) as store:
+        await append(store, 1)
+
+    def of_a_later_version(step: str) -> None:
+        monkeypatch.setattr(tables, "MIGRATIONS", (*older, "CREATE TABLE later (x)", step))
+        for module in (tables, connection):
+            monkeypatch.setattr(module, "SCHEMA_VERSION", len(tables.MIGRATIONS))
+
+    older = tables.MIGRATIONS
+    of_a_later_version("INSERT INTO later VALUES (1); INSERT INTO nowhere VALUES (1)")
+    with pytest.raises(StoreError):
+        await make(path).open()
+    monkeypatch.undo()
+    async with make(path) as store:
+        assert numbers_of(await kept_calls(store)) == [1]
+    of_a_later_version("INSERT INTO later VALUES (1)")
+    async with make(path) as store:
+        assert numbers_of(await kept_calls(store)) == [1]
+    monkeypatch.undo()
+    with pytest.raises(StoreVersionError, match="newer toolmem"):
+        await make(path).open()
 
 
 async def test_a_store_that_could_not_be_opened_says_that_it_is_not_open(tmp_path: Path):
