@@ -26,7 +26,7 @@ test-all: $(VENV)/.dev  ## run every test, as CI does after `make docs`; those o
 	@$(BIN)/python -m pytest $(PARALLEL) --hypothesis-profile=thorough --durations=60 --durations-min=1 $(ARGS)
 
 test-server: $(VENV)/.dev  ## run only those that need an Elasticsearch server (ELASTICSEARCH_URL, Docker, or Java and Maven)
-	@$(BIN)/python -m pytest tests/server $(ARGS)
+	@$(BIN)/python -m pytest tests/elasticsearch $(ARGS)
 
 lint: $(VENV)/.dev  ## style, types, import direction
 	@$(BIN)/ruff check .

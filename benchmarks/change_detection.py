@@ -27,7 +27,7 @@ from guidance_benefit import SAMPLE, recorded
 from recordings import DATA
 from tables import Figure, TextTable, arguments, show
 
-from toolmem.guidance.on_change import (
+from toolmem.guidance.counted.on_change import (
     KEPT,
     RUNNING,
     TRAITS,
@@ -38,7 +38,7 @@ from toolmem.guidance.on_change import (
     change_in_traits,
 )
 from toolmem.guidance.outcomes import went_wrong
-from toolmem.schema import Baseline, CallFigures, LifetimeCounters, ToolCallResult, ToolRecord
+from toolmem.models import Baseline, CallFigures, LifetimeCounters, ToolCallResult, ToolRecord
 
 GOOD, BAD = 0.9, 0.6
 RATE, LIFE, WINDOW = 0.2, 1000, 30  # the op's defaults

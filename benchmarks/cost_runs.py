@@ -1,7 +1,7 @@
 """The runs of the cost benchmark: what policies cost and what they buy on recordings, and what they cost on many tools.
 
 Every figure comes from calls that were replayed one by one through the real op and the real store (in memory), with the
-prompts counted by the tokenizer and not sent (`toolmem.backtest.replay`). Nothing is simulated.
+prompts counted by the tokenizer and not sent (`toolmem.research.backtest.replay`). Nothing is simulated.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 from cost_streams import Pattern, drawn, recorded, spread
 
 from toolmem import ToolMemApp
-from toolmem.backtest.baselines import counting_only
-from toolmem.backtest.call_lines import LineCounter
-from toolmem.backtest.coverage import Coverage, replayed_coverage
-from toolmem.backtest.opportunities import opportunities
-from toolmem.backtest.paired import compare
-from toolmem.backtest.replay import Cadence, Replay, replay
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts
-from toolmem.llm.tokenizer import QwenTokenizer
-from toolmem.report.bill import Bill, make_bill
-from toolmem.report.bill_sums import BillSum, sum_bill
-from toolmem.report.freshness import freshness, waiting
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
+from toolmem.providers.tokenizer import QwenTokenizer
+from toolmem.research.backtest.baselines import counting_only
+from toolmem.research.backtest.call_lines import LineCounter
+from toolmem.research.backtest.coverage import Coverage, replayed_coverage
+from toolmem.research.backtest.opportunities import opportunities
+from toolmem.research.backtest.paired import compare
+from toolmem.research.backtest.replay import Cadence, Replay, replay
+from toolmem.research.report.bill import Bill, make_bill
+from toolmem.research.report.bill_sums import BillSum, sum_bill
+from toolmem.research.report.freshness import freshness, waiting
 
 BUDGET = 500  # tokens of guidance per tool
 MARGIN = 0.02

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE = ROOT / "toolmem" / "sample" / "recording.calls.jsonl.gz"
+SAMPLE = ROOT / "toolmem" / "data" / "recording.calls.jsonl.gz"
 DATA = ROOT.parent / "shared" / "data" / "recorded_calls"
 DATASETS = ("sample", "intercode", "tau_bench", "toolbench", "tau2_airline", "openhands")
 

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolmem.rules.decrees import UNSCOPED, find_decrees
+from toolmem.rules.capture.decrees import UNSCOPED, find_decrees
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data" / "decrees"

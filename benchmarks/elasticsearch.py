@@ -26,7 +26,7 @@ from typing import Any
 sys.path.append(sys.path.pop(0))
 from tables import Figure, arguments, show
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "server"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "elasticsearch"))
 
 W = "bench"
 os.environ.setdefault("TOOLMEM_ELASTICSEARCH_HEAP", "1536m")
@@ -75,7 +75,7 @@ def make_store(url: str, prefix: str, embedder: Any = None, **params: Any) -> An
 def recorded_calls() -> list[Any]:
     """The project's own recording, judged offline: calls that weigh what real ones do."""
     from toolmem.flow.clock import SystemClock
-    from toolmem.importers.records import read_records
+    from toolmem.formats.records import read_records
     from toolmem.judge.rule_based import RuleBasedCheck
     from toolmem.sample import load_records
 
@@ -135,7 +135,7 @@ async def ingest(url: str, total: int) -> list[Figure]:
 
 async def sizes_of_calls(store: Any, total: int, tools: int) -> list[Figure]:
     """Of indices that nothing was deleted from."""
-    from toolmem.schema import Verdict
+    from toolmem.models import Verdict
 
     some = 20_000
     given = [call.model_copy(update={"id": f"request-{n:08}"}) for n, call in enumerate(made_calls("given", some))]
@@ -170,7 +170,7 @@ def call_documents(store: Any, batches: dict[str, list[Any]]) -> list[dict[str, 
     """As the store writes them, ready for the client's own bulk."""
     from toolmem.store.elastic.call_documents import write_operation
     from toolmem.store.elastic.tool_state import new_state
-    from toolmem.store.tool_writes import prepare
+    from toolmem.store.sqlite.tool_writes import prepare
 
     documents = []
     for tool, calls in batches.items():
@@ -295,7 +295,7 @@ class Guidances:
     """Texts as the data-driven writer makes them, and questions, embedded by toolmem's own embedder."""
 
     def __init__(self, total: int, questions: int) -> None:
-        from toolmem.embedding.hashing import HashingEmbedder
+        from toolmem.providers.hashing import HashingEmbedder
 
         chance = random.Random(11)
         self.embedder = HashingEmbedder(384)

@@ -2,7 +2,7 @@
 
     python benchmarks/guidance_benefit.py [--data DIR] [--json FILE] [--quick] [--dataset NAME ...]
 
-Every tool's calls are split in time, no task on both sides (`toolmem.backtest.splitting`; without tasks by
+Every tool's calls are split in time, no task on both sides (`toolmem.research.backtest.splitting`; without tasks by
 conversation; in two folds where tasks lie on both sides of the cut). Guidance is written from the earlier part and
 asked about the later one:
 
@@ -33,20 +33,20 @@ from typing import Any
 
 from tables import TextTable
 
-from toolmem.backtest.baselines import counting_only, counting_pairs
-from toolmem.backtest.coverage import BUDGETS, Coverage, Text, ceiling, coverage, pooled
-from toolmem.backtest.opportunities import opportunities
-from toolmem.backtest.paired import compare
-from toolmem.backtest.skill import Skill, forecasts, score
-from toolmem.backtest.splitting import Split, split_tools
-from toolmem.backtest.warned import Warnings, check_warnings
-from toolmem.backtest.writing import WINDOW, kept_up
-from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
+from toolmem.research.backtest.baselines import counting_only, counting_pairs
+from toolmem.research.backtest.coverage import BUDGETS, Coverage, Text, ceiling, coverage, pooled
+from toolmem.research.backtest.opportunities import opportunities
+from toolmem.research.backtest.paired import compare
+from toolmem.research.backtest.skill import Skill, forecasts, score
+from toolmem.research.backtest.splitting import Split, split_tools
+from toolmem.research.backtest.warned import Warnings, check_warnings
+from toolmem.research.backtest.writing import WINDOW, kept_up
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE = ROOT / "toolmem" / "sample" / "recording.calls.jsonl.gz"
+SAMPLE = ROOT / "toolmem" / "data" / "recording.calls.jsonl.gz"
 DATASETS = ("intercode", "tau_bench", "tau2_airline", "toolbench", "openhands")
 GOAL_ON = ("intercode", "tau_bench")
 GOAL, GOAL_BUDGET = 0.5, 500  # repair coverage of the writer as it runs by default, and above counting only

@@ -27,18 +27,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from toolmem.guidance.analysis import Analysis, analyze
-from toolmem.guidance.conditions import holds
 from toolmem.guidance.conversations import UNKNOWN, conversations
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.guidance.patterns import Pattern
-from toolmem.guidance.refusals import Refusal, refused_by
+from toolmem.guidance.counted.analysis import Analysis, analyze
+from toolmem.guidance.counted.conditions import holds
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.patterns import Pattern
+from toolmem.guidance.counted.refusals import Refusal, refused_by
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import Guidance, ToolCallResult
+from toolmem.models import Guidance, ToolCallResult
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE = ROOT / "toolmem" / "sample" / "recording.calls.jsonl.gz"
+SAMPLE = ROOT / "toolmem" / "data" / "recording.calls.jsonl.gz"
 DATASETS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")
 WINDOW = 30
 

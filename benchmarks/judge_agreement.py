@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
 
 ROOT = Path(__file__).resolve().parents[1]
 DATASETS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")

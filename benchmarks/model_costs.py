@@ -24,8 +24,8 @@ from tables import Figure, arguments, show
 
 from toolmem.config.prompts import EVALUATE, as_json, fit, seconds_text
 from toolmem.judge.llm_judge import MAX_PROMPT_CHARACTERS, LLMJudge, judge_prompts
-from toolmem.llm.tokenizer import QwenTokenizer
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
+from toolmem.providers.tokenizer import QwenTokenizer
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded_calls"
 DATASETS = ("intercode", "tau_bench", "toolbench", "tau2_airline")
@@ -121,7 +121,7 @@ async def dry_run(calls: list[ToolCallResult], folder: Path) -> dict[str, Any]:
 
 def measure(dataset: str, limit: int | None) -> list[Figure]:
     from toolmem.flow.clock import SystemClock
-    from toolmem.importers.recognize import read_file
+    from toolmem.formats.recognize import read_file
 
     path = DATA / f"{dataset}.calls.jsonl.gz"
     calls = [call for _, call in read_file(path, clock=SystemClock(), limit=limit).calls]

@@ -16,13 +16,13 @@ from tables import Figure, arguments, show
 
 from toolmem.config.settings import LLMParams, LLMSettings
 from toolmem.flow.clock import SystemClock
-from toolmem.importers.recognize import read_file
+from toolmem.formats.recognize import read_file
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts
-from toolmem.llm.dashscope import DashScopeLLM
-from toolmem.llm.openai_compatible import OpenAICompatibleLLM
-from toolmem.llm.remote_llm import RemoteLLM
-from toolmem.llm.tokenizer import QwenTokenizer
-from toolmem.ports import LedgerEntry, Purpose
+from toolmem.protocols import LedgerEntry, Purpose
+from toolmem.providers.dashscope import DashScopeLLM
+from toolmem.providers.openai_compatible import OpenAICompatibleLLM
+from toolmem.providers.remote_llm import RemoteLLM
+from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.sample import sample_path
 from toolmem.testing.model_script import Script
 from toolmem.testing.model_server import ModelServer

@@ -32,9 +32,9 @@ async def median_ms(times: int, work: Callable[[int], Awaitable[Any]]) -> float:
 
 
 async def measure(folder: Path, quick: bool) -> list[Figure]:
-    from toolmem.embedding.hashing import HashingEmbedder
     from toolmem.flow.clock import SystemClock
-    from toolmem.rules.capture import ToolMemoryCaptureHook
+    from toolmem.providers.hashing import HashingEmbedder
+    from toolmem.rules.capture.hook import ToolMemoryCaptureHook
     from toolmem.rules.rule_store import ToolMemoryStore
     from toolmem.rules.section import ToolMemoryRulesSection
     from toolmem.rules.turns import ToolUse, Turn

@@ -23,11 +23,12 @@ import apsw
 import numpy as np
 from tables import Figure, arguments, show
 
-from toolmem.ports import Document, EmbedderIdentity
-from toolmem.schema import Claim, Guidance, JudgeIdentity, ToolCallResult, Verdict
+from toolmem.models import Claim, Guidance, JudgeIdentity, ToolCallResult, Verdict
+from toolmem.protocols import EmbedderIdentity
 from toolmem.store import documents
-from toolmem.store.connection import PAGE_BYTES, open_writer, write_transaction
 from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite.connection import PAGE_BYTES, open_writer, write_transaction
+from toolmem.stored import Document
 from toolmem.testing.clock import ManualClock
 
 W = "benchmark"

@@ -8,8 +8,8 @@ text stands in for the model's. So input tokens are counted, and the tokens of r
 as the prompt asks for at most 200 words). Money is by the price table for qwen-plus; a prefix cache that never forgets
 is taken for granted, which favours policies that read calls again.
 
-* What it buys: repair coverage at 500 tokens of guidance (`toolmem.backtest`), asked at every failure that the next
-  calls repaired, of the guidance as it was then; intervals by tasks or conversations; differences are paired. The
+* What it buys: repair coverage at 500 tokens of guidance (`toolmem.research.backtest`), asked at every failure that the
+  next calls repaired, of the guidance as it was then; intervals by tasks or conversations; differences are paired. The
   baselines: no guidance; counting only (free of charge, from the newest 30 calls, fresh at every failure).
 * Many tools: the calls of a recording, as if they were of 1, 10, 100 or 1000 tools, in three patterns of arrival. 150
   calls per cell; the three recordings with fewer than 300 calls for 1 and 10 tools that are called steadily; 1000 tools
@@ -37,7 +37,7 @@ from cost_runs import BUDGET, MODEL, SMART_SKIP_10, app, cell, drop, recording, 
 from cost_streams import PATTERNS, ROOT, present
 from tables import Figure, TextTable, show
 
-from toolmem.report.numbers import counted
+from toolmem.research.report.numbers import counted
 
 FIGURE = ROOT / "docs" / "images" / "summarization_cost.svg"
 STREAMS = (("intercode", "sql_execute"), ("tau_bench", ""), ("sample", ""), ("toolbench", ""))
@@ -227,7 +227,7 @@ def _title(stream: dict[str, Any]) -> str:
 
 def draw(streams: Sequence[dict[str, Any]], target: Path) -> None:
     """Money against what it buys."""
-    from toolmem.report.money_chart import Panel, Point, money_chart
+    from toolmem.research.report.money_chart import Panel, Point, money_chart
 
     panels = [
         Panel(

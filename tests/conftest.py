@@ -38,17 +38,17 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=300)
 settings.load_profile("quick")
 
-MARKED_FOLDERS = {"server", "notebooks", "docs"}
+MARKED_FOLDERS = {"elasticsearch": "server", "notebooks": "notebooks", "docs": "docs"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of some folders bear its name as a mark. One process has those of the server, which is started once."""
+    """Tests of some folders bear a mark. One process has those of the server, which is started once."""
     for item in items:
         folder = item.path.relative_to(HERE).parts[0]
         if folder in MARKED_FOLDERS:
-            item.add_marker(folder)
-        if folder == "server":
+            item.add_marker(MARKED_FOLDERS[folder])
+        if folder == "elasticsearch":
             item.add_marker(pytest.mark.xdist_group("server"))
 
 

@@ -21,6 +21,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toolmem import former_modules
+
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.app.tool_mem import AsyncToolMem, ToolMem
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
         StoreError,
         ToolMemError,
     )
-    from toolmem.evaluation import evaluate
     from toolmem.flow.op import Op, OpParams
     from toolmem.flow.registry import register
+    from toolmem.models import FlowResponse, Guidance, ToolCall, ToolCallResult, ToolMemory, ToolSchema, Verdict
     from toolmem.ops import (
         ParseToolCallResultOp,
         RejudgeOp,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
         UpdateVectorStoreOp,
         VectorStoreActionOp,
     )
-    from toolmem.schema import FlowResponse, Guidance, ToolCall, ToolCallResult, ToolMemory, ToolSchema, Verdict
+    from toolmem.research.evaluation import evaluate
     from toolmem.session import AgentSession, CallRecorder
 
 __version__ = "0.1.0"
@@ -57,7 +59,7 @@ _HOMES = {
     **dict.fromkeys(("AgentSession", "CallRecorder"), "toolmem.session"),
     "AsyncClient": "toolmem.client",
     "Client": "toolmem.client",
-    "evaluate": "toolmem.evaluation",
+    "evaluate": "toolmem.research.evaluation",
     "Op": "toolmem.flow.op",
     "OpParams": "toolmem.flow.op",
     "register": "toolmem.flow.registry",
@@ -79,7 +81,7 @@ _HOMES = {
     ),
     **dict.fromkeys(
         ("ToolCall", "ToolCallResult", "ToolMemory", "ToolSchema", "Verdict", "Guidance", "FlowResponse"),
-        "toolmem.schema",
+        "toolmem.models",
     ),
 }
 
@@ -117,6 +119,9 @@ __all__ = [
     "evaluate",
     "register",
 ]
+
+
+former_modules.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -22,14 +22,14 @@ project's own sample.
 
 
 def data_types() -> str:
-    from toolmem import schema
+    from toolmem import models
 
     parts = [_TYPES_HEAD + GENERATED]
     for name in (
         *("ToolCallResult", "ToolMemory", "FlowResponse", "ToolStatistics", "LifetimeCounters", "Claim", "Guidance"),
         *("Verdict", "JudgeIdentity", "Usage", "ToolSchema", "ToolMemoryRule"),
     ):
-        cls: Any = getattr(schema, name)
+        cls: Any = getattr(models, name)
         said = comments(cls)
         rows = [
             (f"`{key}`", field_type(field), default_text(field), said.get(key, ""))
@@ -40,8 +40,8 @@ def data_types() -> str:
 
 
 def files() -> str:
-    from toolmem.evaluation import evaluate
-    from toolmem.report import evidence, frames, savings, tables
+    from toolmem.research.evaluation import evaluate
+    from toolmem.research.report import evidence, frames, savings, tables
 
     frame_of = {
         "calls.csv": frames.calls_frame,
@@ -58,7 +58,7 @@ def files() -> str:
                 rows = list(csv.reader(file))
             columns = [(f"`{column}`", _example(rows[1:], place)) for place, column in enumerate(rows[0])]
             parts += [f"## {name}", table(["column", "for example"], columns)]
-            parts += [f"As a DataFrame: `toolmem.report.{frame.__name__}(evaluation)`.", docstring(frame)]
+            parts += [f"As a DataFrame: `toolmem.research.report.{frame.__name__}(evaluation)`.", docstring(frame)]
     described = docstring(tables.summary).partition("\n\n")
     parts += ["## summary.json", described[0], code("text", described[2])]
     return page("Files of the report", *parts)

@@ -60,7 +60,7 @@ _CODES = """\
 
 def rpc() -> str:
     from toolmem.operations.requests import kind_of
-    from toolmem.service.rpc_methods import alias, methods
+    from toolmem.server.rpc import alias, methods
 
     answers = asyncio.run(_answers())
     parts = [_HEAD]
@@ -93,8 +93,7 @@ def _shown(answer: Any) -> Any:
 
 async def _answers() -> list[Any]:
     from toolmem.app import ToolMemApp
-    from toolmem.service.rpc import RpcService
-    from toolmem.service.rpc_methods import methods
+    from toolmem.server.rpc import RpcService, methods
     from toolmem.testing.clock import ManualClock
 
     assert {name for name, _ in EXAMPLES} == set(methods()), "each method has one example"

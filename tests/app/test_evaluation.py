@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.evaluation import Evaluator, hold_back
-from toolmem.evaluation import evaluate as run_evaluation
-from toolmem.importers.records import read_records
-from toolmem.recording import read_recording
+from toolmem.formats.records import read_records
+from toolmem.research.evaluation import Evaluator, hold_back
+from toolmem.research.evaluation import evaluate as run_evaluation
+from toolmem.research.recordings import read_recording
 from toolmem.testing.clock import ManualClock
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from toolmem.errors import RequestError
-from toolmem.evaluation import evaluate, folder
-from toolmem.report import write_tables
+from toolmem.research.evaluation import evaluate, folder
+from toolmem.research.report import write_tables
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def without_page(monkeypatch):
         write_tables(evaluation, out)
         return out / "report.html"
 
-    monkeypatch.setattr("toolmem.evaluation.run.write_report", write)
+    monkeypatch.setattr("toolmem.research.evaluation.run.write_report", write)
 
 
 FILES = ["report.html", "summary.json", "calls.csv", "tools.csv", "skips.csv", "errors.csv", "claims.csv"]
@@ -144,10 +144,10 @@ def test_an_evaluation_that_was_cut_off_leaves_its_own_store(tmp_path, calls, ma
     def interrupted(*_):
         raise RuntimeError
 
-    monkeypatch.setattr("toolmem.evaluation.evaluator.Evaluator._evaluation", interrupted)
+    monkeypatch.setattr("toolmem.research.evaluation.evaluator.Evaluator._evaluation", interrupted)
     with pytest.raises(RuntimeError):
         evaluate(calls, tmp_path / "report")
     monkeypatch.undo()
     os.chdir(tmp_path)
-    monkeypatch.setattr("toolmem.evaluation.run.write_report", lambda *_: None)
+    monkeypatch.setattr("toolmem.research.evaluation.run.write_report", lambda *_: None)
     assert evaluate(calls, tmp_path / "report").workspace == "default"

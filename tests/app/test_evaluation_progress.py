@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.evaluation import evaluate
 from toolmem.flow.events import Event
+from toolmem.research.evaluation import evaluate
 from toolmem.testing.model_script import FAULTS, Rule, Script
 from toolmem.testing.model_server import ModelServer
 

@@ -11,12 +11,12 @@ import pytest
 from toolmem import ToolCall, ToolMem
 from toolmem.app import ToolMemApp
 from toolmem.config import load, sockets
-from toolmem.embedding.hashing import HashingEmbedder
 from toolmem.errors import ConfigError
 from toolmem.flow.clock import SystemClock
 from toolmem.flow.effective import effective
-from toolmem.ports import Completion, EmbedderIdentity
-from toolmem.schema import Guidance, JudgeIdentity, Verdict
+from toolmem.models import Guidance, JudgeIdentity, Verdict
+from toolmem.protocols import Completion, EmbedderIdentity
+from toolmem.providers.hashing import HashingEmbedder
 from toolmem.store.sqlite import SqliteStore
 
 PARSE = "op.parse_tool_call_result_op"
@@ -253,7 +253,7 @@ def test_a_name_that_nobody_knows_is_told_with_those_that_there_are():
 
 
 def test_an_installed_package_is_found_by_the_name_of_its_entry_point_and_only_then_loaded(tmp_path):
-    text = "import marker_of_loading\nfrom toolmem.embedding.hashing import HashingEmbedder as Embedder\n"
+    text = "import marker_of_loading\nfrom toolmem.providers.hashing import HashingEmbedder as Embedder\n"
     (tmp_path / "marker_of_loading.py").write_text("")
     installed(tmp_path, "own_embedders", text, embedders="tiny = own_embedders:Embedder")
     load(dotenv=None)

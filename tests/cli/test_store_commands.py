@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolmem.cli import main
-from toolmem.embedding.hashing import HashingEmbedder
+from toolmem.providers.hashing import HashingEmbedder
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import append, document

@@ -11,7 +11,7 @@ import pytest
 
 from toolmem.cli import main
 from toolmem.cli.console import print_table
-from toolmem.cli.rules_table import print_rules
+from toolmem.cli.rules_shared import print_rules
 from toolmem.testing.clock import ManualClock
 
 CALLS = [
@@ -98,7 +98,7 @@ def test_a_narrow_terminal_gets_every_name_and_value_whole(command, monkeypatch)
 
 def test_rules_on_a_narrow_terminal_keep_ids_and_sentences_whole(monkeypatch, capsys):
     be_narrow(monkeypatch)
-    from toolmem.schema import ToolMemoryRule
+    from toolmem.models import ToolMemoryRule
 
     now = ManualClock().now()
     sentence = "never email sarah.connor.of.the.resistance@example.org before nine in the morning"

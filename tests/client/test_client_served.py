@@ -13,11 +13,11 @@ import pytest
 
 from toolmem import AsyncClient, Client
 from toolmem.client import PromptRules
-from toolmem.client.former import FormerMethods, FormerRuleMethods
+from toolmem.client.clients import FormerMethods, FormerRuleMethods
 from toolmem.errors import NotProvided, RequestError, ServiceDenied
+from toolmem.models import FlowResponse, ToolCallResult, ToolMemory, ToolMemoryRule
 from toolmem.operations.methods import Methods
 from toolmem.operations.operation import Method
-from toolmem.schema import FlowResponse, ToolCallResult, ToolMemory, ToolMemoryRule
 
 SARAH = "never email Sarah at sarah@example.com"
 CALLS = [

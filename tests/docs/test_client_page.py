@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toolmem.client.former import FormerMethods, FormerRuleMethods
+from toolmem.client.clients import FormerMethods, FormerRuleMethods
 from toolmem.operations.methods import Methods
 from toolmem.operations.operation import Method
 from toolmem.testing.service_process import ServiceProcess

@@ -16,9 +16,9 @@ from mcp.client.stdio import StdioServerParameters
 
 from toolmem.config import Settings
 from toolmem.config.settings import McpSettings
-from toolmem.service.mcp import McpService
-from toolmem.service.mcp.prompts import PROMPTS
-from toolmem.service.mcp.resources import TEMPLATES
+from toolmem.server.mcp import McpService
+from toolmem.server.mcp.prompts import PROMPTS
+from toolmem.server.mcp.resources import TEMPLATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 SNIPPETS: list[dict[str, Any]] = [

@@ -51,8 +51,8 @@ def test_an_address_of_elasticsearch_on_the_command_line_names_it_too(command):
     "code",
     [
         "from toolmem.operations.calls import Calls; Calls([]).to_frame()",
-        "from toolmem.report.style import chart; chart(print, 1, '')",
-        "from toolmem.report import render_page; render_page('.', 'report.html')",
+        "from toolmem.research.report.style import chart; chart(print, 1, '')",
+        "from toolmem.research.report import render_page; render_page('.', 'report.html')",
     ],
 )
 def test_frames_figures_and_pages_name_the_extra_of_research(core, code):

@@ -7,7 +7,7 @@ import pytest
 
 from toolmem.errors import Refused
 from toolmem.flow.report import OpReport, RunReport
-from toolmem.ports import LedgerEntry
+from toolmem.protocols import LedgerEntry
 
 STARTED = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 ENTRY = LedgerEntry(

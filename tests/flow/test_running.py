@@ -8,8 +8,8 @@ import pytest
 from toolmem.errors import BudgetReached, RequestError, RunStopped
 from toolmem.flow.op import Op
 from toolmem.flow.runner import new_report, run_node
-from toolmem.ports import LedgerEntry
-from toolmem.schema import Usage
+from toolmem.models import Usage
+from toolmem.protocols import LedgerEntry
 
 
 def request(**more):

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from toolmem.guidance.claim_edits import MAX_IDS, MAX_TEXT
-from toolmem.guidance.claim_lines import read_line
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.ports import Purpose
-from toolmem.schema import Claim, Guidance, ToolCallResult
+from toolmem.guidance.counted.claim_edits import MAX_IDS, MAX_TEXT
+from toolmem.guidance.counted.claim_lines import read_line
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.models import Claim, Guidance, ToolCallResult
+from toolmem.protocols import Purpose
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PURPOSE = Purpose("w", "summary_tool_memory", "summary_tool_memory_op", "search", None)  # type: ignore[arg-type]
@@ -186,7 +186,7 @@ async def test_a_text_of_a_model_is_taken_for_what_it_is():
 
 @pytest.mark.parametrize("language", ["", "zh"])
 def test_every_line_of_the_writer_can_be_read_and_said_again(language: str):
-    from toolmem.guidance.wording import Wording
+    from toolmem.guidance.counted.wording import Wording
 
     guidance = DataDrivenWriter(language).compose("search", usual(1, 61))  # type: ignore[arg-type]
     say = Wording(language)  # type: ignore[arg-type]

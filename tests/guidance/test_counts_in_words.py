@@ -7,10 +7,10 @@ from string import Formatter
 
 import pytest
 
-from toolmem.guidance.claim_lines import read_line
-from toolmem.guidance.phrases import PHRASES
-from toolmem.guidance.wording import Wording
-from toolmem.schema import Claim
+from toolmem.guidance.counted.claim_lines import read_line
+from toolmem.guidance.counted.phrases import PHRASES
+from toolmem.guidance.counted.wording import Wording
+from toolmem.models import Claim
 
 EVERY = {name for english, _ in PHRASES.values() for _, name, _, _ in Formatter().parse(english) if name}
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.data_driven import AUTHOR, DataDrivenWriter, rules_version
+from toolmem.guidance.counted.data_driven import AUTHOR, DataDrivenWriter, rules_version
 from toolmem.guidance.fitting import fit
-from toolmem.ports import GuidanceWriter, LedgerEntry, Purpose
-from toolmem.schema import Claim, Guidance, ToolCallResult, ToolSchema
+from toolmem.models import Claim, Guidance, ToolCallResult, ToolSchema
+from toolmem.protocols import GuidanceWriter, LedgerEntry, Purpose
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WRITER = DataDrivenWriter()

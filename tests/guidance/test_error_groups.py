@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.error_messages import ErrorGroup, error_groups, mask, telling_line
-from toolmem.schema import ToolCallResult
+from toolmem.guidance.counted.error_messages import ErrorGroup, error_groups, mask, telling_line
+from toolmem.models import ToolCallResult
 
 
 def groups_of(calls: list[ToolCallResult]) -> list[ErrorGroup]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from toolmem.guidance.analysis import analyze
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.guidance.error_targets import Target, targets
-from toolmem.schema import ToolCallResult
+from toolmem.guidance.counted.analysis import analyze
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.error_targets import Target, targets
+from toolmem.models import ToolCallResult
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.exact import fisher_exact, least_p, tarone_level
+from toolmem.guidance.counted.exact import fisher_exact, least_p, tarone_level
 
 counts = st.tuples(st.integers(0, 25), st.integers(0, 25), st.integers(0, 25), st.integers(0, 25)).map(
     lambda t: (min(t[0], t[1]), max(t[0], t[1]), min(t[2], t[3]), max(t[2], t[3]))

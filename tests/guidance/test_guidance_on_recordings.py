@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.guidance.analysis import Analysis, analyze
-from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.analysis import Analysis, analyze
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.repairs import tally
 from toolmem.guidance.outcomes import went_wrong
-from toolmem.guidance.repairs import tally
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import Claim, Guidance, ToolCallResult
+from toolmem.models import Claim, Guidance, ToolCallResult
 
 RECORDED = Path(__file__).parents[2] / ".." / "shared" / "data" / "recorded_calls"
 DATASETS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")

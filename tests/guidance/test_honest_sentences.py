@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.schema import Claim, ToolCallResult
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.models import Claim, ToolCallResult
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import ReplyUnreadable
-from toolmem.guidance.incremental import (
+from toolmem.guidance.counted.incremental import (
     MAX_CHARACTERS,
     Edit,
     UnusableEdits,

@@ -13,7 +13,7 @@ from hypothesis import given
 from toolmem.errors import Conflict
 from toolmem.guidance.known_figures import KnownFigures, known_figures
 from toolmem.guidance.memory import measured, tool_memory
-from toolmem.ports import MemoryStore
+from toolmem.protocols import MemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract import EMBEDDER

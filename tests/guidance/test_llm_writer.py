@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.flow.clock import SystemClock
-from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.llm_writer import LEAST_CALL_CHARACTERS, LLMWriter, writer_prompts
 from toolmem.guidance.shown import MAX_GUIDANCE
 from toolmem.guidance.statistics import statistics_of
-from toolmem.llm.dry_run import DryRunLLM
-from toolmem.llm.tokenizer import QwenTokenizer
-from toolmem.ports import LedgerEntry, Purpose
-from toolmem.schema import Claim, Guidance, JudgeIdentity, ToolCallResult
+from toolmem.models import Claim, Guidance, JudgeIdentity, ToolCallResult
+from toolmem.protocols import LedgerEntry, Purpose
+from toolmem.providers.dry_run import DryRunLLM
+from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 REPLY = "Here:\n```txt\nAsk for one thing.\n```"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.statistics import statistics_of
-from toolmem.ports import StoredMemory
-from toolmem.schema import CallFigures, Claim, Guidance, LifetimeCounters, ToolCallResult, ToolRecord
+from toolmem.models import CallFigures, Claim, Guidance, LifetimeCounters, ToolCallResult, ToolRecord
+from toolmem.stored import StoredMemory
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

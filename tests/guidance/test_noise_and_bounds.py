@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from toolmem.guidance.analysis import analyze
-from toolmem.guidance.conditions import Condition, holds
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.schema import ToolCallResult
+from toolmem.guidance.counted.analysis import analyze
+from toolmem.guidance.counted.conditions import Condition, holds
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.models import ToolCallResult
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from toolmem.guidance.on_change import (
+from toolmem.guidance.counted.on_change import (
     RATE_SHARE,
     RUNNING,
     TRAIT_SHARE,
@@ -21,7 +21,7 @@ from toolmem.guidance.on_change import (
     traits_of,
 )
 from toolmem.guidance.policies import Policy
-from toolmem.schema import Baseline, CallFigures, LifetimeCounters, ToolCallResult, ToolRecord
+from toolmem.models import Baseline, CallFigures, LifetimeCounters, ToolCallResult, ToolRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEEP = 100

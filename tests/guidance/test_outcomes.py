@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.outcomes import flag_is_wrong, passing, went_wrong
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import Claim, Guidance, ToolCallResult
+from toolmem.models import Claim, Guidance, ToolCallResult
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

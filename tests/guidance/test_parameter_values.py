@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.values import canonical, item_count, leaves, number_of, parameters, text_shape
+from toolmem.guidance.counted.values import canonical, item_count, leaves, number_of, parameters, text_shape
 
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=True), st.text(max_size=20)),

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.analysis import analyze
-from toolmem.guidance.conditions import Condition, holds
-from toolmem.guidance.masks import positions_of
-from toolmem.guidance.patterns import Pattern
-from toolmem.schema import ToolCallResult
+from toolmem.guidance.counted.analysis import analyze
+from toolmem.guidance.counted.conditions import Condition, holds
+from toolmem.guidance.counted.masks import positions_of
+from toolmem.guidance.counted.patterns import Pattern
+from toolmem.models import ToolCallResult
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.analysis import analyze
-from toolmem.guidance.refusals import Refusal
-from toolmem.guidance.wording import Wording
-from toolmem.schema import ToolCallResult
+from toolmem.guidance.counted.analysis import analyze
+from toolmem.guidance.counted.refusals import Refusal
+from toolmem.guidance.counted.wording import Wording
+from toolmem.models import ToolCallResult
 
 
 def call(given_: dict[str, object], error: str = "") -> ToolCallResult:

@@ -3,10 +3,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.guidance.repair_history import KEPT_IDS, MAX_ERRORS, MAX_REPAIRS, Totals
-from toolmem.ports import LedgerEntry, Purpose
-from toolmem.schema import Guidance, RepairHistory, ToolCallResult
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.repair_history import KEPT_IDS, MAX_ERRORS, MAX_REPAIRS, Totals
+from toolmem.models import Guidance, RepairHistory, ToolCallResult
+from toolmem.protocols import LedgerEntry, Purpose
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 WRITER = DataDrivenWriter()

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.analysis import analyze
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.guidance.repairs import Recovery, Repair, tally
-from toolmem.guidance.wording import spelled
-from toolmem.schema import ToolCallResult
+from toolmem.guidance.counted.analysis import analyze
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.repairs import Recovery, Repair, tally
+from toolmem.guidance.counted.wording import spelled
+from toolmem.models import ToolCallResult
 
 
 def call(given_: dict[str, object] | str, success: bool | None, conversation: object = "c") -> ToolCallResult:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.guidance.repair_history import RULES, counted
-from toolmem.guidance.user_values import named_as_own, same_in_another_form
-from toolmem.importers.records import RecordNotes, read_record
-from toolmem.schema import Guidance, ToolCallResult
+from toolmem.formats.records import RecordNotes, read_record
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.repair_history import RULES, counted
+from toolmem.guidance.counted.user_values import named_as_own, same_in_another_form
+from toolmem.models import Guidance, ToolCallResult
 from toolmem.testing.clock import ManualClock
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -237,7 +237,7 @@ def test_the_quoted_value_alone_is_pointed_at_and_not_replaced() -> None:
 
 
 def test_counts_of_older_rules_are_not_counted_on() -> None:
-    from toolmem.guidance.analysis import analyze
+    from toolmem.guidance.counted.analysis import analyze
 
     log = Log("search")
     log({"q": "tae", "top": 3}, "Error: no match", conversation=1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolmem.guidance.data_driven import DataDrivenWriter
-from toolmem.guidance.error_messages import mask, telling_line
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.error_messages import mask, telling_line
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import Guidance, ToolCallResult
+from toolmem.models import Guidance, ToolCallResult
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 JUDGE = RuleBasedCheck()
@@ -154,8 +154,8 @@ def test_the_form_of_a_code_is_written_so_that_it_can_be_followed(language: str,
 
 
 def test_a_form_that_is_told_apart_is_read_back_from_its_words() -> None:
-    from toolmem.backtest.conditions_read import read_warnings
-    from toolmem.guidance.analysis import analyze
+    from toolmem.guidance.counted.analysis import analyze
+    from toolmem.research.backtest.conditions_read import read_warnings
 
     rows = [({"phone": f"{i}2-{i}3" if i % 2 else f"+{i}"}, "Error: no" if i % 2 else "done") for i in range(20)]
     guidance = guidance_of(*rows)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.skip import Window, count_covered, count_new, decide, window_of
-from toolmem.schema import Guidance, ToolRecord, merge_ranges
+from toolmem.models import Guidance, ToolRecord, merge_ranges
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WRITER = {"author": "offline/data_driven", "prompt_version": "v1"}

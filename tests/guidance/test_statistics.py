@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.statistics import lifetime_statistics, statistics_of, wilson_interval
-from toolmem.schema import CallFigures, JudgeIdentity, LifetimeCounters, ToolCallResult
+from toolmem.models import CallFigures, JudgeIdentity, LifetimeCounters, ToolCallResult
 
 RULES = JudgeIdentity(backend="offline", model="rule_based_check", prompt_version="a")
 QWEN = JudgeIdentity(backend="dashscope", model="qwen-plus", prompt_version="b")

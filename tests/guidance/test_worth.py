@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from toolmem.guidance import claim_lines, repair_sentences, sentences, usage_sentences, worth
-from toolmem.guidance.analysis import analyze
-from toolmem.guidance.claim_edits import _value
-from toolmem.guidance.claim_lines import read_line
-from toolmem.guidance.phrases import PHRASES
-from toolmem.guidance.repair_history import Totals, counted
-from toolmem.guidance.wording import Wording
-from toolmem.schema import Claim, ToolCallResult, ToolSchema
+from toolmem.guidance.counted import claim_lines, repair_sentences, sentences, usage_sentences, worth
+from toolmem.guidance.counted.analysis import analyze
+from toolmem.guidance.counted.claim_edits import _value
+from toolmem.guidance.counted.claim_lines import read_line
+from toolmem.guidance.counted.phrases import PHRASES
+from toolmem.guidance.counted.repair_history import Totals, counted
+from toolmem.guidance.counted.wording import Wording
+from toolmem.models import Claim, ToolCallResult, ToolSchema
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = ToolSchema(name="search", description="Finds things.")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolmem.judge.parameters import check
-from toolmem.schema import ToolSchema
+from toolmem.models import ToolSchema
 
 
 def schema(required: list[str] | None = None, **properties: Any) -> ToolSchema:

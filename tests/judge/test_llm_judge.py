@@ -14,10 +14,10 @@ from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.flow.clock import SystemClock
 from toolmem.judge.llm_judge import LEAST_FIELD_CHARACTERS, MAX_PROMPT_CHARACTERS, LLMJudge, judge_prompts
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.llm.dry_run import DryRunLLM
-from toolmem.llm.tokenizer import QwenTokenizer
-from toolmem.ports import LedgerEntry, Purpose
-from toolmem.schema import JudgeIdentity, ToolCallResult, ToolSchema
+from toolmem.models import JudgeIdentity, ToolCallResult, ToolSchema
+from toolmem.protocols import LedgerEntry, Purpose
+from toolmem.providers.dry_run import DryRunLLM
+from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"

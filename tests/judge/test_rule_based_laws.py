@@ -13,7 +13,7 @@ from toolmem.judge.evidence import EXCERPT_LENGTH, text_at
 from toolmem.judge.expectation import expectation
 from toolmem.judge.literals import read
 from toolmem.judge.rule_based import RuleBasedCheck, find_evidence
-from toolmem.schema import ToolCallResult, ToolSchema
+from toolmem.models import ToolCallResult, ToolSchema
 
 WHEN = datetime(2025, 1, 1, tzinfo=UTC)
 FRAGMENTS = [

@@ -17,7 +17,7 @@ import pytest
 
 from toolmem.judge.error_classes import ERROR_CLASSES
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import ToolCallResult, Verdict
+from toolmem.models import ToolCallResult, Verdict
 
 ROWS: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parent / "outputs.jsonl").read_text(encoding="utf-8").splitlines()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
+from toolmem.sample import sample_path
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "recorded_calls"
 WORDS = ("error", "traceback", "exception", "no such file", "not found", "invalid", "cannot", "denied", "failed")
@@ -35,7 +35,7 @@ def balanced_accuracy(labels: list[bool], told: list[bool]) -> float:
 
 
 def test_the_sample_s_failures_are_found_behind_flags_that_say_success() -> None:
-    source = resources.files("toolmem.sample").joinpath("recording.calls.jsonl.gz")
+    source = sample_path()
     records = [json.loads(line) for line in gzip.decompress(source.read_bytes()).decode().splitlines()]
     labels = [bool(record["metadata"]["expected_failure"]) for record in records]
     assert balanced_accuracy(labels, [told_failed(record) for record in records]) >= 0.97

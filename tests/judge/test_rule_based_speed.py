@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
 
 MEGABYTE = 1_000_000
 UNITS = [

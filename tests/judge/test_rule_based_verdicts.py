@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from toolmem.judge.rule_based import RuleBasedCheck, masked_message, rules_version
-from toolmem.ports import Judge, Purpose
-from toolmem.schema import ToolCallResult, ToolSchema, Verdict
+from toolmem.models import ToolCallResult, ToolSchema, Verdict
+from toolmem.protocols import Judge, Purpose
 
 WHEN = datetime(2025, 3, 1, tzinfo=UTC)
 GET_WEATHER = ToolSchema(

@@ -13,11 +13,11 @@ import pytest
 
 from toolmem import ToolMemApp
 from toolmem.cli import main
-from toolmem.evaluation import Evaluator
 from toolmem.flow.clock import SystemClock
-from toolmem.recording import read_recording
-from toolmem.report.evaluation import Evaluation
-from toolmem.schema import FlowResponse
+from toolmem.models import FlowResponse
+from toolmem.research.evaluation import Evaluator
+from toolmem.research.recordings import read_recording
+from toolmem.research.report.evaluation import Evaluation
 from toolmem.testing.model_server import ModelRequest, ModelServer
 
 

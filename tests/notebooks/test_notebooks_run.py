@@ -1,7 +1,7 @@
 """The notebooks run as they stand in the repository: offline, leaving nothing behind, and without outputs in git.
 
 `01_evaluate_tool_calls.md` shows an evaluation from a directory and is executed over several of them by the tests of
-the report (`tests/report/test_report_page.py`); here it is only looked at.
+the report (`tests/research/report/test_report_page.py`); here it is only looked at.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from toolmem.errors import ToolMemError
-from toolmem.report.kernel import execute
+from toolmem.research.report.kernel import execute
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.md"))

@@ -7,7 +7,7 @@ import re
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from toolmem.report.kernel import execute
+from toolmem.research.report.kernel import execute
 
 pytestmark = pytest.mark.slow  # each writes a report
 

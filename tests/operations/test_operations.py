@@ -19,11 +19,11 @@ from toolmem.operations.agent_tools import AgentTools
 from toolmem.operations.operation import AgentTool, Operation, rpc_operation
 from toolmem.operations.requests import checked
 from toolmem.operations.table import OPERATIONS, described_flows, register
-from toolmem.ports import Services
-from toolmem.service.http.openapi import rpc_description
-from toolmem.service.mcp.tools import McpTools
-from toolmem.service.mcp.under_way import UnderWay
-from toolmem.service.rpc import RpcService
+from toolmem.protocols import Services
+from toolmem.server.http.openapi import rpc_description
+from toolmem.server.mcp.tools import McpTools
+from toolmem.server.mcp.under_way import UnderWay
+from toolmem.server.rpc import RpcService
 
 
 @pytest.fixture

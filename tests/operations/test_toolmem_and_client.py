@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from toolmem import AsyncClient, AsyncToolMem, Client, RequestError, ToolCall, ToolMem
+from toolmem.models import ToolMemory, ToolMemoryRule
 from toolmem.operations.methods import Methods, RuleMethods
 from toolmem.operations.operation import Method
-from toolmem.schema import ToolMemory, ToolMemoryRule
 from toolmem.testing.service_process import ServiceProcess
 
 SARAH = "never email Sarah at sarah@example.com"

@@ -4,7 +4,7 @@ from typing import get_args
 
 from toolmem.guidance.policies import POLICY_REASONS
 from toolmem.guidance.skip import Reason
-from toolmem.report.sections import REASONS
+from toolmem.research.report.sections import REASONS
 
 
 def test_the_report_knows_every_reason_of_every_policy_in_the_words_of_the_answer():

@@ -11,11 +11,11 @@ import apsw
 import pytest
 
 from toolmem.cli import main
-from toolmem.evaluation import Evaluator
-from toolmem.evaluation import evaluate as run_evaluation
-from toolmem.importers import read_file
+from toolmem.formats import read_file
 from toolmem.readers.secrets import MASK, SecretMask, masks_in
-from toolmem.recording import read_recording
+from toolmem.research.evaluation import Evaluator
+from toolmem.research.evaluation import evaluate as run_evaluation
+from toolmem.research.recordings import read_recording
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.session import AgentSession
 from toolmem.store.copying import Copy

@@ -452,7 +452,7 @@ async def test_a_store_whose_baseline_is_ahead_of_its_calls_starts_anew(make_app
         (loaded,) = [await stored(app)]
         assert loaded.guidance.baseline.seq == 30
         store = await app.services.store_named("default")
-        from toolmem.ports import Document
+        from toolmem.stored import Document
 
         ahead = loaded.guidance.model_copy(update={"baseline": loaded.guidance.baseline.model_copy(update={"seq": 99})})
         await store.put_guidance(

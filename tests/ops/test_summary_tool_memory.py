@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolmem.errors import ConfigError, ModelError, RequestError
-from toolmem.ports import EmbedderIdentity
+from toolmem.protocols import EmbedderIdentity
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 

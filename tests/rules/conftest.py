@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.embedding.hashing import HashingEmbedder
+from toolmem.providers.hashing import HashingEmbedder
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock

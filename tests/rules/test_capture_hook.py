@@ -7,11 +7,11 @@ import logging
 import pytest
 
 from toolmem.errors import ConfigError, RequestError, StoreUnavailable
-from toolmem.rules.capture import ToolMemoryCaptureHook, hear
-from toolmem.rules.failures import failure_class
+from toolmem.models import ToolSchema
+from toolmem.rules.capture.failures import failure_class
+from toolmem.rules.capture.hook import ToolMemoryCaptureHook, hear
 from toolmem.rules.identity import UNSCOPED
 from toolmem.rules.turns import ToolUse, Turn, read_turn, turns_of_messages
-from toolmem.schema import ToolSchema
 
 SARAH = "never email Sarah at sarah@example.com"
 SWITCH = "TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED"

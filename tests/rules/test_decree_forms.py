@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolmem.rules.decrees import UNSCOPED, find_decrees
+from toolmem.rules.capture.decrees import UNSCOPED, find_decrees
 
 CATALOGUE = [
     "send_email",

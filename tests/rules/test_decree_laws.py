@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.rules.decrees import MAX_SENTENCE, find_decrees
+from toolmem.rules.capture.decrees import MAX_SENTENCE, find_decrees
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ["send_email", "shell", "web_search", "delete_file"]

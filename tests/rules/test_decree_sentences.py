@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.rules.pasted import MASK, mask_pasted
-from toolmem.rules.sentences import sentences
+from toolmem.rules.capture.pasted import MASK, mask_pasted
+from toolmem.rules.capture.sentences import sentences
 
 
 def texts(message: str) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolmem.rules.decrees import MAX_SENTENCE, UNSCOPED, Decree, find_decrees
-from toolmem.schema import ToolSchema
+from toolmem.models import ToolSchema
+from toolmem.rules.capture.decrees import MAX_SENTENCE, UNSCOPED, Decree, find_decrees
 
 CATALOGUE = [
     "send_email",

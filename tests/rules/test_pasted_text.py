@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.rules.decrees import find_decrees
+from toolmem.rules.capture.decrees import find_decrees
 
 HERE = Path(__file__).parent
 TOOLS = (

@@ -12,10 +12,10 @@ import pytest
 from pydantic import ValidationError
 
 from toolmem.errors import RequestError, StoreError
-from toolmem.rules.decrees import UNSCOPED as UNSCOPED_OF_DECREES
+from toolmem.models import ToolMemoryRule
+from toolmem.rules.capture.decrees import UNSCOPED as UNSCOPED_OF_DECREES
 from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.identity import UNSCOPED
-from toolmem.schema import ToolMemoryRule
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 

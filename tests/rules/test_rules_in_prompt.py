@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from toolmem.errors import RequestError
+from toolmem.models import Said, ToolMemoryRule, ToolSchema
 from toolmem.readers.plain_text import shown as one_line
 from toolmem.rules.identity import UNSCOPED, folded_name, namespace_of
 from toolmem.rules.section import (
@@ -22,7 +23,6 @@ from toolmem.rules.section import (
     ToolMemoryRulesSection,
     render_rules,
 )
-from toolmem.schema import Said, ToolMemoryRule, ToolSchema
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.rules.capture import ToolMemoryCaptureHook
-from toolmem.rules.decrees import Decree, find_decrees
-from toolmem.rules.tool_words import load_table, parts_of_name
+from toolmem.rules.capture.decrees import Decree, find_decrees
+from toolmem.rules.capture.hook import ToolMemoryCaptureHook
+from toolmem.rules.capture.tool_words import load_table, parts_of_name
 from toolmem.rules.turns import ToolUse, Turn
 
 with Path(__file__).with_name("tools_meant.csv").open(encoding="utf-8", newline="") as file:

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from toolmem.errors import RequestError
+from toolmem.models import Said
 from toolmem.operations.agent_tools import AgentMemoryTools
-from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.capture.hook import ToolMemoryCaptureHook
 from toolmem.rules.drafts import RuleDraft, read_said
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.rules.speakers import heard_from
 from toolmem.rules.turns import ToolUse, Turn
-from toolmem.schema import Said
 
 SARAH = "never email Sarah"
 

@@ -19,14 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.sample import recorder
-from toolmem.sample.clock import ScriptedClock
-from toolmem.sample.tools.calculator import Calculator
-from toolmem.sample.tools.calendar import CreateEvent, TeamCalendar
-from toolmem.sample.tools.convert import ConvertData
-from toolmem.sample.tools.shell import Shell, make_toolbox
-from toolmem.sample.tools.tool import argument_problems, object_schema
-from toolmem.sample.world import FIRST_DAY, World, open_world
+from examples.recording import recorder
+from examples.recording.clock import ScriptedClock
+from examples.recording.tools.calculator import Calculator
+from examples.recording.tools.calendar import CreateEvent, TeamCalendar
+from examples.recording.tools.convert import ConvertData
+from examples.recording.tools.shell import Shell, make_toolbox
+from examples.recording.tools.tool import argument_problems, object_schema
+from examples.recording.world import FIRST_DAY, World, open_world
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def test_recorder_writes_its_four_files(tmp_path: Path) -> None:
 
 def test_recorder_runs_as_a_module() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "toolmem.sample.recorder", "--help"],
+        [sys.executable, "-m", "examples.recording.recorder", "--help"],
         capture_output=True,
         text=True,
         check=True,

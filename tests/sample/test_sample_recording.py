@@ -15,9 +15,9 @@ from typing import Any
 import apsw
 import pytest
 
+from examples.recording import recorder
 from toolmem import sample
-from toolmem.sample import recorder
-from toolmem.schema import ToolCallResult, ToolSchema
+from toolmem.models import ToolCallResult, ToolSchema
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +244,6 @@ def test_token_costs_are_known_only_where_a_model_writes_the_arguments(records: 
 
 
 def test_importing_the_sample_loads_no_tool() -> None:
-    code = "import sys, toolmem.sample; print([m for m in sys.modules if m in ('apsw', 'toolmem.sample.world')])"
+    code = "import sys, toolmem.sample; print([m for m in sys.modules if m in ('apsw', 'examples.recording.world')])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

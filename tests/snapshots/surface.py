@@ -22,8 +22,15 @@ from toolmem import cli
 
 FILE = Path(__file__).parents[1] / "surface.json"
 MODULES = (
-    *("toolmem", "toolmem.errors", "toolmem.schema", "toolmem.ports", "toolmem.client", "toolmem.session"),
-    *("toolmem.importers", "toolmem.llm", "toolmem.report", "toolmem.backtest", "toolmem.ops", "toolmem.config"),
+    *("toolmem", "toolmem.errors", "toolmem.models", "toolmem.protocols", "toolmem.client", "toolmem.session"),
+    *(
+        "toolmem.formats",
+        "toolmem.providers",
+        "toolmem.research.report",
+        "toolmem.research.backtest",
+        "toolmem.ops",
+        "toolmem.config",
+    ),
 )
 
 
@@ -244,7 +251,7 @@ def flows() -> dict[str, Any]:
 def rpc_methods() -> dict[str, Any]:
     """The methods of JSON-RPC with their parameters, in the order in which positional ones are read."""
     from toolmem.operations.requests import kind_of
-    from toolmem.service.rpc_methods import alias, methods
+    from toolmem.server.rpc import alias, methods
 
     return {
         name: {
@@ -268,7 +275,7 @@ def agent_tools() -> dict[str, Any]:
 def mcp_tools() -> dict[str, Any]:
     """What an MCP host is told of the tools, before any configuration of its own."""
     from toolmem import ToolMemApp
-    from toolmem.service.mcp.server import McpService
+    from toolmem.server.mcp.server import McpService
 
     declared = McpService(ToolMemApp())._tools.declared
     return {tool.name: tool.model_dump(mode="json", exclude_none=True, by_alias=True) for tool in declared}
@@ -278,8 +285,8 @@ def openapi() -> dict[str, Any]:
     """The HTTP service's own document."""
     from fastapi.testclient import TestClient
 
-    from toolmem.service.http.application import application
-    from toolmem.service.http.preparing import prepare
+    from toolmem.server.http.application import application
+    from toolmem.server.http.preparing import prepare
 
     with TestClient(application(*prepare([], [])), base_url="http://127.0.0.1:8002") as client:
         return _without_examples(client.get("/openapi.json").json())

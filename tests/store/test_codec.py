@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.schema import merge_ranges
+from toolmem.models import merge_ranges
 from toolmem.store.codec import clip, dump_json, members, micros, moment, read_ranges, without, write_ranges
 
 seqs = st.sets(st.integers(1, 60))

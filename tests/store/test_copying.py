@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolmem.embedding.hashing import HashingEmbedder
 from toolmem.errors import StoreError
-from toolmem.ports import Document, EmbedderIdentity, MemoryStore, Where
-from toolmem.schema import Claim
+from toolmem.models import Claim
+from toolmem.protocols import EmbedderIdentity, MemoryStore
+from toolmem.providers.hashing import HashingEmbedder
 from toolmem.store.copying import Copied, Copy, take_over, whole_memory
 from toolmem.store.sqlite import SqliteStore
+from toolmem.stored import Document, Where
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.merging import UPKEEP
 from toolmem.testing.store_contract.scenario import W, append, call, guidance, kept_calls, verdict

@@ -1,7 +1,7 @@
 """Guidance is parsed once per version, and what a caller does with it is his own affair."""
 
-from toolmem.schema import Guidance
-from toolmem.store.guidance_cache import GuidanceCache
+from toolmem.models import Guidance
+from toolmem.store.sqlite.caches import GuidanceCache
 
 
 def guidance(text: str) -> Guidance:

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem.ports import MemoryStore
+from toolmem.protocols import MemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract import EMBEDDER, StoreContract, StoreFactory

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.ports import Document, EmbedderIdentity
+from toolmem.protocols import EmbedderIdentity
 from toolmem.store import documents
-from toolmem.store.connection import MEMORY, open_writer, read_transaction, write_transaction
 from toolmem.store.fusion import fuse, leg_depth
-from toolmem.store.vector_cache import VectorCache
+from toolmem.store.sqlite.caches import VectorCache
+from toolmem.store.sqlite.connection import MEMORY, open_writer, read_transaction, write_transaction
 from toolmem.store.vector_index import VectorIndex
+from toolmem.stored import Document
 
 EMBEDDER = EmbedderIdentity("test", "axes", 3)
 KEYS = st.sampled_from("abcdefgh")

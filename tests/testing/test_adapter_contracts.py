@@ -9,20 +9,18 @@ import pytest
 from pydantic import SecretStr
 
 from toolmem.config.settings import EmbeddingParams, EmbeddingSettings, LLMParams, LLMSettings
-from toolmem.embedding.dashscope import DashScopeEmbedder
-from toolmem.embedding.hashing import HashingEmbedder
-from toolmem.embedding.openai_compatible import OpenAICompatibleEmbedder
 from toolmem.flow.clock import SystemClock
-from toolmem.guidance.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.llm_writer import LLMWriter, writer_prompts
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.llm.dashscope import DashScopeLLM
-from toolmem.llm.dry_run import DryRunLLM
-from toolmem.llm.openai_compatible import OpenAICompatibleLLM
-from toolmem.llm.tokenizer import QwenTokenizer
-from toolmem.ports import Completion, EmbedderIdentity
-from toolmem.schema import JudgeIdentity, Verdict
+from toolmem.models import JudgeIdentity, Verdict
+from toolmem.protocols import Completion, EmbedderIdentity
+from toolmem.providers.dashscope import DashScopeEmbedder, DashScopeLLM
+from toolmem.providers.dry_run import DryRunLLM
+from toolmem.providers.hashing import HashingEmbedder
+from toolmem.providers.openai_compatible import OpenAICompatibleEmbedder, OpenAICompatibleLLM
+from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.adapter_contracts import ChatModelContract, EmbedderContract, JudgeContract, WriterContract
 from toolmem.testing.model_server import ModelServer
 from toolmem.testing.scripted_llm import ScriptedLLM

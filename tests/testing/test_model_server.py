@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.llm.tokenizer import QwenTokenizer
+from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.model_script import FAULTS, OK, Behaviour, Rule, Script
 from toolmem.testing.model_server import ModelServer, serve
 from toolmem.testing.scripted_llm import plausible_reply

@@ -17,23 +17,24 @@ from toolmem.config import secrets
 from toolmem.config.environment import fill_in, read_dotenv
 from toolmem.config.overrides import read_override
 from toolmem.config.scalars import read_scalar
-from toolmem.embedding.hashing import normalized
 from toolmem.errors import ToolMemError
-from toolmem.guidance import conditions, error_messages, incremental, reply, sql, values
-from toolmem.guidance.analysis import analyze
-from toolmem.guidance.shell import read_command
-from toolmem.importers import json_values, lines
+from toolmem.formats import json_values, lines
+from toolmem.guidance import reply
+from toolmem.guidance.counted import conditions, error_messages, incremental, sql, values
+from toolmem.guidance.counted.analysis import analyze
+from toolmem.guidance.counted.shell import read_command
 from toolmem.judge import error_classes
 from toolmem.judge.reply import read_verdict
 from toolmem.judge.rule_based import RuleBasedCheck
+from toolmem.models import ToolCallResult
+from toolmem.providers.hashing import normalized
 from toolmem.readers import plain_text
 from toolmem.readers.secrets import SecretMask
 from toolmem.rules import identity
-from toolmem.rules.decrees import find_decrees
-from toolmem.rules.failures import failure_class
-from toolmem.rules.sentences import sentences
-from toolmem.schema import ToolCallResult
-from toolmem.service.json_text import read_json
+from toolmem.rules.capture.decrees import find_decrees
+from toolmem.rules.capture.failures import failure_class
+from toolmem.rules.capture.sentences import sentences
+from toolmem.server.json_text import read_json
 from toolmem.store.words import index_words
 
 SIZES = (10_000, 20_000, 40_000, 80_000)  # characters

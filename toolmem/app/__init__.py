@@ -18,16 +18,16 @@ from toolmem.flow.events import Event
 from toolmem.flow.op import Node, Op
 from toolmem.flow.registry import nearest
 from toolmem.flow.runner import FlowRun, run_node
+from toolmem.models import FlowResponse
 from toolmem.operations.table import described_flows
-from toolmem.ports import LLM, Clock, Embedder, GuidanceWriter, Judge, MemoryStore
-from toolmem.schema import FlowResponse
+from toolmem.protocols import LLM, Clock, Embedder, GuidanceWriter, Judge, MemoryStore
 
 if TYPE_CHECKING:
     from toolmem.config import Settings
     from toolmem.flow.report import RunReport
+    from toolmem.models import ToolSchema
     from toolmem.rules.rule_store import ToolMemoryStore
     from toolmem.rules.section import PinnedRules
-    from toolmem.schema import ToolSchema
 
 __all__ = ["FlowRun", "ToolMemApp"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolmem.ports import GuidanceWriter, Purpose
-from toolmem.schema import Guidance, ToolCallResult
+from toolmem.models import Guidance, ToolCallResult
+from toolmem.protocols import GuidanceWriter, Purpose
 
 if TYPE_CHECKING:
     from toolmem.guidance.llm_writer import LLMWriter

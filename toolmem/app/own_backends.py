@@ -10,7 +10,7 @@ from toolmem.config.names import hint
 from toolmem.config.settings import Settings
 from toolmem.config.sockets import BY_OP_SETTING, CHAT_MODELS, EMBEDDERS, STORES, Socket
 from toolmem.errors import ConfigError
-from toolmem.ports import LLM, Embedder, GuidanceWriter, Judge, MemoryStore
+from toolmem.protocols import LLM, Embedder, GuidanceWriter, Judge, MemoryStore
 
 _METHODS = {  # what an instance must have, so that a wrong one is told before anything is done
     "stores": ("open", "close", "append_calls", "memories", "put_guidance", "search"),
@@ -70,7 +70,7 @@ def _problem(kind: str, one: Any, where: str) -> str:
     if isinstance(one, type):
         return f"{where}: {one.__name__} is a class; hand over an instance, as in {one.__name__}(...)"
     missing = [name for name in _METHODS[kind] if not hasattr(type(one), name) and not hasattr(one, name)]
-    return f"{where}: {type(one).__name__} has no {', '.join(missing)}; see toolmem.ports" if missing else ""
+    return f"{where}: {type(one).__name__} has no {', '.join(missing)}; see toolmem.protocols" if missing else ""
 
 
 def is_own(socket: Socket, backend: str) -> bool:

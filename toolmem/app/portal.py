@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from toolmem.ports import MemoryStore
+from toolmem.protocols import MemoryStore
 
 T = TypeVar("T")
 

@@ -16,9 +16,7 @@ from toolmem.app.own_backends import Handed, is_own, own_embedder, own_for_op, o
 from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES
 from toolmem.errors import StoreUntrusted
 from toolmem.flow.pacing import shared_gate
-from toolmem.llm.ledger import Ledger
-from toolmem.llm.prices import PriceTable
-from toolmem.ports import (
+from toolmem.protocols import (
     LLM,
     Clock,
     ConfiguredOp,
@@ -28,19 +26,19 @@ from toolmem.ports import (
     LedgerEntry,
     MemoryStore,
 )
+from toolmem.providers.attempts import one_run
+from toolmem.providers.budget import Budget
+from toolmem.providers.ledger import Ledger
+from toolmem.providers.prices import PriceTable
 from toolmem.store.masked import masking
-from toolmem.transport.attempts import one_run
-from toolmem.transport.budget import Budget
 
 if TYPE_CHECKING:
     from toolmem.config import Settings
     from toolmem.config.settings import EmbeddingSettings, LLMSettings
-    from toolmem.embedding.dashscope import DashScopeEmbedder
-    from toolmem.embedding.openai_compatible import OpenAICompatibleEmbedder
     from toolmem.guidance.llm_writer import LLMWriter
-    from toolmem.llm.dashscope import DashScopeLLM
-    from toolmem.llm.openai_compatible import OpenAICompatibleLLM
-    from toolmem.llm.remote_llm import RemoteLLM
+    from toolmem.providers.dashscope import DashScopeEmbedder, DashScopeLLM
+    from toolmem.providers.openai_compatible import OpenAICompatibleEmbedder, OpenAICompatibleLLM
+    from toolmem.providers.remote_llm import RemoteLLM
 
 logger = logging.getLogger("toolmem.app")
 
@@ -183,18 +181,18 @@ class AppServices:
         if is_own(EMBEDDERS, section.backend):
             return own_embedder(name, section)
         if section.backend == "hashing":
-            from toolmem.embedding.hashing import HashingEmbedder
+            from toolmem.providers.hashing import HashingEmbedder
 
             return HashingEmbedder(section.params.dimensions or 384)
-        from toolmem.llm.tokenizer import QwenTokenizer
+        from toolmem.providers.tokenizer import QwenTokenizer
 
         remote: type[DashScopeEmbedder] | type[OpenAICompatibleEmbedder]
         if section.backend == "dashscope":
-            from toolmem.embedding.dashscope import DashScopeEmbedder
+            from toolmem.providers.dashscope import DashScopeEmbedder
 
             remote = DashScopeEmbedder
         else:
-            from toolmem.embedding.openai_compatible import OpenAICompatibleEmbedder
+            from toolmem.providers.openai_compatible import OpenAICompatibleEmbedder
 
             remote = OpenAICompatibleEmbedder
         return remote(
@@ -227,7 +225,7 @@ class AppServices:
         if self._is_offline(op):
             return check
         from toolmem.judge.llm_judge import LLMJudge, judge_prompts
-        from toolmem.llm.tokenizer import QwenTokenizer
+        from toolmem.providers.tokenizer import QwenTokenizer
 
         return LLMJudge(
             self._llm(op),
@@ -247,7 +245,7 @@ class AppServices:
         return self._writers[key]
 
     def _make_writer(self, op: ConfiguredOp) -> GuidanceWriter:
-        from toolmem.guidance.data_driven import DataDrivenWriter
+        from toolmem.guidance.counted.data_driven import DataDrivenWriter
 
         counted = DataDrivenWriter(language=self._language(op))
         if not self._is_offline(op):
@@ -258,7 +256,7 @@ class AppServices:
 
     def _llm_writer(self, op: ConfiguredOp, llm: LLM, evidence: GuidanceWriter) -> LLMWriter:
         from toolmem.guidance.llm_writer import LLMWriter, writer_prompts
-        from toolmem.llm.tokenizer import QwenTokenizer
+        from toolmem.providers.tokenizer import QwenTokenizer
 
         return LLMWriter(
             llm,
@@ -312,15 +310,15 @@ class AppServices:
         return self._llms[name].for_op(gate, max_retries=op.settings.max_retries)
 
     def _remote_llm(self, name: str, section: LLMSettings) -> RemoteLLM:
-        from toolmem.llm.tokenizer import QwenTokenizer
+        from toolmem.providers.tokenizer import QwenTokenizer
 
         remote: type[DashScopeLLM] | type[OpenAICompatibleLLM]
         if section.backend == "dashscope":
-            from toolmem.llm.dashscope import DashScopeLLM
+            from toolmem.providers.dashscope import DashScopeLLM
 
             remote = DashScopeLLM
         else:
-            from toolmem.llm.openai_compatible import OpenAICompatibleLLM
+            from toolmem.providers.openai_compatible import OpenAICompatibleLLM
 
             remote = OpenAICompatibleLLM
         return remote(
@@ -333,8 +331,8 @@ class AppServices:
         )
 
     def _dry_run(self, section: LLMSettings) -> LLM:
-        from toolmem.llm.dry_run import DryRunLLM
-        from toolmem.llm.tokenizer import QwenTokenizer
+        from toolmem.providers.dry_run import DryRunLLM
+        from toolmem.providers.tokenizer import QwenTokenizer
 
         return DryRunLLM(section.model_name or "qwen-plus", QwenTokenizer(), clock=self.clock, price=self.price)
 

@@ -10,7 +10,7 @@ from toolmem.app import ToolMemApp
 from toolmem.operations.methods import AsyncRules, Methods, Rules
 from toolmem.operations.operation import AsyncCaller, Operation, SyncCaller
 from toolmem.operations.requests import checked
-from toolmem.ports import LLM, Embedder, GuidanceWriter, Judge, MemoryStore
+from toolmem.protocols import LLM, Embedder, GuidanceWriter, Judge, MemoryStore
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from toolmem.schema import FlowResponse
+    from toolmem.models import FlowResponse
 
 __all__ = [
     "AsJson",

@@ -23,7 +23,7 @@ from toolmem.config.extras import lacks
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
-    from toolmem.report.evaluation import Evaluation
+    from toolmem.research.report.evaluation import Evaluation
 
 
 def add_to(app: typer.Typer) -> None:
@@ -73,7 +73,7 @@ def evaluate(
     """
     if format not in (None, "calls", "openai"):
         raise RequestError(f"--format: expected calls or openai, got {format!r}", field="format")
-    from toolmem.evaluation import evaluate as run
+    from toolmem.research.evaluation import evaluate as run
 
     with logs_to_stderr(), ProgressLine() as progress:
         evaluation = run(
@@ -95,7 +95,7 @@ def evaluate(
     if as_json:
         print_json_text((out / "summary.json").read_text(encoding="utf-8"))
     else:
-        from toolmem.report import skip_table, spending_table, summary_table
+        from toolmem.research.report import skip_table, spending_table, summary_table
 
         for table in (summary_table(evaluation), skip_table(evaluation), spending_table(evaluation)):
             if table is None:

@@ -14,7 +14,7 @@ from toolmem.cli.console import Config, Overrides, ProgressLine, exit_code, logs
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
-    from toolmem.schema import FlowResponse
+    from toolmem.models import FlowResponse
 
 
 def add_to(app: typer.Typer) -> None:

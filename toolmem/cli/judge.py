@@ -80,9 +80,9 @@ def compare(
     """
     if format not in (None, "calls", "openai"):
         raise RequestError(f"--format: expected calls or openai, got {format!r}", field="format")
-    from toolmem.comparison import compare_judges
-    from toolmem.report.agreement_tables import comparison_json, comparison_rows, comparison_tables
-    from toolmem.report.tables import write_rows
+    from toolmem.research.comparison import compare_judges
+    from toolmem.research.report.agreement_tables import comparison_json, comparison_rows, comparison_tables
+    from toolmem.research.report.tables import write_rows
 
     with logs_to_stderr(), ProgressLine() as progress:
         comparison = compare_judges(

@@ -16,9 +16,10 @@ from toolmem.errors import RequestError
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.flow.report import RunReport
-    from toolmem.llm.ledger import LedgerSum
-    from toolmem.ports import LedgerEntry, StoredMemory
-    from toolmem.report.run_savings import Saved
+    from toolmem.protocols import LedgerEntry
+    from toolmem.providers.ledger import LedgerSum
+    from toolmem.research.report.run_savings import Saved
+    from toolmem.stored import StoredMemory
 
 DEFAULT_BY = ("op", "model")
 BILL_BY = ("kind", "tool", "policy")
@@ -80,7 +81,7 @@ def ledger(
     toolmem ledger --savings --reports runs --by policy --by reason --csv bill.csv --plots figures
     """
     from toolmem.app import ToolMemApp
-    from toolmem.llm.ledger import sum_up
+    from toolmem.providers.ledger import sum_up
 
     if plots is not None and not savings:
         raise RequestError("--plots: only the bill has figures; add --savings", field="plots")
@@ -102,7 +103,7 @@ def ledger(
         elsewhere = "" if entries or runs else _elsewhere(workspace, others, place, reports)
         show_savings(app, workspace, columns, entries, runs, memories, elsewhere=elsewhere, **options)
         return
-    from toolmem.report.run_savings import sum_savings
+    from toolmem.research.report.run_savings import sum_savings
 
     sums = sum_up(entries, columns, zone=zone)
     saved = None if runs is None else sum_savings(runs, columns, zone=zone)
@@ -130,9 +131,9 @@ def ledger(
 
 def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
     """Raises RequestError."""
-    from toolmem.llm.ledger import sum_up
-    from toolmem.report.bill import Bill
-    from toolmem.report.bill_sums import sum_bill
+    from toolmem.providers.ledger import sum_up
+    from toolmem.research.report.bill import Bill
+    from toolmem.research.report.bill_sums import sum_bill
 
     if savings:
         sum_bill(Bill(), columns)
@@ -142,7 +143,7 @@ def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
 
 def _read_reports(folder: Path, workspace: str, since: datetime | None, until: datetime | None) -> list[RunReport]:
     """The workspace's run reports of that time; files that are none are named. Raises RequestError."""
-    from toolmem.report.run_savings import read_reports
+    from toolmem.research.report.run_savings import read_reports
 
     runs, problems = read_reports(folder, workspace=workspace, since=since, until=until)
     for problem in problems:
@@ -152,7 +153,7 @@ def _read_reports(folder: Path, workspace: str, since: datetime | None, until: d
 
 def _named(runs: Sequence[RunReport]) -> set[str]:
     """Tools that the run reports speak of."""
-    from toolmem.report.bill import told
+    from toolmem.research.report.bill import told
 
     rows = {row["tool_name"] for report in runs for _, row in told(report)}
     return rows | {entry.tool for report in runs for entry in report.entries if entry.tool}
@@ -162,7 +163,7 @@ async def _read(
     app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None, *, calls_of: set[str] | None
 ) -> tuple[list[LedgerEntry], list[str], str, list[StoredMemory]]:
     """(requests, workspaces with a ledger, where the store is, kept calls of `calls_of` and of the requests' tools)"""
-    from toolmem.llm.ledger import NAMESPACE, read_ledger
+    from toolmem.providers.ledger import NAMESPACE, read_ledger
 
     async with app:
         store = await app.services.store_named()
@@ -199,7 +200,7 @@ def _is_day(given: str) -> bool:
 
 
 def _print_sums(columns: Sequence[str], sums: Sequence[LedgerSum], entries: Sequence[LedgerEntry]) -> None:
-    from toolmem.llm.ledger import sum_up
+    from toolmem.providers.ledger import sum_up
 
     total = [each for each in sum_up(entries, []) if len(sums) > 1]
     rows = [[*(each.group[name] for name in columns), *_figures(each)] for each in sums]
@@ -250,7 +251,7 @@ def _nothing(workspace: str, others: Sequence[str], place: str, narrowed: object
 
 def _elsewhere(workspace: str, ledgers: Sequence[str], place: str, reports: Path | None) -> str:
     """Other workspaces of which something is known, and how they are chosen; "" where there are none."""
-    from toolmem.report.run_savings import reported_workspaces
+    from toolmem.research.report.run_savings import reported_workspaces
 
     reported = [] if reports is None else reported_workspaces(reports)
     named = {f"requests ({place})": ledgers, f"run reports ({reports})": reported}
@@ -261,7 +262,7 @@ def _elsewhere(workspace: str, ledgers: Sequence[str], place: str, reports: Path
 
 
 def _write_csv(path: Path, columns: Sequence[str], sums: Sequence[LedgerSum]) -> None:
-    from toolmem.report.tables import write_rows
+    from toolmem.research.report.tables import write_rows
 
     names = list(sums[0].row()) if sums else list(columns)
     write_rows(names, [list(each.row().values()) for each in sums], path)

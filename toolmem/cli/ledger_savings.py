@@ -13,17 +13,18 @@ from toolmem.cli.console import counted, print_json, print_table, say
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.flow.report import RunReport
-    from toolmem.ports import LedgerEntry, StoredMemory
-    from toolmem.report.bill import Bill, Kind
-    from toolmem.report.freshness import Waiting
-    from toolmem.report.single_pass import Lines, SinglePass
-    from toolmem.report.summary import Table
+    from toolmem.protocols import LedgerEntry
+    from toolmem.research.report.bill import Bill, Kind
+    from toolmem.research.report.freshness import Waiting
+    from toolmem.research.report.single_pass import Lines, SinglePass
+    from toolmem.research.report.summary import Table
+    from toolmem.stored import StoredMemory
 
 
 def kinds_of(app: ToolMemApp) -> dict[str, Kind]:
     """What the configured ops do, by their keys."""
     from toolmem.ops import ParseToolCallResultOp, RejudgeOp, RetryEvaluationsOp, SummaryToolMemoryOp
-    from toolmem.report.bill import JUDGING, KINDS, SUMMARIZING
+    from toolmem.research.report.bill import JUDGING, KINDS, SUMMARIZING
 
     kinds: dict[str, Kind] = dict(KINDS)
     for node in app.flows.values():
@@ -37,10 +38,10 @@ def kinds_of(app: ToolMemApp) -> dict[str, Kind]:
 
 def count_lines(app: ToolMemApp, memories: Iterable[StoredMemory]) -> list[Lines]:
     """The lines of each tool's kept calls, as the configured summary prompt shows them."""
-    from toolmem.backtest.call_lines import LineCounter
     from toolmem.guidance.llm_writer import writer_prompts
-    from toolmem.llm.tokenizer import QwenTokenizer
     from toolmem.ops import SummaryToolMemoryOp
+    from toolmem.providers.tokenizer import QwenTokenizer
+    from toolmem.research.backtest.call_lines import LineCounter
 
     op = app.op_of("summary_tool_memory", SummaryToolMemoryOp)
     language: Any = app.settings.language if op.settings.language is None else op.settings.language
@@ -71,17 +72,17 @@ def show_savings(
 
     `elsewhere`: where nothing was found, other workspaces and how they are chosen.
     """
-    from toolmem.report.bill import make_bill
-    from toolmem.report.bill_sums import sum_bill
-    from toolmem.report.freshness import waiting
-    from toolmem.report.single_pass import single_pass
+    from toolmem.research.report.bill import make_bill
+    from toolmem.research.report.bill_sums import sum_bill
+    from toolmem.research.report.freshness import waiting
+    from toolmem.research.report.single_pass import single_pass
 
     zone = app.settings.zone
     bill = make_bill(entries, reports or (), prices=app.services.price, kinds=kinds_of(app))
     bound = [] if narrowed else single_pass(bill, count_lines(app, memories))
     happened = waiting(reports or ())
     if csv is not None:
-        from toolmem.report.tables import write_rows
+        from toolmem.research.report.tables import write_rows
 
         rows = [each.row() for each in sum_bill(bill, by, zone=zone)]
         write_rows(list(rows[0]) if rows else list(by), [list(row.values()) for row in rows], csv)
@@ -102,8 +103,8 @@ def _as_json(
     happened: Sequence[Waiting],
     zone: tzinfo,
 ) -> dict[str, Any]:
-    from toolmem.report.bill_sums import notes, sum_bill
-    from toolmem.report.freshness import freshness
+    from toolmem.research.report.bill_sums import notes, sum_bill
+    from toolmem.research.report.freshness import freshness
 
     return {
         "workspace": workspace,
@@ -127,9 +128,9 @@ def _print(
     elsewhere: str,
     without_reports: bool,
 ) -> None:
-    from toolmem.report.bill_sums import bill_table
-    from toolmem.report.freshness import freshness_table
-    from toolmem.report.single_pass import single_pass_table
+    from toolmem.research.report.bill_sums import bill_table
+    from toolmem.research.report.freshness import freshness_table
+    from toolmem.research.report.single_pass import single_pass_table
 
     if bill.charges:
         _print_table(bill_table(bill, by, zone=zone))
@@ -148,7 +149,7 @@ def _print_table(table: Table) -> None:
 
 
 def _draw(bill: Bill, happened: Sequence[Waiting], folder: Path, zone: tzinfo, time_zone: str) -> None:
-    from toolmem.report.cost_plots import bill_chart, by_tool, days_chart, freshness_chart
+    from toolmem.research.report.cost_plots import bill_chart, by_tool, days_chart, freshness_chart
 
     charts = {
         "bill_by_tool.svg": bill_chart(bill, "tool", zone=zone),

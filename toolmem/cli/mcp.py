@@ -13,7 +13,7 @@ from toolmem.errors import ConfigError
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
-    from toolmem.service.mcp import McpService
+    from toolmem.server.mcp import McpService
 
 
 def add_to(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
     Raises ConfigError before anything is served, StoreError where the store cannot be opened.
     """
     from toolmem.config.extras import need
-    from toolmem.service.starting import loading
+    from toolmem.server.starting import loading
 
     need("toolmem mcp", "serve")
     with logs_to_stderr():
@@ -60,7 +60,7 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
 
 def _prepared(app: ToolMemApp, workspace: str) -> McpService:
     """Raises ConfigError with every problem of serving this configuration."""
-    from toolmem.service.mcp import McpService
+    from toolmem.server.mcp import McpService
 
     problems: list[str] = []
     service = None
@@ -69,7 +69,7 @@ def _prepared(app: ToolMemApp, workspace: str) -> McpService:
     except ConfigError as error:
         problems += error.problems
     if app.settings.mcp.transport != "stdio":
-        from toolmem.service.http.access import Doorkeeper
+        from toolmem.server.http.access import Doorkeeper
 
         try:
             Doorkeeper.of(app.settings, "mcp")
@@ -81,8 +81,8 @@ def _prepared(app: ToolMemApp, workspace: str) -> McpService:
 
 
 def _serve_http(service: McpService) -> None:
-    from toolmem.service.http.access_log import log_to_stderr
-    from toolmem.service.mcp.http import serve_http
+    from toolmem.server.http.access_log import log_to_stderr
+    from toolmem.server.mcp.http import serve_http
 
     log_to_stderr()
     settings = service.app.settings

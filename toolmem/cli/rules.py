@@ -12,14 +12,13 @@ import typer
 
 from toolmem.cli import rules_capture, rules_review
 from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, say, tell
-from toolmem.cli.rules_shared import Ids, Workspace, exit_where_missing, split, with_id, with_rules
-from toolmem.cli.rules_table import print_rules
+from toolmem.cli.rules_shared import Ids, Workspace, exit_where_missing, print_rules, split, with_id, with_rules
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
+    from toolmem.models import ToolMemoryRule
     from toolmem.rules.rows import DamagedRule
     from toolmem.rules.rule_store import ToolMemoryStore
-    from toolmem.schema import ToolMemoryRule
 
 ToolOption = Annotated[str | None, typer.Option("--tool", help="Only this tool; case does not matter.")]
 _NAMED = 5  # other tools in a message

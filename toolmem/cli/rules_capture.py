@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table, say
-from toolmem.cli.rules_table import priority_style
+from toolmem.cli.rules_shared import priority_style
 from toolmem.errors import ConfigError, RequestError
 
 if TYPE_CHECKING:
-    from toolmem.rules.capture import Heard
+    from toolmem.rules.capture.hook import Heard
     from toolmem.rules.turns import Turn
 
 
@@ -64,7 +64,7 @@ Read = tuple[dict[str, Any], "Turn | None", str]  # (what stands beside the resu
 
 
 def _turns(path: Path) -> Iterator[Read]:
-    from toolmem.importers.lines import read_lines
+    from toolmem.formats.lines import read_lines
     from toolmem.rules.turns import read_turn
 
     for entry in read_lines(path):
@@ -78,8 +78,8 @@ def _turns(path: Path) -> Iterator[Read]:
 
 
 def _conversation_turns(path: Path) -> Iterator[Read]:
-    from toolmem.importers.lines import read_lines
-    from toolmem.importers.openai_chat import is_conversation
+    from toolmem.formats.lines import read_lines
+    from toolmem.formats.openai_chat import is_conversation
     from toolmem.rules.turns import read_tools, turns_of_messages
 
     number = -1
@@ -113,7 +113,7 @@ async def _run(
     from toolmem.ops import CaptureToolRulesOp
     from toolmem.ops.rule_store import rule_store
     from toolmem.ops.turn_outcomes import with_outcomes
-    from toolmem.rules.capture import ToolMemoryCaptureHook, hear
+    from toolmem.rules.capture.hook import ToolMemoryCaptureHook, hear
 
     async with ToolMemApp(config, overrides or ()) as app:
         settings = app.settings.rules
@@ -170,7 +170,7 @@ def _in_json(heard: Heard) -> dict[str, Any]:
 
 
 def _print(results: list[dict[str, Any]], applied: bool) -> None:
-    from toolmem.rules.capture import session_notes
+    from toolmem.rules.capture.hook import session_notes
 
     kept = [
         (str(result["turn"]), rule["tool_name"], rule["priority"], rule["rule"], ", ".join(rule["tags"]))

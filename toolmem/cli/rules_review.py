@@ -9,8 +9,8 @@ from toolmem.cli.console import Config, say
 from toolmem.cli.rules_shared import Ids, Workspace, exit_where_missing, split, with_id, with_rules
 
 if TYPE_CHECKING:
+    from toolmem.models import RuleStatus, ToolMemoryRule
     from toolmem.rules.rule_store import ToolMemoryStore
-    from toolmem.schema import RuleStatus, ToolMemoryRule
 
 
 def approve(ids: Ids, workspace: Workspace = "default", config: Config = None) -> None:

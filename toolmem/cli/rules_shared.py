@@ -9,12 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from toolmem.cli.console import logs_to_stderr, say
+from toolmem.cli.console import logs_to_stderr, print_table, say
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
+    from toolmem.models import ToolMemoryRule
     from toolmem.rules.rule_store import ToolMemoryStore
-    from toolmem.schema import ToolMemoryRule
+
+_STYLES = {"critical": "bold red", "high": "yellow", "normal": "default"}
+
+
+def print_rules(rules: Sequence[ToolMemoryRule], *, status: bool = False) -> None:
+    """`status`: with a column of it."""
+    rows = [
+        (
+            *(rule.tool_name, rule.priority, *([rule.status] if status else []), rule.rule, rule.by, rule.source),
+            *(", ".join(rule.tags), rule.id[:8], rule.updated_at.strftime("%Y-%m-%d %H:%M")),
+        )
+        for rule in rules
+    ]
+    columns = ("tool", "priority", *(["status"] if status else []), "rule", "by", "source", "tags", "id")
+    print_table("Rules", (*columns, "updated (UTC)"), rows, style=priority_style)
+
+
+def priority_style(column: str, cell: str) -> str:
+    return _STYLES.get(cell, "") if column == "priority" else ""
+
 
 T = TypeVar("T")
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose rules.")]

@@ -85,18 +85,18 @@ async def _run_once(files: list[Path], overrides: list[str]) -> int:
 def _serve_http(files: list[Path], overrides: list[str]) -> int:
     from toolmem import __version__
     from toolmem.config.extras import need
-    from toolmem.service.starting import loading
+    from toolmem.server.starting import loading
 
     need("toolmem serve", "serve")
     with loading():
-        from toolmem.service.http.access_log import log_to_stderr
-        from toolmem.service.http.listening import listen, url_of
-        from toolmem.service.http.preparing import prepare
+        from toolmem.server.http.access_log import log_to_stderr
+        from toolmem.server.http.listening import listen, url_of
+        from toolmem.server.http.preparing import prepare
 
         log_to_stderr()
         app, doorkeeper = prepare(files, overrides)
         if app.settings.http.workers == 1:
-            from toolmem.service.http.running import run
+            from toolmem.server.http.running import run
     http = app.settings.http
     listeners = listen(http.host, http.port, count=http.workers)
     url = url_of(http.host, listeners[0])
@@ -107,7 +107,7 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
     if http.workers == 1:
         run(app, doorkeeper, listeners[0], ready=ready)
         return 0
-    from toolmem.service.http.workers import Workers
+    from toolmem.server.http.workers import Workers
 
     return Workers(files, overrides, listeners, shutdown_timeout=http.shutdown_timeout, ready=ready).run()
 

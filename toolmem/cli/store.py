@@ -27,7 +27,7 @@ from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
-    from toolmem.ports import MemoryStore
+    from toolmem.protocols import MemoryStore
     from toolmem.store.copying import Copied
     from toolmem.store.sqlite import SqliteStore
 
@@ -168,7 +168,7 @@ def import_(
         raise RequestError(f"{path}: the folder holds no *.jsonl file", field="path")
 
     async def work(app: ToolMemApp) -> Copied:
-        from toolmem.importers.memory_dump import read_dump
+        from toolmem.formats.memory_dump import read_dump
         from toolmem.store.copying import Copied, take_over
         from toolmem.store.masked import masking
 

@@ -13,7 +13,7 @@ from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print
 
 if TYPE_CHECKING:
     from toolmem.operations.tools import ToolOverview
-    from toolmem.ports import Services
+    from toolmem.protocols import Services
 
 T = TypeVar("T")
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose tools.")]

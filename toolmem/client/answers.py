@@ -19,7 +19,7 @@ from toolmem.errors import (
 )
 
 if TYPE_CHECKING:
-    from toolmem.schema import FlowResponse
+    from toolmem.models import FlowResponse
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ def _first_error(body: dict[str, Any]) -> dict[str, Any]:
 
 def flow_value(answer: Answer, flow: str, read: Callable[[FlowResponse], T]) -> T:
     """Partial results and things not found are answers (`success` is false), not errors."""
-    from toolmem.schema import FlowResponse
+    from toolmem.models import FlowResponse
 
     body = answer.body(flow)
     if not isinstance(body.get("answer"), str) or not isinstance(body.get("success"), bool):

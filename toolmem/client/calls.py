@@ -17,7 +17,7 @@ from toolmem.errors import RequestError
 from toolmem.operations.operation import WORKSPACE, Operation
 
 if TYPE_CHECKING:
-    from toolmem.schema import FlowResponse
+    from toolmem.models import FlowResponse
 
 P = ParamSpec("P")
 T = TypeVar("T")

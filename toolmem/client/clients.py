@@ -8,15 +8,34 @@ from toolmem.client.answers import Answer
 from toolmem.client.attempts import Arrival, failures_named, policy
 from toolmem.client.calls import BatchCall, Call, Exchange, FlowCall, HealthCall, RpcCall, call_of
 from toolmem.client.connection import DEFAULT_URL, TOKEN_VARIABLE, Connection
-from toolmem.client.former import FormerMethods, FormerRuleMethods
 from toolmem.errors import ClientClosed
+from toolmem.operations import add, rules, workspaces
 from toolmem.operations.methods import AsyncRules, Methods, Rules
-from toolmem.operations.operation import AsyncCaller, Collector, Operation, SyncCaller
+from toolmem.operations.operation import AsyncCaller, Collector, Method, Operation, SyncCaller
 
 if TYPE_CHECKING:
     import httpx
 
-    from toolmem.schema import FlowResponse
+    from toolmem.models import FlowResponse
+
+
+class FormerRuleMethods:
+    """`put_rule` is `rules.put` now, and so on."""
+
+    put_rule = Method(rules.put_rule)
+    get_rule = Method(rules.get_rule)
+    list_rules = Method(rules.list_rules)
+    delete_rule = Method(rules.delete_rule)
+    rules_for_prompt = Method(rules.rules_for_prompt)
+    rules_json = Method(rules.rules_json)
+
+
+class FormerMethods(FormerRuleMethods):
+    """`add_tool_call_results` is `add` now, `list_memories` is `memories`."""
+
+    add_tool_call_results = Method(add.add)
+    list_memories = Method(workspaces.memories)
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

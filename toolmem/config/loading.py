@@ -16,8 +16,16 @@ from pydantic import ValidationError
 
 from toolmem.config import elsewhere
 from toolmem.config.document import Document, read_file
-from toolmem.config.dotenv import NAMES_CODE, Surroundings, Tainted
-from toolmem.config.environment import Asked, capture_switch, fall_back, fill_in, read_dotenv
+from toolmem.config.environment import (
+    NAMES_CODE,
+    Asked,
+    Surroundings,
+    Tainted,
+    capture_switch,
+    fall_back,
+    fill_in,
+    read_dotenv,
+)
 from toolmem.config.extras import absent_backends
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, merge, nested
 from toolmem.config.names import hint
@@ -25,11 +33,10 @@ from toolmem.config.naming import config_file
 from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
-from toolmem.config.own_params import own_params
-from toolmem.config.problems import explain, shown
+from toolmem.config.problems import explain, shown, unasked_models
 from toolmem.config.secrets import without
 from toolmem.config.settings import STORE_PARAMS, Settings, StoreSettings
-from toolmem.config.unasked import unasked_models
+from toolmem.config.sockets import own_params
 from toolmem.errors import ConfigError
 
 log = logging.getLogger("toolmem.config")

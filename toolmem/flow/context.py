@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from toolmem.flow.events import Event
-from toolmem.ports import Meter, Purpose, Services
-from toolmem.schema import FlowResponse, Usage
+from toolmem.models import FlowResponse, Usage
+from toolmem.protocols import Meter, Purpose, Services
 
 if TYPE_CHECKING:
     from toolmem.flow.op import Op

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolmem.config.names import hint
 from toolmem.config.problems import check
 from toolmem.errors import ConfigError
-from toolmem.schema import FlowResponse
+from toolmem.models import FlowResponse
 
 if TYPE_CHECKING:
     from toolmem.flow.context import Context

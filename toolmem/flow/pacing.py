@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from toolmem.ports import Clock
+from toolmem.protocols import Clock
 
 
 @dataclass(eq=False, slots=True)

@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
 from toolmem.config.extras import need_pandas
 from toolmem.errors import Refused
-from toolmem.ports import LedgerEntry, Meter
-from toolmem.schema import Usage
+from toolmem.models import Usage
+from toolmem.protocols import LedgerEntry, Meter
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from toolmem.flow.context import Context
 from toolmem.flow.events import Announcer, Event, Listener
 from toolmem.flow.op import Node, Op, Parallel, Sequential
 from toolmem.flow.report import OpMeter, OpReport, RunReport
-from toolmem.ports import LedgerEntry, Meter, Services
-from toolmem.schema import FlowResponse
+from toolmem.models import FlowResponse
+from toolmem.protocols import LedgerEntry, Meter, Services
 
 log = logging.getLogger("toolmem.flow")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
 
 _TASK_KEYS = ("run", "task_id", "trial")
 UNKNOWN = -1

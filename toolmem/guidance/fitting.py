@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from toolmem.guidance.sentences import PARTS, Part, Sentence
-from toolmem.guidance.wording import Wording
-from toolmem.schema import Guidance
+from toolmem.guidance.counted.sentences import PARTS, Part, Sentence
+from toolmem.guidance.counted.wording import Wording
+from toolmem.models import Guidance
 
 BULLET = "- "
 HEADING = "## "

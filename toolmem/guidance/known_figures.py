@@ -8,7 +8,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from toolmem.guidance.memory import Measured, measured
-from toolmem.ports import MemoryStore, StoredMemory
+from toolmem.protocols import MemoryStore
+from toolmem.stored import StoredMemory
 
 
 class KnownFigures:

@@ -18,14 +18,14 @@ from toolmem.config.prompts import (
     seconds_text,
 )
 from toolmem.errors import ModelError, ReplyUnreadable
-from toolmem.guidance.incremental import UnusableEdits, apply_edits, numbered, parse_edits
+from toolmem.guidance.counted.incremental import UnusableEdits, apply_edits, numbered, parse_edits
 from toolmem.guidance.outcomes import went_wrong
 from toolmem.guidance.reply import read_edits_block, read_guidance
 from toolmem.guidance.shown import guidance_text, with_figures, without_figures
 from toolmem.guidance.statistics import statistics_of
-from toolmem.ports import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
+from toolmem.models import Guidance, Language, ToolCallResult, ToolStatistics
+from toolmem.protocols import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
 from toolmem.readers.plain_text import name_shown, shown
-from toolmem.schema import Guidance, Language, ToolCallResult, ToolStatistics
 
 logger = logging.getLogger("toolmem.guidance")
 

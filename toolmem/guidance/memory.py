@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from toolmem.guidance.shown import guidance_shown
 from toolmem.guidance.skip import count_covered, count_new
 from toolmem.guidance.statistics import lifetime_statistics, statistics_of
-from toolmem.ports import StoredMemory
-from toolmem.schema import CallFigures, ToolCallResult, ToolMemory, ToolRecord, ToolStatistics
+from toolmem.models import CallFigures, ToolCallResult, ToolMemory, ToolRecord, ToolStatistics
+from toolmem.stored import StoredMemory
 
 
 class Measured(NamedTuple):

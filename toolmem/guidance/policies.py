@@ -17,11 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from toolmem.guidance.incremental import MAX_CHARACTERS
-from toolmem.guidance.on_change import Change, change_in_rate, change_in_traits
+from toolmem.guidance.counted.incremental import MAX_CHARACTERS
+from toolmem.guidance.counted.on_change import Change, change_in_rate, change_in_traits
 from toolmem.guidance.skip import Decision, Window, decide
-from toolmem.ports import GuidanceWriter, StoredMemory
-from toolmem.schema import ToolRecord
+from toolmem.models import ToolRecord
+from toolmem.protocols import GuidanceWriter
+from toolmem.stored import StoredMemory
 
 PolicyName = Literal["smart_skip", "incremental", "on_change"]
 Prompt = Literal["full", "incremental"]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from toolmem.guidance.phrases import HEADINGS
+from toolmem.guidance.counted.phrases import HEADINGS
+from toolmem.models import Claim, Guidance, Language
 from toolmem.readers.plain_text import plain_line, plain_text
-from toolmem.schema import Claim, Guidance, Language
 
 MAX_GUIDANCE = 8_000  # characters of the guidance of one tool
 MAX_CLAIM = 2_000

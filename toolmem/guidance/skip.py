@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from toolmem.schema import ToolRecord
+from toolmem.models import ToolRecord
 
 Reason = Literal["forced", "no_guidance", "new_calls", "up_to_date", "nothing_judged"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 
-from toolmem.schema import CallFigures, LifetimeCounters, ToolCallResult, ToolStatistics
+from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult, ToolStatistics
 
 
 def statistics_of(calls: Sequence[ToolCallResult] | Sequence[CallFigures]) -> ToolStatistics:

@@ -16,5 +16,5 @@
       reply.py          what the model replied -> verdict
       loose_json.py     a reader of the almost-JSON that models send
 
-Both judges implement `toolmem.ports.Judge`; `toolmem.app` chooses one.
+Both judges implement `toolmem.protocols.Judge`; `toolmem.app` chooses one.
 """

@@ -18,9 +18,9 @@ from toolmem.config.prompts import (
 )
 from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.judge.reply import ReadReply, read_verdict
-from toolmem.ports import LLM, Completion, Judge, Purpose, Tokenizer
+from toolmem.models import JudgeIdentity, Language, ToolCallResult, ToolSchema, Verdict
+from toolmem.protocols import LLM, Completion, Judge, Purpose, Tokenizer
 from toolmem.readers.plain_text import name_shown
-from toolmem.schema import JudgeIdentity, Language, ToolCallResult, ToolSchema, Verdict
 
 logger = logging.getLogger("toolmem.judge")
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolmem.models import ToolSchema
 from toolmem.readers.secrets import has_mask
-from toolmem.schema import ToolSchema
 
 Violation = Literal[
     "unknown_parameter", "missing_parameter", "wrong_type", "not_in_enum", "out_of_range", "not_an_object"

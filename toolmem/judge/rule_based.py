@@ -25,8 +25,8 @@ from toolmem.judge.error_classes import error_class_of, masked
 from toolmem.judge.evidence import QUOTED, Evidence
 from toolmem.judge.expectation import Expectation, expectation
 from toolmem.judge.parameters import ParameterProblem
-from toolmem.ports import Purpose
-from toolmem.schema import JudgeIdentity, ToolCallResult, ToolSchema, Verdict
+from toolmem.models import JudgeIdentity, ToolCallResult, ToolSchema, Verdict
+from toolmem.protocols import Purpose
 
 MODEL = "rule_based_check"
 _RULE_FILES = [
@@ -61,7 +61,7 @@ def rules_version() -> str:
 
 
 class RuleBasedCheck:
-    """Implements `toolmem.ports.Judge` without a model; deterministic, and free of charge."""
+    """Implements `toolmem.protocols.Judge` without a model; deterministic, and free of charge."""
 
     paid = False
 

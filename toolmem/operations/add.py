@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from toolmem.models import FlowResponse, ToolCall, ToolCallResult
 from toolmem.operations.operation import flow_operation
 from toolmem.operations.results import Answer
-from toolmem.schema import FlowResponse, ToolCall, ToolCallResult
 
 Record = Mapping[str, Any] | ToolCall | ToolCallResult
 

@@ -11,7 +11,7 @@ from toolmem.errors import RequestError
 from toolmem.operations.operation import Operation
 from toolmem.operations.requests import checked
 from toolmem.operations.table import OPERATIONS
-from toolmem.ports import ConfiguredOp, Embedder, MemoryStore, Services
+from toolmem.protocols import ConfiguredOp, Embedder, MemoryStore, Services
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.speakers import heard_from

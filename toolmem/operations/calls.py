@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pydantic import RootModel
 
 from toolmem.config.extras import need_pandas
+from toolmem.models import ToolCallResult
 from toolmem.operations.operation import rpc_operation
 from toolmem.operations.rules import DEFAULT_WORKSPACE
-from toolmem.ports import Services
-from toolmem.schema import ToolCallResult
+from toolmem.protocols import Services
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from toolmem.models import FlowResponse, ToolMemoryRule
 from toolmem.operations.operation import flow_operation
 from toolmem.operations.results import Answer, rules_of
-from toolmem.schema import FlowResponse, ToolMemoryRule
 
 
 class CapturedRules(Answer):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from toolmem.models import FlowResponse
 from toolmem.operations.operation import flow_operation
 from toolmem.operations.results import Answer
 from toolmem.operations.summarize import Names
-from toolmem.schema import FlowResponse
 
 Schemas = Annotated[Sequence[Mapping[str, Any]] | None, "The tools' JSON schemas."]
 OnlyThese = Annotated[Names | None, "Only these tools."]

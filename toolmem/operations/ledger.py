@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from toolmem.operations.operation import rpc_operation
 from toolmem.operations.rules import DEFAULT_WORKSPACE
-from toolmem.ports import Services
+from toolmem.protocols import Services
 
 
 class Spent(BaseModel):
@@ -31,8 +31,8 @@ async def ledger(
     services: Services, /, by: Sequence[str] = ("op", "model"), *, workspace_id: str | None = None
 ) -> list[Spent]:
     """Every request to a model, summed up; `by` names columns: flow, op, tool, backend, model, day, outcome."""
-    from toolmem.llm.ledger import read_ledger, sum_up
     from toolmem.ops import SummaryToolMemoryOp
+    from toolmem.providers.ledger import read_ledger, sum_up
 
     entries = await read_ledger(await services.store(SummaryToolMemoryOp()), workspace_id or DEFAULT_WORKSPACE)
     return [Spent.model_validate({**each.row(), "group": each.group}) for each in sum_up(entries, tuple(by))]

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from toolmem.operations.operation import AgentTool, rpc_operation
 from toolmem.operations.rules import DEFAULT_WORKSPACE, Tags
-from toolmem.ports import Services
+from toolmem.protocols import Services
 from toolmem.rules.general_memory import GLOBAL, LIMIT, MAX_LIMIT, MemoryEntry
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from toolmem.ports import Services
-from toolmem.schema import FlowResponse
+from toolmem.models import FlowResponse
+from toolmem.protocols import Services
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+from toolmem.models import FlowResponse, Language, ToolMemoryRule
 from toolmem.operations.operation import flow_operation, rpc_operation
 from toolmem.operations.results import Answer, rules_of
 from toolmem.operations.rules import DEFAULT_WORKSPACE, rule_store
-from toolmem.ports import Services
-from toolmem.schema import FlowResponse, Language, ToolMemoryRule
+from toolmem.protocols import Services
 
 
 class RulesBlock(Answer):
@@ -76,6 +76,6 @@ async def prompt(
 
 
 def _qwen_tokens(text: str) -> int:
-    from toolmem.llm.tokenizer import QwenTokenizer
+    from toolmem.providers.tokenizer import QwenTokenizer
 
     return QwenTokenizer().count(text)

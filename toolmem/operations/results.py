@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from toolmem.schema import FlowResponse, ToolMemory, ToolMemoryRule
+from toolmem.models import FlowResponse, ToolMemory, ToolMemoryRule
 
 T = TypeVar("T")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from toolmem.models import FlowResponse
 from toolmem.operations.operation import flow_operation
 from toolmem.operations.results import Answer, Memories
 from toolmem.operations.summarize import Names
-from toolmem.schema import FlowResponse
 
 
 class GuidanceText(Answer):

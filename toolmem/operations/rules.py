@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from toolmem.models import RuleStatus, ToolMemoryRule
 from toolmem.operations.operation import AgentTool, rpc_operation
-from toolmem.ports import Services
+from toolmem.protocols import Services
 from toolmem.rules.identity import MAX_RULE
 from toolmem.rules.rows import Priority, Source
-from toolmem.schema import RuleStatus, ToolMemoryRule
 
 if TYPE_CHECKING:
     from toolmem.rules.rule_store import ToolMemoryStore

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple, Self
 
+from toolmem.models import FlowResponse
 from toolmem.operations.operation import flow_operation
 from toolmem.operations.results import Listed
-from toolmem.schema import FlowResponse
 
 Names = str | Sequence[str]  # separated by commas, or a list (for names that hold a comma)
 

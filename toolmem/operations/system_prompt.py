@@ -8,11 +8,11 @@ from itertools import accumulate
 
 from toolmem.guidance.fitting import fit
 from toolmem.guidance.shown import guidance_shown, said_to_be_data
+from toolmem.models import Language, ToolMemoryRule, ToolRecord
 from toolmem.readers.plain_text import name_shown, plain_line, shown
-from toolmem.rules.capture import SessionRule
+from toolmem.rules.capture.hook import SessionRule
 from toolmem.rules.identity import UNSCOPED
 from toolmem.rules.section import MAX_CRITICAL_CHARACTERS, not_shown_line
-from toolmem.schema import Language, ToolMemoryRule, ToolRecord
 
 _GUIDANCE_TITLE = {"": "## What is known of your tools", "zh": "## 关于你的工具的已知情况"}
 _SINCE = {

@@ -6,10 +6,11 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
+from toolmem.models import ToolStatistics
 from toolmem.operations.operation import rpc_operation
 from toolmem.operations.rules import DEFAULT_WORKSPACE
-from toolmem.ports import MemoryStore, Services, StoredMemory
-from toolmem.schema import ToolStatistics
+from toolmem.protocols import MemoryStore, Services
+from toolmem.stored import StoredMemory
 
 
 class ToolOverview(BaseModel):

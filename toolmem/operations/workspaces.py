@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
+from toolmem.models import FlowResponse
 from toolmem.operations.operation import flow_operation
 from toolmem.operations.results import Answer, Memories
-from toolmem.schema import FlowResponse
 
 FilePath = Annotated[str | None, "dump and load. A file or folder inside dump_dir."]
 

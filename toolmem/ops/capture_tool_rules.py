@@ -8,7 +8,7 @@ from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
 from toolmem.readers.plain_text import name_shown, plain_line
 from toolmem.readers.weight import aside
-from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.capture.hook import Captured, ToolMemoryCaptureHook
 from toolmem.rules.turns import read_turn
 
 _TURN = ("user_message", "tool_calls", "session_id", "tools")

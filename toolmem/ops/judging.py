@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import BudgetReached, ModelError, RequestError
+from toolmem.models import ToolCallResult, ToolSchema, Verdict
 from toolmem.ops.announcing import announce, tokens_of
-from toolmem.ports import CallFailure, Judge
+from toolmem.protocols import Judge
 from toolmem.readers.secrets import SecretMask
-from toolmem.schema import ToolCallResult, ToolSchema, Verdict
 from toolmem.store.masked import masked_calls, masked_verdict
+from toolmem.stored import CallFailure
 
 if TYPE_CHECKING:
     from toolmem.flow.context import Context

@@ -12,13 +12,13 @@ from pydantic import Field
 from toolmem.errors import RequestError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
-from toolmem.importers.records import RecordsRead, misspelt_in_words, read_records
+from toolmem.formats.records import RecordsRead, misspelt_in_words, read_records
+from toolmem.models import ToolCallResult
 from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.retry_evaluations import KeptCalls
-from toolmem.ports import CallFailure
 from toolmem.readers.weight import aside
-from toolmem.schema import ToolCallResult
+from toolmem.stored import CallFailure
 
 log = logging.getLogger("toolmem.ops")
 

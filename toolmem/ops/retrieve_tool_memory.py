@@ -13,11 +13,11 @@ from toolmem.flow.op import Op, OpParams
 from toolmem.guidance.known_figures import known_figures
 from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.shown import said_to_be_data
+from toolmem.models import ToolMemory
 from toolmem.ops.tool_names import read_tool_names
-from toolmem.ports import Where
 from toolmem.readers.plain_text import name_shown
 from toolmem.readers.query import read_query
-from toolmem.schema import ToolMemory
+from toolmem.stored import Where
 
 
 class RetrieveToolMemoryOp(Op):

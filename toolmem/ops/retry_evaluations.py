@@ -12,9 +12,9 @@ from pydantic import Field
 from toolmem.errors import ModelError
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op, OpParams
+from toolmem.models import ToolCallResult, ToolSchema
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.tool_names import read_tool_names
-from toolmem.schema import ToolCallResult, ToolSchema
 from toolmem.store.masked import as_given
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolmem.ports import ConfiguredOp, Services
+from toolmem.protocols import ConfiguredOp, Services
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.rule_store import ToolMemoryStore
 

@@ -9,11 +9,12 @@ from datetime import datetime
 
 from toolmem.errors import Conflict, ModelError, ReplyUnreadable
 from toolmem.flow.context import Context
-from toolmem.guidance.on_change import KEPT, baseline_of
+from toolmem.guidance.counted.on_change import KEPT, baseline_of
 from toolmem.guidance.policies import Plan, Policy
 from toolmem.guidance.skip import Window, count_dropped, window_of
-from toolmem.ports import Document, Embedder, GuidanceWriter, MemoryStore, StoredMemory
-from toolmem.schema import Guidance, ToolCallResult, ToolRecord
+from toolmem.models import Guidance, ToolCallResult, ToolRecord
+from toolmem.protocols import Embedder, GuidanceWriter, MemoryStore
+from toolmem.stored import Document, StoredMemory
 
 log = logging.getLogger("toolmem.ops")
 

@@ -15,12 +15,12 @@ from toolmem.flow.op import Op, OpParams
 from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.policies import POLICY_REASONS, Plan, Policy, PolicyName
 from toolmem.guidance.skip import Window
+from toolmem.models import ToolRecord, Usage
 from toolmem.ops.announcing import announce
 from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import tell_stop
 from toolmem.ops.summarizing import Outcome, Summarizing
 from toolmem.ops.tool_names import read_tool_names
-from toolmem.schema import ToolRecord, Usage
 
 _OF_POLICY = {"full_every": "incremental", "false_alarm_rate": "on_change", "refresh_after": "on_change"}
 
@@ -160,8 +160,8 @@ class SummaryToolMemoryOp(Op):
         context.save(Usage(saved_requests=len(spared), saved_prompt_tokens=sum(spared)))
 
     def _keep_for_the_bill(self, context: Context, run: Summarizing, outcome: Outcome) -> None:
-        """What `toolmem.report.bill` and `freshness` read. `not_analyzed`: kept calls that no guidance holds after
-        this; `dropped`: those that no guidance held before it and that are kept no more."""
+        """What the report's `bill` and `freshness` read. `not_analyzed`: kept calls that no guidance holds after this;
+        `dropped`: those that no guidance held before it and that are kept no more."""
         context.detail(
             "summary",
             tool_name=outcome.tool_name,

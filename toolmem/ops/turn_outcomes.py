@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from toolmem.models import ToolCallResult
 from toolmem.rules.turns import ToolUse, Turn
-from toolmem.schema import ToolCallResult
 
 _SOMETIME = datetime(2000, 1, 1, tzinfo=UTC)  # a call needs a time; the check does not look at it
 

@@ -8,7 +8,7 @@ from typing import Any
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.guidance.memory import tool_memory
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
 
 _KEEP_CALLS = 100  # where no op before this one says how many
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -12,12 +13,36 @@ from toolmem.flow.checks import check_workspace
 from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.flow.registry import nearest
+from toolmem.formats.memory_dump import read_dump, write_dump
 from toolmem.guidance.memory import tool_memory
-from toolmem.importers.memory_dump import read_dump, write_dump
-from toolmem.ops.holdings import held
-from toolmem.ports import CallFailure, Document, MemoryStore
+from toolmem.models import ToolMemory
+from toolmem.protocols import MemoryStore
+from toolmem.providers.ledger import NAMESPACE as LEDGER
+from toolmem.rules.effectiveness import NAMESPACE as EFFECTIVENESS
+from toolmem.rules.general_memory import MEMORY_PREFIX
+from toolmem.rules.identity import RULE_PREFIX
+from toolmem.rules.rows import read_rows
 from toolmem.rules.speakers import as_heard
-from toolmem.schema import ToolMemory
+from toolmem.stored import CallFailure, Document, RawRecord
+
+KINDS = ("tool_memories", "rules", "notes", "ledger_records", "tool_statistics")
+
+
+async def held(store: MemoryStore, workspace: str) -> dict[str, int]:
+    """Tool memories, rules (whatever their status), notes of agents, records of the ledger, statistics of tools."""
+    records = await store.list_raw(workspace, None)
+    counted = Counter(_kind(record) for record in records)
+    rules = [record for record in records if record.key.startswith(RULE_PREFIX)]
+    counted["rules"] = len(read_rows(rules).rules)
+    counted["tool_memories"] = len(await store.tool_names(workspace))
+    return {kind: counted[kind] for kind in KINDS}
+
+
+def _kind(record: RawRecord) -> str:
+    if record.key.startswith(MEMORY_PREFIX):
+        return "notes"
+    return {LEDGER: "ledger_records", EFFECTIVENESS: "tool_statistics"}.get(record.namespace, "")
+
 
 DELETE_WORKSPACE = "delete_workspace"
 _KEEP_ALL = 2**31 - 1  # a copy keeps what it finds

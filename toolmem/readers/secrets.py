@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from toolmem.models import ToolCallResult
 from toolmem.readers.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
 from toolmem.readers.secret_spans import MASK, scheme_of, secret_spans
 from toolmem.readers.token_shapes import Span
-from toolmem.schema import ToolCallResult
 
 _SHORTEST = 8  # characters of a text in which something may hide that has no name
 _ROUNDS = 4

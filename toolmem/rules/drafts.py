@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolmem.errors import RequestError
+from toolmem.models import RuleStatus, Said, Speaker, ToolMemoryRule
 from toolmem.rules.identity import (
     MAX_RULE,
     namespace_of,
@@ -23,7 +24,6 @@ from toolmem.rules.identity import (
 )
 from toolmem.rules.rows import PRIORITIES, RANK, SOURCES, STATUSES, Priority, Source, merged_tags, read_choice
 from toolmem.rules.speakers import AUTHORITY, lesser
-from toolmem.schema import RuleStatus, Said, Speaker, ToolMemoryRule
 
 USER_EDICT = "user-edict"  # the tag of rules that a user spoke
 REPEATED_FAILURE = "repeated-failure"  # the tag of rules on repeated failures

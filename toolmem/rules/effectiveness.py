@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pydantic import BaseModel, Field, ValidationError
 
 from toolmem.errors import Conflict
-from toolmem.ports import MemoryStore, Record
+from toolmem.protocols import MemoryStore
 from toolmem.readers.plain_text import shown
 from toolmem.rules.turns import ToolUse
+from toolmem.stored import Record
 
 NAMESPACE = "tool_effectiveness"
 KEY_PREFIX = "tool/"

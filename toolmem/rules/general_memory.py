@@ -16,12 +16,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
-from toolmem.ports import Clock, Embedder, MemoryStore, Where
+from toolmem.models import Speaker
+from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.readers.query import read_query
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
 from toolmem.rules.rows import Priority, is_grave, read_rule
 from toolmem.rules.searchable import by_spelling, document_of, share_a_word, vector_of
-from toolmem.schema import Speaker
+from toolmem.stored import Where
 
 logger = logging.getLogger("toolmem.rules")
 

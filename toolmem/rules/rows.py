@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
-from toolmem.ports import RawRecord
+from toolmem.models import RuleStatus, ToolMemoryRule
 from toolmem.rules.identity import RULE_PREFIX, namespace_of
-from toolmem.schema import RuleStatus, ToolMemoryRule
+from toolmem.stored import RawRecord
 
 logger = logging.getLogger("toolmem.rules")
 

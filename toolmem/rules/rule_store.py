@@ -21,7 +21,8 @@ from datetime import datetime
 from typing import Any
 
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
-from toolmem.ports import Clock, Document, Embedder, MemoryStore, RawRecord, Record
+from toolmem.models import RuleStatus, Said, Speaker, ToolMemoryRule, ToolSchema
+from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.rules.drafts import (
     RuleDraft,
     holds_again,
@@ -57,12 +58,11 @@ from toolmem.rules.rows import (
     read_rule,
     value_of,
 )
-from toolmem.rules.rule_ids import RuleIds, is_shortened, whole_id
+from toolmem.rules.rule_ids import RuleIds, Shelf, is_shortened, whole_id
 from toolmem.rules.searchable import document_of
 from toolmem.rules.section import MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS, MAX_IN_PROMPT, PinnedRules
-from toolmem.rules.shelf import Shelf
 from toolmem.rules.speakers import as_heard
-from toolmem.schema import RuleStatus, Said, Speaker, ToolMemoryRule, ToolSchema
+from toolmem.stored import Document, RawRecord, Record
 
 logger = logging.getLogger("toolmem.rules")
 

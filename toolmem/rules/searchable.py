@@ -8,7 +8,8 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from toolmem.errors import ModelError
-from toolmem.ports import Document, Embedder
+from toolmem.protocols import Embedder
+from toolmem.stored import Document
 
 if TYPE_CHECKING:
     import numpy as np

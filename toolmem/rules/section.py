@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
+from toolmem.models import Language, ToolMemoryRule
 from toolmem.readers.plain_text import name_shown, plain_line, shown
 from toolmem.rules.identity import UNSCOPED, folded_name
 from toolmem.rules.rows import RANK, DamagedRule
-from toolmem.schema import Language, ToolMemoryRule
 
 MAX_IN_PROMPT = 30  # rules
 MAX_CHARACTERS = 6000  # of the whole block

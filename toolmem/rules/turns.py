@@ -10,8 +10,8 @@ from typing import Any
 
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
+from toolmem.models import ToolSchema
 from toolmem.rules.identity import folded_name
-from toolmem.schema import ToolSchema
 
 Tools = Sequence[str | ToolSchema]  # names, or schemas
 

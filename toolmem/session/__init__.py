@@ -6,7 +6,7 @@
 """
 
 from toolmem.session.agent_session import AgentSession
-from toolmem.session.buffer import keep_newest
 from toolmem.session.recorder import CallRecorder
+from toolmem.session.turns import keep_newest
 
 __all__ = ["AgentSession", "CallRecorder", "keep_newest"]

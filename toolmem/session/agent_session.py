@@ -11,18 +11,26 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toolmem.app.tool_mem import AsyncToolMem, ToolMem
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.importers.records import read_records
+from toolmem.formats.records import read_records
+from toolmem.models import Language, ToolMemoryRule, ToolSchema
 from toolmem.operations.system_prompt import guidance_block, since_block, system_prompt
 from toolmem.ops import UpdateVectorStoreOp
-from toolmem.rules.capture import Captured, SessionRule, ToolMemoryCaptureHook, hear
+from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, hear
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.section import LeftOut, PinnedRules, ToolMemoryRulesSection
 from toolmem.rules.turns import ToolUse, Turn
-from toolmem.schema import Language, ToolMemoryRule, ToolSchema
-from toolmem.session.buffer import Compressor, Message, keep_newest, message_tokens
-from toolmem.session.turns import records_of_messages, user_message_of, uses_of, without_host_keys
+from toolmem.session.turns import (
+    Compressor,
+    Message,
+    keep_newest,
+    message_tokens,
+    records_of_messages,
+    user_message_of,
+    uses_of,
+    without_host_keys,
+)
 from toolmem.store.masked import masked_output
 
 if TYPE_CHECKING:
@@ -340,6 +348,6 @@ def _language(configured: str) -> Language:
 
 
 def _qwen_count(text: str) -> int:
-    from toolmem.llm.tokenizer import QwenTokenizer
+    from toolmem.providers.tokenizer import QwenTokenizer
 
     return QwenTokenizer().count(text)

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any
 
 from toolmem.errors import RequestError
-from toolmem.schema import JudgeIdentity, ToolCallResult
+from toolmem.models import JudgeIdentity, ToolCallResult
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.errors import Conflict
-from toolmem.ports import CallFailure, Document, Embedder, MemoryStore, Record, StoredMemory
-from toolmem.schema import ToolCallResult, ToolMemory
+from toolmem.models import ToolCallResult, ToolMemory
+from toolmem.protocols import Embedder, MemoryStore
 from toolmem.store.masked import take_over_key
+from toolmem.stored import CallFailure, Document, Record, StoredMemory
 
 KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
 PAGE = 500  # verdicts, or texts handed to an embedder, at once

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from toolmem.errors import EmbedderMismatch, RequestError
-from toolmem.ports import Document, EmbedderIdentity
+from toolmem.protocols import EmbedderIdentity
 from toolmem.store.codec import require_storable
-from toolmem.store.lookup import one
+from toolmem.store.sqlite.lookup import one
 from toolmem.store.words import index_words
+from toolmem.stored import Document
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,19 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolmem.errors import RequestError, StoreClosed
-from toolmem.ports import (
-    Appended,
-    Clock,
-    Document,
-    Embedder,
-    EmbedderIdentity,
-    Hit,
-    RawRecord,
-    Record,
-    StoredMemory,
-    Where,
-)
-from toolmem.schema import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.protocols import Clock, Embedder, EmbedderIdentity
 from toolmem.store.codec import storable
 from toolmem.store.elastic import (
     call_documents,
@@ -49,11 +38,12 @@ from toolmem.store.elastic.keyed_records import Put
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_commits import AppendPlan, GuidancePlan, MergePlan, VerdictsPlan
 from toolmem.store.elastic.tool_state import ToolState
-from toolmem.store.keyed_records import encode_value
 from toolmem.store.merging import check_memory, with_ids
-from toolmem.store.tool_writes import prepare as prepare_calls
-from toolmem.store.tool_writes import require_keep
-from toolmem.store.verdict_cache import check as check_verdicts
+from toolmem.store.sqlite.keyed_records import encode_value
+from toolmem.store.sqlite.tool_writes import prepare as prepare_calls
+from toolmem.store.sqlite.tool_writes import require_keep
+from toolmem.store.sqlite.verdict_cache import check as check_verdicts
+from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
 
 if TYPE_CHECKING:
     import numpy as np

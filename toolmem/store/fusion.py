@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from toolmem.ports import Hit
+from toolmem.stored import Hit
 
 RANK_CONSTANT = 60  # k in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion ...", SIGIR 2009
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from toolmem.errors import Conflict, StoreError
-from toolmem.ports import Appended, Document, MemoryStore
-from toolmem.ports.store import OF_THE_STORE
+from toolmem.models import Guidance, RepairHistory, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.protocols import OF_THE_STORE, MemoryStore
 from toolmem.readers.secrets import SecretMask, count_secrets, marked_by, mask_call
 from toolmem.readers.weight import aside
-from toolmem.schema import Guidance, RepairHistory, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.stored import Appended, Document
 
 T = TypeVar("T")
 

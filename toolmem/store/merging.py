@@ -13,13 +13,13 @@ from typing import Any
 import apsw
 
 from toolmem.errors import RequestError
-from toolmem.ports import Appended, Document, EmbedderIdentity
-from toolmem.schema import UPKEEP, Guidance, LifetimeCounters, ToolCallResult, ToolMemory, ToolStatistics, merge_ranges
+from toolmem.models import UPKEEP, Guidance, LifetimeCounters, ToolCallResult, ToolMemory, ToolStatistics, merge_ranges
+from toolmem.protocols import EmbedderIdentity
 from toolmem.store import documents
 from toolmem.store.codec import micros, require_storable
-from toolmem.store.lookup import one, require_workspace_id, workspace_id
-from toolmem.store.tool_rows import ToolRow, fresh, read_tool, record_of
-from toolmem.store.tool_writes import (
+from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
+from toolmem.store.sqlite.tool_rows import ToolRow, fresh, read_tool, record_of
+from toolmem.store.sqlite.tool_writes import (
     CALL_FAULTS,
     Admission,
     Prepared,
@@ -29,6 +29,7 @@ from toolmem.store.tool_writes import (
     write_admission,
     write_guidance,
 )
+from toolmem.stored import Appended, Document
 
 
 def with_ids(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:

@@ -13,7 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from toolmem.store.lookup import one
+from toolmem.store.sqlite.lookup import one
 
 _LOAD_ROWS = 4096
 _TOLERANCE = 1e-5  # float32 products of equal rows may differ by less than this, depending on where a row stands

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from toolmem.errors import ModelError, ReplyUnreadable
-from toolmem.ports import LLM, Completion, Embedder, GuidanceWriter, Judge, LedgerEntry, Purpose
-from toolmem.schema import Guidance, JudgeIdentity, ToolCallResult, ToolSchema, Verdict
+from toolmem.models import Guidance, JudgeIdentity, ToolCallResult, ToolSchema, Verdict
+from toolmem.protocols import LLM, Completion, Embedder, GuidanceWriter, Judge, LedgerEntry, Purpose
 
 __all__ = ["ChatModelContract", "EmbedderContract", "JudgeContract", "RecordingMeter", "WriterContract"]
 

@@ -10,7 +10,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """`toolmem.ports.Clock` driven by `advance`.
+    """`toolmem.protocols.Clock` driven by `advance`.
 
     Coroutines in `sleep` wake, in the order of their deadlines, as soon as the clock was moved past these.
     """

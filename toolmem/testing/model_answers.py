@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolmem.embedding.hashing import HashingEmbedder
-from toolmem.llm.tokenizer import QwenTokenizer
+from toolmem.providers.hashing import HashingEmbedder
+from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.model_script import Behaviour, Kind, Script
 
 Protocol = Literal["dashscope", "openai"]

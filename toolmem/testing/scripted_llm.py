@@ -11,7 +11,7 @@ from typing import Any
 
 from toolmem.errors import ModelError
 from toolmem.flow.clock import SystemClock
-from toolmem.ports import Clock, Completion, LedgerEntry, Purpose, Tokenizer
+from toolmem.protocols import Clock, Completion, LedgerEntry, Purpose, Tokenizer
 
 Reply = str | Exception
 

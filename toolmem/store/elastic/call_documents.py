@@ -7,13 +7,13 @@ import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from toolmem.ports import StoredMemory
-from toolmem.schema import CallFigures, JudgeIdentity, ToolCallResult
+from toolmem.models import CallFigures, JudgeIdentity, ToolCallResult
 from toolmem.store.codec import clip, members, read_call
 from toolmem.store.elastic.connection import Connection, Operation
 from toolmem.store.elastic.indices import Layout
 from toolmem.store.elastic.names import call_doc_id, tool_id, workspace_key
 from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, read_state
+from toolmem.stored import StoredMemory
 
 logger = logging.getLogger("toolmem.store")
 

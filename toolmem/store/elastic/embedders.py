@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from toolmem.errors import EmbedderMismatch
-from toolmem.ports import EmbedderIdentity
+from toolmem.protocols import EmbedderIdentity
 from toolmem.store.elastic.connection import Connection
 from toolmem.store.elastic.indices import Layout
 

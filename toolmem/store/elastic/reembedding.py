@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmem.errors import Conflict
-from toolmem.ports import Embedder
+from toolmem.protocols import Embedder
 from toolmem.store.documents import unit_vector
 from toolmem.store.elastic import embedders, searchable
 from toolmem.store.elastic.connection import Operation

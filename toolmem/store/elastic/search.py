@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolmem.errors import RequestError
-from toolmem.ports import Document, Hit, Where
 from toolmem.store.codec import micros, storable
 from toolmem.store.documents import unit_vector
 from toolmem.store.elastic import embedders, failures, searchable
@@ -28,6 +27,7 @@ from toolmem.store.elastic.searchable import fact
 from toolmem.store.elastic.session import Session
 from toolmem.store.fusion import fuse, leg_depth
 from toolmem.store.words import query_words
+from toolmem.stored import Document, Hit, Where
 
 MAX_DEPTH = 10_000  # of a leg: the engine's own limit for the hits of a search, and for neighbours
 _SPARE = 8  # neighbours beyond the depth, so that ties at its end are seen

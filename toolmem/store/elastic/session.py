@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from toolmem.ports import Document, EmbedderIdentity
+from toolmem.protocols import EmbedderIdentity
 from toolmem.store.codec import require_storable
 from toolmem.store.documents import unit_vector
 from toolmem.store.elastic import embedders
@@ -17,6 +17,7 @@ from toolmem.store.elastic.embedders import Claim
 from toolmem.store.elastic.indices import Layout, ensure_vector_fields
 from toolmem.store.elastic.names import random_name
 from toolmem.store.elastic.searchable import Searchable
+from toolmem.stored import Document
 
 logger = logging.getLogger("toolmem.store")
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from toolmem.errors import Conflict, RequestError
-from toolmem.ports import Appended, CallFailure, Document
-from toolmem.schema import Guidance, ToolCallResult, ToolMemory, ToolRecord, merge_ranges
+from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, merge_ranges
 from toolmem.store.codec import (
     call_payload,
     check_call,
@@ -28,8 +27,9 @@ from toolmem.store.elastic.names import id_doc_id
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import Run, ToolState, clip_runs, new_state, put_run
 from toolmem.store.merging import guidance_here, lifetime_of
-from toolmem.store.tool_rows import count_outcome
-from toolmem.store.tool_writes import CALL_FAULTS, Admission, Prepared, PreparedCall, admit, guidance_json
+from toolmem.store.sqlite.tool_rows import count_outcome
+from toolmem.store.sqlite.tool_writes import CALL_FAULTS, Admission, Prepared, PreparedCall, admit, guidance_json
+from toolmem.stored import Appended, CallFailure, Document
 
 
 class AppendPlan:

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.errors import StoreError
-from toolmem.schema import LifetimeCounters, ToolRecord
+from toolmem.models import LifetimeCounters, ToolRecord
 from toolmem.store.elastic import searchable
 from toolmem.store.elastic.names import call_doc_id, label, tool_id, workspace_key
 from toolmem.store.elastic.searchable import Searchable
-from toolmem.store.tool_rows import ToolRow, fresh, record_of
+from toolmem.store.sqlite.tool_rows import ToolRow, fresh, record_of
 
 RECENT_COMMITS = 24
 WITHOUT_OUTBOX = {"excludes": ["outbox"]}

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolmem.schema import Verdict
+from toolmem.models import Verdict
 from toolmem.store.codec import storable
 from toolmem.store.elastic.connection import Operation
 from toolmem.store.elastic.keyed_records import whole

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from toolmem.ports.store import OF_THE_STORE
+from toolmem.protocols import OF_THE_STORE
 from toolmem.store.codec import storable
 from toolmem.store.elastic import embedders
 from toolmem.store.elastic.connection import BULK_ITEMS, Operation

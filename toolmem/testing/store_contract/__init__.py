@@ -1,4 +1,4 @@
-"""What every backend of `toolmem.ports.MemoryStore` promises, as a test suite that any of them can run.
+"""What every backend of `toolmem.protocols.MemoryStore` promises, as a test suite that any of them can run.
 
     class TestMyStore(StoreContract):
         @pytest.fixture

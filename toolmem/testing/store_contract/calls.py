@@ -6,8 +6,8 @@ import math
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from toolmem.ports import MemoryStore
-from toolmem.schema import CallFigures, LifetimeCounters, ToolCallResult
+from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult
+from toolmem.protocols import MemoryStore
 from toolmem.testing.store_contract.merging import dumped
 from toolmem.testing.store_contract.scenario import (
     JUDGE,

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from toolmem.errors import Conflict, RequestError
-from toolmem.ports import MemoryStore, StoredMemory
-from toolmem.schema import Claim, ToolStatistics
+from toolmem.models import Claim, ToolStatistics
+from toolmem.protocols import MemoryStore
+from toolmem.stored import StoredMemory
 from toolmem.testing.store_contract.scenario import (
     OTHER_JUDGE,
     TOOL,

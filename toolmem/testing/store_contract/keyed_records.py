@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toolmem.errors import Conflict, RequestError, StoreError
-from toolmem.ports import MemoryStore
+from toolmem.protocols import MemoryStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import Scenario, StoreFactory, W, document, drive, driven
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from toolmem.errors import RequestError
-from toolmem.ports import MemoryStore, StoredMemory
-from toolmem.schema import Baseline, Claim, RepairCount, RepairHistory, ToolCallResult, ToolMemory
+from toolmem.models import Baseline, Claim, RepairCount, RepairHistory, ToolCallResult, ToolMemory
+from toolmem.protocols import MemoryStore
+from toolmem.stored import StoredMemory
 from toolmem.testing.store_contract.scenario import (
     START,
     TOOL,

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from toolmem.errors import Conflict
-from toolmem.ports import MemoryStore
-from toolmem.schema import ToolCallResult
+from toolmem.models import ToolCallResult
+from toolmem.protocols import MemoryStore
 from toolmem.testing.store_contract.merging import dumped
 from toolmem.testing.store_contract.scenario import Scenario, StoreFactory, call, document, guidance, verdict
 

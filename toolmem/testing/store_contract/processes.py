@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from toolmem.ports import MemoryStore, Where
+from toolmem.protocols import MemoryStore
+from toolmem.stored import Where
 from toolmem.testing.store_contract.scenario import (
     TOOL,
     Scenario,

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toolmem.ports import Clock, Document, EmbedderIdentity, MemoryStore
-from toolmem.schema import Guidance, JudgeIdentity, ToolCallResult, Verdict
+from toolmem.models import Guidance, JudgeIdentity, ToolCallResult, Verdict
+from toolmem.protocols import Clock, EmbedderIdentity, MemoryStore
+from toolmem.stored import Document
 
 EMBEDDER = EmbedderIdentity("test", "axes", 4)
 JUDGE = JudgeIdentity(backend="offline", model="rule_based_check", prompt_version="0123456789ab")

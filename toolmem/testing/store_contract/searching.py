@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from toolmem.errors import EmbedderMismatch, RequestError
-from toolmem.ports import Document, EmbedderIdentity, Hit, MemoryStore, Where
+from toolmem.protocols import EmbedderIdentity, MemoryStore
+from toolmem.stored import Document, Hit, Where
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import (
     TOOL,

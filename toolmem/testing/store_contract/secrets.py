@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 
-from toolmem.ports import Document, MemoryStore
+from toolmem.protocols import MemoryStore
 from toolmem.readers.secret_spans import MASK
 from toolmem.store.masked import masking, store_key
+from toolmem.stored import Document
 from toolmem.testing.store_contract.scenario import (
     TOOL,
     Scenario,

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from toolmem.errors import StoreClosed
-from toolmem.ports import MemoryStore, Where
+from toolmem.protocols import MemoryStore
+from toolmem.stored import Where
 from toolmem.testing.store_contract.scenario import (
     TOOL,
     Scenario,

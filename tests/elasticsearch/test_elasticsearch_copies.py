@@ -1,0 +1,115 @@
+"""`toolmem store copy` between the two backends, and an older schema brought over by it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from elasticsearch_nodes.server import Server
+
+from toolmem.cli import main
+from toolmem.protocols import MemoryStore
+from toolmem.providers.hashing import HashingEmbedder
+from toolmem.store.copying import Copy
+from toolmem.store.elasticsearch import ElasticsearchStore
+from toolmem.store.sqlite import SqliteStore
+from toolmem.stored import Document, Where
+from toolmem.testing.clock import ManualClock
+from toolmem.testing.store_contract.scenario import W, append, call, guidance, verdict
+
+EMBEDDER = HashingEmbedder(384)
+
+
+def store_at(url: str, prefix: str, **params: object) -> ElasticsearchStore:
+    return ElasticsearchStore(
+        url, clock=ManualClock(), embedder=EMBEDDER.identity, index_prefix=prefix, number_of_replicas=0, **params
+    )
+
+
+async def fill(store: MemoryStore) -> None:
+    for workspace in (W, "other 漢"):
+        shapes = [{"n": 1}, [1, 2], "text", {"deep": {"a": [None]}}]
+        batch = [call(n, id=f"given {n}" if n % 2 else None, input=shapes[n % 4]) for n in range(30)]
+        await store.append_calls(workspace, "search", batch, 20)
+        text = "search\nQuote the umbrella."
+        (vector,) = await EMBEDDER.embed([text])
+        await store.put_guidance(
+            workspace,
+            "search",
+            guidance("Quote the umbrella.", [25]),
+            document=Document(text, vector),
+            guidance_version=0,
+        )
+        await append(store, 1, 2, tool="发送, 邮件", workspace=workspace)
+        for n in range(5):
+            (vector,) = await EMBEDDER.embed([f"rule {n} parasol"])
+            await store.put(workspace, "tool-x", f"rule/{n}", {"n": n}, document=Document(f"rule {n} parasol", vector))
+        await store.put_verdicts(workspace, {f"key {n:04}": verdict(float(n % 2)) for n in range(1200)})
+
+
+async def held_by(store: MemoryStore) -> object:
+    found = []
+    for workspace in await store.workspaces():
+        memories = await store.memories(workspace, None, calls=True)
+        shown = [(each.calls, each.figures, each.record.counters, each.record.guidance) for each in memories]
+        records = [record.value for record in await store.list(workspace, "tool-x")]
+        (vector,) = await EMBEDDER.embed(["rule 2 parasol"])
+        hits = await store.search(workspace, "", vector, 5, Where(namespace="tool-x"))
+        ranked = [(hit.key, hit.vector_rank, round(hit.similarity or 0.0, 7)) for hit in hits]
+        keys = await store.verdict_keys(workspace, limit=5000)
+        found.append((workspace, shown, records, ranked, keys[:1000], await store.verdicts(workspace, keys[-3:])))
+    return found
+
+
+async def test_a_store_goes_there_and_back_and_is_the_same(
+    server: Server, fresh_prefix: Callable[[], str], tmp_path: Path
+):
+    async with (
+        SqliteStore(tmp_path / "first.db", clock=ManualClock(), embedder=EMBEDDER.identity) as first,
+        store_at(server.url, fresh_prefix()) as there,
+        SqliteStore(tmp_path / "back.db", clock=ManualClock(), embedder=EMBEDDER.identity) as back,
+    ):
+        await fill(first)
+        done = await Copy(first, there, embedder=EMBEDDER).run()
+        assert (done.differences, done.failures, done.verdicts) == ([], [], 2400)
+        assert await held_by(there) == await held_by(first)
+        assert (await Copy(there, back, embedder=EMBEDDER).run()).differences == []
+        assert await held_by(back) == await held_by(first)
+        again = await Copy(first, there, embedder=EMBEDDER).run()
+        assert (again.calls, again.records, again.verdicts, again.differences) == (0, 0, 0, [])
+
+
+def test_an_older_schema_is_copied_by_the_command_that_its_refusal_names(
+    server: Server, fresh_prefix: Callable[[], str], capsys: pytest.CaptureFixture[str]
+):
+    old, new = fresh_prefix(), fresh_prefix()
+
+    async def age() -> None:
+        async with store_at(server.url, old) as store:
+            await fill(store)
+            session = store._open_session()
+            await session.connection.call(
+                lambda es: es.indices.put_mapping(index=f"{old}-tools", meta={"toolmem_schema": 0})
+            )
+
+    asyncio.run(age())
+    assert _run("store", "info", "--store", f"elasticsearch:{server.url}?index_prefix={old}") == 1
+    assert f"toolmem store copy --from 'elasticsearch:HOST?index_prefix={old}'" in capsys.readouterr().err
+    target = f"elasticsearch:{server.url}?index_prefix={new}&number_of_replicas=0"
+    assert _run("store", "copy", "--from", f"elasticsearch:{server.url}?index_prefix={old}", "--to", target) == 0
+    assert "verified" in capsys.readouterr().out
+    assert _run("store", "info", "--json", "--store", target) == 0
+    held = json.loads(capsys.readouterr().out)
+    assert held["workspaces"][W] == {"tools": 2, "calls": 22, "records": 5, "verdicts": 1200, "secrets": 0}
+    assert held["schema_version"] == 1
+
+
+def _run(*arguments: str) -> int:
+    try:
+        main(list(arguments))
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0

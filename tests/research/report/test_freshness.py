@@ -1,0 +1,147 @@
+"""Calls that the guidance does not hold yet, over the runs; and what a single pass over them would take."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from toolmem.flow.report import OpReport, RunReport
+from toolmem.protocols import LedgerEntry
+from toolmem.research.report.bill import make_bill
+from toolmem.research.report.cost_plots import bill_chart, by_tool, days_chart, freshness_chart, token_frame
+from toolmem.research.report.freshness import (
+    Waiting,
+    freshness,
+    freshness_frame,
+    freshness_table,
+    waiting,
+    waiting_frame,
+)
+from toolmem.research.report.money_chart import money_chart
+from toolmem.research.report.single_pass import Lines, single_pass, single_pass_frame, single_pass_table
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def run(day, *rows):
+    flow = "summary_tool_memory" if rows and rows[0]["kind"] == "summary" else "add_tool_call_result"
+    ops = [OpReport(op="op", details=list(rows))]
+    return RunReport(flow=flow, workspace="team", started=START + timedelta(days=day), ops=ops)
+
+
+def arrived(calls, tool="search"):
+    return {"kind": "judged", "tool_name": tool, "calls": calls, "reused": 0, "duplicates": 0}
+
+
+def looked(action, new, outside=0, tool="search", policy="smart_skip", tokens=1000, dropped=0):
+    counts = {"new_calls": new, "not_analyzed": outside, "dropped": dropped, "prompt_tokens": tokens}
+    return {"kind": "summary", "tool_name": tool, "policy": policy, "action": action, "model": "m", **counts}
+
+
+def sent(prompt):
+    names = {"workspace": "team", "flow": "f", "op": "op", "tool": "search", "backend": "dashscope", "model": "m"}
+    counts = {"prompt_tokens": prompt, "completion_tokens": 50, "cached_tokens": 0, "estimated": False}
+    return LedgerEntry(time=START, outcome="ok", seconds=1.0, **names, **counts)
+
+
+def test_calls_wait_from_their_arrival_to_the_summary_that_reads_them():
+    runs = [run(0, arrived(4)), run(1, looked("skipped", 4)), run(2, arrived(8)), run(3, looked("summarized", 12))]
+    happened = waiting(reversed(runs))
+    assert [(each.event, each.before, each.after) for each in happened] == [
+        ("arrived", 0, 4),
+        ("skipped", 4, 4),
+        ("arrived", 4, 12),
+        ("summarized", 12, 0),
+    ]
+    (fresh,) = freshness(happened)
+    assert (fresh.most, fresh.mean, fresh.now, fresh.summaries, fresh.skips) == (12, 8.0, 0, 1, 1)
+    assert fresh.last_summary == START + timedelta(days=3)
+
+
+def test_calls_outside_the_window_stay_out_of_the_guidance():
+    (fresh,) = freshness(waiting([run(0, arrived(50)), run(1, looked("summarized", 30, outside=20))]))
+    assert (fresh.most, fresh.now) == (50, 20)
+
+
+def test_calls_that_were_dropped_unread_wait_until_the_next_summary_and_are_never_read():
+    dropped = [looked("skipped", 30, outside=70, dropped=856), looked("summarized", 30, outside=70, dropped=856)]
+    (fresh,) = freshness(waiting([run(0, arrived(956)), run(1, dropped[0]), run(2, dropped[1])]))
+    assert (fresh.most, fresh.mean, fresh.now, fresh.read) == (956, 956.0, 70, 30)
+
+
+def test_a_failed_summary_leaves_its_calls_waiting():
+    (fresh,) = freshness(waiting([run(0, looked("failed", 7))]))
+    assert (fresh.now, fresh.summaries) == (7, 0)
+
+
+def test_a_run_that_looked_at_the_record_knows_better_than_the_sum_of_arrivals():
+    happened = waiting([run(0, arrived(90)), run(1, looked("skipped", 60))])  # 30 were judged elsewhere, or taken out
+    assert happened[-1].after == 60
+
+
+def test_tools_have_a_row_each_in_frames_and_tables():
+    happened = waiting(
+        [run(0, arrived(2), arrived(3, "b")), run(1, looked("summarized", 2), looked("skipped", 3, tool="b"))]
+    )
+    assert list(freshness_frame(happened)["tool"]) == ["b", "search"]
+    assert len(waiting_frame(happened)) == 4
+    table = freshness_table(happened)
+    assert [row[0] for row in table.rows] == ["b", "search"]
+    assert table.rows[1][2:6] == ("1", "0", "2", "2")
+    assert "waits until the next summary" in table.notes[0]
+    assert freshness_frame([]).empty
+
+
+def test_the_bound_scales_the_kept_lines_to_all_calls_and_says_so():
+    line = Lines("search", counted=100, tokens=15_000, calls=1000)
+    assert (line.bound, line.estimated) == (150_000, True)
+    assert Lines("x", 3, 40, 3).bound == 40
+    assert Lines("x", 0, 0, 5).bound == 0
+
+
+def test_what_was_spent_stands_beside_the_bound():
+    report = run(0, looked("summarized", 5))
+    report.entries.append(sent(prompt=750))
+    bill = make_bill([], [report], kinds={"op": "summarizing"})
+    rows = single_pass(bill, [Lines("search", 5, 500, 5), Lines("other", 0, 0, 0)])
+    assert [row.tool for row in rows] == ["other", "search"]
+    assert [row.ratio for row in rows] == [None, 1.5]
+    assert [row.policies for row in rows] == ["", "smart_skip"]
+    assert single_pass_frame(rows)["ratio"].isna().tolist() == [True, False]
+    table = single_pass_table(single_pass(bill, [Lines("search", 5, 500, 10)]))
+    assert table.rows[0][5] == "~1,000"
+    assert any(note.startswith("~:") for note in table.notes)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.2, 2, 40, 400, 40_000, 9_000_000])
+def test_no_two_ticks_of_a_freshness_figure_say_the_same_time(seconds):
+    start = datetime(2026, 3, 1, 3, 28, 47, 900_000, tzinfo=UTC)
+    happened = [
+        Waiting(start + timedelta(seconds=seconds * part / 10), "run", "a", "", "arrived", part, part + 1)
+        for part in range(11)
+    ]
+    chart = freshness_chart({"a": happened})
+    assert chart is not None
+    texts = re.findall(r"<!-- ([^>]*) -->", chart.svg())
+    times = texts[: texts.index("time (UTC), 2026")]
+    assert len(times) >= 3
+    assert len(set(times)) == len(times)
+
+
+def test_figures_are_drawn_of_what_there_is_and_of_nothing_else():
+    reports = [run(0, arrived(4)), run(1, looked("skipped", 4)), run(2, looked("summarized", 4))]
+    bill = make_bill([], reports)
+    assert token_frame(bill, "tool").loc["search", "avoided"] == pytest.approx(1270)
+    chart = bill_chart(bill)
+    assert chart is not None
+    assert chart.svg() == bill_chart(bill).svg()
+    days = days_chart(bill)
+    assert days is not None
+    assert "on 1 day" in days.alt
+    assert freshness_chart(by_tool(waiting(reports)), "Asia/Shanghai") is not None
+    assert bill_chart(make_bill()) is None
+    assert days_chart(make_bill()) is None
+    assert freshness_chart({}) is None
+    assert money_chart([], "CNY", 500) is None

@@ -1,0 +1,29 @@
+"""Recorded calls and conversations in other people's formats become `ToolCallResult`.
+
+A file comes in by `recognize.read_file`, which looks at its content and hands it to one of the formats:
+
+    calls_jsonl   one call per line, our own JSON Lines (plain or .gz; a JSON array too)
+    openai_chat   OpenAI chat conversations: assistant `tool_calls` joined with their `tool` messages
+
+Whatever the road, each call passes `records.read_record`, the one place that knows what a good record is. A bad
+record is named and the others go on; a file without one good record is refused.
+"""
+
+from toolmem.formats.calls_jsonl import record_of, write_calls
+from toolmem.formats.imported import Format, Imported
+from toolmem.formats.recognize import FORMATS, read_file, recognize
+from toolmem.formats.records import RecordNotes, RecordsRead, read_record, read_records
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Imported",
+    "RecordNotes",
+    "RecordsRead",
+    "read_file",
+    "read_record",
+    "read_records",
+    "recognize",
+    "record_of",
+    "write_calls",
+]

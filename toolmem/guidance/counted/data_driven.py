@@ -1,0 +1,160 @@
+"""Guidance without a model: counts over the calls of one tool, put into words.
+
+Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds, by kind:
+
+* the n calls that are compared or counted: `overall` (k worked, or, where the text says so, failed), `recorded_flag`
+  (k are a success by `ToolCallResult.failed`), `parameter` and `sequence` (k of the n calls where the condition
+  holds worked), `refused` (none of the n calls with such a value worked, k errors name the parameter or its
+  value), `empty_pattern` (k of n answers were useful), `inconclusive`;
+* the k calls that the sentence counts among n: `error_class` (of the failures), `empty_answer` (of the calls that did
+  not fail), `usage` and `example` (of the calls shown), `unrecovered` (of those that were followed by another call),
+  `repeat` (of the repeats of failed calls);
+* `repair`: the last failure before each of the k successes that came in this way, of the n that followed failures of
+  its kind; a run of failures that ends in one success counts once;
+* the k failures of n of one kind that name a parameter or its value: `target`;
+* the newest of the k failures that were recovered in this way, counted like `repair`, over every call since the day
+  that the sentence names: `repair_since`; the calls before the window may have left the store, their counts stand in
+  `Guidance.history`;
+* none: `schema` (k = n = 0), what the tool's declaration says.
+
+A call went wrong where its recorded flag or the judge says so (`outcomes.went_wrong`); otherwise it worked, whether or
+not its answer was useful; `ToolStatistics.success_rate` goes by the flag alone. A call of no use is no example. What is
+claimed about parameters passed Fisher's exact test under Tarone's correction (`patterns`): the chance of one or more
+false claims per tool is at most 5 %. Where no comparison could have passed, or none did, the text says so. Refused
+values, repairs, errors and repeats state what was counted and no cause.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+from toolmem.guidance.counted import sentences
+from toolmem.guidance.counted.analysis import Analysis, analyze
+from toolmem.guidance.counted.claim_edits import updated
+from toolmem.guidance.counted.repair_history import Totals, counted
+from toolmem.guidance.counted.repair_sentences import pointed_at, repairs, since, unrecovered
+from toolmem.guidance.counted.sentences import Sentence
+from toolmem.guidance.counted.usage_sentences import usage
+from toolmem.guidance.counted.wording import Wording
+from toolmem.guidance.fitting import lay_out
+from toolmem.models import Claim, Guidance, Language, RepairHistory, ToolCallResult, ToolSchema
+from toolmem.protocols import Purpose
+
+AUTHOR = "offline/data_driven"
+
+_RULES = ("conversations", "fitting", "outcomes", "shown", "statistics")  # beside every module of this package
+
+
+@cache
+def rules_version() -> str:
+    """First 12 characters of the hash of the rules: other rules are another version of the writer."""
+    digest = hashlib.sha256()
+    folder = resources.files("toolmem.guidance")
+    counted = sorted(file.name for file in folder.joinpath("counted").iterdir() if file.name.endswith(".py"))
+    for name in (*(f"{name}.py" for name in _RULES), *(f"counted/{name}" for name in counted)):
+        digest.update(folder.joinpath(name).read_text(encoding="utf-8").encode())
+    return digest.hexdigest()[:12]
+
+
+class DataDrivenWriter:
+    """Implements `ports.GuidanceWriter` without a model: deterministic, and free of charge.
+
+    `language`: "" (English) or "zh". `schemas`: declarations by tool name, for the purpose of a tool.
+    """
+
+    def __init__(self, language: Language = "", schemas: Mapping[str, ToolSchema] | None = None) -> None:
+        self._language: Language = language
+        self._schemas = dict(schemas or {})
+
+    @property
+    def author(self) -> str:
+        return AUTHOR
+
+    @property
+    def prompt_version(self) -> str:
+        """The version of the rules; another language is another version."""
+        return f"{rules_version()}-{self._language}" if self._language else rules_version()
+
+    @property
+    def edit_version(self) -> str:
+        return self.prompt_version
+
+    async def write(
+        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
+    ) -> Guidance:
+        """`compose` for the port; never raises. Of `old` only the history of repairs is used, `purpose` not at all."""
+        return self.compose(tool_name, calls, self._schemas.get(tool_name), old.history if old else None)
+
+    async def edit(
+        self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
+    ) -> Guidance:
+        """`old`, with the history that it carries, changed by what the calls `new` say, without a look at any other
+        call (`claim_edits`)."""
+        wanted = set(new)
+        fresh = [call for call in window if call.seq in wanted]
+        made = self.compose(tool_name, fresh, self._schemas.get(tool_name), old.history)
+        ids = [call.id or f"#{place}" for place, call in enumerate(fresh, 1)]
+        found = analyze(tool_name, fresh)
+        return updated(old, made, found, ids, window, Wording(self._language))
+
+    def compose(
+        self,
+        tool_name: str,
+        calls: Sequence[ToolCallResult],
+        schema: ToolSchema | None = None,
+        before: RepairHistory | None = None,
+    ) -> Guidance:
+        """Guidance from `calls` (oldest first, all of one tool). Claims come most valuable first.
+
+        `before`: the history of the tool's guidance so far; repairs are counted on where it holds calls that are not
+        among `calls`. Needs calls with a seq. A call without an id is named by its place, `#1` being the oldest. Never
+        raises on what a call may hold.
+        """
+        found = analyze(tool_name, calls)
+        say = Wording(self._language)
+        ids = [call.id or f"#{place}" for place, call in enumerate(calls, 1)]
+        history = counted(found, ids, before)
+        said = sentences.ordered(_everything(found, schema, say, history))
+        return Guidance(
+            text=lay_out(said, say),
+            claims=[
+                Claim(
+                    text=one.text,
+                    k=one.k,
+                    n=one.n,
+                    kind=one.kind,
+                    call_ids=(*one.earlier, *(ids[i] for i in one.positions)),
+                )
+                for one in said
+            ],
+            statistics=found.statistics,
+            covered=[call.seq for call in calls if call.seq is not None],
+            author=self.author,
+            prompt_version=self.prompt_version,
+            history=history,
+        )
+
+
+def _everything(
+    found: Analysis, schema: ToolSchema | None, say: Wording, history: RepairHistory | None
+) -> list[Sentence]:
+    if not found.calls:
+        return list(sentences.overall(found, say))
+    totals = Totals(history) if history is not None and history.calls > len(found.calls) else None
+    return [
+        *sentences.overall(found, say),
+        *usage(found, schema, say),
+        *sentences.patterns(found, say),
+        *sentences.refused(found, say),
+        *sentences.example(found, say),
+        *sentences.errors(found, say),
+        *sentences.empty_answers(found, say),
+        *sentences.verdict_on_all(found, say),
+        *(repairs(found, say) if totals is None else since(found, totals, say)),
+        *pointed_at(found, say, totals),
+        *unrecovered(found, say),
+        *sentences.repeats(found, say),
+    ]

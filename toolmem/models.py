@@ -1,0 +1,447 @@
+"""What travels through toolmem: calls, verdicts, statistics, guidance, memories, rules, responses.
+
+All times are aware and in UTC. `None` means unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from toolmem.errors import RequestError
+
+EvaluationStatus = Literal["ok", "failed", "pending"]
+# What may tell the conversation of a call: keys of its record, else of its metadata; the first that does counts.
+CONVERSATION_KEYS = ("conversation_id", "session_id", "thread_id", "trace_id", "run_id")
+Language = Literal["", "zh"]
+
+
+class JudgeIdentity(BaseModel):
+    """Who judged a call. Scores of two identities are never averaged in silence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    backend: str  # offline, dry_run, scripted, dashscope, openai_compatible
+    model: str  # the model's name; "rule_based_check" for the offline judge
+    prompt_version: str  # first 12 characters of the hash of the prompt file (or of the rules)
+
+    def __str__(self) -> str:
+        return f"{self.backend}/{self.model}@{self.prompt_version}"
+
+
+class Verdict(BaseModel):
+    """What a judge said of one call."""
+
+    model_config = ConfigDict(frozen=True)
+
+    summary: str
+    evaluation: str
+    score: float  # 0.0 or 1.0
+    execution_failed: bool | None  # the call itself went wrong; None = the judge did not say
+    error_class: str = ""  # e.g. "not_found", "timeout", "bad_parameter"; "" where it did not fail
+    judge: JudgeIdentity
+
+    @field_validator("score")
+    @classmethod
+    def _is_a_verdict(cls, score: float) -> float:
+        if score not in (0.0, 1.0):
+            raise ValueError(f"a score is 0.0 or 1.0, got {score}")
+        return score
+
+
+class ToolSchema(BaseModel):
+    """A tool's declaration, read from the OpenAI or the MCP form."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)  # JSON schema of the input object
+
+    @classmethod
+    def read(cls, declaration: Any, field: str = "tools") -> ToolSchema:
+        """Read `{"type": "function", "function": {...}}`, `{"name", "parameters"}` or MCP's `{"name", "inputSchema"}`.
+
+        Raises RequestError that names `field`.
+        """
+        body = declaration
+        if isinstance(body, Mapping) and isinstance(body.get("function"), Mapping):
+            body = body["function"]
+        if not isinstance(body, Mapping) or not isinstance(body.get("name"), str) or not body["name"].strip():
+            raise RequestError(
+                f"{field}: expected a tool schema in OpenAI or MCP form with a 'name', got {str(declaration)[:80]!r}",
+                field=field,
+            )
+        parameters = body.get("parameters") or body.get("inputSchema") or body.get("input_schema") or {}
+        if not isinstance(parameters, Mapping):
+            raise RequestError(f"{field}: the parameters of {body['name']!r} are not a JSON schema object", field=field)
+        description = body.get("description")
+        return cls(
+            name=body["name"].strip(),
+            description=description if isinstance(description, str) else "",
+            parameters=dict(parameters),
+        )
+
+
+class ToolCallResult(BaseModel):
+    """One tool call, and what was made of it."""
+
+    tool_name: str
+    input: dict[str, Any] | list[Any] | str = Field(default_factory=dict)
+    output: str = ""
+    success: bool | None = None  # the tool reported no error; says nothing about usefulness; None = unknown
+    create_time: datetime
+    time_cost: float | None = None  # seconds, wall clock
+    token_cost: int | None = None
+    context: str = ""  # what the agent was asked
+    id: str | None = None  # given by the caller, or by the store when it keeps the call
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    # after judging
+    summary: str = ""
+    evaluation: str = ""
+    score: float | None = None  # 0.0, 1.0, or None where there is no verdict
+    evaluation_status: EvaluationStatus = "pending"
+    execution_failed: bool | None = None
+    error_class: str = ""
+    judge: JudgeIdentity | None = None
+
+    # told by the store
+    seq: int | None = None  # order of arrival in its tool, from 1
+    is_summarized: bool = False  # covered by the tool's current guidance
+
+    @property
+    def failed(self) -> bool | None:
+        """The recorded flag where it is known, else what the judge saw; None where neither is known."""
+        return (not self.success) if self.success is not None else self.execution_failed
+
+    @property
+    def conversation_id(self) -> str:
+        """The conversation that the call was made in; "" where its metadata does not tell it."""
+        return conversation_told(self.metadata) or ""
+
+    def judged(self, verdict: Verdict) -> ToolCallResult:
+        """A copy that carries the verdict."""
+        return self.model_copy(
+            update={
+                "summary": verdict.summary,
+                "evaluation": verdict.evaluation,
+                "score": float(verdict.score),
+                "evaluation_status": "ok",
+                "execution_failed": verdict.execution_failed,
+                "error_class": verdict.error_class,
+                "judge": verdict.judge,
+            }
+        )
+
+    def unjudged(self, reason: str) -> ToolCallResult:
+        """A copy whose evaluation failed: no score, left out of averages and summaries, tried again later."""
+        return self.model_copy(
+            update={
+                "summary": "",
+                "evaluation": reason,
+                "score": None,
+                "evaluation_status": "failed",
+                "execution_failed": None,
+                "error_class": "",
+                "judge": None,
+            }
+        )
+
+
+def conversation_told(fields: Mapping[str, Any]) -> str | None:
+    """The conversation that a record, or the metadata of a call, tells; None where none of its keys does."""
+    told = (fields.get(key) for key in CONVERSATION_KEYS)
+    known = (value for value in told if isinstance(value, str | int) and not isinstance(value, bool))
+    return next((text for value in known if (text := str(value).strip())), None)
+
+
+class ToolCall(BaseModel):
+    """A tool call as a program hands it over: `ToolCall("search", {"q": "rain"}, output="[]")`.
+
+    What is left out is unknown; a missing `create_time` is the time at which the call is added.
+    """
+
+    tool_name: str
+    input: dict[str, Any] | list[Any] | str = Field(default_factory=dict)
+    output: str = ""
+    success: bool | None = None  # the tool reported no error; says nothing about usefulness
+    create_time: datetime | None = None
+    time_cost: float | None = None  # seconds, wall clock
+    token_cost: int | None = None
+    context: str = ""  # what the agent was asked
+    conversation_id: str | None = None  # repairs are told inside one conversation
+    id: str | None = None  # sent twice, it counts once
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def __init__(
+        self, tool_name: str, input: dict[str, Any] | list[Any] | str | None = None, output: str = "", **more: Any
+    ) -> None:
+        super().__init__(tool_name=tool_name, input={} if input is None else input, output=output, **more)
+
+    def record(self) -> dict[str, Any]:
+        """As a record of a request."""
+        return {"tool_name": self.tool_name, **self.model_dump(mode="json", exclude_defaults=True)}
+
+
+class CallFigures(BaseModel):
+    """The numbers of one kept call, without its texts: cheap to read for a whole window."""
+
+    seq: int
+    success: bool | None
+    execution_failed: bool | None
+    score: float | None
+    time_cost: float | None  # seconds
+    token_cost: int | None
+    judge: str = ""  # str(JudgeIdentity), "" where there is no verdict
+
+    @property
+    def failed(self) -> bool | None:
+        return (not self.success) if self.success is not None else self.execution_failed
+
+
+Count = Annotated[int, Field(ge=0, le=10**15)]
+
+
+class LifetimeCounters(BaseModel):
+    """Counters of a tool that never shrink, whatever the window drops."""
+
+    calls: Count = 0
+    successes: Count = 0  # calls known not to have failed
+    failures: Count = 0  # calls known to have failed
+    judged: Count = 0  # calls with a score
+    score_sum: float = 0.0
+    time_calls: Count = 0  # calls with a known time_cost
+    time_sum: float = 0.0  # seconds
+    token_calls: Count = 0  # calls with a known token_cost
+    token_sum: Count = 0
+    since: datetime | None = None  # create_time of the oldest call counted
+
+
+class ToolStatistics(BaseModel):
+    """Figures over a stated set of calls. Averages leave out unknown values; None = nothing known."""
+
+    calls: int = 0
+    failures: int = 0
+    unknown: int = 0  # neither flag nor verdict says whether it failed
+    success_rate: float | None = None  # share of calls that did not fail, among those that are known
+    avg_score: float | None = None
+    avg_time_cost: float | None = None  # seconds
+    avg_token_cost: float | None = None
+    unscored: int = 0  # evaluation failed or pending
+    judges: list[str] = Field(default_factory=list)  # more than one: the average mixes them
+
+
+class Claim(BaseModel):
+    """One sentence with the counts behind it: `k` of `n` calls, and which."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    k: int
+    n: int
+    call_ids: tuple[str, ...]
+    kind: str = ""  # e.g. "parameter", "error_class", "repair", "repeat", "overall"
+
+
+class RepairCount(BaseModel):
+    """How often one kind of repair followed one kind of error."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: str  # the message, particulars masked
+    kind: str  # as in toolmem.guidance.counted.repairs
+    path: str
+    before: str = ""
+    after: str = ""
+    k: int  # successes that followed such failures in this way; failures in a row that end in one count once
+    forms: dict[str, int] = Field(default_factory=dict)  # how often a statement that repaired had which form
+    call_ids: tuple[str, ...] = ()  # of the failures before the newest of them
+
+
+class RepairHistory(BaseModel):
+    """Repairs over every call that a tool's guidance was ever written from, the window's and those before it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rules: int = 1  # what counts as a repair; counts of two versions are never added
+    since: datetime  # create_time of the first call counted
+    calls: int  # calls counted
+    last_seq: int  # the newest of them: what lies behind it is counted already
+    recovered: dict[str, int] = Field(default_factory=dict)  # successes after failures, by the last one's error
+    repairs: tuple[RepairCount, ...] = ()
+
+
+class Baseline(BaseModel):
+    """How a tool did up to the time of its guidance: what `on_change` compares later calls with."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seq: int = 0  # the newest call that was there; those after it are compared
+    successes: int = 0  # since the tool's last change, up to there
+    failures: int = 0
+    all_successes: int = 0  # the tool's lifetime counters at that time
+    all_failures: int = 0
+    trait_calls: int = 0  # judged calls that were looked at for traits
+    traits: dict[str, int] = Field(default_factory=dict)  # calls by error class, and by parameter that they give
+
+
+class Guidance(BaseModel):
+    """Usage guidance of one tool, and the evidence behind it."""
+
+    text: str
+    claims: list[Claim] = Field(default_factory=list)
+    statistics: ToolStatistics = Field(default_factory=ToolStatistics)  # of the calls analyzed
+    covered: list[int] = Field(default_factory=list)  # seqs of the calls that were analyzed
+    author: str  # "offline/data_driven", "dashscope/qwen-plus", ...
+    prompt_version: str
+    prompt_tokens: int = 0  # of the window; what the next skip saves (an estimate where nothing was sent)
+    update_tokens: int = 0  # of an incremental prompt beside its calls: this text and the instructions
+    edits: int = 0  # incremental summaries since the window was last read as a whole
+    baseline: Baseline | None = None  # kept by `on_change`
+    history: RepairHistory | None = None  # kept by the data-driven writer
+    created_at: datetime | None = None
+
+    def upkeep(self) -> dict[str, Any]:
+        """As JSON: what the next summary needs of this one, and no reader is shown."""
+        return self.model_dump(mode="json", include=set(UPKEEP))
+
+
+UPKEEP = ("update_tokens", "edits", "baseline", "history")  # fields of Guidance; `upkeep` in a memory's metadata
+
+
+class ToolRecord(BaseModel):
+    """The authoritative state of one tool in one workspace; a call exists once this record says so.
+
+    The calls kept are those with `first_seq <= seq <= last_seq`, without gaps.
+    """
+
+    workspace: str
+    tool_name: str
+    memory_id: str
+    version: int  # grows with every commit
+    guidance_version: int = 0  # grows when the guidance or a verdict changes
+    first_seq: int = 1
+    last_seq: int = 0
+    covered: list[tuple[int, int]] = Field(default_factory=list)  # ranges of seqs, both ends included
+    unjudged: list[int] = Field(default_factory=list)  # kept seqs without a verdict (failed or pending)
+    counters: LifetimeCounters = Field(default_factory=LifetimeCounters)
+    guidance: Guidance | None = None
+    time_created: datetime
+    time_modified: datetime
+
+
+class ToolMemory(BaseModel):
+    """What an agent, a dump or a report gets of one tool."""
+
+    workspace_id: str
+    memory_id: str
+    memory_type: Literal["tool"] = "tool"
+    when_to_use: str  # the tool's name
+    content: str  # the guidance, "" where there is none yet
+    score: float | None = None  # average over the kept calls that have a score
+    time_created: datetime
+    time_modified: datetime
+    author: str
+    tool_call_results: list[ToolCallResult] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)  # statistics, claims, lifetime counters
+
+    def reply(self) -> dict[str, Any]:
+        """As JSON values for an answer: what is unknown of the memory or of a call is left out.
+
+        ReMe's clients read an absent value as their default and refuse null.
+        """
+        told = self.model_dump(mode="json", exclude={"tool_call_results"})
+        if self.score is None:
+            del told["score"]
+        calls = [call.model_dump(mode="json", exclude_none=True) for call in self.tool_call_results]
+        metadata = told.pop("metadata")
+        return {**told, "tool_call_results": calls, "metadata": metadata}
+
+
+class Usage(BaseModel):
+    """What was sent to models, and what a skip saved."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    saved_requests: int = 0
+    saved_prompt_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+    estimated: bool = False  # counted by the tokenizer instead of taken from a reply
+
+
+class FlowResponse(BaseModel):
+    """The answer of a flow, the same on every road (Python, CLI, HTTP, MCP)."""
+
+    answer: str = ""
+    success: bool = True
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+Speaker = Literal["user", "agent", "program"]
+RuleStatus = Literal["active", "proposed", "superseded", "withdrawn"]
+
+
+class Said(BaseModel):
+    """Who put a rule, and what it was heard in."""
+
+    model_config = ConfigDict(frozen=True)
+
+    by: Speaker
+    sentence: str = ""
+    session: str = ""
+    turn: int | None = None
+    time: datetime | None = None
+
+
+class ToolMemoryRule(BaseModel):
+    """A rule on one tool. Eager (in every prompt) where the priority is critical or high."""
+
+    id: str
+    tool_name: str
+    rule: str
+    priority: Literal["critical", "high", "normal"] = "normal"
+    source: Literal["user_explicit", "post_turn", "programmatic"] = "programmatic"
+    tags: list[str] = Field(default_factory=list)
+    created_at: datetime
+    updated_at: datetime
+    status: RuleStatus = "active"  # a proposed rule waits for a person, a withdrawn one is kept and holds no longer
+    said: Said | None = None  # None: stored before this was kept
+
+    @property
+    def eager(self) -> bool:
+        return self.priority != "normal"
+
+    @property
+    def by(self) -> Speaker:
+        if self.said is not None:
+            return self.said.by
+        return "user" if self.source == "user_explicit" else "program"
+
+    @property
+    def is_users(self) -> bool:
+        """What the user said, also where a program of theirs handed it over."""
+        return self.by == "user" or (self.by == "program" and self.source == "user_explicit")
+
+    @property
+    def is_note(self) -> bool:
+        """An agent's own, which binds nobody. What it put as critical was approved where it is active."""
+        return self.by == "agent" and self.priority != "critical"
+
+
+def merge_ranges(seqs: Sequence[int], ranges: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Sorted, disjoint ranges (both ends included) that hold `seqs` and all of `ranges`."""
+    parts = sorted([*((s, s) for s in seqs), *((a, b) for a, b in ranges)])
+    merged: list[tuple[int, int]] = []
+    for low, high in parts:
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged

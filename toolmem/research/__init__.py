@@ -1,0 +1,8 @@
+"""What is measured about a memory, apart from what an agent needs: nothing that an agent's process runs imports this.
+
+recordings      files of recorded calls, as the commands take them
+evaluation      the main job: a recording in; judged calls, guidance and a report out
+comparison      several judges on the same calls
+backtest        guidance from earlier calls against later ones
+report          the numbers, tables, figures and the page
+"""

@@ -1,0 +1,239 @@
+"""Recorded calls, tools and errors as rows: a dictionary each, None where a value is not known.
+
+Every row here counts all recorded calls unless a column says `window`. `frames` makes DataFrames of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from toolmem.models import ToolCallResult, ToolMemory
+from toolmem.research.report.evaluation import Evaluation
+
+Row = dict[str, Any]
+
+Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
+UNCLASSIFIED = "unclassified"  # a failed call whose judge named no class
+
+
+def wilson_interval(successes: int, trials: int, z: float = Z_95) -> tuple[float, float] | None:
+    """Wilson score interval of a proportion (E. B. Wilson, JASA 22, 1927); None for no trials.
+
+    Unlike the normal approximation it stays inside [0, 1] and has a width for 0 of n and n of n.
+    """
+    if trials <= 0:
+        return None
+    share = successes / trials
+    scale = 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / scale
+    half = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / scale
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return low, high
+
+
+def calls_rows(evaluation: Evaluation) -> list[Row]:
+    """One per recorded call, in input order; `calls_frame` names the keys."""
+    zone = ZoneInfo(evaluation.time_zone)
+    numbered = zip(evaluation.row_numbers, evaluation.calls, strict=True)
+    return [_call_row(row, call, zone) for row, call in numbered]
+
+
+def _call_row(row: int, call: ToolCallResult, zone: ZoneInfo) -> Row:
+    return {
+        "row": row,
+        "tool_name": call.tool_name,
+        "success": call.success,
+        "execution_failed": call.execution_failed,
+        "failed": call.failed,
+        "score": _number(call.score),
+        "evaluation_status": call.evaluation_status,
+        "judge": "" if call.judge is None else str(call.judge),
+        "evaluation": call.evaluation,
+        "error_class": call.error_class,
+        "create_time": call.create_time.astimezone(zone),
+        "time_cost": _number(call.time_cost),
+        "token_cost": _number(call.token_cost),
+        "id": call.id or "",
+        "input": json.dumps(call.input, ensure_ascii=False),
+    }
+
+
+def tools_rows(evaluation: Evaluation) -> list[Row]:
+    """One per tool, most calls first; `tools_frame` explains the keys, TOOL_COLUMNS in that order."""
+    memories = {memory.when_to_use: memory for memory in evaluation.memories}
+    groups: dict[str, list[ToolCallResult]] = {}
+    for call in evaluation.calls:
+        groups.setdefault(call.tool_name, []).append(call)
+    zone = ZoneInfo(evaluation.time_zone)
+    found: list[Mapping[str, Any]] = [
+        {"tool_name": name} | _recorded_figures(calls, zone) | _window_figures(memories.get(name))
+        for name, calls in groups.items()
+    ]
+    found.sort(key=lambda tool: (-tool["calls"], tool["tool_name"]))
+    return [{column: tool.get(column) for column in TOOL_COLUMNS} for tool in found]
+
+
+TOOL_COLUMNS = {
+    "tool_name": "object",
+    "calls": "int64",
+    "failures": "int64",
+    "success_rate": "float64",
+    "low": "float64",
+    "high": "float64",
+    "avg_score": "float64",
+    "worked": "int64",
+    "worked_rate": "float64",
+    "worked_low": "float64",
+    "worked_high": "float64",
+    "flag_wrong": "int64",
+    "scored": "int64",
+    "unknown": "int64",
+    "unscored": "int64",
+    "avg_time_cost": "float64",
+    "p95_time_cost": "float64",
+    "avg_token_cost": "float64",
+    "known_times": "int64",
+    "known_tokens": "int64",
+    "first_call": "object",
+    "last_call": "object",
+    "judges": "object",
+    "window_calls": "int64",
+    "window_failures": "int64",
+    "window_success_rate": "float64",
+    "window_score": "float64",
+    "analyzed_calls": "Int64",
+    "guidance_characters": "int64",
+    "claims": "int64",
+    "author": "object",
+}
+
+
+def _recorded_figures(calls: Sequence[ToolCallResult], zone: ZoneInfo) -> dict[str, object]:
+    import numpy as np
+
+    times = [call.time_cost for call in calls if call.time_cost is not None]
+    tokens = [call.token_cost for call in calls if call.token_cost is not None]
+    created = [call.create_time for call in calls]
+    return _outcomes(calls) | {
+        "avg_time_cost": _mean(times),
+        "p95_time_cost": float(np.quantile(times, 0.95)) if times else None,
+        "avg_token_cost": _mean(tokens),
+        "known_times": len(times),
+        "known_tokens": len(tokens),
+        "first_call": min(created).astimezone(zone).isoformat(),
+        "last_call": max(created).astimezone(zone).isoformat(),
+        "judges": ", ".join(sorted({str(call.judge) for call in calls if call.judge is not None})),
+    }
+
+
+def _outcomes(calls: Sequence[ToolCallResult]) -> dict[str, float | int | None]:
+    known = [call.failed for call in calls if call.failed is not None]
+    scores = [call.score for call in calls if call.score is not None]
+    failures = sum(known)
+    interval = wilson_interval(len(known) - failures, len(known))
+    wrong = sum(
+        call.success is True and call.execution_failed is True for call in calls
+    )  # known to have failed, whatever the flag says
+    worked = len(known) - failures - wrong
+    worked_interval = wilson_interval(worked, len(known))
+    return {
+        "calls": len(calls),
+        "failures": failures,
+        "unknown": len(calls) - len(known),
+        "success_rate": (len(known) - failures) / len(known) if known else None,
+        "low": interval[0] if interval else None,
+        "high": interval[1] if interval else None,
+        "avg_score": _mean(scores),
+        "worked": worked,
+        "worked_rate": worked / len(known) if known else None,
+        "worked_low": worked_interval[0] if worked_interval else None,
+        "worked_high": worked_interval[1] if worked_interval else None,
+        "flag_wrong": wrong,
+        "scored": len(scores),
+        "unscored": len(calls) - len(scores),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _window_figures(memory: ToolMemory | None) -> dict[str, object]:
+    if memory is None:
+        return {"window_calls": 0, "window_failures": 0, "guidance_characters": 0, "claims": 0, "author": ""}
+    window = _outcomes(memory.tool_call_results)
+    analyzed = memory.metadata.get("guidance_statistics")
+    return {
+        "window_calls": window["calls"],
+        "window_failures": window["failures"],
+        "window_success_rate": window["success_rate"],
+        "window_score": window["avg_score"],
+        "analyzed_calls": analyzed.get("calls") if isinstance(analyzed, dict) else None,
+        "guidance_characters": len(memory.content),
+        "claims": len(memory.metadata.get("claims") or ()),
+        "author": memory.author,
+    }
+
+
+def totals(evaluation: Evaluation) -> dict[str, float | int | None]:
+    """The figures of `tools_frame` over all recorded calls of all tools together."""
+    return _outcomes(evaluation.calls) | {
+        "tools": len({call.tool_name for call in evaluation.calls}),
+        "known_times": sum(call.time_cost is not None for call in evaluation.calls),
+        "known_tokens": sum(call.token_cost is not None for call in evaluation.calls),
+    }
+
+
+FLAGS = {True: "recorded success", False: "recorded failure", None: "no flag"}
+VERDICTS = ("failed", "ran, score 0", "ran, score 1", "no verdict")
+
+
+def flag_and_judge_rows(evaluation: Evaluation) -> list[Row]:
+    """One per flag, also one that no call has: `flag`, and the calls of each of VERDICTS."""
+    found = Counter((FLAGS[call.success], _verdict_kind(call)) for call in evaluation.calls)
+    return [{"flag": flag} | {verdict: found[flag, verdict] for verdict in VERDICTS} for flag in FLAGS.values()]
+
+
+def _verdict_kind(call: ToolCallResult) -> str:
+    if call.score is None:
+        return "no verdict"
+    if call.execution_failed:
+        return "failed"
+    return "ran, score 1" if call.score >= 0.5 else "ran, score 0"
+
+
+ERROR_COLUMNS = ("error_class", "tool_name", "calls", "not_flagged", "class_calls", "row", "input", "output")
+
+
+def errors_rows(evaluation: Evaluation, examples: int = 1) -> list[Row]:
+    """Failed calls by error class and tool, most frequent class first; `errors_frame` explains the keys."""
+    found: dict[tuple[str, str], list[tuple[int, ToolCallResult]]] = {}
+    for row, call in zip(evaluation.row_numbers, evaluation.calls, strict=True):
+        if call.failed or call.error_class:
+            found.setdefault((call.error_class or UNCLASSIFIED, call.tool_name), []).append((row, call))
+    sizes = Counter({pair[0]: 0 for pair in found})
+    for (error_class, _), members in found.items():
+        sizes[error_class] += len(members)
+    order = sorted(found, key=lambda pair: (-sizes[pair[0]], pair[0], -len(found[pair]), pair[1]))
+    not_flagged = {pair: sum(not call.failed for _, call in members) for pair, members in found.items()}
+    rows = (
+        (*pair, len(found[pair]), not_flagged[pair], sizes[pair[0]], row, input_text(call), call.output)
+        for pair in order
+        for row, call in found[pair][:examples]
+    )
+    return [dict(zip(ERROR_COLUMNS, row, strict=True)) for row in rows]
+
+
+def input_text(call: ToolCallResult) -> str:
+    """The call's input on one line: JSON, or the text itself where it is no object."""
+    return call.input if isinstance(call.input, str) else json.dumps(call.input, ensure_ascii=False)
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)

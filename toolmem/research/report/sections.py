@@ -1,0 +1,345 @@
+"""The report's prose that depends on data, and its tables, one function per section of the notebook."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Union
+
+from toolmem.research.report.blocks import Column, Html, cards, clip, facts, folded, note, table
+from toolmem.research.report.evaluation import Evaluation
+from toolmem.research.report.numbers import count, counted, interval, known, percent, score, seconds
+from toolmem.research.report.plots import MOST_ROWS
+from toolmem.research.report.rows import UNCLASSIFIED, VERDICTS, Row, errors_rows, flag_and_judge_rows, totals
+from toolmem.research.report.savings import NOTHING_SENT, runs_rows, skips_rows, spending_note
+from toolmem.research.report.style import drawable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from toolmem.research.report.timeline import Timeline
+
+Rows = Union["pd.DataFrame", list[Row]]  # what a notebook has, or `rows`
+
+NEITHER = "neither the recorded flag nor the judge says that the call failed"  # what `worked` means
+REASONS = {
+    "up_to_date": "nothing new",
+    "new_calls": "new calls",
+    "no_guidance": "no guidance yet",
+    "nothing_judged": "no judged call",
+    "forced": "forced",
+    "too_few_new_calls": "too few new calls",
+    "not_changed": "no change",
+    "changed": "changed",
+    "window_filled": "window filled",
+    "refresh_due": "refresh due",
+    "no_baseline": "nothing to compare with",
+}
+
+
+def headline(evaluation: Evaluation) -> Html:
+    """The figures that a reader looks for first."""
+    total, runs = totals(evaluation), runs_rows(evaluation)
+    avoided, tokens = _sum(runs, "saved_requests"), _sum(runs, "saved_prompt_tokens")
+    skipped = _sum(runs, "skipped")
+    processed = skipped + _sum(runs, "summarized") + _sum(runs, "failed")
+    saved = (
+        f"{counted(avoided, 'request')}, {counted(tokens, 'token')} avoided" if avoided or tokens else "nothing sent"
+    )
+    if (avoided or tokens) and evaluation.backend in NOTHING_SENT:
+        saved = f"would spare a model {counted(avoided, 'request')}, {counted(tokens, 'token')}"
+    return cards(
+        [
+            (count(total["calls"]), "recorded calls", f"of {count(total['tools'])} tools"),
+            (
+                percent(total["worked_rate"]),
+                "worked",
+                f"{NEITHER}; 95 % interval {interval(total['worked_low'], total['worked_high'])}",
+            ),
+            *([_by_flag(total)] if total["flag_wrong"] else []),
+            (score(total["avg_score"]), "average score", f"{count(total['scored'])} calls judged"),
+            (f"{skipped} of {processed}", "summaries skipped", saved),
+        ]
+    )
+
+
+def _by_flag(total: Mapping[str, Any]) -> tuple[str, str, str]:
+    wrong = counted(total["flag_wrong"], "call")
+    return percent(total["success_rate"]), "success by the recorded flag", f"it passes {wrong} that the judge saw fail"
+
+
+def source_facts(evaluation: Evaluation) -> Html:
+    """What was evaluated, by whom and with which settings."""
+    flag = "withheld from the judge" if evaluation.ignore_success else "shown to the judge"
+    given = {name: value for name, value in evaluation.settings.items() if value not in ("", None)}
+    settings = ", ".join(f"{name} = {str(value).lower()}" for name, value in given.items())
+    phases = ", ".join(f"{name} {seconds(spent)}" for name, spent in evaluation.phases.items())
+    inputs = evaluation.inputs
+    names = ", ".join(inputs[:10]) + (f" and {len(inputs) - 10} more" if len(inputs) > 10 else "")
+    return facts(
+        [
+            ("Input", f"{names} (format: {evaluation.input_format})"),
+            ("Recorded success flag", flag),
+            ("Judge", evaluation.judge),
+            ("What its score means", evaluation.judge_meaning),
+            ("Guidance written by", evaluation.writer),
+            ("Embedder", evaluation.embedder),
+            ("Window", window_text(evaluation)),
+            ("Settings", settings),
+            ("Store", evaluation.store),
+            ("Workspace", evaluation.workspace),
+            ("Started", f"{evaluation.started:%Y-%m-%d %H:%M:%S %Z}"),
+            ("Time spent", phases),
+            ("toolmem", evaluation.toolmem_version),
+            ("Notes", "; ".join(evaluation.notes)),
+        ]
+    )
+
+
+def window_text(evaluation: Evaluation) -> str:
+    """Which calls the window holds, and which of them guidance was written from."""
+    kept = sum(len(memory.tool_call_results) for memory in evaluation.memories)
+    keep = f"at most the newest {evaluation.keep} calls of each tool" if evaluation.keep else "the kept calls"
+    recent = f"; guidance is written from the newest {evaluation.recent} judged ones" if evaluation.recent else ""
+    return f"{keep} ({kept:,} of {len(evaluation.calls):,} recorded calls){recent}"
+
+
+def recorded_text(evaluation: Evaluation) -> str:
+    """How many calls "all recorded calls" are."""
+    tools = len({call.tool_name for call in evaluation.calls})
+    return f"{counted(len(evaluation.calls), 'call')} of {counted(tools, 'tool')}."
+
+
+def rates_note(evaluation: Evaluation, tools: Rows, *, figures: bool = True) -> Html:
+    """What counts as worked, how the rate by the flag differs, and which tools the `figures` leave out."""
+    rows = records(tools)
+    flagged = sum(call.success is not None for call in evaluation.calls)
+    wrong = _sum(rows, "flag_wrong")
+    text = f"A call worked where {NEITHER}. " if flagged else "No call has a flag: the judge says which worked. "
+    if wrong:
+        text += (
+            "The success rate by the recorded flag (`success_rate` in the files and the interfaces) is higher, because "
+            f"it passes {counted(wrong, 'call')} that the judge saw fail. "
+        )
+    if evaluation.ignore_success and flagged:
+        text += "The flag was withheld from the judge and the memory: figures of the window are as the judge saw it. "
+    unknown = _sum(rows, "unknown")
+    if unknown:
+        text += f"Left out of the rates, because neither of them knows the outcome: {counted(unknown, 'call')}. "
+    return note((text + (_left_out_of_figures(rows) if figures else "")).strip())
+
+
+def _left_out_of_figures(tools: Iterable[Mapping[str, Any]]) -> str:
+    rates = [known(tool["success_rate"]) for tool in tools]
+    text = ""
+    if (hidden := sum(rates) - MOST_ROWS) > 0:
+        text += f"The figures show the {MOST_ROWS} tools with most calls; {hidden} more are in `tools.csv`. "
+    if without := len(rates) - sum(rates):
+        text += f"Not in the figure, because no call has a known outcome: {counted(without, 'tool')}. "
+    if any(drawable(tool["tool_name"]) != tool["tool_name"] for tool in tools):
+        text += (
+            "Characters of names that no installed font can draw stand in the figures as escapes like `\\u67e5`; the "
+            "tables have the names as they are. A font with Chinese, Japanese and Korean is `Noto Sans CJK`."
+        )
+    return text
+
+
+def tools_table(tools: Rows, *, opened: bool = False) -> Html:
+    """Every tool's figures, recorded calls beside window."""
+    columns = {
+        "tool_name": Column("Tool", style="name"),
+        "calls": Column("calls", count, True, group="All recorded calls"),
+        "worked": Column("worked", count, True, group="All recorded calls"),
+        "worked_rate": Column("rate", percent, True, group="All recorded calls"),
+        "interval": Column("95 % interval", numeric=True, group="All recorded calls"),
+        "success_rate": Column("by the flag", percent, True, group="All recorded calls"),
+        "flag_wrong": Column("flag wrong", count, True, group="All recorded calls"),
+        "avg_score": Column("score", score, True, group="All recorded calls"),
+        "window_calls": Column("calls", count, True, group="Window"),
+        "window_success_rate": Column("by the flag", percent, True, group="Window"),
+        "window_score": Column("score", score, True, group="Window"),
+    }
+    rows = [row | {"interval": interval(row["worked_low"], row["worked_high"])} for row in islice(records(tools), 200)]
+    shown = f"all {len(tools)} tools" if len(tools) == len(rows) else f"{len(rows)} of {len(tools)} tools"
+    return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window", opened)
+
+
+def judge_note(evaluation: Evaluation) -> Html:
+    """Who judged, what the score means, and a warning where scores of several judges are mixed."""
+    seen = sorted({str(call.judge) for call in evaluation.calls if call.judge is not None})
+    text = note(f"Judge: `{evaluation.judge}`. {evaluation.judge_meaning}")
+    if len(seen) > 1:
+        names = ", ".join(f"`{name}`" for name in seen)
+        text += note(f"The scores come from {len(seen)} judges: {names}. Averages mix them.", "attention")
+    return text
+
+
+def agreement_table(evaluation: Evaluation) -> Html:
+    """The recorded flag against the judge: calls."""
+    found = [row for row in flag_and_judge_rows(evaluation) if any(row[verdict] for verdict in VERDICTS)]
+    columns = {"flag": Column("Recorded flag", lambda flag: flag.removeprefix("recorded "), style="name")} | {
+        name: Column(name, count, True, group="What the judge said") for name in VERDICTS
+    }
+    hidden = sum(call.success is True and call.execution_failed is True for call in evaluation.calls)
+    text = table(found, columns)
+    if hidden:
+        text += note(f"Flagged as a success, and failed as the judge sees it: {counted(hidden, 'call')}.", "attention")
+    return text
+
+
+def timeline_note(evaluation: Evaluation, line: Timeline | None) -> Html:
+    """Bins, and what was left out; or why there is nothing to draw."""
+    if line is None:
+        times = sorted(call.create_time for call in evaluation.calls)
+        if not times:
+            return note("There is no call.")
+        return note(
+            f"All {len(times):,} calls carry the same time, {times[0]:%Y-%m-%d %H:%M:%S} UTC, so there is nothing to "
+            "draw. A recording without times of its own gets the time at which it was read."
+        )
+    text = f"One bar is {line.width_text}."
+    if line.gaps:
+        text += (
+            f" Stretches without calls are left out ({line.empty:,} empty bins): a wider gap between bars marks them."
+        )
+    return note(text)
+
+
+def cost_note(evaluation: Evaluation, column: str, *, figures: bool = True) -> Html:
+    """How many calls have a known cost, and what they add up to."""
+    values = [value for call in evaluation.calls if (value := getattr(call, column)) is not None]
+    what = "time" if column == "time_cost" else "token cost"
+    total = len(evaluation.calls)
+    if not values:
+        drawn = ", so there is nothing to draw" if figures else ""
+        return note(f"The {what} of none of the {total:,} recorded calls is known{drawn}.")
+    amount = seconds(sum(values)) if column == "time_cost" else f"{sum(values):,} tokens"
+    text = f"The {what} is known for {len(values):,} of {total:,} calls: {amount} altogether."
+    if len(values) < total:
+        text += " The others are left out."
+    if not figures:
+        return note(text)
+    return note(text + " One point is a call; boxes span the quartiles, whiskers the 5th to the 95th percentile.")
+
+
+def errors_note(evaluation: Evaluation, errors: Rows) -> Html:
+    """What counts as an error here, and what does not."""
+    failed = sum(call.failed is True for call in evaluation.calls)
+    rows = records(errors)
+    if not rows:
+        return note("No recorded call failed and the judge named no error class.")
+    text = f"{failed:,} of {len(evaluation.calls):,} calls failed."
+    more = _sum(rows, "calls") - failed
+    if more > 0:
+        text += f" Flagged as a success although the judge names an error class: {counted(more, 'call')}."
+    low = sum(1 for call in evaluation.calls if call.score == 0 and not call.failed and not call.error_class)
+    if low:
+        text += f" Ran without an error and still scored 0 (an empty answer, for instance): {counted(low, 'call')}."
+    if any(row["error_class"] == UNCLASSIFIED for row in rows):
+        text += f" `{UNCLASSIFIED}`: recorded as failed, and the judge named no class."
+    return note(text)
+
+
+def errors_table(evaluation: Evaluation, per_class: int = 3) -> Html:
+    """Examples of each error class, from the tools that have most of it."""
+    seen: Counter[str] = Counter()
+    shown = []
+    for row in errors_rows(evaluation):
+        seen[row["error_class"]] += 1
+        if seen[row["error_class"]] <= per_class:
+            shown.append(row)
+    columns = {
+        "error_class": Column("Class", style="name"),
+        "tool_name": Column("Tool", style="name"),
+        "calls": Column("Calls", count, True),
+        "row": Column("Row", str, True),
+        "input": Column("Input", lambda text: clip(text, 160), style="code"),
+        "output": Column("Output", lambda text: clip(text, 220) or "(empty)", style="code"),
+    }
+    return folded("An example of each class", table(shown[:60], columns), "row: the line of calls.csv, from 0")
+
+
+def runs_table(evaluation: Evaluation) -> Html:
+    """The skip table: what each summary run did, spent and avoided."""
+    columns = {
+        "run": Column("Summary run", style="run"),
+        "summarized": Column("summarized", count, True, group="Tools"),
+        "skipped": Column("skipped", count, True, group="Tools"),
+        "failed": Column("failed", count, True, group="Tools"),
+        "requests": Column("requests", count, True, group="Spent"),
+        "prompt_tokens": Column("prompt tokens", count, True, group="Spent"),
+        "completion_tokens": Column("reply tokens", count, True, group="Spent"),
+        "saved_requests": Column("requests", count, True, group="Avoided by the skip"),
+        "saved_prompt_tokens": Column("prompt tokens", count, True, group="Avoided by the skip"),
+        "seconds": Column("Time", seconds, True),
+    }
+    runs = runs_rows(evaluation)
+    text = table(runs, columns) + note(spending_note(evaluation))
+    left_out = runs[-1]["not_analyzed"] if runs else 0
+    if left_out:
+        text += note(
+            f"After the last run, {counted(left_out, 'kept call')} older than the newest that a summary analyzes had "
+            "never been analyzed (`not_analyzed` in the responses)."
+        )
+    return text
+
+
+def skips_table(evaluation: Evaluation) -> Html:
+    """What each run did with each tool."""
+    skips = skips_rows(evaluation)
+    columns = {
+        "run": Column("Run", style="run"),
+        "tool_name": Column("Tool", style="name"),
+        "action": Column("Done"),
+        "reason": Column("Because", lambda reason: REASONS.get(reason, reason)),
+        "requests": Column("Requests", count, True),
+        "prompt_tokens": Column("Prompt tokens", count, True),
+        "saved_prompt_tokens": Column("Prompt tokens avoided", count, True),
+    }
+    shown = skips[:300]
+    what = f"{len(skips)} rows" if len(shown) == len(skips) else f"{len(shown)} of {len(skips)} rows; skips.csv has all"
+    return folded("Tool by tool", table(shown, columns), what)
+
+
+def problems_block(evaluation: Evaluation, most: int = 200) -> Html:
+    """Records that could not be used, and calls without a verdict, by name."""
+    text = Html("", "")
+    if evaluation.failures:
+        columns = {"where": Column("Where", style="code"), "tool_name": Column("Tool"), "error": Column("Problem")}
+        shown = [failure.model_dump() for failure in evaluation.failures[:most]]
+        text += note(f"Records that could not be used: {len(evaluation.failures):,}.", "attention") + table(
+            shown, columns
+        )
+    unjudged = [
+        (row, call) for row, call in zip(evaluation.row_numbers, evaluation.calls, strict=True) if call.score is None
+    ]
+    if unjudged:
+        rows = [
+            {"row": row, "tool_name": call.tool_name, "status": call.evaluation_status, "reason": call.evaluation}
+            for row, call in unjudged[:most]
+        ]
+        columns = {
+            "row": Column("Row", str, True),
+            "tool_name": Column("Tool", style="name"),
+            "status": Column("Evaluation"),
+            "reason": Column("Reason", lambda reason: clip(reason, 200)),
+        }
+        text += note(f"Calls without a verdict: {len(unjudged):,}.", "attention") + table(rows, columns)
+    failed = [(run.label, use) for run in evaluation.summaries for use in run.tools if use.action == "failed"]
+    if failed:
+        named = [
+            {"run": label, "tool": use.tool, "reason": REASONS.get(use.reason, use.reason)} for label, use in failed
+        ]
+        columns = {"run": Column("Run"), "tool": Column("Tool", style="name"), "reason": Column("Reason")}
+        text += note(f"Summaries that failed: {len(failed):,}.", "attention") + table(named[:most], columns)
+    return text if text.text else note("Every record could be read, every call was judged, every summary was written.")
+
+
+def records(rows: Rows) -> list[Row]:
+    """Rows as they are, those of a frame as dictionaries."""
+    return rows if isinstance(rows, list) else [*rows.to_dict("records")]  # type: ignore[list-item]
+
+
+def _sum(rows: Iterable[Mapping[str, Any]], name: str) -> int:
+    return sum(int(row[name]) for row in rows)

@@ -1,0 +1,114 @@
+"""The single-pass bound: what reading each call once would take, beside what the summaries took.
+
+No policy that reads every call can take fewer input tokens than the lines of the calls have. What a policy takes on top
+is the price of reading again, of the instructions around the lines, and of the old guidance where that is shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from toolmem.config.extras import need_pandas
+from toolmem.research.report.bill import SUMMARIZING, Bill
+from toolmem.research.report.bill_sums import ESTIMATE
+from toolmem.research.report.numbers import UNKNOWN, count
+from toolmem.research.report.summary import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of one tool's calls, as a summary prompt shows them, counted by the tokenizer."""
+
+    tool: str
+    counted: int  # calls whose lines were counted: those that are kept
+    tokens: int  # of these lines
+    calls: int  # calls that ever arrived
+
+    @property
+    def bound(self) -> int:
+        """Tokens of all lines; those of calls that are no longer kept are taken to be as long as the kept ones."""
+        return round(self.tokens * self.calls / self.counted) if self.counted else 0
+
+    @property
+    def estimated(self) -> bool:
+        return self.counted < self.calls
+
+
+@dataclass(frozen=True, slots=True)
+class SinglePass:
+    """One tool: its bound, and what its summaries took."""
+
+    tool: str
+    policies: str
+    calls: int
+    bound_tokens: int
+    bound_by: str  # "tokenizer", or "estimate" where calls are no longer kept
+    summaries: int  # requests
+    input_tokens: int
+    ratio: float | None  # input over bound; None where there is no bound
+
+    def row(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def single_pass(bill: Bill, lines: Iterable[Lines]) -> list[SinglePass]:
+    """One row per tool, by name. `bill`: of all requests since the first call, or the ratio means nothing."""
+    spent: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    policies: dict[str, dict[str, None]] = defaultdict(dict)
+    for charge in bill.of(kind=SUMMARIZING):
+        if charge.policy:
+            policies[charge.tool][charge.policy] = None
+        if charge.state != "avoided":
+            spent[charge.tool][0] += charge.requests
+            spent[charge.tool][1] += charge.input_tokens
+    rows = []
+    for line in sorted(lines, key=lambda line: line.tool):
+        requests, tokens = spent[line.tool]
+        rows.append(
+            SinglePass(
+                line.tool,
+                ", ".join(policies[line.tool]),
+                line.calls,
+                line.bound,
+                "estimate" if line.estimated else "tokenizer",
+                requests,
+                tokens,
+                tokens / line.bound if line.bound else None,
+            )
+        )
+    return rows
+
+
+def single_pass_frame(rows: Sequence[SinglePass]) -> pd.DataFrame:
+    """The columns of SinglePass; `ratio` is NaN where there is no bound."""
+    need_pandas()
+    import pandas as pd
+
+    names = [each.name for each in fields(SinglePass)]
+    return pd.DataFrame([row.row() for row in rows], columns=names).astype({"ratio": "float64"})
+
+
+def single_pass_table(rows: Sequence[SinglePass]) -> Table:
+    columns = ("tool", "policy", "calls", "summaries", "input of summaries", "single pass", "times the single pass")
+    written = tuple(
+        (
+            row.tool,
+            row.policies or UNKNOWN,
+            count(row.calls),
+            count(row.summaries),
+            count(row.input_tokens),
+            (ESTIMATE if row.bound_by == "estimate" else "") + count(row.bound_tokens),
+            UNKNOWN if row.ratio is None else f"{row.ratio:.2f}",
+        )
+        for row in rows
+    )
+    notes = ["Single pass: tokens of the calls' lines, each read once, as the tokenizer counts them."]
+    if any(row.bound_by == "estimate" for row in rows):
+        notes.append(f"{ESTIMATE}: lines of calls that are no longer kept are taken to be as long as the kept ones.")
+    return Table("Beside a single pass", columns, written, frozenset(columns[2:]), tuple(notes))

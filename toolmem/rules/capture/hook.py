@@ -1,0 +1,158 @@
+"""ToolMemoryCaptureHook: after each turn, what the user demanded and what kept failing become rules."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from toolmem.config.environment import capture_switch
+from toolmem.errors import ConfigError
+from toolmem.models import Said, ToolMemoryRule
+from toolmem.readers.plain_text import plain_line
+from toolmem.readers.weight import aside
+from toolmem.rules.capture.failures import repeated_failures
+from toolmem.rules.drafts import USER_EDICT, RuleDraft
+from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.turns import Turn
+
+logger = logging.getLogger("toolmem.rules")
+
+KEPT_FOR_SESSION = "kept for this session; say 'always' to keep it"  # what the user is told of a session's demand
+_NOTED = 500  # characters of a demand in a note
+MAX_MESSAGE = 100_000  # characters of a message that is read for demands
+Nouns = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRule:
+    """A demand on this one task, object or moment: it binds for the rest of the session and is not stored."""
+
+    tool_name: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one turn holds, before anything is stored."""
+
+    drafts: tuple[RuleDraft, ...] = ()
+    session: tuple[SessionRule, ...] = ()
+    too_long: int = 0  # sentences that demand something and are too long to be a rule; none is cut
+    unread: str = ""  # why the message was not read at all; "" where it was
+    keeps: bool = False  # the message says that what was demanded before holds for good: "always"
+
+
+@dataclass(slots=True)
+class Captured:
+    """What became of a turn."""
+
+    rules: list[ToolMemoryRule] = field(default_factory=list)  # as stored
+    session: list[SessionRule] = field(default_factory=list)
+    too_long: int = 0
+    deleted: list[RuleDraft] = field(default_factory=list)  # the user deleted these once: not kept again
+    failures: list[str] = field(default_factory=list)  # what the store could not keep, without the user's words
+
+    @property
+    def notes(self) -> list[str]:
+        """What to tell the user: which demands hold for this session only, and how to keep them."""
+        return session_notes(each.rule for each in self.session)
+
+
+def session_notes(demands: Iterable[str]) -> list[str]:
+    return [f"{plain_line(demand, _NOTED)}: {KEPT_FOR_SESSION}" for demand in dict.fromkeys(demands)]
+
+
+def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) -> Heard:
+    """The rules that a turn gives, stored nowhere: decrees of the user's message, then repeated failures."""
+    # The grammar of two languages takes a tenth of a second to load, which nothing else should wait for.
+    from toolmem.rules.capture.decrees import find_decrees, says_always
+
+    unread = _unread(turn.user_message)
+    message = "" if unread else turn.user_message
+    found = find_decrees(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
+    decrees = [_edict(tool, decree.rule, turn) for decree in found.standing for tool in decree.bound]
+    session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.bound]
+    failures = repeated_failures(workspace, turn.tool_calls)
+    return Heard((*decrees, *failures), tuple(session), found.too_long, unread, says_always(message))
+
+
+def _unread(message: str) -> str:
+    if len(message) <= MAX_MESSAGE:
+        return ""
+    return (
+        f"user_message: {len(message):,} characters; over {MAX_MESSAGE:,} it is not read for demands, as nobody types "
+        f"so much: send what the user wrote, without what was pasted or attached"
+    )
+
+
+def _edict(tool: str, rule: str, turn: Turn) -> RuleDraft:
+    said = Said(by="user", sentence=rule, session=turn.session_id, turn=turn.number)
+    return RuleDraft(tool, rule, priority="critical", source="user_explicit", tags=[USER_EDICT], said=said)
+
+
+class ToolMemoryCaptureHook:
+    """Call `after_turn` when a turn is over. It never raises for what a turn holds or a store does.
+
+    `nouns`: words that mean a tool, beside the built-in table. `enabled` None: as the environment says
+    (`TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED`), otherwise on. Raises ConfigError where it says neither.
+    """
+
+    def __init__(self, rules: ToolMemoryStore, *, nouns: Nouns | None = None, enabled: bool | None = None) -> None:
+        self._rules = rules
+        self._nouns = nouns
+        self.enabled = _switched_on() if enabled is None else enabled
+        self._offered: tuple[str, tuple[SessionRule, ...]] = ("", ())  # the last session's demands: "always" keeps them
+
+    async def after_turn(self, turn: Turn) -> Captured:
+        """Keep what the turn gives. A failure is logged and named in `failures`, never raised."""
+        captured = Captured()
+        if not self.enabled:
+            return captured
+        try:
+            read = functools.partial(hear, turn, workspace=self._rules.workspace, nouns=self._nouns)
+            heard = await aside(turn.user_message, read)
+        except Exception as error:
+            captured.failures.append(f"the message could not be read: {type(error).__name__}")
+            logger.error(
+                "capture failed on a message of %d characters: %s", len(turn.user_message), type(error).__name__
+            )
+            return captured
+        captured.session.extend(heard.session)
+        captured.too_long = heard.too_long
+        captured.failures += [heard.unread] if heard.unread else []
+        if heard.too_long:
+            logger.warning("%d sentences with a demand are too long for a rule and were not captured", heard.too_long)
+        for draft in (*heard.drafts, *self._kept_for_good(heard, turn)):
+            await self._keep(draft, captured)
+        return captured
+
+    def _kept_for_good(self, heard: Heard, turn: Turn) -> list[RuleDraft]:
+        """What the user was told to say "always" to, where that is what the user says."""
+        session, offered = self._offered
+        if heard.session:
+            self._offered = (turn.session_id, heard.session)
+        kept = offered if heard.keeps and session == turn.session_id else ()
+        return [_edict(each.tool_name, each.rule, turn) for each in kept]
+
+    async def _keep(self, draft: RuleDraft, captured: Captured) -> None:
+        try:
+            rule = await self._rules.capture_rule(draft)
+        except Exception as error:
+            captured.failures.append(f"a rule for {draft.tool_name!r} was not kept: {type(error).__name__}")
+            logger.error("a rule of %d characters for a tool was not kept: %s", len(draft.rule), type(error).__name__)
+            return
+        if rule is None:
+            captured.deleted.append(draft)
+        else:
+            captured.rules.append(rule)
+
+
+def _switched_on() -> bool:
+    try:
+        switch = capture_switch(os.environ)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return True if switch is None else switch[0]

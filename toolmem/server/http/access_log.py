@@ -1,0 +1,125 @@
+"""One line of JSON on stderr for each request and each message. No payloads, no query strings, never the token."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolmem.server.http.answers import failed, refusal
+from toolmem.server.http.limits import Gone
+
+NOTES = "toolmem.log"  # in the scope: what a route adds to its request's line
+GONE = 499  # the status that is logged where the client went away before it had an answer
+_SHOWN = 200  # characters of a path
+
+requests = logging.getLogger("toolmem.service.access")
+
+
+def log_to_stderr() -> None:
+    """Everything that toolmem and the server under it have to say, from INFO up for requests, else from WARNING."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("toolmem", "uvicorn", "asyncio", "mcp"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(logging.WARNING)
+    requests.setLevel(logging.INFO)
+
+
+class JsonLines(logging.Formatter):
+    """`{"time", "level", ...}`: with the fields of a request where the record carries them, else with a message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+        }
+        fields = getattr(record, "fields", None)
+        if fields is not None:
+            told.update(fields)
+        else:
+            told.update(logger=record.name, message=record.getMessage())
+            if record.exc_info and record.exc_info[1] is not None:
+                told["exception"] = type(record.exc_info[1]).__name__
+        return json.dumps(told)
+
+
+def note_workspaces(scope: Scope, workspaces: Iterable[str]) -> None:
+    """Whose memories a request asked for."""
+    named = sorted(workspaces)
+    if named:
+        scope[NOTES]["workspace"] = named[0] if len(named) == 1 else named[:10]
+
+
+class AccessLog:
+    """The outermost layer: logs each request, and answers where the layers below raised."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        exchange = _Exchange(receive, send)
+        scope[NOTES] = {}
+        try:
+            await self._inner(scope, exchange.receive, exchange.send)
+        except Gone:
+            exchange.status = exchange.status or GONE
+        except asyncio.CancelledError:
+            # Only the end of the process cancels a request; its task ends here, with an answer.
+            if not exchange.status:
+                answer = refusal(503, "the service is stopping; the request was not finished", kind="Stopping")
+                await answer(scope, exchange.receive, exchange.send)
+        except Exception as error:
+            if not exchange.status:
+                await failed(error)(scope, exchange.receive, exchange.send)
+        finally:
+            self._log(scope, exchange, time.perf_counter() - begun)
+
+    def _log(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
+        fields = {
+            "method": scope["method"],
+            "path": scope["path"][:_SHOWN],
+            "status": exchange.status or GONE,
+            "ms": round(seconds * 1000, 2),
+            "workspace": None,
+            "bytes_in": exchange.bytes_in,
+            "bytes_out": exchange.bytes_out,
+            **scope[NOTES],
+        }
+        requests.info("request", extra={"fields": fields})
+
+
+class _Exchange:
+    """Counts what goes in and out."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self.status = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self._receive = receive
+        self._send = send
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.bytes_in += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.bytes_out += len(message.get("body", b""))
+        await self._send(message)

@@ -1,0 +1,251 @@
+"""The flows over HTTP: `POST /<flow>`, `POST /rpc` for JSON-RPC, `GET /health`, `GET /docs`, `GET /openapi.json`.
+
+`application(app, doorkeeper)` is an ASGI application; `running` serves it. The layers of a request:
+`AccessLog` (one line each, and an answer whatever happens), CORS where it is configured, `Gate` (host, token, how many
+at once), and FastAPI's routes. Requests are checked by the flows themselves, so that HTTP, the command line and Python
+refuse the same with the same words; the OpenAPI document is made from what they check.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolmem import __version__
+from toolmem.app import ToolMemApp
+from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
+from toolmem.models import FlowResponse
+from toolmem.rules.speakers import heard_from
+from toolmem.server.http import openapi
+from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.access_log import AccessLog, note_workspaces
+from toolmem.server.http.answers import (
+    BUSY_PAUSE,
+    JsonAnswer,
+    answered,
+    failed,
+    no_such_flow,
+    nothing_at_the_root,
+    refusal,
+)
+from toolmem.server.http.health import health
+from toolmem.server.http.limits import Limits, Unreadable
+from toolmem.server.http.page import FILES, files, page
+from toolmem.server.json_text import write_json
+from toolmem.server.rpc import RpcService
+
+HEALTH = "/health"
+_ABOUT = """\
+Tool memory for agents: what works, and what the user demands. `POST /<flow>` runs a flow; its answer is a FlowResponse
+whatever comes of it. `POST /rpc` takes JSON-RPC 2.0.
+"""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def application(app: ToolMemApp, doorkeeper: Doorkeeper) -> ASGIApp:
+    """The service over an app, which the caller opens and closes."""
+    http = app.settings.http
+    inner: ASGIApp = Gate(_routes(app, doorkeeper), doorkeeper, http.limit_concurrency, http.cors_origins)
+    if http.cors_origins:
+        from starlette.middleware.cors import CORSMiddleware
+
+        inner = CORSMiddleware(
+            inner,
+            allow_origins=http.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    return AccessLog(inner)
+
+
+class Gate:
+    """Lets in who may come in, and not more at once than the service was told to take.
+
+    uvicorn's own `limit_concurrency` counts idle connections too, turns `/health` away, and answers in plain text.
+    """
+
+    def __init__(self, inner: ASGIApp, doorkeeper: Doorkeeper, limit: int | None, origins: Sequence[str] = ()) -> None:
+        self._inner = inner
+        self._doorkeeper = doorkeeper
+        self._limit = limit
+        self._origins = origins
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        answer = self._turned_away(scope)
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        self._inside += 1
+        try:
+            await self._inner(scope, receive, send)
+        finally:
+            self._inside -= 1
+
+    def _turned_away(self, scope: Scope) -> JsonAnswer | None:
+        headers, path = scope["headers"], scope["path"]
+        if not self._doorkeeper.admits_host(headers):
+            return refusal(403, "Host: this service answers to localhost and 127.0.0.1 only", kind="WrongHost")
+        if not self._doorkeeper.admits_origin(headers, self._origins):
+            message = "Origin: without a token, pages of this machine and those of http.cors_origins alone may come in"
+            return refusal(403, message, kind="WrongOrigin")
+        # Whether the service is up may be known to everybody; what it is made of may not.
+        bare_health = path == HEALTH and not any(name == b"authorization" for name, _ in headers)
+        if not bare_health and not self._doorkeeper.knows(headers):
+            message = "the token is missing or wrong; expected the header Authorization: Bearer <token>"
+            return refusal(401, message, kind="Unauthorized", headers={"WWW-Authenticate": "Bearer"})
+        if self._limit is not None and self._inside >= self._limit and path != HEALTH:
+            message = f"{self._limit} requests are under way (http.limit_concurrency); ask again"
+            return refusal(503, message, kind="Busy", headers={"Retry-After": str(BUSY_PAUSE)})
+        return None
+
+
+def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
+    limits = Limits.of(app.settings.http)
+    routes = FastAPI(
+        title="toolmem",
+        description=_ABOUT,
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    routes.add_exception_handler(HTTPException, _refused(app))
+    routes.add_exception_handler(Exception, _broken)
+    for name in app.flows:
+        routes.add_api_route(
+            f"/{name}",
+            _flow(app, name, limits),
+            methods=["POST"],
+            summary=app.settings.flow[name].description or name,
+            operation_id=name,
+            tags=["flows"],
+            response_model=FlowResponse,
+            responses={**openapi.flow_answer(name), **openapi.refusals(422, 429, 502)},
+            openapi_extra=openapi.flow_operation(name),
+        )
+    routes.add_api_route(
+        "/rpc",
+        _rpc(app, limits),
+        methods=["POST"],
+        summary="JSON-RPC 2.0 over rules and memories",
+        description=openapi.rpc_description(),
+        operation_id="rpc",
+        tags=["rules"],
+        responses={**openapi.rpc_answers(), **openapi.refusals()},
+        openapi_extra=openapi.rpc_operation(),
+    )
+    routes.add_api_route(
+        HEALTH,
+        _health(app, doorkeeper),
+        methods=["GET"],
+        summary="Is the service up, and what is it made of?",
+        operation_id="health",
+        tags=["service"],
+        responses={**openapi.health_answers(), **openapi.refusals()},
+    )
+    routes.add_route(HEALTH, _health(app, doorkeeper), methods=["HEAD"], include_in_schema=False)
+    _add_pages(routes, app, doorkeeper)
+    return routes
+
+
+def _add_pages(routes: FastAPI, app: ToolMemApp, doorkeeper: Doorkeeper) -> None:
+    """`/openapi.json`, and the same for people at `/docs`."""
+
+    @functools.cache
+    def document() -> dict[str, Any]:
+        made = get_openapi(
+            title=routes.title, version=routes.version, description=routes.description, routes=routes.routes
+        )
+        flows = {name: app.settings.flow[name] for name in app.flows}
+        return openapi.completed(made, flows, app.settings.http.max_batch, with_token=doorkeeper.token is not None)
+
+    async def as_json(request: Request) -> Response:
+        return JsonAnswer(write_json(document()))
+
+    async def as_page(request: Request) -> Response:
+        return page(routes.title)
+
+    routes.add_route("/openapi.json", as_json, methods=["GET"])
+    routes.add_route("/docs", as_page, methods=["GET"])
+    routes.mount(FILES, files())
+
+
+def _refused(app: ToolMemApp) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answer(request: Request, error: Exception) -> Response:
+        return _unrouted(app, request, error)
+
+    return answer
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return failed(error)
+
+
+def _flow(app: ToolMemApp, name: str, limits: Limits) -> Endpoint:
+    async def run(request: Request) -> Response:
+        try:
+            body = await limits.request_aside(await limits.read(request.scope, request.receive))
+        except Unreadable as unreadable:
+            return unreadable.answer
+        workspace = body.get(WORKSPACE_KEY)
+        if isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace):
+            note_workspaces(request.scope, [workspace])
+        try:
+            with heard_from("program"):
+                return answered(await app.run_flow(name, **body))
+        except Exception as error:
+            return failed(error)
+
+    return run
+
+
+def _rpc(app: ToolMemApp, limits: Limits) -> Endpoint:
+    service = RpcService(app.services, max_batch=limits.items)
+
+    async def run(request: Request) -> Response:
+        try:
+            body = await limits.read(request.scope, request.receive)
+        except Unreadable as unreadable:
+            return unreadable.answer
+        workspaces: set[str] = set()
+        answer = await service.dispatch(body, workspaces)
+        note_workspaces(request.scope, workspaces)
+        return Response(status_code=204) if answer is None else JsonAnswer(answer)
+
+    return run
+
+
+def _health(app: ToolMemApp, doorkeeper: Doorkeeper) -> Endpoint:
+    async def run(request: Request) -> Response:
+        return await health(app, detailed=doorkeeper.knows(request.scope["headers"]))
+
+    return run
+
+
+def _unrouted(app: ToolMemApp, request: Request, error: Exception) -> Response:
+    """What no route takes: an unknown address, or another method."""
+    assert isinstance(error, HTTPException)
+    headers: Mapping[str, str] = error.headers or {}
+    if error.status_code == 404 and request.scope["path"] == "/":
+        return nothing_at_the_root(app.flows)
+    if error.status_code == 404:
+        return no_such_flow(request.scope["path"].strip("/"), app.flows, app.configured.left_out)
+    if error.status_code == 405:
+        allowed = headers.get("Allow", "POST")
+        message = f"{request.method}: expected {allowed}"
+        return refusal(405, message, kind="MethodNotAllowed", headers=headers)
+    return refusal(error.status_code, str(error.detail), headers=headers)

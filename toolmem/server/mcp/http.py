@@ -1,0 +1,126 @@
+"""MCP over streamable HTTP: the SDK's transport behind toolmem's own door.
+
+Requests stand alone (no session on the server), so that any of them may be repeated after a restart; a call that wants
+progress is answered as a stream of events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolmem.config import Settings
+from toolmem.errors import ConfigError
+from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.access_log import AccessLog
+from toolmem.server.http.listening import why_not
+from toolmem.server.mcp.frames import read_frame
+from toolmem.server.mcp.server import McpService
+
+PATH = "/mcp"
+_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_ORIGINS = [f"{scheme}://{name}{port}" for scheme in ("http", "https") for name in _NAMES for port in ("", ":*")]
+
+
+class Door:
+    """Lets in what carries the token (where one is configured) and is meant for this service."""
+
+    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper, max_body_bytes: int) -> None:
+        self._app = app
+        self._doorkeeper = doorkeeper
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._turned_away(scope) if scope["type"] == "http" else None
+        if answer is None and scope["type"] == "http" and scope["method"] == "POST":
+            answer, receive = await read_frame(receive, self._max_body_bytes)
+        await (answer or self._app)(scope, receive, send)
+
+    def _turned_away(self, scope: Scope) -> Response | None:
+        if not self._doorkeeper.admits_host(scope["headers"]):
+            return _refused(403, "Host: this service answers to localhost and 127.0.0.1 only")
+        if not self._doorkeeper.admits_origin(scope["headers"]):
+            return _refused(403, "Origin: without a token, pages of this machine alone may come in")
+        if not self._doorkeeper.knows(scope["headers"]):
+            message = "the token is missing or wrong; expected the header Authorization: Bearer <token>"
+            return _refused(401, message, {"WWW-Authenticate": "Bearer"})
+        if scope["path"] == PATH and scope["method"] != "POST":
+            # There are no sessions, so there is nothing to listen to and nothing to delete.
+            return _refused(405, f"expected POST {PATH}", {"Allow": "POST"})
+        return None
+
+
+def _refused(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": message}, status, headers=headers)
+
+
+def http_app(service: McpService, doorkeeper: Doorkeeper, max_body_bytes: int) -> ASGIApp:
+    """The whole ASGI application. Without a token pages of other origins are turned away as well."""
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=doorkeeper.token is None,
+        allowed_hosts=[*_NAMES, *(f"{name}:*" for name in _NAMES)],
+        allowed_origins=_ORIGINS,
+    )
+    inner = service.server.streamable_http_app(
+        streamable_http_path=PATH,
+        stateless_http=True,
+        max_request_body_size=max_body_bytes,
+        transport_security=security,
+    )
+    return AccessLog(Door(inner, doorkeeper, max_body_bytes))
+
+
+class _Server(uvicorn.Server):
+    """Ends in order on a signal, and does not raise the signal again: what comes after it still has to run."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGTERM, signal.SIGINT)
+        for each in signals:
+            loop.add_signal_handler(each, self.handle_exit, each, None)
+        try:
+            yield
+        finally:
+            for each in signals:
+                loop.remove_signal_handler(each)
+
+
+async def serve_http(service: McpService, settings: Settings, announce: Callable[[str], None]) -> None:
+    """Until a SIGTERM or SIGINT; then requests in flight are finished. `announce` gets the address once it answers.
+
+    Raises ConfigError where the address may not be, or cannot be, bound.
+    """
+    doorkeeper = Doorkeeper.of(settings, "mcp")
+    config = uvicorn.Config(
+        http_app(service, doorkeeper, settings.http.max_body_bytes),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.http.timeout_keep_alive,
+        timeout_graceful_shutdown=math.ceil(settings.http.shutdown_timeout),
+    )
+    with _bound(settings.mcp.host, settings.mcp.port) as bound:
+        host, port = bound.getsockname()[:2]
+        async with service:
+            announce(f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+            await _Server(config).serve(sockets=[bound])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A listening socket, so that who hears of the address can connect at once."""
+    name = host.removeprefix("[").removesuffix("]")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigError(why_not("mcp", host, port, error)) from None

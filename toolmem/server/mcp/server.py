@@ -1,0 +1,197 @@
+"""The MCP server: flows and memory tools, rules and guidance, for any host that speaks the protocol.
+
+    await McpService(ToolMemApp()).serve_stdio()
+
+`declarations` and `tools` hold the tools, `resources` and `prompts` what a host puts before its model, `stdio` and
+`http` are the two transports.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+)
+
+from toolmem import __version__
+from toolmem.app import ToolMemApp
+from toolmem.errors import ConfigError, RequestError, ToolMemError
+from toolmem.flow.checks import check_workspace
+from toolmem.server.mcp.answers import Result
+from toolmem.server.mcp.declarations import OFFERED, offered_tools
+from toolmem.server.mcp.progress import tell_progress
+from toolmem.server.mcp.prompts import PROMPT, PROMPTS, McpPrompts
+from toolmem.server.mcp.resources import TEMPLATES, McpResources, rules_uri
+from toolmem.server.mcp.stdio import stdio_streams
+from toolmem.server.mcp.tools import McpTools
+from toolmem.server.mcp.under_way import UnderWay
+
+logger = logging.getLogger("toolmem.service")
+
+Context = ServerRequestContext[Any, Any]
+
+
+class McpService:
+    """One app, served to any number of clients. `workspace`: the one that is meant where a client names none.
+
+    Raises ConfigError, with all problems, where a flow could not be offered or its model could not be asked.
+    """
+
+    def __init__(self, app: ToolMemApp, workspace: str = "default") -> None:
+        self.app = app
+        self.workspace = check_workspace(workspace)
+        _check(app, self.workspace)
+        self._under_way = UnderWay()
+        self._tools = McpTools(app, self.workspace, self._under_way)
+        self._resources = McpResources(app, self.workspace)
+        self._prompts = McpPrompts(app, self.workspace)
+        app.listeners.append(tell_progress)
+        self.server = self._make_server()
+
+    def _make_server(self) -> Server[Any]:
+        server: Server[Any] = Server(
+            "toolmem",
+            version=__version__,
+            title="toolmem",
+            description="Tool memory for agents: what works with each tool, and what the user demands of it.",
+            instructions=_instructions(self.workspace, [tool.name for tool in self._tools.declared]),
+            on_list_tools=self._list_tools,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+        )
+        server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
+        return server
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        """Open the store, so that one that cannot be reached ends the start instead of the first call."""
+        await self.app.services.store_named()
+        self.app.services.require_trusted()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cancel what is under way and wait for it (a started write finishes), then close the app."""
+        try:
+            await self._under_way.settled()
+        finally:
+            await self.app.close()
+
+    async def serve_stdio(self) -> None:
+        """Until the client closes stdin, or a SIGTERM or SIGINT comes. What was asked before is answered first."""
+        async with self, stdio_streams() as (requests, answers):
+            await self.server.run(requests, answers, self.server.create_initialization_options())
+            await self._under_way.settled()
+
+    # -- requests
+
+    async def _list_tools(self, _: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        _refuse_cursor(params)
+        return ListToolsResult(tools=self._tools.declared)
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> Result:
+        wanted = context.meta is not None and context.meta.get("progress_token") is not None
+        progress = context.session.report_progress if wanted else None
+        return await self._tools.call(params.name, params.arguments, progress)
+
+    async def _list_resources(self, _: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        with _errors_told():
+            return await self._resources.list(params.cursor if params else None)
+
+    async def _list_templates(self, _: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        _refuse_cursor(params)
+        return TEMPLATES
+
+    async def _read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        with _errors_told():
+            return await self._resources.read(params.uri)
+
+    async def _list_prompts(self, _: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        _refuse_cursor(params)
+        return PROMPTS
+
+    async def _get_prompt(self, _: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        with _errors_told():
+            return await self._prompts.get(params.name, params.arguments)
+
+    async def _complete(self, _: Context, params: CompleteRequestParams) -> CompleteResult:
+        with _errors_told():
+            return await self._prompts.complete(params)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """What toolmem raises on purpose reaches the client in its words; of anything else only its kind does."""
+    try:
+        yield
+    except MCPError:
+        raise
+    except RequestError as error:
+        raise MCPError(INVALID_PARAMS, str(error)) from error
+    except ToolMemError as error:
+        raise MCPError(INTERNAL_ERROR, str(error)) from error
+    except Exception as error:
+        logger.error("mcp request failed: %s", type(error).__name__)
+        logger.debug("how it failed", exc_info=True)
+        raise MCPError(INTERNAL_ERROR, f"internal error: {type(error).__name__}") from error
+
+
+def _refuse_cursor(params: PaginatedRequestParams | None) -> None:
+    """These lists are one page."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "cursor: not one that this server gave")
+
+
+def _check(app: ToolMemApp, workspace: str) -> None:
+    """Raises ConfigError with every flow that cannot be offered and every model that cannot be asked."""
+    problems: list[str] = []
+    try:
+        asked = {tool.name for tool in offered_tools(app, workspace)}
+    except ConfigError as error:
+        asked, problems = set(OFFERED), list(error.problems)
+    for name in app.flows:
+        try:
+            if name in asked:
+                app.check_models(name)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
+def _instructions(workspace: str, offered: Collection[str]) -> str:
+    told = (
+        f"A memory of your tools. At the start of a session read {rules_uri(workspace)} (or the prompt {PROMPT}): its "
+        "rules are hard constraints, what an agent noted is advice. Before you use a tool that you are not sure of, "
+        "ask retrieve_tool_memory for its guidance. Give finished calls to add_tool_call_result. Note what you learn "
+        "of a tool with memory_tools_put; a critical rule waits until the user approves it."
+    )
+    if "capture_tool_rules" in offered:
+        told += " Give turns to capture_tool_rules."
+    if "summary_tool_memory" in offered:
+        told += " Call summary_tool_memory now and then to distil guidance."
+    return told

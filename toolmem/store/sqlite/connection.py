@@ -1,0 +1,314 @@
+"""Opening a store file: which paths are refused and why, the pragmas, the migrations, transactions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import apsw
+
+from toolmem.config.own_folder import OWN, make_folder, refuse_links, write_new
+from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
+from toolmem.store.known_stores import give_id, remember_made
+from toolmem.store.sqlite.tables import APPLICATION_ID, SCHEMA_VERSION, migrate
+
+MEMORY = ":memory:"
+# A call is a row of some 700 bytes that enters in the middle of a B-tree: when a page is full, up to four of its
+# neighbours are written with it. Measured at 1000 tools, median per call added: 37 kB with pages of 4096, 19 kB so.
+PAGE_BYTES = 2048
+CACHE_KIB = 16_384  # page cache of each connection
+WAL_LIMIT_BYTES = 64 * 1024 * 1024  # a log that a huge transaction blew up is cut back to this
+
+Synchronous = Literal["FULL", "NORMAL"]
+
+
+def open_writer(path: str, synchronous: Synchronous, busy_timeout: float) -> apsw.Connection:
+    """Open or create the store at `path` and bring it to this version's schema.
+
+    Raises StoreUnavailable (the path cannot hold a store) or StoreVersionError (written by a newer toolmem).
+    """
+    if path != MEMORY:
+        _check_path(Path(path))
+        _make_ready(Path(path))
+    try:
+        db = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+    except (apsw.Error, ValueError) as error:  # ValueError: a null character in the path
+        raise StoreUnavailable(f"cannot open the store {path!r}: {error}") from error
+    try:
+        _prepare(db, path, synchronous, busy_timeout)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_timeout: float) -> None:
+    db.setbusytimeout(round(busy_timeout * 1000))
+    with explained(path, busy_timeout):
+        if path != MEMORY and db.readonly("main"):
+            raise StoreUnavailable(
+                f"cannot open the store {path}: it is not writable. `toolmem store info --store sqlite:{path}` and "
+                f"`toolmem store copy --from sqlite:{path}` can read it"
+            )
+        with read_transaction(db):  # another process may be making the same store
+            version = _check_file(db, path)
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file; an old one keeps its own
+        _switch_to_wal(db, busy_timeout)
+        _set_pragmas(db)
+        db.execute(f"PRAGMA synchronous = {synchronous}")
+        db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
+        if version < SCHEMA_VERSION:
+            with write_transaction(db):
+                version = _check_file(db, path)  # another process may have been quicker
+                if version < SCHEMA_VERSION:
+                    migrate(db, version)
+                if version == 0 and path != MEMORY:  # noted before anybody else can see it
+                    remember_made(path, give_id(db))
+
+
+def open_reader(path: str, busy_timeout: float) -> apsw.Connection:
+    """A second connection to a store that `open_writer` has opened; it cannot write."""
+    with explained(path, busy_timeout):
+        db = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+        db.setbusytimeout(round(busy_timeout * 1000))
+        _set_pragmas(db)
+        db.execute("PRAGMA query_only = ON")
+        return db
+
+
+def _connect(path: str, flags: int, query: str = "") -> apsw.Connection:
+    """SQLite refuses a link at each part of the path, so the folder's own way there is resolved first."""
+    if path == MEMORY:
+        return apsw.Connection(path)
+    whole = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    given = f"file:{quote(whole)}?{query}" if query else whole
+    return apsw.Connection(given, flags=flags | apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_URI if query else 0))
+
+
+def can_be_written(path: str) -> bool:
+    """False for a file that is there and lies on a read-only medium, or that this user may only read."""
+    return (
+        path == MEMORY
+        or not Path(path).is_file()
+        or (os.access(path, os.W_OK) and os.access(Path(path).parent, os.W_OK))
+    )
+
+
+def open_read_only(path: str, busy_timeout: float) -> apsw.Connection:
+    """A store that cannot be written. Raises StoreUnavailable or StoreVersionError."""
+    _check_path(Path(path))
+    with explained(path, busy_timeout):
+        try:
+            db = _connect_read_only(path, "mode=ro", busy_timeout)
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
+            # Nobody has it open, and SQLite may not make the two files beside it through which processes agree. On a
+            # read-only medium nobody can write: there is nothing to agree about.
+            if not os.statvfs(path).f_flag & os.ST_RDONLY:
+                raise StoreUnavailable(
+                    f"cannot read the store {path}: its folder is not writable; {_COPY_IT}"
+                ) from None
+            if _log_of(path):
+                raise StoreUnavailable(
+                    f"cannot read the store {path}: its last writes are in {path}-wal still; {_COPY_IT}"
+                ) from None
+            db = _connect_read_only(path, "immutable=1", busy_timeout)
+        _set_pragmas(db)
+        return db
+
+
+_COPY_IT = "copy it, with the files beside it, to a writable folder and read it there"
+
+
+def _log_of(path: str) -> int:
+    """Bytes of the log beside the file."""
+    log = Path(f"{path}-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
+def _connect_read_only(path: str, how: str, busy_timeout: float) -> apsw.Connection:
+    db = _connect(path, apsw.SQLITE_OPEN_READONLY, how)
+    try:
+        db.setbusytimeout(round(busy_timeout * 1000))
+        with read_transaction(db):
+            version = _check_file(db, path)
+        if version < SCHEMA_VERSION:
+            raise StoreVersionError(
+                f"the store {path} has schema version {version}, this toolmem reads {SCHEMA_VERSION}, and the file "
+                "cannot be brought to it: copy it to a writable folder and open it there"
+            )
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _set_pragmas(db: apsw.Connection) -> None:
+    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("PRAGMA trusted_schema = OFF")  # the file may be anybody's: triggers in it call no function of effect
+
+
+def _switch_to_wal(db: apsw.Connection, busy_timeout: float) -> None:
+    """Two processes that switch at once refuse each other without asking the busy handler: try again."""
+    give_up = time.monotonic() + busy_timeout
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except apsw.BusyError:
+            if time.monotonic() >= give_up:
+                raise
+            time.sleep(0.005)
+
+
+def _check_file(db: apsw.Connection, path: str) -> int:
+    """The file's schema version; 0 for a new one. In a transaction: what it reads must be of one moment."""
+    version = int(db.pragma("user_version"))
+    application = int(db.pragma("application_id"))
+    if application == APPLICATION_ID:
+        if version > SCHEMA_VERSION:
+            raise StoreVersionError(
+                f"the store {path} has schema version {version}, this toolmem reads up to {SCHEMA_VERSION}: "
+                "open it with the newer toolmem that wrote it"
+            )
+        if version < 1:  # the mark and the version are written in one transaction
+            raise StoreUnavailable(
+                f"{path} bears toolmem's mark and schema version {version}, which no toolmem writes: it is another "
+                "application's, or damaged; choose another path"
+            )
+        return version
+    if application or version or db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+        raise StoreUnavailable(f"{path} is a SQLite file, but not a toolmem store; choose another path")
+    return 0
+
+
+def _check_path(path: Path) -> None:
+    """Refuse what is no store, before anything is made or opened."""
+    try:
+        for each in (path, *_beside(path)):
+            refuse_links(each)
+        if path.is_dir():
+            raise StoreUnavailable(_folder_message(path))
+        if path.exists() and not path.is_file():
+            raise StoreUnavailable(f"cannot open the store {path}: it is not a regular file")
+        if path.is_file() and path.stat().st_size and not _starts_like_sqlite(path):
+            raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file{_import_hint(path)}")
+    except OSError as error:
+        raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
+
+
+def _make_ready(path: Path) -> None:
+    """The folder and an empty file for this user alone; SQLite gives the files beside it the same permissions."""
+    try:
+        make_folder(path.parent)
+        with suppress(FileExistsError):
+            write_new(path)
+        if path.parent.name == OWN:
+            _refuse_foreign_logs(path)
+            _close_to_others(path)  # of an earlier version, or unpacked from somewhere
+    except (OSError, ValueError) as error:
+        raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
+
+
+def _refuse_foreign_logs(path: Path) -> None:
+    """SQLite gives what it writes beside a file the file's own permissions; what others may read beside a file that
+    they may not was put there, by a checkout say, and would be taken over into the store."""
+    if _is_open_to_others(path):
+        return
+    for each in _beside(path):
+        if each.exists() and _is_open_to_others(each):
+            raise StoreUnavailable(
+                f"cannot open the store {path}: {each.name} was not written by this store (others may read it, "
+                f"the store they may not); remove it, or if it is yours: chmod 600 {each}"
+            )
+
+
+def _is_open_to_others(path: Path) -> bool:
+    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
+
+
+def _close_to_others(path: Path) -> None:
+    for each in (path, *_beside(path)):
+        with suppress(FileNotFoundError, PermissionError):
+            if each.stat().st_mode & 0o077:
+                each.chmod(0o600)
+
+
+def _beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal")]
+
+
+def _folder_message(folder: Path) -> str:
+    if json_lines_in(folder):
+        return (
+            f"{folder} is a folder of JSON Lines, as ReMe keeps its memories, not a toolmem store: "
+            f"bring it over with `toolmem store import {folder}`"
+        )
+    return f"cannot open the store {folder}: it is a folder; give the path of a file, e.g. {folder / 'memory.db'}"
+
+
+def json_lines_in(folder: Path) -> list[Path]:
+    """The JSON Lines files that a folder holds, as ReMe's file store writes them (one per workspace)."""
+    return sorted(folder.glob("*.jsonl"))
+
+
+def _starts_like_sqlite(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\x00"
+
+
+def _import_hint(path: Path) -> str:
+    with path.open("rb") as file:
+        looks_like_json_lines = file.read(1) == b"{"
+    return f"; JSON Lines are brought over with `toolmem store import {path}`" if looks_like_json_lines else ""
+
+
+@contextmanager
+def explained(path: str, busy_timeout: float) -> Iterator[None]:
+    """Turn SQLite's errors into toolmem's, which name the store."""
+    try:
+        yield
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreUnavailable(
+            f"the store {path} stayed locked by another process for {busy_timeout:g} s; try again when it is done"
+        ) from error
+    except apsw.NotADBError as error:
+        raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreUnavailable(f"the store {path} cannot be written: {error}") from error
+    except (apsw.CantOpenError, apsw.FullError, apsw.IOError, apsw.CorruptError) as error:
+        raise StoreUnavailable(f"the store {path} cannot be used: {error}") from error
+    except apsw.Error as error:
+        raise StoreError(f"the store {path}: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def write_transaction(db: apsw.Connection) -> Iterator[None]:
+    """All or nothing. IMMEDIATE: the lock is waited for before anything is read, so no writer ever loses its work."""
+    db.execute("BEGIN IMMEDIATE")
+    with _finished(db):
+        yield
+
+
+@contextmanager
+def read_transaction(db: apsw.Connection) -> Iterator[None]:
+    """Everything read inside is of one moment."""
+    db.execute("BEGIN")
+    with _finished(db):
+        yield
+
+
+@contextmanager
+def _finished(db: apsw.Connection) -> Iterator[None]:
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

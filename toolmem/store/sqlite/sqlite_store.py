@@ -1,0 +1,311 @@
+"""The embedded store: one SQLite file (or memory), shared by any number of processes.
+
+Reads see one moment (WAL snapshots), writes are `BEGIN IMMEDIATE` transactions, and one that returned is on the disk
+(`synchronous=FULL`). Each connection lives in a worker thread of its own, the writer's and the reader's: a read never
+waits for a write lock that another process holds, and the event loop never waits for the disk.
+"""
+
+from __future__ import annotations
+
+import builtins
+import shlex
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from toolmem.errors import RequestError, StoreClosed, StoreError
+from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.protocols import Clock, Embedder, EmbedderIdentity
+from toolmem.store import known_stores, merging
+from toolmem.store.sqlite import (
+    exporting,
+    keyed_records,
+    reembedding,
+    search,
+    tool_reads,
+    tool_writes,
+    verdict_cache,
+    workspaces,
+)
+from toolmem.store.sqlite.caches import GuidanceCache, VectorCache
+from toolmem.store.sqlite.connection import MEMORY, Synchronous
+from toolmem.store.sqlite.lanes import Lanes
+from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
+
+if TYPE_CHECKING:
+    import apsw
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """`MemoryStore` on SQLite.
+
+    `path`: the file (its folder is made), or ":memory:". `embedder`: whose vectors are handed over, None where none
+    are. `synchronous`: "FULL" survives a power cut with everything acknowledged; "NORMAL" survives SIGKILL so, and may
+    lose the last commits in a power cut. `busy_timeout`: seconds to wait for another process's write.
+    `accept_read_only`: a file that cannot be written is opened for reading, and each write raises StoreUnavailable;
+    otherwise it is refused, before any work is done whose results could not be kept. `found`: nobody named this path;
+    then `untrusted` says whether this user made or trusts what lies there.
+
+    Usable from any thread and any event loop. After a fork the child's copy raises StoreClosed. A coroutine that is
+    cancelled leaves at once; a write that it had handed over is carried out all the same.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        clock: Clock,
+        embedder: EmbedderIdentity | None,
+        synchronous: Synchronous = "FULL",
+        busy_timeout: float = 30.0,
+        accept_read_only: bool = False,
+        found: bool = False,
+    ) -> None:
+        if synchronous not in ("FULL", "NORMAL"):
+            raise RequestError(f"synchronous: expected 'FULL' or 'NORMAL', got {synchronous!r}", field="synchronous")
+        self._path = MEMORY if str(path) == MEMORY else str(Path(path).expanduser().absolute())
+        self._clock = clock
+        self._embedder = embedder
+        self._synchronous: Synchronous = synchronous
+        self._busy_timeout = busy_timeout
+        self._accept_read_only = accept_read_only
+        self._found = found
+        self._untrusted = ""
+        self._lanes: Lanes | None = None
+        self._opening = object()  # another one each time: between two of them the file may have been replaced
+        self._cache = VectorCache()
+        self._guidance = GuidanceCache()
+
+    @property
+    def location(self) -> str:
+        """The file's absolute path, or ":memory:"."""
+        return self._path
+
+    @property
+    def untrusted(self) -> str:
+        """Why nothing of this store may reach a prompt; "" where it may."""
+        return self._untrusted
+
+    async def open(self) -> None:
+        """Raises StoreUnavailable or StoreVersionError. An open store stays as it is."""
+        if self._lanes is not None:
+            self._lanes.require_own_process()
+            return
+        lanes = Lanes(self._path, self._synchronous, self._busy_timeout, self._accept_read_only)
+        await lanes.open()
+        if self._lanes is not None:  # somebody else was quicker
+            await lanes.close()
+        else:
+            self._lanes = lanes
+            self._opening = object()
+            self._guidance = GuidanceCache()
+            if self._found and self._path != MEMORY:
+                known = known_stores.is_known(self._path, await self._read(known_stores.read_id))
+                self._untrusted = "" if known else _untrusted_message(self._path)
+
+    async def trust(self) -> None:
+        """Note this store as one whose rules and guidance this user believes. Raises StoreError."""
+        store_id = await self._write(known_stores.give_id)
+        try:
+            known_stores.remember(self._path, store_id)
+        except OSError as error:
+            raise StoreError(
+                f"the list of trusted stores cannot be written ({error}); a store that is named needs no entry: "
+                f"vector_store.default.params.path={shlex.quote(self._path)}"
+            ) from error
+        self._untrusted = ""
+
+    async def close(self) -> None:
+        """What was handed over is done first. A closed store may be closed, or opened, again."""
+        lanes = self._lanes
+        if lanes is None:
+            return
+        lanes.require_own_process()
+        self._lanes = None
+        self._cache = VectorCache()
+        await lanes.close()
+
+    async def __aenter__(self) -> SqliteStore:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _open_lanes(self) -> Lanes:
+        if self._lanes is None:
+            raise StoreClosed(f"the store {self._path} is not open; `await store.open()` first")
+        self._lanes.require_own_process()
+        return self._lanes
+
+    async def _read(self, job: Callable[..., T], *values: Any, **named: Any) -> T:
+        return await self._open_lanes().read(lambda db: job(db, *values, **named))
+
+    async def _write(self, job: Callable[[apsw.Connection], T]) -> T:
+        return await self._open_lanes().write(None, lambda db, _: job(db))
+
+    # -- tool memories
+
+    async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
+        return await self._read(tool_reads.known_ids, workspace, tool, list(ids))
+
+    async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
+        tool_writes.require_keep(keep)
+        now = self._clock.now()
+        return await self._open_lanes().write(
+            partial(tool_writes.prepare, tool, list(calls)),
+            lambda db, prepared: tool_writes.append_calls(db, now, workspace, tool, prepared, keep),
+        )
+
+    async def tool_names(self, workspace: str) -> builtins.list[str]:
+        return await self._read(tool_reads.tool_names, workspace)
+
+    async def records(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolRecord]:
+        return await self._read(tool_reads.records, workspace, tools, self._guidance)
+
+    async def memories(
+        self,
+        workspace: str,
+        tools: Sequence[str] | None,
+        *,
+        calls: bool = False,
+        recent: int | None = None,
+        seqs: Mapping[str, Sequence[int]] | None = None,
+        known: Mapping[str, Hashable] | None = None,
+    ) -> builtins.list[StoredMemory]:
+        wanted = tool_reads.Wanted(calls, recent, seqs, known or {}, self._opening, self._guidance)
+        return await self._read(tool_reads.memories, workspace, tools, wanted)
+
+    async def put_guidance(
+        self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int
+    ) -> ToolRecord:
+        now, embedder = self._clock.now(), self._embedder
+        return await self._write(
+            lambda db: tool_writes.put_guidance(
+                db, now, workspace, tool, guidance, document, guidance_version, embedder
+            )
+        )
+
+    async def update_verdicts(
+        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
+    ) -> ToolRecord | None:
+        now, judged = self._clock.now(), dict(verdicts)
+        return await self._write(lambda db: tool_writes.update_verdicts(db, now, workspace, tool, judged))
+
+    async def merge(
+        self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
+    ) -> Appended:
+        tool_writes.require_keep(keep)
+        merging.check_memory(memory)
+        now, embedder = self._clock.now(), self._embedder
+        return await self._open_lanes().write(
+            lambda: tool_writes.prepare(memory.when_to_use, merging.with_ids(memory.tool_call_results)),
+            lambda db, prepared: merging.merge(db, now, workspace, memory, prepared, keep, document, embedder),
+        )
+
+    async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
+        wanted = list(memory_ids)
+        return await self._write(lambda db: tool_writes.delete_memories(db, workspace, wanted))
+
+    async def delete_tools(self, workspace: str) -> int:
+        return await self._write(lambda db: tool_writes.delete_tools(db, workspace))
+
+    # -- verdict cache
+
+    async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
+        return await self._read(verdict_cache.read, workspace, list(keys))
+
+    async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
+        verdict_cache.check(verdicts)
+        if verdicts:
+            cached = dict(verdicts)
+            await self._write(lambda db: verdict_cache.write(db, workspace, cached))
+
+    async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
+        return await self._read(exporting.verdict_keys, workspace, after, limit)
+
+    # -- keyed records
+
+    async def put(
+        self,
+        workspace: str,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        document: Document | None = None,
+        expected_version: int | None = None,
+    ) -> Record:
+        encoded = keyed_records.encode_value(value)
+        now, embedder = self._clock.now(), self._embedder
+        return await self._write(
+            lambda db: keyed_records.put(
+                db, now, workspace, namespace, key, encoded, document, expected_version, embedder
+            )
+        )
+
+    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+        return await self._read(keyed_records.get, workspace, namespace, key)
+
+    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
+        return await self._read(keyed_records.list_records, workspace, namespace)
+
+    async def list_raw(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> builtins.list[RawRecord]:
+        chosen = None if namespaces is None else builtins.list(namespaces)
+        return await self._read(keyed_records.list_raw, workspace, chosen, prefix, key_prefix)
+
+    async def delete(self, workspace: str, namespace: str, key: str) -> bool:
+        return await self._write(lambda db: keyed_records.delete(db, workspace, namespace, key))
+
+    async def namespaces(self, workspace: str) -> builtins.list[str]:
+        return await self._read(keyed_records.namespaces, workspace)
+
+    async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
+        return await self._read(exporting.read_documents, workspace, namespace, builtins.list(keys))
+
+    # -- search
+
+    async def search(
+        self,
+        workspace: str,
+        text: str,
+        vector: NDArray[np.float32] | None,
+        top_k: int,
+        where: Where | None = None,
+    ) -> builtins.list[Hit]:
+        return await self._read(
+            search.search, self._cache, self._embedder, workspace, text, vector, top_k, where or Where()
+        )
+
+    async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
+        count = await reembedding.reembed(self._open_lanes(), embedder, progress)
+        self._embedder = embedder.identity
+        return count
+
+    # -- workspaces and the store itself
+
+    async def workspaces(self) -> builtins.list[str]:
+        return await self._read(workspaces.names)
+
+    async def delete_workspace(self, workspace: str) -> int:
+        return await self._write(lambda db: workspaces.delete(db, workspace))
+
+    async def info(self) -> dict[str, Any]:
+        return await self._read(workspaces.info, self._path)
+
+
+def _untrusted_message(path: str) -> str:
+    return (
+        f"the store {path} was found here, and you neither made nor trusted it: nothing of it is put before a model. "
+        f"If it is yours, run `toolmem store trust {shlex.quote(path)}` once"
+    )

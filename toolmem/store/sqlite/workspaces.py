@@ -1,0 +1,62 @@
+"""Whole workspaces, and what there is to say about the store itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import apsw
+
+from toolmem.protocols import OF_THE_STORE
+from toolmem.store import documents
+from toolmem.store.sqlite.lookup import one, workspace_id
+from toolmem.store.sqlite.tables import SCHEMA_VERSION
+from toolmem.store.sqlite.tool_writes import delete_tool
+
+_IN_USE = (
+    "EXISTS (SELECT 1 FROM tools WHERE workspace = workspaces.id) "
+    "OR EXISTS (SELECT 1 FROM records WHERE workspace = workspaces.id) "
+    "OR EXISTS (SELECT 1 FROM verdicts WHERE workspace = workspaces.id)"
+)
+
+
+def names(db: apsw.Connection) -> list[str]:
+    """Sorted; those that hold a tool memory, a record or a verdict."""
+    found = db.execute(f"SELECT name FROM workspaces WHERE {_IN_USE} ORDER BY name")
+    return [str(name) for (name,) in found if name != OF_THE_STORE]
+
+
+def delete(db: apsw.Connection, workspace: str) -> int:
+    """Runs inside a write transaction; answers how many tool memories there were."""
+    number = workspace_id(db, workspace)
+    if number is None:
+        return 0
+    tools: list[Any] = db.execute("SELECT id FROM tools WHERE workspace = ?", (number,)).fetchall()
+    for (tool,) in tools:
+        delete_tool(db, tool)
+    documents.remove_workspace(db, number)
+    db.execute("DELETE FROM records WHERE workspace = ?", (number,))
+    db.execute("DELETE FROM verdicts WHERE workspace = ?", (number,))
+    db.execute("DELETE FROM workspaces WHERE id = ?", (number,))
+    return len(tools)
+
+
+def info(db: apsw.Connection, location: str) -> dict[str, Any]:
+    embedder = documents.stored_embedder(db)
+    return {
+        "backend": "sqlite",
+        "location": location,
+        "schema_version": SCHEMA_VERSION,
+        "embedder": None if embedder is None else asdict(embedder),
+        "workspaces": {name: _counts(db, name) for name in names(db)},
+    }
+
+
+def _counts(db: apsw.Connection, workspace: str) -> dict[str, int]:
+    number = workspace_id(db, workspace)
+    tools, calls = one(
+        db, "SELECT count(*), coalesce(sum(last_seq - first_seq + 1), 0) FROM tools WHERE workspace = ?", number
+    )
+    (records,) = one(db, "SELECT count(*) FROM records WHERE workspace = ?", number)
+    (verdicts,) = one(db, "SELECT count(*) FROM verdicts WHERE workspace = ?", number)
+    return {"tools": tools, "calls": calls, "records": records, "verdicts": verdicts}

@@ -1,0 +1,98 @@
+"""What a store is asked with, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolmem.models import CallFigures, ToolCallResult, ToolRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """One call that was not stored. `index`: its position in what was handed over, from 0."""
+
+    index: int
+    tool_name: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What `append_calls` did."""
+
+    record: ToolRecord | None  # None only where nothing was stored and the tool is unknown
+    stored: int  # new calls counted (those trimmed at once among them)
+    duplicates: tuple[int, ...] = ()  # positions of calls whose id was known already
+    trimmed: int = 0  # calls that left the window, or never entered it
+    failures: tuple[CallFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A tool record with its kept calls (oldest first)."""
+
+    record: ToolRecord
+    figures: tuple[CallFigures, ...] = ()
+    calls: tuple[ToolCallResult, ...] = ()
+    state: Hashable = field(default=None, compare=False)  # see `MemoryStore.memories`; None: the store tells none
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A keyed record. `value` is a JSON object."""
+
+    namespace: str
+    key: str
+    value: dict[str, Any]
+    version: int  # 1 at the first put
+    time_created: datetime
+    time_modified: datetime
+
+
+class RawRecord(NamedTuple):
+    """A keyed record as it is stored, for readers of many."""
+
+    namespace: str
+    key: str
+    text: str  # the value's JSON, unless it is damaged
+    version: int
+    born: int  # `time_created` in microseconds since 1970, UTC
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The searchable side of a keyed record or of a tool's guidance."""
+
+    text: str
+    vector: NDArray[np.float32] | None = None  # unit length, from the embedder that the store was opened with
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Filters of a search.
+
+    `namespace`: None searches tool guidance, a name searches the keyed records of that namespace.
+    `keys`: only these tools (or record keys). `equals`: fields of a record's value that must equal, or, for a
+    list field, contain, the given value. `modified_since`: only what changed at or after this time.
+    """
+
+    namespace: str | None = None
+    keys: tuple[str, ...] | None = None
+    equals: Mapping[str, Any] = field(default_factory=dict)
+    modified_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    key: str  # the tool's name, or the record's key
+    score: float  # reciprocal rank fusion of the legs; only its order means something
+    similarity: float | None  # cosine in [-1, 1]; None where the vector leg was not asked
+    text_rank: int | None  # from 1; None where the text leg did not find it
+    vector_rank: int | None
