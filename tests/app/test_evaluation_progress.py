@@ -78,14 +78,15 @@ def test_judged_calls_are_counted_over_the_whole_evaluation(tmp_path):
         "judge and store the newest 5 %",
     ]
     assert_one_running_total(watched)
-    assert [done for done, _, _ in watched.figures("judge and store")] == list(range(1, CALLS + 1))
+    told = [[done for done, _, _ in told] for phase, told in watched.phases if "judge" in phase]
+    assert told == [list(range(17)), list(range(16, CALLS + 1))]  # each begins with what is judged by then
 
 
 def test_identical_calls_which_are_judged_once_count_each(tmp_path):
     with ModelServer(Script(latency=0.02)) as server:
         watched = evaluated(tmp_path, server, records(distinct=8))
     assert_one_running_total(watched, ends=16)  # the newest of each tool has a verdict then, and nothing is judged
-    assert [done for done, _, _ in watched.figures("judge and store")] == list(range(2, 17, 2))
+    assert [done for done, _, _ in watched.figures("judge and store")] == [*range(0, 17, 2), 16]
 
 
 @pytest.mark.parametrize("every", [3, 1])
@@ -99,4 +100,4 @@ def test_a_recording_whose_verdicts_are_known_is_not_counted_from_the_start_agai
     with ModelServer(Script()) as server:
         evaluated(tmp_path, server, records())
         again = evaluated(tmp_path, server, records())
-    assert again.figures("judge and store") == []
+    assert again.figures("judge and store") == [(0, CALLS, "judged"), (16, CALLS, "judged")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 import sys
 import time
 
@@ -61,6 +63,50 @@ def test_phases_are_lines_in_a_pipe_and_ops_do_not_rename_them(capsys, clock):
         "judge and store: 7 of 40 judged after 5 s",
         "40 evaluations by a model",
     ]
+
+
+def test_seconds_are_those_of_the_whole_run_as_the_count_is(capsys, clock):
+    with ProgressLine() as line:
+        line.phase("judge and store")
+        clock[0] += 60.0
+        line.phase("judge and store the newest 5 %")
+        clock[0] += 5.0
+        line(progress_of(39))
+    assert capsys.readouterr().err.splitlines()[-1] == "judge and store the newest 5 %: 39 of 40 judged after 65 s"
+
+
+def drawn(monkeypatch, *steps: str | Event) -> list[str]:
+    """What a terminal of 80 columns shows after each step: a phase by its name, or an event."""
+    written = io.StringIO()
+    monkeypatch.setattr(written, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = []
+    with ProgressLine() as line:
+        for step in steps:
+            line.phase(step) if isinstance(step, str) else line(step)
+            written.truncate(written.seek(0))
+            line._view._progress.refresh()
+            shown.append(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\r━╸╺]", "", written.getvalue()).rstrip())
+    return shown
+
+
+def test_a_step_that_counts_nothing_shows_no_count_and_none_of_the_step_before(monkeypatch):
+    lines = drawn(monkeypatch, "read", "judge and store", progress_of(40), "summarize (all new)")
+    assert [" ".join(line.split()[:-1]) for line in lines] == [
+        "read",
+        "judge and store",
+        "judge and store 40/40 judged",
+        "summarize (all new)",
+    ]
+
+
+def test_the_longest_line_of_an_evaluation_fits_a_terminal_of_80_columns(monkeypatch):
+    _, shown = drawn(monkeypatch, "judge and store the newest 5 %", progress_of(12_345, 12_827))
+    assert len(shown.splitlines()) == 1
+    assert "judge and store the newest 5 %" in shown
+    assert "12345/12827 judged" in shown
 
 
 def test_what_is_shown_is_text_and_not_markup(capsys, monkeypatch):

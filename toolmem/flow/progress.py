@@ -13,7 +13,7 @@ from toolmem.readers.plain_text import escaped
 QUIET = 2.0  # seconds: where what is shown stays (a pipe, a notebook), a step that is over by then shows nothing
 BETWEEN_LINES = 10.0  # seconds between two lines of one step in a pipe
 BETWEEN_UPDATES = 0.25  # seconds between two updates in a notebook
-_BAR = 30  # characters
+_BAR = 20  # characters: with the longest name and count of an evaluation, a line of 80
 
 
 class _View(Protocol):
@@ -72,12 +72,12 @@ def in_notebook() -> bool:
 
 
 def _moving_line(console: Any, *, transient: bool) -> Any:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=_BAR),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[count]}", markup=False),
         TimeElapsedColumn(),
         console=console,
         transient=transient,
@@ -85,22 +85,32 @@ def _moving_line(console: Any, *, transient: bool) -> Any:
     )
 
 
+def _begin(progress: Any, name: str) -> None:
+    """The line's next step, whose count is not known yet; the time is that of the whole run."""
+    if not progress.tasks:
+        progress.add_task(name, total=None, count="")
+        return
+    (line,) = progress.tasks
+    line.description, line.completed, line.total, line.finished_time = name, 0, None, None
+    line.fields["count"] = ""
+
+
+def _advance(progress: Any, done: int, total: int, unit: str) -> None:
+    for line in progress.tasks:
+        progress.update(line.id, completed=done, total=total, count=f"{done}/{total} {unit}".rstrip())
+
+
 class _Terminal:
     def __init__(self) -> None:
         from rich.console import Console
 
         self._progress = _moving_line(Console(stderr=True), transient=True)
-        self._task: Any = None
 
     def begin(self, name: str, *, named: bool) -> None:
-        if self._task is None:
-            self._task = self._progress.add_task(name, total=None)
-        else:
-            self._progress.reset(self._task, total=None, description=name)
+        _begin(self._progress, name)
 
     def advance(self, done: int, total: int, unit: str) -> None:
-        if self._task is not None:
-            self._progress.update(self._task, completed=done, total=total)
+        _advance(self._progress, done, total, unit)
 
     def say(self, text: str) -> None:
         self._progress.console.print(escaped(text), highlight=False, markup=False)
@@ -115,7 +125,7 @@ class _Terminal:
 class _Lines:
     def __init__(self) -> None:
         self._name = ""
-        self._begun = self._last = time.monotonic()
+        self._started = self._begun = self._last = time.monotonic()
 
     def begin(self, name: str, *, named: bool) -> None:
         self._name, self._begun, self._last = name, time.monotonic(), 0.0
@@ -127,7 +137,7 @@ class _Lines:
         if now - self._begun < QUIET or now - self._last < BETWEEN_LINES or done >= total:
             return
         self._last = now
-        self.say(f"{self._name}: {done:,} of {total:,} {unit or 'done'} after {now - self._begun:.0f} s")
+        self.say(f"{self._name}: {done:,} of {total:,} {unit or 'done'} after {now - self._started:.0f} s")
 
     def say(self, text: str) -> None:
         print(escaped(text), file=sys.stderr, flush=True)
@@ -150,7 +160,6 @@ class _Notebook:
         # Not a Jupyter console: rich would ask for ipywidgets, and these load their scripts from elsewhere.
         self._console = Console(file=io.StringIO(), record=True, width=100, force_jupyter=False, force_terminal=True)
         self._progress = _moving_line(self._console, transient=False)
-        self._task: Any = None
         self._output: Any = None
         self._begun = time.monotonic()
         self._last = 0.0
@@ -158,16 +167,12 @@ class _Notebook:
 
     def begin(self, name: str, *, named: bool) -> None:
         self._steps.append((name, time.monotonic()))
-        if self._task is None:
-            self._task = self._progress.add_task(name, total=None)
-        else:
-            self._progress.reset(self._task, total=None, description=name)
+        _begin(self._progress, name)
         self._show()
 
     def advance(self, done: int, total: int, unit: str) -> None:
-        if self._task is not None:
-            self._progress.update(self._task, completed=done, total=total)
-            self._show()
+        _advance(self._progress, done, total, unit)
+        self._show()
 
     def say(self, text: str) -> None:
         print(escaped(text))

@@ -48,6 +48,7 @@ class Progress:
     def judging(self, calls: int) -> Iterator[None]:
         """So many more calls are judged meanwhile."""
         self._told, self._end, self._judging = self._end, self._end + calls, True
+        self._tell(Event("progress", "", message="judged"))
         yield
         self._judging = False
 
@@ -56,7 +57,10 @@ class Progress:
             self._listener(event)
         elif event.message == "judged":
             self._told = max(self._told, self._end - (event.total - event.done))
-            self._listener(replace(event, done=self._told, total=self._total))
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        self._listener(replace(event, done=self._told, total=self._total))
 
 
 HELD_BACK = 0.05  # of each tool's calls, the newest: they arrive before the third summary
