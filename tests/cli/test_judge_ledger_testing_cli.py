@@ -97,7 +97,7 @@ def test_judges_are_compared_and_costs_are_told(toolmem, server, tmp_path):
     assert again.code == 0
     assert len(server.requests) == 40  # the verdict cache knows all of them
     assert "Agreement of every two" in again.out
-    assert "40 verdicts were known already" in again.out
+    assert "known already, or those of an identical call: 40 verdicts" in again.out
 
 
 def test_two_models_on_a_seeded_sample_of_the_labelled_calls(toolmem, server, tmp_path):

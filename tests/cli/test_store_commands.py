@@ -71,7 +71,7 @@ def test_a_difference_is_an_exit_code(filled: Path, tmp_path: Path, capsys: pyte
 def test_reembed_takes_on_the_configured_embedder(filled: Path, capsys: pytest.CaptureFixture[str]):
     command = ("store", "reembed", "--store", f"sqlite:{filled}", "embedding_model.default.params.dimensions=64")
     assert run(*command) == 0
-    assert "1 texts embedded" in capsys.readouterr().out
+    assert "1 text embedded" in capsys.readouterr().out
     run("store", "info", "--store", f"sqlite:{filled}", "--json")
     assert json.loads(capsys.readouterr().out)["embedder"]["dimension"] == 64
 

@@ -75,6 +75,25 @@ def test_seconds_are_those_of_the_whole_run_as_the_count_is(capsys, clock):
     assert capsys.readouterr().err.splitlines()[-1] == "judge and store the newest 5 %: 39 of 40 judged after 65 s"
 
 
+def test_a_slow_model_is_seen_to_answer_before_the_first_verdict(capsys, clock):
+    with ProgressLine() as line:
+        line.phase("judge and store")
+        line(progress_of(0))
+        for _ in range(30):
+            clock[0] += 1.0
+            line(Event("request", "flow", "op", done=1, message="search"))
+        line.phase("summarize (all new)")
+        clock[0] += 30.0
+        line(Event("request", "flow", "op", done=1, message="search"))
+    assert capsys.readouterr().err.splitlines() == [
+        "judge and store ...",
+        "judge and store: 0 of 40 judged after 2 s",
+        "judge and store: 0 of 40 judged after 12 s",
+        "judge and store: 0 of 40 judged after 22 s",
+        "summarize (all new) ...",
+    ]
+
+
 def drawn(monkeypatch, *steps: str | Event) -> list[str]:
     """What a terminal of 80 columns shows after each step: a phase by its name, or an event."""
     written = io.StringIO()

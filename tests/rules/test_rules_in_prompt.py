@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 
 from toolmem.errors import RequestError
 from toolmem.models import Said, ToolMemoryRule, ToolSchema
+from toolmem.readers.plain_text import counted
 from toolmem.readers.plain_text import shown as one_line
 from toolmem.rules.identity import UNSCOPED, folded_name, namespace_of
 from toolmem.rules.section import (
@@ -254,7 +255,7 @@ def test_of_critical_rules_the_users_come_first_and_none_is_left_out_in_silence(
     block = render_rules(kept, "", not_shown)
     frame = len(render_rules([rule("x")])) + 800
     assert len(block) <= max(cap, frame)
-    assert not not_shown or f"{len(not_shown)} more critical rules are not shown here" in block.splitlines()[-1]
+    assert not not_shown or f": {counted(len(not_shown), 'more critical rule')} of" in block.splitlines()[-1]
     assert render_rules(kept[::-1], "", not_shown[::-1]) == block
     assert bool(not_shown) == (len(render_rules(rules)) > cap and bool(rules))
 
@@ -267,7 +268,7 @@ async def test_critical_rules_that_are_not_shown_are_named_in_the_result(rules):
     assert [each.priority for each in found.left_out].count("critical") == len(found.not_shown) > 0
     assert [each.priority for each in found.left_out][-1] == "high"
     assert {each.id for each in found.not_shown} <= {each.id for each in found.left_out}
-    assert ToolMemoryRulesSection(found).text.splitlines()[-1].startswith(f"{len(found.not_shown)} more critical")
+    assert f": {len(found.not_shown)} more critical" in ToolMemoryRulesSection(found).text.splitlines()[-1]
 
 
 async def test_high_rules_that_do_not_fit_are_reported_and_logged(rules, clock, caplog):

@@ -209,7 +209,7 @@ async def test_more_critical_rules_than_a_prompt_holds_are_warned_of_named_and_b
         hidden = [each for each in session.left_out if each.priority == "critical"]
         assert len(hidden) == 12 - session.system_prompt.count("- **[critical]**")
         assert session.system_prompt.endswith("before you use one of these tools.")
-        assert f"{len(hidden)} more critical rules are not shown here" in session.system_prompt
+        assert f"binding all the same: {len(hidden)} more critical rules of" in session.system_prompt
         assert caplog.text.count(f"{len(hidden)} critical rules are not in the prompt") == 1
         assert len(session.messages("go on")) == 2
         await session.after_turn(turn_of(ENGLISH, ("send_email", {}, "sent")))
@@ -221,7 +221,7 @@ async def test_more_critical_rules_than_a_prompt_holds_are_warned_of_named_and_b
         since = session.messages()[-1]["content"]
         assert ENGLISH in since
         assert len(since) < 6000
-        assert "more critical rules are not shown here" in since
+        assert "Not shown here, and binding all the same" in since
         assert caplog.text.count("critical rules are not in the prompt") == 1
         await session.close()
 

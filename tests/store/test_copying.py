@@ -137,7 +137,7 @@ async def test_a_call_that_went_missing_in_the_target_is_named(source: SqliteSto
     async with Losing(target.location, clock=ManualClock(), embedder=EMBEDDER.identity) as losing:
         done = await copied(source, losing)
     assert done.different == 4
-    assert "1 calls of tool 'search' are missing or differ" in done.differences[0]
+    assert "1 call of tool 'search' missing or different" in done.differences[0]
 
 
 async def test_only_the_workspaces_that_were_asked_for_are_copied(source: SqliteStore, target: SqliteStore):

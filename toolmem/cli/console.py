@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolmem.flow.progress import ProgressLine
-from toolmem.readers.plain_text import escaped, escaped_json, name_shown
+from toolmem.readers.plain_text import counted, escaped, escaped_json, name_shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,11 +49,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def say(text: str) -> None:
     """A message for people: stderr."""
     print(escaped(text), file=sys.stderr)
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 record`, `1,200 records`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def tell(text: str) -> None:

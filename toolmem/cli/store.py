@@ -146,7 +146,7 @@ def reembed(overrides: Overrides = None, store: StoreOption = "config:default", 
             async with opened(store, app, create=False) as found:
                 return await found.reembed(embedder, lambda done, total: line(_event("embedding", done, total)))
 
-    print(f"{_run(work, config, overrides):,} texts embedded")
+    print(f"{counted(_run(work, config, overrides), 'text')} embedded")
 
 
 def import_(

@@ -43,18 +43,25 @@ class ProgressLine:
     def __init__(self, *, notebook: bool = False) -> None:
         self._view: _View = _Notebook() if notebook else _Terminal() if sys.stderr.isatty() else _Lines()
         self._phases = False
+        self._told: Event | None = None
 
     def phase(self, name: str) -> None:
         self._phases = True
-        self._view.begin(name, named=True)
+        self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        self._told = None
+        self._view.begin(name, named=self._phases)
 
     def __call__(self, event: Event) -> None:
         if event.kind == "notice":
             self._view.say(event.message)
         elif event.kind == "op_started" and not self._phases:
-            self._view.begin(event.op, named=False)
+            self._begin(event.op)
         elif event.kind == "progress":
-            self._view.advance(event.done, event.total, event.message)
+            self._told = event
+        if self._told is not None and event.kind in ("progress", "request"):  # an answer says that the step goes on
+            self._view.advance(self._told.done, self._told.total, self._told.message)
 
     def __enter__(self) -> Self:
         self._view.start()

@@ -16,6 +16,7 @@ from toolmem.formats.lines import UTF8_BOM, Entry, open_bytes, read_document, re
 from toolmem.formats.openai_chat import Declarations, is_conversation, read_conversations
 from toolmem.formats.times import zone
 from toolmem.protocols import Clock
+from toolmem.readers.plain_text import counted
 
 FORMATS: dict[Format, str] = {
     "calls": "one tool call per line: JSON objects with 'tool_name', 'input', 'output', ... (plain or .gz)",
@@ -160,12 +161,11 @@ def _nothing_in(path: Path, imported: Imported, looks_like: Format | None) -> st
         return f"input: {path} holds no good record as {imported.format!r}; it looks like {looks_like!r}"
     if imported.failures:
         first = imported.failures[0].error
-        return f"input: {path} holds no good record ({len(imported.failures)} bad ones; the first: {first})"
+        return f"input: {path} holds no good record ({counted(len(imported.failures), 'bad one')}; the first: {first})"
     if imported.format == "openai":
         calls, conversations = imported.unanswered, imported.conversations
-        unanswered = f"{calls} call{'s' * (calls != 1)} without an answer" if calls else "no tool calls"
-        told = f"{conversations} conversation{'s' * (conversations != 1)}"
-        return f"input: {path} holds no answered tool call ({told}, {unanswered})"
+        unanswered = f"{counted(calls, 'call')} without an answer" if calls else "no tool calls"
+        return f"input: {path} holds no answered tool call ({counted(conversations, 'conversation')}, {unanswered})"
     return f"input: {path} is empty; expected {FORMATS[imported.format]}"
 
 

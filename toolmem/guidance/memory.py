@@ -9,6 +9,7 @@ from toolmem.guidance.shown import guidance_shown
 from toolmem.guidance.skip import count_covered, count_new
 from toolmem.guidance.statistics import lifetime_statistics, statistics_of
 from toolmem.models import CallFigures, ToolCallResult, ToolMemory, ToolRecord, ToolStatistics
+from toolmem.readers.plain_text import counted
 from toolmem.stored import StoredMemory
 
 
@@ -95,7 +96,7 @@ def _window(record: ToolRecord, calls: Sequence[CallFigures] | Sequence[ToolCall
 def _lifetime(record: ToolRecord, window: ToolStatistics) -> dict[str, Any]:
     rates = lifetime_statistics(record.counters)
     outside = record.counters.judged - (window.calls - window.unscored)
-    note = f"avg_score counts {outside} calls outside the window; who scored those is not kept"
+    note = f"avg_score counts {counted(outside, 'call')} outside the window; who scored those is not kept"
     return {
         **record.counters.model_dump(mode="json"),
         "unknown": rates.unknown,

@@ -22,6 +22,7 @@ from toolmem.guidance.counted.on_change import Change, change_in_rate, change_in
 from toolmem.guidance.skip import Decision, Window, decide
 from toolmem.models import ToolRecord
 from toolmem.protocols import GuidanceWriter
+from toolmem.readers.plain_text import counted
 from toolmem.stored import StoredMemory
 
 PolicyName = Literal["smart_skip", "incremental", "on_change"]
@@ -74,7 +75,7 @@ class Policy:
         if decision.reason != "new_calls" or record.guidance is None:
             return plan
         if len(window.new) < self.min_new_calls:
-            detail = f"{len(window.new)} of {self.min_new_calls} new calls"
+            detail = f"{len(window.new)} of {counted(self.min_new_calls, 'new call')}"
             return replace(plan, skip=True, reason="too_few_new_calls", detail=detail)
         if self.name == "incremental":
             return replace(plan, prompt=self._prompt(record, decision))
@@ -96,9 +97,9 @@ class Policy:
             return replace(plan, reason="no_baseline")
         age = record.last_seq - guidance.baseline.seq
         if age >= self.refresh_after:
-            return replace(plan, reason="refresh_due", detail=f"{age} calls since the last summary")
+            return replace(plan, reason="refresh_due", detail=f"{counted(age, 'call')} since the last summary")
         if guidance.statistics.calls < recent <= len(window.seqs):
-            return replace(plan, reason="window_filled", detail=f"{guidance.statistics.calls} calls before")
+            return replace(plan, reason="window_filled", detail=f"{counted(guidance.statistics.calls, 'call')} before")
         return replace(plan, look=True)
 
     def compared(self, plan: Plan, stored: StoredMemory) -> Plan:

@@ -6,7 +6,7 @@ from toolmem.flow.context import Context
 from toolmem.flow.op import Op
 from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
-from toolmem.readers.plain_text import name_shown, plain_line
+from toolmem.readers.plain_text import counted, name_shown, plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.hook import Captured, ToolMemoryCaptureHook
 from toolmem.rules.turns import read_turn
@@ -49,16 +49,12 @@ class CaptureToolRulesOp(Op):
 
 def _in_words(captured: Captured) -> str:
     tools = ", ".join(dict.fromkeys(name_shown(rule.tool_name) for rule in captured.rules))
-    parts = [_count(len(captured.rules), "rule") + (f" ({tools})" if tools else "")]
+    parts = [counted(len(captured.rules), "rule") + (f" ({tools})" if tools else "")]
     parts += captured.notes
     if captured.too_long:
-        parts.append(f"{_count(captured.too_long, 'sentence')} too long for a rule")
+        parts.append(f"{counted(captured.too_long, 'sentence')} too long for a rule")
     if captured.deleted:
         parts.append(f"{len(captured.deleted)} not kept because the user had deleted it")
     if captured.failures:
         parts.append(f"{len(captured.failures)} failed")
     return plain_line(f"Captured {'; '.join(parts)}")
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -17,6 +17,7 @@ from toolmem.errors import BudgetReached, ModelError, RequestError
 from toolmem.models import ToolCallResult, ToolSchema, Verdict
 from toolmem.ops.announcing import announce, tokens_of
 from toolmem.protocols import Judge
+from toolmem.readers.plain_text import counted
 from toolmem.readers.secrets import SecretMask
 from toolmem.store.masked import masked_calls, masked_verdict
 from toolmem.stored import CallFailure
@@ -210,5 +211,6 @@ class _Batch:
             self.stopped = error
         elif limit is not None and len(self.errors) > limit:
             self.stopped = ModelError(
-                f"{len(self.errors)} evaluations failed, more than max_errors={limit}; the last: {error}", fatal=True
+                f"{counted(len(self.errors), 'evaluation')} failed, more than max_errors={limit}; the last: {error}",
+                fatal=True,
             )

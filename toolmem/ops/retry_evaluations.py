@@ -15,6 +15,7 @@ from toolmem.flow.op import Op, OpParams
 from toolmem.models import ToolCallResult, ToolSchema
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.tool_names import read_tool_names
+from toolmem.readers.plain_text import counted
 from toolmem.store.masked import as_given
 
 
@@ -98,9 +99,9 @@ def answer_again(context: Context, again: JudgedAgain, not_found: Sequence[str])
     if again.failures:
         parts.append(f"{len(again.failures)} failed")
     if not_found:
-        parts.append(f"{len(not_found)} tools not found")
+        parts.append(f"{counted(len(not_found), 'tool')} not found")
     done = "Successfully processed" if response.success else "Processed"
-    response.answer = f"{done} {again.calls} tool calls: {', '.join(parts)}"
+    response.answer = f"{done} {counted(again.calls, 'tool call')}: {', '.join(parts)}"
 
 
 class RetryEvaluationsOp(Op):

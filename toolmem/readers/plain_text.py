@@ -7,6 +7,7 @@ plain_line(text)   the same, and it cannot begin a heading or a bullet: a line o
 plain_text(text)   several such lines, as a model writes them
 name_shown(name)   the name of a tool: different names never look alike
 escaped(text)      nothing is lost: what cannot be seen is written as its code point; `escaped_json` for JSON
+counted(n, noun)   "1 call", "12,000 calls": one form of every count
 """
 
 from __future__ import annotations
@@ -33,6 +34,18 @@ _UNSEEN = (
 )
 _HIDDEN = re.compile(f"[{_UNSEEN}]+")
 _LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+def counted(number: float | None, word: str) -> str:
+    """`1 call`, `2 replies`, `12,000 calls`, and a dash where it is not known."""
+    return f"{'–' if number is None else format(round(number), ',')} {noun(number, word)}"
+
+
+def noun(number: float | None, word: str) -> str:
+    """The word for so many: `call`, `calls`; `reply`, `replies`."""
+    if number == 1:
+        return word
+    return f"{word[:-1]}ies" if re.search("[^aeiou]y$", word) else f"{word}es" if word.endswith("s") else f"{word}s"
 
 
 def shown(text: str) -> str:

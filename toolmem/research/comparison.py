@@ -19,6 +19,7 @@ from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import ToolCallResult, Usage
 from toolmem.ops import ParseToolCallResultOp
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
+from toolmem.readers.plain_text import counted
 from toolmem.research.recordings import Recording, read_recording
 from toolmem.research.report.agreement import Comparison, JudgeRun
 
@@ -203,7 +204,7 @@ def keep_labelled(recording: Recording, names: Sequence[str]) -> None:
         check_label(name, label, (call for _, call in recording.calls))
         kept = [(row, call) for row, call in recording.calls if label.score(call) is not None]
         if len(kept) < len(recording.calls):
-            recording.notes.append(f"left out: {len(recording.calls) - len(kept):,} calls without {name}")
+            recording.notes.append(f"left out: {counted(len(recording.calls) - len(kept), 'call')} without {name}")
             recording.calls = kept
     if not recording.calls:
         raise RequestError("judge: no call has all the labels asked for", field="judge")

@@ -11,6 +11,7 @@ from toolmem.app import ToolMemApp
 from toolmem.formats.imported import Format, Imported
 from toolmem.formats.recognize import read_file
 from toolmem.models import ToolCallResult, ToolSchema
+from toolmem.readers.plain_text import counted
 from toolmem.research.report.evaluation import BadRecord
 
 SAMPLE_SEED = 7  # of --limit
@@ -48,7 +49,7 @@ class Recording:
         if not without:
             return
         every = without == len(self.calls)
-        which = "no call names its" if every else f"{without:,} of {len(self.calls):,} calls name no"
+        which = "no call names its" if every else f"{without:,} of {counted(len(self.calls), 'call')} name no"
         told = "no repairs are told" if every else "no repairs are told of these"
         self.notes.append(
             f"{which} conversation (conversation_id), and nothing else says which call followed which: {told}"
@@ -58,7 +59,9 @@ class Recording:
         """Keep a seeded random sample of the calls, in their order."""
         if limit < len(self.calls):
             picked = sorted(random.Random(SAMPLE_SEED).sample(range(len(self.calls)), limit))
-            self.notes.append(f"a random sample of {limit:,} of {len(self.calls):,} calls (seed {SAMPLE_SEED})")
+            self.notes.append(
+                f"a random sample of {limit:,} of {counted(len(self.calls), 'call')} (seed {SAMPLE_SEED})"
+            )
             self.calls = [self.calls[position] for position in picked]
 
 

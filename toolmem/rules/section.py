@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from toolmem.models import Language, ToolMemoryRule
-from toolmem.readers.plain_text import name_shown, plain_line, shown
+from toolmem.readers.plain_text import counted, name_shown, plain_line, shown
 from toolmem.rules.identity import UNSCOPED, folded_name
 from toolmem.rules.rows import RANK, DamagedRule
 
@@ -52,15 +52,15 @@ _NOTES = {
 }
 _NOT_SHOWN = {
     "": (
-        "{count} more critical rules are not shown here; they bind you all the same. They stand under {tools}: list "
-        "them with `memory_tools_list` before you use one of these tools."
+        "Not shown here, and binding all the same: {rules} of {tools}. List them with `memory_tools_list` before you "
+        "use one of these tools."
     ),
     "zh": (
         "另有 {count} 条 critical 规则未在此显示，同样具有约束力。它们保存在 {tools} 之下；"
         "使用这些工具之前，请用 `memory_tools_list` 查看。"
     ),
 }
-_OTHERS = {"": " and {count} other tools", "zh": " 以及另外 {count} 个工具"}
+_OTHERS = {"": " and {others}", "zh": " 以及另外 {count} 个工具"}
 _ANY_TOOL = {"": "any tool", "zh": "任何工具"}
 
 
@@ -178,8 +178,10 @@ def not_shown_line(rules: Sequence[ToolMemoryRule], language: Language = "") -> 
     counts = Counter(folded_name(rule.tool_name) for rule in rules)
     tools = sorted(counts, key=lambda tool: (-counts[tool], tool))
     named = [f"{_named(tool, language)} ({counts[tool]})" for tool in tools[:_NOTICE_TOOLS]]
-    others = _OTHERS[language].format(count=len(tools) - len(named)) if len(tools) > len(named) else ""
-    return _NOT_SHOWN[language].format(count=len(rules), tools=", ".join(named) + others)
+    left = len(tools) - len(named)
+    others = _OTHERS[language].format(count=left, others=counted(left, "other tool")) if left else ""
+    more = counted(len(rules), "more critical rule")
+    return _NOT_SHOWN[language].format(count=len(rules), rules=more, tools=", ".join(named) + others)
 
 
 def _named(tool: str, language: Language) -> str:

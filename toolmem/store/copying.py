@@ -14,6 +14,7 @@ from typing import Any
 from toolmem.errors import Conflict
 from toolmem.models import ToolCallResult, ToolMemory
 from toolmem.protocols import Embedder, MemoryStore
+from toolmem.readers.plain_text import counted
 from toolmem.store.masked import take_over_key
 from toolmem.stored import CallFailure, Document, Record, StoredMemory
 
@@ -190,10 +191,12 @@ def _compare_memories(workspace: str, ours: StoredMemory, theirs: StoredMemory |
     copied = {call.id: _content(call) for call in theirs.calls}
     missing = [call.id for call in ours.calls if copied.get(call.id) != _content(call)]
     if missing:
-        done.differs(f"{workspace}: {len(missing)} calls of tool {name!r} are missing or differ, e.g. {missing[0]!r}")
+        done.differs(
+            f"{workspace}: {counted(len(missing), 'call')} of tool {name!r} missing or different, e.g. {missing[0]!r}"
+        )
     if theirs.record.counters.calls < ours.record.counters.calls:
         done.differs(
-            f"{workspace}: tool {name!r} counts {theirs.record.counters.calls} calls in its lifetime, "
+            f"{workspace}: tool {name!r} counts {counted(theirs.record.counters.calls, 'call')} in its lifetime, "
             f"the source {ours.record.counters.calls}"
         )
     texts = [each.record.guidance.text if each.record.guidance else "" for each in (ours, theirs)]

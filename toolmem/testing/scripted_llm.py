@@ -12,6 +12,7 @@ from typing import Any
 from toolmem.errors import ModelError
 from toolmem.flow.clock import SystemClock
 from toolmem.protocols import Clock, Completion, LedgerEntry, Purpose, Tokenizer
+from toolmem.readers.plain_text import counted
 
 Reply = str | Exception
 
@@ -196,10 +197,10 @@ def plausible_reply(prompt: str) -> str:
     """
     marker = re.search(r"```(json|txt)", prompt)
     if marker is not None and marker.group(1) == "txt":
-        calls = prompt.count("\n#", marker.end())
+        calls = counted(prompt.count("\n#", marker.end()), "call")
         if _NUMBERED.search(prompt, marker.end()):  # the incremental prompt asks for edits of numbered lines
-            return f"```txt\n1: Scripted guidance, {calls} calls later.\n```"
-        return f"```txt\nScripted guidance from {calls} calls. Core function: as called. Best practice: repeat it.\n```"
+            return f"```txt\n1: Scripted guidance, {calls} later.\n```"
+        return f"```txt\nScripted guidance from {calls}. Core function: as called. Best practice: repeat it.\n```"
     start = 0 if marker is None else marker.end()
     failed = _LOOKS_FAILED.search(prompt, start)
     seen = f"The output shows {failed.group()!r}." if failed else "The output shows no failure."

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from toolmem.models import ToolCallResult
+from toolmem.readers.plain_text import counted
 from toolmem.research.report import BadRecord, headline, rates_note, skip_table, summary_table, tools_frame
-from toolmem.research.report.numbers import UNKNOWN, count, counted, percent, seconds
+from toolmem.research.report.numbers import UNKNOWN, count, percent, seconds
 
 
 def test_the_printed_table_has_a_row_per_tool_and_names_the_judge(build):
@@ -80,4 +81,6 @@ def test_numbers_are_written_in_one_form():
     assert [percent(value) for value in (1.0, 0.9999, 0.0, 0.0001, 0.5, float("nan"))] == [
         "100 %", "99.9 %", "0 %", "0.1 %", "50.0 %", UNKNOWN,
     ]  # fmt: skip
-    assert (count(12827), counted(1, "call"), counted(2, "call")) == ("12,827", "1 call", "2 calls")
+    assert (count(12827), counted(1, "call"), counted(2, "reply"), counted(None, "class")) == (
+        *("12,827", "1 call", "2 replies", "– classes"),
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from toolmem.readers.plain_text import counted
 from toolmem.research.report.agreement import Comparison, Interval, JudgeRun, against_labels, pairs, sides
 from toolmem.research.report.numbers import UNKNOWN, count, interval, percent, seconds
 from toolmem.research.report.rows import input_text, wilson_interval
@@ -48,7 +49,7 @@ def _judges(comparison: Comparison) -> Table:
     ]
     for run in comparison.judges:
         if run.reused:
-            notes.append(f"{run.name}: {run.reused} verdicts were known already, or are those of an identical call.")
+            notes.append(f"{run.name}: known already, or those of an identical call: {counted(run.reused, 'verdict')}.")
         if run.prompts_only:
             notes.append(f"{run.name}: nothing was sent; these are the prompts that would be.")
         if run.stopped:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.config.extras import need_pandas
 from toolmem.errors import RequestError
+from toolmem.readers.plain_text import counted
 from toolmem.research.report.bill import Bill, Charge, Known
 from toolmem.research.report.numbers import UNKNOWN, count
 from toolmem.research.report.summary import Table
@@ -119,19 +120,19 @@ def notes(bill: Bill) -> list[str]:
     said = [
         f"Tokens, and money by the configured prices. {ESTIMATE} marks an estimate, the other figures were counted."
     ]
-    counted = len(bill.of(state="counted"))
-    if counted:
-        said.append(f"{counted:,} requests were counted by the tokenizer and not sent.")
+    unsent = len(bill.of(state="counted"))
+    if unsent:
+        said.append(f"Counted by the tokenizer and not sent: {counted(unsent, 'request')}.")
     stated = sum(charge.input_by == "tokenizer" for charge in bill.of(state="sent"))
     if stated:
-        said.append(f"{stated:,} replies stated no usage: the tokenizer counted these requests.")
+        said.append(f"Without a usage of the service, counted by the tokenizer: {counted(stated, 'request')}.")
     said += _avoided_notes(bill)
     unseen = [charge.kind for charge in bill.charges if charge.output_by == "estimate"]
     for kind in dict.fromkeys(kind for kind in unseen if bill.replies.get(kind)):
         seen = bill.replies_seen.get(kind, 0)
-        source = f"the mean of {seen:,} booked replies" if seen else "an assumption: none was booked"
+        source = f"the mean of {counted(seen, 'booked reply')}" if seen else "an assumption: none was booked"
         said.append(
-            f"A reply that nobody has seen ({kind}) is taken to have {bill.replies[kind]:.0f} tokens, {source}."
+            f"A reply that nobody has seen ({kind}) is taken to have {counted(bill.replies[kind], 'token')}, {source}."
         )
     if any(charge.cost is None and charge.requests for charge in bill.charges):
         said.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")

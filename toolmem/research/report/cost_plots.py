@@ -9,11 +9,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
 from toolmem.research.report.bill import JUDGING, SUMMARIZING, Bill
 from toolmem.research.report.bill_sums import ESTIMATE, bill_frame
 from toolmem.research.report.freshness import Waiting
-from toolmem.research.report.numbers import count, counted
+from toolmem.research.report.numbers import count
 from toolmem.research.report.style import Chart
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def bill_chart(bill: Bill, by: str = "tool", *, zone: tzinfo | None = None) -> C
         style.right_column(axes, [f"{ESTIMATE if estimated else ''}{count(value)}" for value in spent], "spent")
         style.legend_above(axes)
 
-    return style.chart(draw, style.row_height(len(ordered)), f"Tokens spent and avoided, by {by}, {len(ordered)} rows")
+    return style.chart(
+        draw, style.row_height(len(ordered)), f"Tokens spent and avoided, by {by}, {counted(len(ordered), 'row')}"
+    )
 
 
 def days_chart(bill: Bill, *, zone: tzinfo | None = None) -> Chart | None:
@@ -132,7 +135,9 @@ def freshness_chart(
         _thousands(axes.yaxis)
         style.legend_above(axes)
 
-    return style.chart(draw, 3.2, f"Calls not in the guidance yet, {len(names)} lines, at most {most[names[0]]}")
+    return style.chart(
+        draw, 3.2, f"Calls not in the guidance yet, {counted(len(names), 'line')}, at most {most[names[0]]}"
+    )
 
 
 def by_tool(happened: Sequence[Waiting]) -> dict[str, list[Waiting]]:

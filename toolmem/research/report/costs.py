@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
 from toolmem.research.report.numbers import count, seconds
 from toolmem.research.report.style import Chart
@@ -45,7 +46,7 @@ def cost_chart(calls: pd.DataFrame, column: str) -> Chart | None:
         style.right_column(axes, [write(np.median(groups[name])) for name in names], "median")
 
     what = "Seconds" if column == "time_cost" else "Tokens"
-    return style.chart(draw, style.row_height(len(names)), f"{what} per call of {len(names)} tools")
+    return style.chart(draw, style.row_height(len(names)), f"{what} per call of {counted(len(names), 'tool')}")
 
 
 def _row(axes: Axes, row: int, values: NDArray[np.float64]) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.config.extras import need_pandas
 from toolmem.models import Claim, ToolCallResult, ToolMemory
-from toolmem.readers.plain_text import name_shown
+from toolmem.readers.plain_text import counted, name_shown
 from toolmem.research.report.blocks import Column, Html, clip, folded, html_text, marked, note, table
 from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.numbers import counted, percent, score
+from toolmem.research.report.numbers import percent, score
 from toolmem.research.report.rows import Row, input_text
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def guidance_block(evaluation: Evaluation) -> Html:
     parts = [_tool_part(memory, rows, place) for place, memory in enumerate(memories[:MOST_TOOLS])]
     left_out = len(memories) - len(parts)
     if left_out > 0:
-        parts.append(note(f"{left_out} more tools with fewer calls: their guidance is in memories.jsonl.").text)
-    return Html("".join(parts), f"guidance of {len(memories)} tools")
+        parts.append(note(f"{counted(left_out, 'more tool')} with fewer calls: memories.jsonl has all guidance.").text)
+    return Html("".join(parts), f"guidance of {counted(len(memories), 'tool')}")
 
 
 def _rows_by_id(evaluation: Evaluation) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
 from toolmem.research.report.style import Chart
 
@@ -87,7 +88,9 @@ def money_chart(panels: Sequence[Panel], currency: str, budget: int) -> Chart | 
         axes.grid(axis="both")
         _percent(axes)
 
-    alt = f"Money for summaries against the share of repairs that the guidance names, {len(panels)} recordings"
+    alt = (
+        f"Money for summaries against the share of repairs that the guidance names, {counted(len(panels), 'recording')}"
+    )
     return style.panels(draw, len(panels), 4.1, alt, legend_columns=4)
 
 

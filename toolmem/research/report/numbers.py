@@ -23,11 +23,6 @@ def count(value: Any) -> str:
     return f"{round(float(value)):,}" if known(value) else UNKNOWN
 
 
-def counted(value: Any, thing: str) -> str:
-    """1 call, 12 calls."""
-    return f"{count(value)} {thing}" + ("" if known(value) and int(value) == 1 else "s")
-
-
 def percent(value: Any) -> str:
     """One decimal; 100 % and 0 % stand for exactly all and none."""
     if not known(value):

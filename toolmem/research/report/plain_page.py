@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toolmem.readers.plain_text import counted
 from toolmem.research.report.blocks import Html, note, scope
 from toolmem.research.report.evaluation import Evaluation
 from toolmem.research.report.evidence import guidance_block
@@ -73,7 +74,7 @@ def _sections(evaluation: Evaluation) -> dict[str, list[Html]]:
         "Error classes": _errors(evaluation, recorded),
         "Guidance per tool": [scope("window", window_text(evaluation) + "."), note(CLAIMS), guidance_block(evaluation)],
         "What the skip saved": [
-            scope("runs", f"{len(evaluation.summaries)} runs of summary_tool_memory, one after the other."),
+            scope("runs", f"{counted(len(evaluation.summaries), 'run')} of summary_tool_memory, one after the other."),
             runs_table(evaluation),
             skips_table(evaluation),
         ],

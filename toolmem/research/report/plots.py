@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
-from toolmem.research.report.numbers import count, counted, percent
+from toolmem.research.report.numbers import count, percent
 from toolmem.research.report.style import Chart
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def success_chart(tools: pd.DataFrame) -> Chart | None:
         style.right_column(axes, [f"{k:,} of {n:,}" for k, n in zip(worked, trials, strict=True)])
         style.legend_above(axes)
 
-    return style.chart(draw, style.row_height(len(known)), f"How often {len(known)} tools worked, with 95 % intervals")
+    return style.chart(
+        draw, style.row_height(len(known)), f"How often {counted(len(known), 'tool')} worked, with 95 % intervals"
+    )
 
 
 def score_chart(calls: pd.DataFrame) -> Chart | None:
@@ -63,7 +66,7 @@ def score_chart(calls: pd.DataFrame) -> Chart | None:
         style.right_column(axes, [count(total) for total in counts["calls"]], "calls")
         style.legend_above(axes)
 
-    return style.chart(draw, style.row_height(len(counts)), f"Scores of the calls of {len(counts)} tools")
+    return style.chart(draw, style.row_height(len(counts)), f"Scores of the calls of {counted(len(counts), 'tool')}")
 
 
 def score_counts(calls: pd.DataFrame) -> pd.DataFrame:
@@ -108,7 +111,8 @@ def error_chart(errors: pd.DataFrame) -> Chart | None:
         _whole_numbers(axes.xaxis)
         style.right_column(axes, notes)
 
-    return style.chart(draw, style.row_height(len(classes)) - 0.2, f"Failed calls in {len(classes)} error classes")
+    alt = f"Failed calls in {counted(len(classes), 'error class')}"
+    return style.chart(draw, style.row_height(len(classes)) - 0.2, alt)
 
 
 def _stacked_shares(axes: Axes, counts: pd.DataFrame, parts: list[tuple[str, str]]) -> None:

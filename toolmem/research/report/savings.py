@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolmem.config.extras import need_pandas
+from toolmem.readers.plain_text import counted
 from toolmem.research.report.evaluation import Evaluation, SummaryRun
 from toolmem.research.report.rows import Row
 
@@ -116,7 +117,7 @@ def spending_note(evaluation: Evaluation) -> str:
     """One or two sentences on how to read the requests and tokens of the skip table."""
     runs = [use for run in evaluation.summaries for use in run.tools]
     as_counted = "as the tokenizer counts them" if evaluation.tokens_by == "tokenizer" else TOKENS_ESTIMATED
-    counted = "counted by the tokenizer" if evaluation.tokens_by == "tokenizer" else TOKENS_ESTIMATED
+    by = "counted by the tokenizer" if evaluation.tokens_by == "tokenizer" else TOKENS_ESTIMATED
     sent = sum(use.requests for use in runs)
     tokens = sum(use.prompt_tokens + use.saved_prompt_tokens for use in runs)
     if evaluation.backend == "offline" and tokens == 0:
@@ -132,9 +133,10 @@ def spending_note(evaluation: Evaluation) -> str:
         )
     if evaluation.backend == "dry_run":
         return (
-            f"Dry run: the requests were built and their tokens {counted}, but nothing was sent. Where "
+            f"Dry run: the requests were built and their tokens {by}, but nothing was sent. Where "
             "a prompt would hold text that only the model could have written, the count is an estimate."
         )
+    were = f"{counted(sent, 'request')} {'was' if sent == 1 else 'were'} sent; token counts"
     if any(use.estimated for use in runs):
-        return f"{sent:,} requests were sent; token counts that a reply did not state were {counted}."
-    return f"{sent:,} requests were sent; token counts are those of the replies."
+        return f"{were} that a reply did not state were {by}."
+    return f"{were} are those of the replies."

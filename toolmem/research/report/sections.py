@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Union
 
+from toolmem.readers.plain_text import counted, noun
 from toolmem.research.report.blocks import Column, Html, cards, clip, facts, folded, note, table
 from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.numbers import count, counted, interval, known, percent, score, seconds
+from toolmem.research.report.numbers import count, interval, known, percent, score, seconds
 from toolmem.research.report.plots import MOST_ROWS
 from toolmem.research.report.rows import UNCLASSIFIED, VERDICTS, Row, errors_rows, flag_and_judge_rows, totals
 from toolmem.research.report.savings import NOTHING_SENT, runs_rows, skips_rows, spending_note
@@ -51,15 +52,15 @@ def headline(evaluation: Evaluation) -> Html:
         saved = f"would spare a model {counted(avoided, 'request')}, {counted(tokens, 'token')}"
     return cards(
         [
-            (count(total["calls"]), "recorded calls", f"of {count(total['tools'])} tools"),
+            (count(total["calls"]), noun(total["calls"], "recorded call"), f"of {counted(total['tools'], 'tool')}"),
             (
                 percent(total["worked_rate"]),
                 "worked",
                 f"{NEITHER}; 95 % interval {interval(total['worked_low'], total['worked_high'])}",
             ),
             *([_by_flag(total)] if total["flag_wrong"] else []),
-            (score(total["avg_score"]), "average score", f"{count(total['scored'])} calls judged"),
-            (f"{skipped} of {processed}", "summaries skipped", saved),
+            (score(total["avg_score"]), "average score", f"{counted(total['scored'], 'call')} judged"),
+            (f"{skipped} of {processed}", f"{noun(processed, 'summary')} skipped", saved),
         ]
     )
 
@@ -100,9 +101,9 @@ def source_facts(evaluation: Evaluation) -> Html:
 def window_text(evaluation: Evaluation) -> str:
     """Which calls the window holds, and which of them guidance was written from."""
     kept = sum(len(memory.tool_call_results) for memory in evaluation.memories)
-    keep = f"at most the newest {evaluation.keep} calls of each tool" if evaluation.keep else "the kept calls"
-    recent = f"; guidance is written from the newest {evaluation.recent} judged ones" if evaluation.recent else ""
-    return f"{keep} ({kept:,} of {len(evaluation.calls):,} recorded calls){recent}"
+    keep = f"at most the newest {counted(evaluation.keep, 'call')} per tool" if evaluation.keep else "the kept calls"
+    recent = f"; guidance: from the newest {counted(evaluation.recent, 'judged call')}" if evaluation.recent else ""
+    return f"{keep} ({kept:,} of {counted(len(evaluation.calls), 'recorded call')}){recent}"
 
 
 def recorded_text(evaluation: Evaluation) -> str:
@@ -161,7 +162,7 @@ def tools_table(tools: Rows, *, opened: bool = False) -> Html:
         "window_score": Column("score", score, True, group="Window"),
     }
     rows = [row | {"interval": interval(row["worked_low"], row["worked_high"])} for row in islice(records(tools), 200)]
-    shown = f"all {len(tools)} tools" if len(tools) == len(rows) else f"{len(rows)} of {len(tools)} tools"
+    shown = f"{len(rows):,} of {counted(len(tools), 'tool')}"
     return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window", opened)
 
 
@@ -195,14 +196,12 @@ def timeline_note(evaluation: Evaluation, line: Timeline | None) -> Html:
         if not times:
             return note("There is no call.")
         return note(
-            f"All {len(times):,} calls carry the same time, {times[0]:%Y-%m-%d %H:%M:%S} UTC, so there is nothing to "
-            "draw. A recording without times of its own gets the time at which it was read."
+            f"All calls carry the same time, {times[0]:%Y-%m-%d %H:%M:%S} UTC, so there is nothing to draw. "
+            "A recording without times of its own gets the time at which it was read."
         )
     text = f"One bar is {line.width_text}."
     if line.gaps:
-        text += (
-            f" Stretches without calls are left out ({line.empty:,} empty bins): a wider gap between bars marks them."
-        )
+        text += f" Stretches without calls ({counted(line.empty, 'bin')}) are left out: wider gaps between bars."
     return note(text)
 
 
@@ -213,9 +212,9 @@ def cost_note(evaluation: Evaluation, column: str, *, figures: bool = True) -> H
     total = len(evaluation.calls)
     if not values:
         drawn = ", so there is nothing to draw" if figures else ""
-        return note(f"The {what} of none of the {total:,} recorded calls is known{drawn}.")
-    amount = seconds(sum(values)) if column == "time_cost" else f"{sum(values):,} tokens"
-    text = f"The {what} is known for {len(values):,} of {total:,} calls: {amount} altogether."
+        return note(f"The {what} of no recorded call is known{drawn}.")
+    amount = seconds(sum(values)) if column == "time_cost" else counted(sum(values), "token")
+    text = f"The {what} is known for {len(values):,} of {counted(total, 'call')}: {amount} altogether."
     if len(values) < total:
         text += " The others are left out."
     if not figures:
@@ -229,7 +228,7 @@ def errors_note(evaluation: Evaluation, errors: Rows) -> Html:
     rows = records(errors)
     if not rows:
         return note("No recorded call failed and the judge named no error class.")
-    text = f"{failed:,} of {len(evaluation.calls):,} calls failed."
+    text = f"{failed:,} of {counted(len(evaluation.calls), 'call')} failed."
     more = _sum(rows, "calls") - failed
     if more > 0:
         text += f" Flagged as a success although the judge names an error class: {counted(more, 'call')}."
@@ -298,7 +297,7 @@ def skips_table(evaluation: Evaluation) -> Html:
         "saved_prompt_tokens": Column("Prompt tokens avoided", count, True),
     }
     shown = skips[:300]
-    what = f"{len(skips)} rows" if len(shown) == len(skips) else f"{len(shown)} of {len(skips)} rows; skips.csv has all"
+    what = counted(len(shown), "row") + (f" of {len(skips):,}; skips.csv has all" if len(shown) < len(skips) else "")
     return folded("Tool by tool", table(shown, columns), what)
 
 
