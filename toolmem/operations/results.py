@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from toolmem.models import FlowResponse, ToolMemory, ToolMemoryRule
+from toolmem.models import FlowResponse, ToolMemory, ToolMemoryRule, Usage
 
 T = TypeVar("T")
 
@@ -32,6 +32,11 @@ class Answer(FlowResponse):
     def partial(self) -> bool:
         """Some of it was done, some was not."""
         return bool(self.metadata.get("partial", False))
+
+    @property
+    def usage(self) -> Usage:
+        """What models were asked for it, and what was saved."""
+        return Usage.model_validate(self.metadata.get("usage", {}))
 
     @property
     def failures(self) -> list[Failure]:
@@ -59,6 +64,11 @@ class Listed(list[T]):
     @property
     def metadata(self) -> dict[str, Any]:
         return self.response.metadata
+
+    @property
+    def usage(self) -> Usage:
+        """What models were asked for it, and what was saved."""
+        return self.response.usage
 
 
 class Memories(Listed[ToolMemory]):
