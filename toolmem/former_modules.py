@@ -13,22 +13,66 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+
+def _below(former: str, now: str, names: str) -> dict[str, str]:
+    return {f"toolmem.{former}.{name}": f"toolmem.{now}.{name}" for name in names.split()}
+
+
 # A name of 0.1, or the beginning of one, and what it is now; the longest that fits is taken.
 NAMES = {
     "toolmem.schema": "toolmem.models",
     "toolmem.ports": "toolmem.protocols",
     "toolmem.ports.stored": "toolmem.stored",
+    **dict.fromkeys(
+        (
+            f"toolmem.ports.{name}"
+            for name in ("clock", "embedding", "guidance", "judging", "metering", "models", "services", "store")
+        ),
+        "toolmem.protocols",
+    ),
     "toolmem.importers": "toolmem.formats",
+    "toolmem.importers.declarations": "toolmem.formats.openai_chat",
+    "toolmem.importers.message_text": "toolmem.formats.openai_chat",
     "toolmem.llm": "toolmem.providers",
+    "toolmem.llm.prefix_cache": "toolmem.providers.dry_run",
     "toolmem.embedding": "toolmem.providers",
     "toolmem.transport": "toolmem.providers",
+    "toolmem.transport.dashscope_sdk": "toolmem.providers.dashscope",
+    "toolmem.transport.model_service": "toolmem.providers.remote_model",
+    "toolmem.transport.openai_http": "toolmem.providers.openai_compatible",
     "toolmem.service": "toolmem.server",
+    "toolmem.service.rpc_methods": "toolmem.server.rpc",
+    "toolmem.session.buffer": "toolmem.session.turns",
     "toolmem.evaluation": "toolmem.research.evaluation",
     "toolmem.comparison": "toolmem.research.comparison",
     "toolmem.recording": "toolmem.research.recordings",
     "toolmem.backtest": "toolmem.research.backtest",
     "toolmem.report": "toolmem.research.report",
+    "toolmem.config.unasked": "toolmem.config.problems",
+    "toolmem.guidance.repeats": "toolmem.guidance.outcomes",
+    **_below(
+        "guidance",
+        "guidance.counted",
+        "analysis claim_edits claim_lines conditions conditions_in_words data_driven error_messages error_targets "
+        "exact incremental masks on_change patterns phrases refusals repair_history repair_sentences repairs sentences "
+        "shell sql usage_sentences values wording worth",
+    ),
     "toolmem.rules.agent_tools": "toolmem.operations.agent_tools",
+    "toolmem.rules.shelf": "toolmem.rules.rule_ids",
+    **_below(
+        "rules",
+        "rules.capture",
+        "chinese chinese_cues chinese_duration decrees english english_bounds english_cue english_duration "
+        "english_hints english_places english_prohibitions english_wishes english_words failures pasted reading "
+        "sentences tool_words which_tools",
+    ),
+    "toolmem.store.guidance_cache": "toolmem.store.sqlite.tool_reads",
+    **_below(
+        "store",
+        "store.sqlite",
+        "connection exporting keyed_records lanes lookup reembedding search tables tool_reads tool_rows tool_writes "
+        "verdict_cache worker workspaces",
+    ),
 }
 
 
@@ -54,12 +98,10 @@ class FormerNames:
         spec = module.__spec__
         assert spec is not None
         assert spec.origin is not None
-        warnings.warn(
-            f"`{spec.name}` is `{spec.origin}` since 0.2, and the old name goes with 0.3: import the new one",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        sys.modules[spec.name] = import_module(spec.origin)
+        warn(spec.name, spec.origin)
+        sys.modules[spec.name] = now = import_module(spec.origin)
+        vars(now).setdefault("__path__", [])  # what is one module now may have been a package, with modules below it
+        _keep_exports(now, spec.name)
 
 
 def _now(name: str) -> str | None:
@@ -69,6 +111,21 @@ def _now(name: str) -> str | None:
             return NAMES[beginning] + name[len(beginning) :]
         beginning = beginning.rpartition(".")[0]
     return None
+
+
+def _keep_exports(package: ModuleType, former: str) -> None:
+    """Importing a module sets it as an attribute of its package, in place of a function of the same name, unless it is
+    there already."""
+    for name, module in list(sys.modules.items()):
+        parent, _, child = name.rpartition(".")
+        if parent == package.__name__ and vars(package).get(child, module) is not module:
+            sys.modules[f"{former}.{child}"] = module
+
+
+def warn(former: str, now: str) -> None:
+    """Of a former name, at the line that imports it."""
+    message = f"`{former}` is `{now}` since 0.2, and the old name goes with 0.3: import the new one"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 def install() -> None:

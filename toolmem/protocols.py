@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolmem.models import Guidance, JudgeIdentity, ToolCallResult, ToolMemory, ToolRecord, ToolSchema, Verdict
 from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
+from toolmem.stored import CallFailure as CallFailure  # `toolmem.ports` of 0.1 had it
 
 if TYPE_CHECKING:
     import numpy as np
