@@ -20,7 +20,6 @@ from typing import Any
 
 from toolmem import ToolMemApp
 from toolmem.flow.clock import SystemClock
-from toolmem.llm.ledger import read_ledger, sum_up
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.session import AgentSession
@@ -72,6 +71,8 @@ async def fill(store: list[str], model: list[str]) -> None:
 
 
 async def ask(store: list[str]) -> dict[str, Any]:
+    from toolmem.llm.ledger import read_ledger, sum_up
+
     async with ToolMemApp(overrides=[*UNPACED, *store]) as app:
         found: dict[str, Any] = {}
         for workspace in ("team", "paid"):

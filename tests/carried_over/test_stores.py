@@ -23,6 +23,7 @@ def unpacked(path: Path) -> Path:
     return path
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the names that `ask` uses
 async def test_a_file_of_0_1_gives_a_program_of_0_1_the_same_answers(tmp_path: Path) -> None:
     then = json.loads(gzip.decompress((HERE / "sqlite_answers.json.gz").read_bytes()))
     now = await BY_0_1["ask"]([f"vector_store.default.params.path={unpacked(tmp_path / 'memory.db')}"])

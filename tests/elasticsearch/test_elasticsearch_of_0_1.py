@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from elasticsearch_nodes.server import Server
 
 DATA = Path(__file__).parents[1] / "carried_over"
@@ -40,6 +41,7 @@ def put_back(url: str, prefix: str) -> None:
             assert not send(f"{url}/{name}/_bulk?refresh=true", "POST", *lines)["errors"]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the names that `ask` uses
 async def test_indices_of_0_1_give_a_program_of_0_1_the_same_answers(
     server: Server, fresh_prefix: Callable[[], str]
 ) -> None:
