@@ -18,6 +18,17 @@ _IGNORED = """\
 Keys of ReMe's files that have no meaning here are accepted and named once in the log: {names}.
 """
 
+_VARIABLES = """\
+What stands in for a value that neither a file nor an override gives; the first variable that is set counts. None of
+them makes toolmem ask a model: only a `backend` does. For openai_compatible, an address on this machine needs no key;
+`OPENAI_API_KEY` alone leads to OpenAI; there, and at the address of `OPENAI_BASE_URL`, it comes first, and no key of
+DashScope is sent.
+
+```console
+$ export OPENAI_BASE_URL=http://127.0.0.1:8080/v1
+$ toolmem evaluate --limit 12 llm.default.backend=openai_compatible llm.default.model_name=small
+```"""
+
 # What the settings themselves do not say in a comment.
 _MEANINGS = {
     "backend": "what `toolmem` with nothing but overrides starts: the service, MCP, or one flow",
@@ -104,6 +115,7 @@ def configuration() -> str:
         cls, named = section
         parts += [f"## {name}", summary_line(cls) if cls.__doc__ and cls.__doc__ != BaseModel.__doc__ else ""]
         parts.append(_table(f"{name}.<name>." if named else f"{name}.", cls, nested=True))
+    parts += ["## Values from the environment", _VARIABLES, _variables()]
     parts += ["## Values without a file of yours", "As `toolmem config show` prints them; flows and prices left out."]
     parts.append(_effective())
     ignored = getattr(elsewhere, "IGNORED", None)
@@ -144,6 +156,16 @@ def _rows(prefix: str, cls: type[BaseModel], nested: bool) -> list[tuple[str, st
 
 def _meaning(key: str, comment: str | None) -> str:
     return (comment or _MEANINGS.get(key, "")).replace("None:", "null:")
+
+
+def _variables() -> str:
+    from toolmem.config.environment import FALLBACKS
+
+    rows = [
+        (f"`{section}.<name>.params.{param}`", f"`{backend}`", ", ".join(f"`{name}`" for name in names))
+        for (section, backend, param), names in FALLBACKS.items()
+    ]
+    return table(["key", "of the backend", "variables"], rows)
 
 
 def _effective() -> str:
