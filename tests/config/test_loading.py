@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
 
 from toolmem.config import load
+from toolmem.config.layers import Layer, Origins, _merged_with_references, merge
 from toolmem.errors import ConfigError
 from toolmem.operations.table import described_flows
 
@@ -158,6 +161,11 @@ def test_a_scalar_in_place_of_a_section_of_a_file(written):
     ]
 
 
+def test_a_list_in_place_of_a_section_of_a_file(written):
+    path = written("llm: [1]\n")
+    assert problems([path]) == [f"llm: expected a section (key: value), got [1] [{path}:1]"]
+
+
 def test_an_empty_section_says_nothing(written):
     path = written("llm:\nmcp:\nop:\nllm_extra:\n".replace("llm_extra:\n", "") + "vector_store:\n  default:\n")
     assert loaded([path]).settings.vector_store["default"].params.path == ".toolmem/memory.db"
@@ -210,6 +218,33 @@ def test_a_file_may_be_named_without_its_ending_and_default_is_the_packaged_one(
     written("http: {port: 2000}\n", "default")
     assert loaded(["default"]).settings == loaded().settings, "what lies here under this name is not meant"
     assert loaded(["./default"]).settings.http.port == 2000
+
+
+def _trees() -> st.SearchStrategy:
+    names = st.sampled_from("abcd")
+    leaves = st.none() | st.booleans() | st.integers() | st.text("xyz", max_size=2)
+    values = st.recursive(leaves, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=3))
+    return st.dictionaries(names, values, max_size=4)
+
+
+@given(st.lists(_trees(), min_size=1, max_size=4))
+def test_layers_without_references_are_merged_as_omegaconf_merges_them(trees):
+    layers = [Layer(f"layer {number}", tree, str) for number, tree in enumerate(trees)]
+    try:
+        theirs = _merged_with_references(layers, Origins())
+    except TypeError:
+        reject()  # OmegaConf places no list over a section; here it is placed, and then refused with a reason
+    assert merge(layers)[0] == theirs
+
+
+def test_a_memory_is_ready_without_what_only_some_configurations_need(tmp_path):
+    code = (
+        "import sys, toolmem\n"
+        f"toolmem.ToolMem({str(tmp_path / 'memory.db')!r})\n"
+        "print({'omegaconf', 'tenacity', 'numpy', 'apsw', 'jinja2', 'aiohttp', 'httpx'} & sys.modules.keys())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "set()\n"
 
 
 def test_importing_reads_no_environment():

@@ -21,7 +21,7 @@ DATABASE = "memory.db"  # the embedded store's file in a `store_dir`
 @functools.cache
 def absent_ops() -> Mapping[str, str]:
     """Ops of other toolkits that toolmem does not have: name -> the release that it was read from."""
-    tree = read_file(Path(__file__).with_name("reme_ops.yaml")).tree
+    tree = read_file(Path(__file__).with_name("reme_ops.yaml"), packaged=True).tree
     return {name: release for release, names in tree.items() for name in names}
 
 

@@ -93,10 +93,43 @@ def merge(layers: Sequence[Layer]) -> tuple[dict[str, Any], Origins]:
     `${section.key}` refers to another value of the merged configuration. Raises ConfigError where such a reference
     leads nowhere.
     """
+    origins = Origins()
+    try:
+        if any(_refers(layer.tree) for layer in layers):  # OmegaConf takes almost as long to load as all of toolmem
+            return _merged_with_references(layers, origins), origins
+        tree: dict[str, Any] = {}
+        for layer in layers:
+            _merge_into(tree, layer.tree)
+            origins.add(layer.tree, layer.origin)
+        return tree, origins
+    except RecursionError:
+        raise ConfigError("configuration: nested too deeply") from None
+
+
+def _refers(value: Any) -> bool:
+    """Does a text in it mean more to OmegaConf than itself: a reference, or a value that is still missing?"""
+    if isinstance(value, dict):
+        return any(_refers(inner) for inner in value.values())
+    if isinstance(value, list):
+        return any(_refers(inner) for inner in value)
+    return isinstance(value, str) and ("${" in value or value == "???")
+
+
+def _merge_into(tree: dict[str, Any], above: dict[str, Any]) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict):
+            below = tree.get(key)
+            if not isinstance(below, dict):
+                below = tree[key] = {}
+            _merge_into(below, value)
+        else:
+            tree[key] = value
+
+
+def _merged_with_references(layers: Sequence[Layer], origins: Origins) -> dict[str, Any]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    origins = Origins()
     merged: Any = OmegaConf.create({})
     for layer in layers:
         try:
@@ -113,7 +146,7 @@ def merge(layers: Sequence[Layer]) -> tuple[dict[str, Any], Origins]:
     except OmegaConfBaseException as error:
         raise ConfigError(f"{getattr(error, 'full_key', '') or 'configuration'}: {_first_line(error)}") from error
     assert isinstance(tree, dict)
-    return {str(key): value for key, value in tree.items()}, origins
+    return {str(key): value for key, value in tree.items()}
 
 
 def _first_line(error: Exception) -> str:

@@ -13,9 +13,7 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from typing import TYPE_CHECKING, TypeVar
 
 from toolmem.errors import ModelDenied, ModelError
 from toolmem.flow.pacing import PacingGate
@@ -23,6 +21,9 @@ from toolmem.protocols import Clock, LedgerEntry, Purpose, Tokenizer
 from toolmem.providers.budget import Budget, Price, Reservation
 from toolmem.providers.exchange import Exchange
 from toolmem.providers.slots import Slots
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 logger = logging.getLogger("toolmem.transport")
 
@@ -118,6 +119,8 @@ class Attempts:
 
         Raises ModelError. Token counts of the exchange are set: from the reply, else by the tokenizer.
         """
+        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt  # who asks no model waits for none
+
         again = AsyncRetrying(
             stop=stop_after_attempt(lane.max_retries + 1),
             retry=retry_if_exception(_may_pass),
