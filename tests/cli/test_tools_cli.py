@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -76,10 +77,10 @@ def test_a_tool_or_workspace_that_is_not_known_is_said(command):
     assert command("tools", "list", "--workspace", "no such")[0] == 2
 
 
-def be_narrow(monkeypatch) -> None:
-    """Stdout is a terminal of 45 columns from now on."""
+def be_narrow(monkeypatch, columns: int = 45) -> None:
+    """Stdout is a terminal of so many columns from now on."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    for name, value in {"COLUMNS": "45", "TERM": "xterm", "NO_COLOR": "1"}.items():
+    for name, value in {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)
 
 
@@ -115,6 +116,40 @@ def test_what_fits_stays_a_table(monkeypatch, capsys):
     be_narrow(monkeypatch)
     print_table("T", ("tool", "calls"), [("search", "4")], numeric=frozenset({"calls"}))
     assert "search       4" in capsys.readouterr().out
+
+
+FIGURES = ("calls", "worked", "rate", "95 % interval", "by the flag", "score", "time", "tokens")
+
+
+def lines_at(columns: int, monkeypatch, capsys, table: tuple[tuple[str, ...], list[list[str]]]) -> list[str]:
+    be_narrow(monkeypatch, columns)
+    heads, rows = table
+    print_table("T", heads, rows, numeric=frozenset(FIGURES))
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert all(len(line) <= columns for line in lines), lines
+    return [" ".join(line.split()) for line in lines if line.strip(" ─")]
+
+
+def test_figures_that_do_not_fit_beside_a_name_stand_below_with_the_name_again(monkeypatch, capsys):
+    row = ["calendar_create_event", "12", "11", "83.3 %", "51–100 %", "100 %", "0.92", "1.6 ms", "1,234"]
+    other = ["search", *row[1:]]
+    assert lines_at(80, monkeypatch, capsys, (("tool", *FIGURES), [row, other])) == [
+        "T",
+        *("95 % by the", "tool calls worked rate interval flag score"),
+        *("calendar_create_event 12 11 83.3 % 51–100 % 100 % 0.92", "search 12 11 83.3 % 51–100 % 100 % 0.92"),
+        *("tool time tokens", "calendar_create_event 1.6 ms 1,234", "search 1.6 ms 1,234"),
+    ]
+
+
+def test_a_column_whose_words_fit_is_not_broken_inside_a_word(monkeypatch, capsys):
+    heads = ("op", "by the flag", "prompt tokens of the requests", "cost of the requests", "score")
+    lines = lines_at(75, monkeypatch, capsys, (heads, [["parse_tool_call_result_op", "38", "17,165", "1,141", "–"]]))
+    assert "parse_tool_call_result_op 38 17,165 1,141 –" in lines
+
+
+def test_where_hardly_a_figure_fits_beside_the_name_each_row_is_a_block(monkeypatch, capsys):
+    lines = lines_at(45, monkeypatch, capsys, (("tool", *FIGURES), [["x" * 30, *["1,234,567"] * 8]]))
+    assert lines == ["T", f"tool {'x' * 30}", *(f"{figure} 1,234,567" for figure in FIGURES)]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

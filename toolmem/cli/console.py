@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,8 @@ Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="[OVERRIDE]...", help="Dotted overrides, e.g. llm.default.backend=dry_run"),
 ]
+_MOST_PARTS = 3  # of a table whose columns go on below
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -80,55 +83,83 @@ def print_table(
     style: Callable[[str, str], str] = lambda column, cell: "",
 ) -> None:
     """A table on stdout; a pipe gets every column whole. On a terminal that is too narrow for the words of the columns,
-    a block of lines per row. `style`: of a cell, by its column."""
+    they go on below, or each row is a block of lines. `style`: of a cell, by its column."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    cells = [[cell_shown(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows]
+    first_figure = next((at for at, name in enumerate(columns) if name in numeric), 0)
     shown = [
-        [Text(cell_shown(column, cell), style=style(column, cell)) for column, cell in zip(columns, row, strict=True)]
-        for row in rows
+        _Column(name, [Text(row[at], style=style(name, row[at])) for row in cells], name in numeric, at < first_figure)
+        for at, name in enumerate(columns)
     ]
-    if sys.stdout.isatty() and _least_width(columns, shown) > console.width:
-        _print_blocks(console, title, columns, shown)
-    else:
-        _print_columns(console, title, columns, shown, numeric)
+    parts = _side_by_side(shown, console.width) if sys.stdout.isatty() else [shown]
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    for part in parts:
+        _print_columns(console, part)
+    if not parts:
+        _print_blocks(console, shown)
     for note in notes:
         console.print(Text(escaped(note)))
 
 
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> int:
-    """What the columns take without a break inside a word."""
-    cells = [[column, *(row[at].plain for row in rows)] for at, column in enumerate(columns)]
-    return sum(3 + max(len(word) for cell in of_column for word in cell.split() or [""]) for of_column in cells)
+class _Column:
+    """`least`: its width without a break inside a word, a figure, or a name beside figures."""
+
+    def __init__(self, name: str, cells: list[Text], numeric: bool, names: bool) -> None:
+        from rich.cells import cell_len
+
+        self.name, self.cells, self.numeric = name, cells, numeric
+        texts = [cell.plain for cell in cells]
+        words = texts if numeric or names or name == "tool" else [word for text in texts for word in text.split()]
+        self.least = max(map(cell_len, [*name.split(), *words]))
+        self.whole = max(map(cell_len, [name, *texts]))
 
 
-def _print_columns(
-    console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[Text]], numeric: frozenset[str]
-) -> None:
+def _side_by_side(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
+    """The columns in parts that fit: the names before the first figure stand in each. None fit: a block per row."""
+    names = [*takewhile(lambda column: not column.numeric, columns)]
+    parts = [names[:]]
+    for column in columns[len(names) :]:
+        if names and _least(parts[-1]) + 3 + column.least > width:
+            parts.append(names[:])
+        parts[-1].append(column)
+    return parts if len(parts) <= _MOST_PARTS and all(_least(part) <= width for part in parts) else []
+
+
+def _least(columns: Sequence[_Column]) -> int:
+    return sum(3 + column.least for column in columns)
+
+
+def _print_columns(console: Console, columns: Sequence[_Column]) -> None:
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False)
-    for column in columns:
-        justify: Any = "right" if column in numeric else "left"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in ("id", "priority"))
-    for row in rows:
+    widths = [min(column.whole, console.width) for column in columns]
+    while sum(widths) + 3 * len(widths) > console.width:  # what can give most gives, down to its words
+        spare, at = max((width - columns[at].least, at) for at, width in enumerate(widths))
+        if spare <= 0:
+            break
+        widths[at] -= 1
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(column.name, justify="right" if column.numeric else "left", overflow="fold", width=width)
+    for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*row)
     console.print(table)
 
 
-def _print_blocks(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
+def _print_blocks(console: Console, columns: Sequence[_Column]) -> None:
     """Lines are left to the terminal to wrap, so that a name or an id can be copied whole."""
     from rich.text import Text
 
-    console.print(Text(title, style="bold"))
-    width = max(map(len, columns)) + 2
-    for row in rows:
+    width = max(len(column.name) for column in columns) + 2
+    for row in zip(*(column.cells for column in columns), strict=True):
         console.print()
         for column, cell in zip(columns, row, strict=True):
             if cell.plain:
-                console.print(Text(f"{column:<{width}}").append_text(cell), soft_wrap=True)
+                console.print(Text(f"{column.name:<{width}}").append_text(cell), soft_wrap=True)
     console.print()
 
 
