@@ -168,13 +168,14 @@ async def sizes_of_calls(store: Any, total: int, tools: int) -> list[Figure]:
 
 def call_documents(store: Any, batches: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """As the store writes them, ready for the client's own bulk."""
+    from toolmem.store.codec import prepare
     from toolmem.store.elastic.call_documents import write_operation
-    from toolmem.store.elastic.tool_state import new_state
-    from toolmem.store.sqlite.tool_writes import prepare
+    from toolmem.store.elastic.tool_state import ToolState
+    from toolmem.store.semantics import fresh
 
     documents = []
     for tool, calls in batches.items():
-        state = new_state(W, tool, 0)
+        state = ToolState(W, fresh(tool, 0))
         for seq, item in enumerate(prepare(tool, calls)[0], 1):
             operation = write_operation(store._layout, state, seq, "t0", "writer", item.call, item.payload)
             documents.append({"_index": operation.index, "_id": operation.id, **(operation.source or {})})
@@ -371,7 +372,8 @@ async def load(store: Any, guidances: Guidances) -> None:
     from toolmem.store.elastic import embedders
     from toolmem.store.elastic.connection import Operation
     from toolmem.store.elastic.searchable import Searchable
-    from toolmem.store.elastic.tool_state import new_state, source_of
+    from toolmem.store.elastic.tool_state import ToolState, source_of
+    from toolmem.store.semantics import fresh
 
     session = store._open_session()
     claim = await embedders.make_claim(session.connection, session.layout, guidances.embedder.identity)
@@ -383,7 +385,7 @@ async def load(store: Any, guidances: Guidances) -> None:
             first = pages.pop()
             operations = []
             for n in range(first, min(first + 500, len(guidances.texts))):
-                state = new_state(W, f"tool_{n:06}", 0)
+                state = ToolState(W, fresh(f"tool_{n:06}", 0))
                 state.document = Searchable(guidances.texts[n], {claim.generation: guidances.vectors[n]})
                 operations.append(
                     Operation("index", session.layout.alias("tools"), state.id, source_of(state), _routing())

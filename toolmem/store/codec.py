@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
 from toolmem.errors import RequestError
-from toolmem.models import JudgeIdentity, ToolCallResult
+from toolmem.models import Guidance, JudgeIdentity, ToolCallResult
+from toolmem.stored import CallFailure
+
+logger = logging.getLogger("toolmem.store")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 MAX_PAYLOAD_CHARACTERS = 200_000_000  # SQLite takes up to 1 GB of UTF-8 in a row
 MAX_INTEGER = 2**63 - 1
+
+# What a call may raise on its way in or out; everything else is the store's fault, not the call's.
+CALL_FAULTS = (ValueError, TypeError, KeyError, RecursionError, OverflowError)
 
 Ranges = list[tuple[int, int]]
 
@@ -161,6 +171,36 @@ def lacks_verdict(call: ToolCallResult) -> bool:
     return call.score is None or call.evaluation_status != "ok"
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call that the store can keep, and its payload, made before a lock is taken."""
+
+    index: int
+    call: ToolCallResult
+    payload: str
+
+
+def prepare(tool: str, calls: Iterable[ToolCallResult]) -> tuple[list[PreparedCall], list[CallFailure]]:
+    """Check and encode each call; those that cannot be kept are named."""
+    good: list[PreparedCall] = []
+    bad: list[CallFailure] = []
+    for index, call in enumerate(calls):
+        try:
+            require_unicode(tool)
+            check_call(call, tool)
+            if call.id is not None:
+                require_unicode(call.id)
+            good.append(PreparedCall(index, call, call_payload(call, call.id)))
+        except CALL_FAULTS as error:
+            bad.append(CallFailure(index, tool, reason(error)))
+    return good, bad
+
+
+def reason(error: Exception) -> str:
+    """Why a call cannot be kept, in words."""
+    return "nested too deeply" if isinstance(error, RecursionError) else f"{error}"
+
+
 def read_call(
     tool: str,
     seq: int,
@@ -197,3 +237,65 @@ def read_call(
 def flag(value: Any) -> bool | None:
     """SQLite keeps a bool as 0 or 1."""
     return None if value is None else bool(value)
+
+
+# -- guidance
+
+
+def guidance_json(guidance: Guidance) -> str:
+    """Raises RequestError where the guidance holds what cannot be stored."""
+    try:
+        text = guidance.model_dump_json()
+        require_unicode(text)
+    except ValueError as error:
+        raise RequestError(f"guidance: {error}", field="guidance") from error
+    return text
+
+
+class GuidanceCache:
+    """Parsed guidance, for one opening of one store: parsing is nine tenths of reading a record. For any thread.
+
+    A key stands for one guidance for good, so only what is committed may be asked for: a version that is being written
+    may be taken back and be given to another guidance. Hands out copies, because callers may change what they get.
+    """
+
+    def __init__(self, capacity: int = 4096) -> None:
+        self._capacity = capacity
+        self._kept: OrderedDict[Hashable, Guidance | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, tool: str, read: Callable[[], str | None]) -> Guidance | None:
+        """`read` gives the JSON where the key is not known yet.
+
+        A guidance that cannot be read any more is logged and treated as absent: the tool is summarized again.
+        """
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return copied(self._kept[key])
+        try:
+            text = read()
+            parsed = None if text is None else Guidance.model_validate_json(text)
+        except ValueError as error:
+            logger.error("the guidance of tool %r is damaged and left out: %s", tool, type(error).__name__)
+            parsed = None
+        self.keep(key, parsed)
+        return copied(parsed)
+
+    def keep(self, key: Hashable, guidance: Guidance | None) -> None:
+        with self._lock:
+            self._kept[key] = guidance
+            while len(self._kept) > self._capacity:
+                self._kept.popitem(last=False)
+
+
+def copied(guidance: Guidance | None) -> Guidance | None:
+    """A copy whose lists and statistics are its own. What is frozen (the claims) is shared."""
+    if guidance is None:
+        return None
+    own = {
+        "claims": [*guidance.claims],
+        "covered": [*guidance.covered],
+        "statistics": guidance.statistics.model_copy(),
+    }
+    return guidance.model_copy(update=own)

@@ -13,12 +13,13 @@ import builtins
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed
-from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.models import ToolRecord, Verdict
 from toolmem.protocols import Clock, Embedder, EmbedderIdentity
 from toolmem.store.codec import storable
+from toolmem.store.decided import DecidedStore
 from toolmem.store.elastic import (
     call_documents,
     keyed_records,
@@ -36,21 +37,21 @@ from toolmem.store.elastic.ids import known_ids
 from toolmem.store.elastic.indices import Layout, check_server, prepare
 from toolmem.store.elastic.keyed_records import Put
 from toolmem.store.elastic.session import Session
-from toolmem.store.elastic.tool_commits import AppendPlan, GuidancePlan, MergePlan, VerdictsPlan
+from toolmem.store.elastic.tool_commits import RequestPlan
 from toolmem.store.elastic.tool_state import ToolState
-from toolmem.store.merging import check_memory, with_ids
+from toolmem.store.semantics import Found, Request
 from toolmem.store.sqlite.keyed_records import encode_value
-from toolmem.store.sqlite.tool_writes import prepare as prepare_calls
-from toolmem.store.sqlite.tool_writes import require_keep
 from toolmem.store.sqlite.verdict_cache import check as check_verdicts
-from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
+from toolmem.stored import Document, Hit, RawRecord, Record, StoredMemory, Where
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+T = TypeVar("T")
 
-class ElasticsearchStore:
+
+class ElasticsearchStore(DecidedStore):
     """`MemoryStore` on Elasticsearch.
 
     `hosts`: a URL or several nodes of one cluster. `index_prefix`: what the names of the indices begin with; one store
@@ -181,20 +182,26 @@ class ElasticsearchStore:
     async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
         return await known_ids(self._open_session(), workspace, tool, ids)
 
-    async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
+    async def _commit(self, request: Request[T]) -> T:
         session = self._open_session()
-        require_keep(keep)
-        prepared = prepare_calls(tool, calls)
-        if not prepared[0] and not (storable(workspace) and storable(tool)):
-            return Appended(None, 0, failures=tuple(prepared[1]))
-        plan = AppendPlan(session, self._clock.now(), _storable_workspace(workspace), tool, prepared, keep)
-        return await session.carry_out(commit(session, plan))
+        request.prepare()
+        if not request.addressable:
+            return request.decide(Found()).answer
+        return await session.carry_out(self._carried_out(session, request))
+
+    async def _carried_out(self, session: Session, request: Request[T]) -> T:
+        asked = [request.memory_id] if request.memory_id else []
+        taken = await workspaces.tools_of_memory_ids(session, request.workspace, asked)
+        answer: T = await commit(session, RequestPlan(session, request, bool(taken)))
+        return answer
 
     async def tool_names(self, workspace: str) -> builtins.list[str]:
         return await workspaces.tool_names(self._open_session(), workspace)
 
     async def records(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolRecord]:
-        return [state.record for state in await self._states(workspace, tools)]
+        states = await self._states(workspace, tools)
+        cache = self._open_session().guidance
+        return [state.read_guidance(cache).record(workspace) for state in states]
 
     async def memories(
         self,
@@ -209,7 +216,7 @@ class ElasticsearchStore:
         states = await self._states(workspace, tools)
         session = self._open_session()
         return await call_documents.read_memories(
-            session.connection, self._layout, states, calls=calls, recent=recent, seqs=seqs, known=known or {}
+            session, states, calls=calls, recent=recent, seqs=seqs, known=known or {}
         )
 
     async def _states(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolState]:
@@ -220,39 +227,6 @@ class ElasticsearchStore:
         if not names or not storable(workspace):
             return []
         return await call_documents.read_states(session.connection, self._layout, workspace, names)
-
-    async def put_guidance(
-        self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int
-    ) -> ToolRecord:
-        session = self._open_session()
-        plan = GuidancePlan(session, self._clock.now(), workspace, tool, guidance, document, guidance_version)
-        return await session.carry_out(commit(session, plan))
-
-    async def update_verdicts(
-        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
-    ) -> ToolRecord | None:
-        session = self._open_session()
-        plan = VerdictsPlan(session, self._clock.now(), workspace, tool, dict(verdicts))
-        return await session.carry_out(commit(session, plan))
-
-    async def merge(
-        self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
-    ) -> Appended:
-        session = self._open_session()
-        require_keep(keep)
-        check_memory(memory)
-        prepared = prepare_calls(memory.when_to_use, with_ids(memory.tool_call_results))
-        return await session.carry_out(
-            self._merge(session, _storable_workspace(workspace), memory, prepared, keep, document)
-        )
-
-    async def _merge(
-        self, session: Session, workspace: str, memory: ToolMemory, prepared: Any, keep: int, document: Document | None
-    ) -> Appended:
-        taken = await workspaces.tools_of_memory_ids(session, workspace, [memory.memory_id] if memory.memory_id else [])
-        memory_id = None if taken or not memory.memory_id else memory.memory_id
-        plan = MergePlan(session, self._clock.now(), workspace, memory, prepared, keep, document, memory_id)
-        return await commit(session, plan)
 
     async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
         session = self._open_session()
@@ -344,9 +318,3 @@ class ElasticsearchStore:
     async def sweep(self, silent_seconds: float = sweeping.SILENT_SECONDS) -> int:
         """Delete what writers left that have not been heard of for so long; `open` does it by itself."""
         return await sweeping.sweep(self._open_session(), silent_seconds)
-
-
-def _storable_workspace(workspace: str) -> str:
-    if not storable(workspace):
-        raise RequestError("workspace: holds a lone surrogate, which no store can keep", field="workspace")
-    return workspace

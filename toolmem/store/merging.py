@@ -10,26 +10,11 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-import apsw
-
 from toolmem.errors import RequestError
 from toolmem.models import UPKEEP, Guidance, LifetimeCounters, ToolCallResult, ToolMemory, ToolStatistics, merge_ranges
-from toolmem.protocols import EmbedderIdentity
-from toolmem.store import documents
-from toolmem.store.codec import micros, require_storable
-from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
-from toolmem.store.sqlite.tool_rows import ToolRow, fresh, read_tool, record_of
-from toolmem.store.sqlite.tool_writes import (
-    CALL_FAULTS,
-    Admission,
-    Prepared,
-    PreparedCall,
-    admit,
-    unseen,
-    write_admission,
-    write_guidance,
-)
-from toolmem.stored import Appended, Document
+from toolmem.store.codec import CALL_FAULTS, PreparedCall, guidance_json, micros, require_storable
+from toolmem.store.semantics import AppendCalls, Found, Intake, admit, fresh
+from toolmem.stored import Document
 
 
 def with_ids(calls: Sequence[ToolCallResult]) -> list[ToolCallResult]:
@@ -138,69 +123,40 @@ def check_memory(memory: ToolMemory) -> None:
             raise RequestError(f"{field}: {error}", field=field) from error
 
 
-def merge(
-    db: apsw.Connection,
-    now: datetime,
-    workspace: str,
-    memory: ToolMemory,
-    prepared: Prepared,
-    keep: int,
-    document: Document | None,
-    embedder: EmbedderIdentity | None,
-) -> Appended:
-    """Runs inside a write transaction. `prepared`: the memory's calls, oldest first, each with an id."""
-    good, failures = prepared
-    row = read_tool(db, workspace_id(db, workspace), memory.when_to_use)
-    new, duplicates = unseen(db, row, good)
-    trimmed = 0
-    if row is None:
-        number = require_workspace_id(db, workspace)
-        row = fresh(memory.when_to_use, micros(now), _free_memory_id(db, number, memory.memory_id))
-        trimmed = _take_over(db, number, row, memory, new, keep)
-        if row.guidance_version:
-            searchable = document or Document(f"{row.name}\n{memory.content}")
-            documents.write(db, number, documents.GUIDANCE, "", row.name, searchable, micros(now), embedder)
-    elif new:
-        admission = admit(row, new, keep)
-        row.time_modified = micros(now)
-        write_admission(db, require_workspace_id(db, workspace), row, admission)
-        trimmed = admission.trimmed
-    return Appended(record_of(workspace, row), len(new), duplicates, trimmed, tuple(failures))
+class Merge(AppendCalls):
+    """As an append; a tool that is new here takes over guidance, coverage, times and counters as well."""
 
+    makes_tools = brings_guidance = True
 
-def _free_memory_id(db: apsw.Connection, workspace: int, memory_id: str) -> str | None:
-    """The memory keeps its id, unless another tool of the workspace has it."""
-    taken = one(db, "SELECT 1 FROM tools WHERE workspace = ? AND memory_id = ?", workspace, memory_id)
-    return None if taken or not memory_id else memory_id
+    def __init__(self, now: datetime, workspace: str, memory: ToolMemory, keep: int, document: Document | None) -> None:
+        super().__init__(now, workspace, memory.when_to_use, lambda: with_ids(memory.tool_call_results), keep)
+        check_memory(memory)
+        self.memory_id = memory.memory_id
+        self._memory = memory
+        self._document = document
 
-
-def _take_over(
-    db: apsw.Connection, workspace: int, row: ToolRow, memory: ToolMemory, new: Sequence[PreparedCall], keep: int
-) -> int:
-    admission, guidance = take_over(row, memory, new, keep)
-    write_admission(db, workspace, row, admission)
-    if guidance is not None:
-        write_guidance(db, row, guidance)
-    return admission.trimmed
-
-
-def take_over(
-    row: ToolRow, memory: ToolMemory, new: Sequence[PreparedCall], keep: int
-) -> tuple[Admission, Guidance | None]:
-    """Into a tool that is new here: seqs (where they have no gaps), times, coverage, lifetime counters, guidance.
-
-    Nothing is written yet.
-    """
-    seqs = [item.call.seq for item in new]
-    if new and seqs[0] and seqs[0] > 0 and seqs == list(range(seqs[0], seqs[0] + len(seqs))):
-        row.first_seq, row.last_seq = seqs[0], seqs[0] - 1
-    first = row.last_seq + 1
-    row.covered = merge_ranges([seq for seq, item in enumerate(new, first) if item.call.is_summarized])
-    admission = admit(row, new, keep)
-    lifetime = lifetime_of(memory)
-    if lifetime is not None and lifetime.calls >= row.counters.calls:
-        row.counters = lifetime
-    row.time_created, row.time_modified = micros(memory.time_created), micros(memory.time_modified)
-    guidance = guidance_here(memory, new, first)
-    row.guidance_version = int(guidance is not None)
-    return admission, guidance
+    def _intake(self, found: Found, new: Sequence[PreparedCall]) -> Intake:
+        """Seqs are taken over where they have no gaps."""
+        if found.row is not None:
+            return super()._intake(found, new)
+        memory = self._memory
+        before = fresh(self.tool, self.now, None if found.taken else memory.memory_id)
+        seqs = [item.call.seq for item in new]
+        if new and seqs[0] and seqs[0] > 0 and seqs == list(range(seqs[0], seqs[0] + len(seqs))):
+            before.first_seq, before.last_seq = seqs[0], seqs[0] - 1
+        first = before.last_seq + 1
+        before.covered = merge_ranges([seq for seq, item in enumerate(new, first) if item.call.is_summarized])
+        row, entering = admit(before, new, self._keep)
+        guidance = guidance_here(memory, new, first)
+        lifetime = lifetime_of(memory)
+        row = row.changed(
+            micros(memory.time_modified),
+            time_created=micros(memory.time_created),
+            counters=lifetime if lifetime is not None and lifetime.calls >= row.counters.calls else row.counters,
+            guidance=guidance,
+            guidance_version=int(guidance is not None),
+        )
+        document = self._document or Document(f"{self.tool}\n{memory.content}")
+        if guidance is None:
+            return Intake(before, row, entering)
+        return Intake(before, row, entering, document, guidance_json(guidance))

@@ -8,10 +8,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolmem.models import CallFigures, JudgeIdentity, ToolCallResult
-from toolmem.store.codec import clip, members, read_call
+from toolmem.store.codec import CALL_FAULTS, GuidanceCache, clip, members, read_call
 from toolmem.store.elastic.connection import Connection, Operation
 from toolmem.store.elastic.indices import Layout
 from toolmem.store.elastic.names import call_doc_id, tool_id, workspace_key
+from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, read_state
 from toolmem.stored import StoredMemory
 
@@ -63,8 +64,7 @@ def _state_request(layout: Layout, workspace: str, tool: str) -> dict[str, Any]:
 
 
 async def read_memories(
-    connection: Connection,
-    layout: Layout,
+    session: Session,
     states: Sequence[ToolState],
     *,
     calls: bool,
@@ -73,9 +73,10 @@ async def read_memories(
     known: Mapping[str, Hashable],
 ) -> list[StoredMemory]:
     """Each a consistent snapshot: where a commit removed calls between the two reads, its tool is read again."""
+    connection, layout, guidance = session.connection, session.layout, session.guidance
     current: dict[str, ToolState | None] = {state.id: state for state in states}
     unchanged = {state.id for state in states if known.get(state.row.name) == _commit(state)}
-    done = {state.id: _memory(state, [], calls=False) for state in states if state.id in unchanged}
+    done = {state.id: _memory(guidance, state, [], calls=False) for state in states if state.id in unchanged}
     suspected: dict[str, int] = {}  # tool -> version at which documents were missing already
     waiting = [state for state in states if state.id not in unchanged]
     while waiting:
@@ -91,7 +92,7 @@ async def read_memories(
             if missing:  # the record has not changed and still names them
                 logger.error("calls %s of tool %r are gone and left out", missing[:20], state.row.name)
             rows = [(seq, found[doc]) for seq, doc in chosen[state.id].items() if doc in found]
-            done[state.id] = _memory(state, rows, calls, whole=not missing)
+            done[state.id] = _memory(guidance, state, rows, calls, whole=not missing)
         waiting = []
         for state in torn:
             again = await read_states(connection, layout, state.workspace, [state.row.name])
@@ -102,12 +103,8 @@ async def read_memories(
 
 def _chosen(state: ToolState, recent: int | None, seqs: Mapping[str, Sequence[int]] | None) -> dict[int, str]:
     """Documents by seq, oldest first."""
-    row = state.row
-    if seqs is not None and row.name in seqs:
-        kept = state.call_ids(row.first_seq, row.last_seq)
-        return {seq: kept[seq] for seq in sorted(set(seqs[row.name])) if seq in kept}
-    first = row.first_seq if recent is None else max(row.first_seq, row.last_seq - max(recent, 0) + 1)
-    return state.call_ids(first, row.last_seq)
+    kept = state.call_ids(state.row.first_seq, state.row.last_seq)
+    return {seq: kept[seq] for seq in state.row.shown_seqs(recent, (seqs or {}).get(state.row.name)) if seq in kept}
 
 
 async def _fetch(
@@ -126,10 +123,15 @@ def _commit(state: ToolState) -> Hashable:
 
 
 def _memory(
-    state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]], calls: bool, *, whole: bool = True
+    guidance: GuidanceCache,
+    state: ToolState,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    calls: bool,
+    *,
+    whole: bool = True,
 ) -> StoredMemory:
     return StoredMemory(
-        record=state.record,
+        record=state.read_guidance(guidance).record(state.workspace),
         figures=tuple(_readable_figures(state, rows)),
         calls=tuple(_readable_calls(state, rows)) if calls else (),
         state=_commit(state) if whole else None,
@@ -158,7 +160,7 @@ def _readable_calls(state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any
     for seq, source in rows:
         try:
             yield _call(state, seq, source, seq in covered)
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        except CALL_FAULTS as error:
             logger.error("call %d of tool %r is damaged and left out: %s", seq, state.row.name, type(error).__name__)
 
 
@@ -186,6 +188,6 @@ async def kept_calls(
     for seq, document in documents.items():
         try:
             calls[seq] = _call(state, seq, found[document], summarized=False)
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        except CALL_FAULTS:
             continue
     return calls

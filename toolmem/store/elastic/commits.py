@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Step(Generic[T]):
-    """What a plan decided. `state` None: there is nothing to commit."""
+    """What a plan decided. `state` None: there is nothing to commit; else as it is to be, version included."""
 
     outcome: T
     state: ToolState | None = None
@@ -119,7 +119,6 @@ async def _attempt(session: Session, plan: Plan[T], attempts: _Attempts[T], give
         return False
     new = step.state
     new.recent = [*new.recent, attempts.name][-RECENT_COMMITS:]
-    new.row.version += 1
     if step.leaving is not None:
         new.leaving, new.outbox, new.left_by = step.leaving, step.outbox, attempts.name
     attempts.outcome.append(step.outcome)

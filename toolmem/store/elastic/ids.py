@@ -80,7 +80,10 @@ class SettlePlan:
         return []
 
     async def decide(self, state: ToolState | None, found: Sequence[dict[str, Any]]) -> Step[None]:
-        return Step(None) if state is None else Step(None, state, leaving=[])
+        if state is None:
+            return Step(None)
+        state.row.version += 1
+        return Step(None, state, leaving=[])
 
     def learn(self, step: Step[None], writes: Sequence[ItemResult], checks: Sequence[ItemResult]) -> bool:
         return True

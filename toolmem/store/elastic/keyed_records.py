@@ -17,7 +17,7 @@ from toolmem.store.codec import micros, moment, require_storable, storable
 from toolmem.store.elastic import embedders, searchable
 from toolmem.store.elastic.names import is_cut, label, random_name, record_id, scope_key, shown_part, workspace_key
 from toolmem.store.elastic.session import Session
-from toolmem.store.elastic.tool_commits import require_names
+from toolmem.store.semantics import require_names
 from toolmem.stored import Document, RawRecord, Record
 
 logger = logging.getLogger("toolmem.store")

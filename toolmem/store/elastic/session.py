@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from toolmem.protocols import EmbedderIdentity
-from toolmem.store.codec import require_storable
+from toolmem.store.codec import GuidanceCache, require_storable
 from toolmem.store.documents import unit_vector
 from toolmem.store.elastic import embedders
 from toolmem.store.elastic.connection import Connection
@@ -37,6 +37,7 @@ class Session:
         self.registered = 0.0  # when the writer last said that it lives, seconds since 1970
         self.littered = False  # a write ended without its outcome being known
         self.settled: dict[str, str] = {}  # tool -> the commit whose leftovers were put in order
+        self.guidance = GuidanceCache()
         self._tokens = 0
         self._highest: dict[str, int] = {}  # by stem: the last seq written under the current token
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}

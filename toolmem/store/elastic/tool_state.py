@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.errors import StoreError
-from toolmem.models import LifetimeCounters, ToolRecord
+from toolmem.models import LifetimeCounters
+from toolmem.store.codec import GuidanceCache
 from toolmem.store.elastic import searchable
 from toolmem.store.elastic.names import call_doc_id, label, tool_id, workspace_key
 from toolmem.store.elastic.searchable import Searchable
-from toolmem.store.sqlite.tool_rows import ToolRow, fresh, record_of
+from toolmem.store.semantics import ToolRow
 
 RECENT_COMMITS = 24
 WITHOUT_OUTBOX = {"excludes": ["outbox"]}
@@ -39,6 +40,7 @@ class ToolState:
     recent: list[str] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)  # ids of id documents
     left_by: str = ""  # the commit that set `leaving` and `outbox`
+    guidance: str | None = None  # JSON
     document: Searchable | None = None
     document_time: int = 0  # when the document was last written, microseconds since 1970
     position: tuple[int, int] | None = None  # seq_no and primary_term as read; None: not stored yet
@@ -47,9 +49,10 @@ class ToolState:
     def id(self) -> str:
         return tool_id(self.workspace, self.row.name)
 
-    @property
-    def record(self) -> ToolRecord:
-        return record_of(self.workspace, self.row)
+    def read_guidance(self, cache: GuidanceCache) -> ToolRow:
+        """The row with its guidance. By the text: a node that lags behind may show what was never to stand."""
+        self.row.guidance = cache.get(self.guidance, self.row.name, lambda: self.guidance)
+        return self.row
 
     def token(self, seq: int) -> str | None:
         return next((token for first, last, token in self.runs if first <= seq <= last), None)
@@ -57,10 +60,6 @@ class ToolState:
     def call_ids(self, first: int, last: int) -> dict[int, str]:
         """Documents of the calls between two seqs, both included."""
         return documents_of(self.row.id_stem, clip_runs(self.runs, first, last))
-
-
-def new_state(workspace: str, tool: str, now: int, memory_id: str | None = None) -> ToolState:
-    return ToolState(workspace, fresh(tool, now, memory_id))
 
 
 # -- runs
@@ -106,7 +105,7 @@ def source_of(state: ToolState) -> dict[str, Any]:
         "unjudged": row.unjudged,
         "counters": row.counters.model_dump(mode="json"),
         "times": [row.time_created, row.time_modified],
-        "guidance": row.guidance,
+        "guidance": state.guidance,
         "text": None if state.document is None else state.document.text,
         "document_time": state.document_time,
         "runs": state.runs,
@@ -133,7 +132,6 @@ def read_state(found: Mapping[str, Any]) -> ToolState:
     try:
         body = json.loads(source["body"])
         row = ToolRow(
-            id=1,
             name=body["name"],
             memory_id=body["memory_id"],
             id_stem=body["stem"],
@@ -146,7 +144,6 @@ def read_state(found: Mapping[str, Any]) -> ToolState:
             counters=LifetimeCounters.model_validate(body["counters"]),
             time_created=body["times"][0],
             time_modified=body["times"][1],
-            guidance=body["guidance"],
         )
         return ToolState(
             workspace=body["workspace"],
@@ -156,6 +153,7 @@ def read_state(found: Mapping[str, Any]) -> ToolState:
             recent=body["recent"],
             left_by=body["left_by"],
             outbox=json.loads(source["outbox"]) if "outbox" in source else [],
+            guidance=body["guidance"],
             document=searchable.read(source, body["text"]),
             document_time=body["document_time"],
             position=(found["_seq_no"], found["_primary_term"]),

@@ -13,7 +13,7 @@ from toolmem.store.elastic.connection import Operation
 from toolmem.store.elastic.keyed_records import whole
 from toolmem.store.elastic.names import is_cut, label, verdict_id, workspace_key
 from toolmem.store.elastic.session import Session
-from toolmem.store.elastic.tool_commits import require_names
+from toolmem.store.semantics import require_names
 
 logger = logging.getLogger("toolmem.store")
 

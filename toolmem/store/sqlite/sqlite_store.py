@@ -10,15 +10,17 @@ from __future__ import annotations
 import builtins
 import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed, StoreError
-from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+from toolmem.models import ToolRecord, Verdict
 from toolmem.protocols import Clock, Embedder, EmbedderIdentity
-from toolmem.store import known_stores, merging
+from toolmem.store import known_stores
+from toolmem.store.codec import GuidanceCache, copied
+from toolmem.store.decided import DecidedStore
+from toolmem.store.semantics import Request
 from toolmem.store.sqlite import (
     exporting,
     keyed_records,
@@ -29,10 +31,10 @@ from toolmem.store.sqlite import (
     verdict_cache,
     workspaces,
 )
-from toolmem.store.sqlite.caches import GuidanceCache, VectorCache
+from toolmem.store.sqlite.caches import VectorCache
 from toolmem.store.sqlite.connection import MEMORY, Synchronous
 from toolmem.store.sqlite.lanes import Lanes
-from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
+from toolmem.stored import Document, Hit, RawRecord, Record, StoredMemory, Where
 
 if TYPE_CHECKING:
     import apsw
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(DecidedStore):
     """`MemoryStore` on SQLite.
 
     `path`: the file (its folder is made), or ":memory:". `embedder`: whose vectors are handed over, None where none
@@ -154,16 +156,17 @@ class SqliteStore:
 
     # -- tool memories
 
+    async def _commit(self, request: Request[T]) -> T:
+        cache, embedder = self._guidance, self._embedder
+        step = await self._open_lanes().write(
+            request.prepare, lambda db, _: tool_writes.commit(db, request, cache, embedder)
+        )
+        if step.guidance is not None and step.row is not None:
+            cache.keep((step.row.id_stem, step.row.guidance_version), copied(step.row.guidance))
+        return step.answer
+
     async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
         return await self._read(tool_reads.known_ids, workspace, tool, list(ids))
-
-    async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
-        tool_writes.require_keep(keep)
-        now = self._clock.now()
-        return await self._open_lanes().write(
-            partial(tool_writes.prepare, tool, list(calls)),
-            lambda db, prepared: tool_writes.append_calls(db, now, workspace, tool, prepared, keep),
-        )
 
     async def tool_names(self, workspace: str) -> builtins.list[str]:
         return await self._read(tool_reads.tool_names, workspace)
@@ -183,33 +186,6 @@ class SqliteStore:
     ) -> builtins.list[StoredMemory]:
         wanted = tool_reads.Wanted(calls, recent, seqs, known or {}, self._opening, self._guidance)
         return await self._read(tool_reads.memories, workspace, tools, wanted)
-
-    async def put_guidance(
-        self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int
-    ) -> ToolRecord:
-        now, embedder = self._clock.now(), self._embedder
-        return await self._write(
-            lambda db: tool_writes.put_guidance(
-                db, now, workspace, tool, guidance, document, guidance_version, embedder
-            )
-        )
-
-    async def update_verdicts(
-        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
-    ) -> ToolRecord | None:
-        now, judged = self._clock.now(), dict(verdicts)
-        return await self._write(lambda db: tool_writes.update_verdicts(db, now, workspace, tool, judged))
-
-    async def merge(
-        self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
-    ) -> Appended:
-        tool_writes.require_keep(keep)
-        merging.check_memory(memory)
-        now, embedder = self._clock.now(), self._embedder
-        return await self._open_lanes().write(
-            lambda: tool_writes.prepare(memory.when_to_use, merging.with_ids(memory.tool_call_results)),
-            lambda db, prepared: merging.merge(db, now, workspace, memory, prepared, keep, document, embedder),
-        )
 
     async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
         wanted = list(memory_ids)

@@ -2,26 +2,114 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 from pydantic import TypeAdapter
 
-from toolmem.models import CallFigures, ToolCallResult, ToolRecord
-from toolmem.store.codec import clip, digest, members, read_call, storable
-from toolmem.store.sqlite.caches import GuidanceCache
+from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult, ToolRecord
+from toolmem.store.codec import (
+    CALL_FAULTS,
+    GuidanceCache,
+    Ranges,
+    clip,
+    digest,
+    members,
+    moment,
+    read_call,
+    read_ranges,
+    storable,
+)
+from toolmem.store.semantics import ToolRow
 from toolmem.store.sqlite.lookup import Judges, one, workspace_id
-from toolmem.store.sqlite.tool_rows import ToolRow, add_guidance, read_guidance, read_tool, read_tools, record_with
 from toolmem.stored import StoredMemory
 
 logger = logging.getLogger("toolmem.store")
 
+COUNTERS = "calls, successes, failures, judged, score_sum, time_calls, time_sum, token_calls, token_sum, since"
+COUNTER_NAMES = COUNTERS.split(", ")[:-1]  # since aside
+_COLUMNS = (
+    "tools.id, name, memory_id, id_stem, version, guidance_version, first_seq, last_seq, covered, unjudged, "
+    f"{COUNTERS}, time_created, time_modified"
+)
+_BY_NAME = f"SELECT {_COLUMNS} FROM tools WHERE workspace = ? AND name = ?"
+_ALL = f"SELECT {_COLUMNS} FROM tools WHERE workspace = ? ORDER BY name"
+# CROSS JOIN: the names come first, each is one step down the index of tools.
+_BY_NAMES = (
+    f"SELECT {_COLUMNS} FROM json_each(?) AS asked CROSS JOIN tools ON workspace = ? AND name = asked.value "
+    "ORDER BY asked.key"
+)
+
 _MANY_FIGURES = TypeAdapter(list[CallFigures])  # all of a window in one go: three times as fast as one by one
 _FIGURE_FIELDS = ("seq", "success", "execution_failed", "score", "time_cost", "token_cost", "judge")
 _FIGURES = "key & 0xffffffff, success, execution_failed, score, time_cost, token_cost, judge"
+
+
+# -- tools and their records
+
+
+def read_tool(db: apsw.Connection, workspace: int | None, name: str) -> ToolRow | None:
+    if workspace is None or not storable(name):
+        return None
+    row = one(db, _BY_NAME, workspace, name)
+    return None if row is None else _tool_row(row)
+
+
+def read_tools(db: apsw.Connection, workspace: str, names: list[str] | None) -> list[ToolRow]:
+    """In the order asked, missing ones absent; None: all, by name. Without their guidance: see `read_guidance`."""
+    number = workspace_id(db, workspace)
+    if number is None:
+        return []
+    if names is None:
+        return [_tool_row(row) for row in db.execute(_ALL, (number,))]
+    asked = json.dumps([name for name in names if storable(name)])
+    return [_tool_row(row) for row in db.execute(_BY_NAMES, (asked, number))]
+
+
+def read_guidance(db: apsw.Connection, row: ToolRow, cache: GuidanceCache) -> ToolRow:
+    """The row with its guidance. No two tools bear one stem, and each new guidance raises the version."""
+
+    def text() -> str | None:
+        found = one(db, "SELECT value FROM guidance WHERE tool = ?", row.id)
+        return None if found is None else found[0]
+
+    row.guidance = cache.get((row.id_stem, row.guidance_version), row.name, text)
+    return row
+
+
+def _tool_row(row: Any) -> ToolRow:
+    since = row[19]
+    number, name, memory_id, id_stem, version, guidance_version, first_seq, last_seq = row[:8]
+    return ToolRow(
+        name,
+        memory_id,
+        id_stem,
+        version,
+        guidance_version,
+        first_seq,
+        last_seq,
+        _ranges(name, row[8]),
+        _ranges(name, row[9]),
+        LifetimeCounters(
+            **dict(zip(COUNTER_NAMES, row[10:19], strict=True)), since=None if since is None else moment(since)
+        ),
+        row[20],
+        row[21],
+        number,
+    )
+
+
+def _ranges(tool: str, text: str) -> Ranges:
+    try:
+        return read_ranges(text)
+    except (ValueError, TypeError):
+        logger.error("the coverage of tool %r is damaged: its kept calls count as new", tool)
+        return []
 
 
 def tool_names(db: apsw.Connection, workspace: str) -> list[str]:
@@ -32,26 +120,20 @@ def tool_names(db: apsw.Connection, workspace: str) -> list[str]:
 
 def known_ids(db: apsw.Connection, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
     row = read_tool(db, workspace_id(db, workspace), tool)
-    return set() if row is None else {call_id for call_id in ids if is_known(db, row, call_id)}
+    if row is None:
+        return set()
+    return given_ids(db, row, ids) | {call_id for call_id in ids if row.assigned(call_id)}
 
 
-def is_known(db: apsw.Connection, row: ToolRow, call_id: str) -> bool:
-    """Whether a call of this id was ever stored: the id is one that the store gave away, or one that it was given."""
-    if not storable(call_id):
-        return False
-    if row.assigned(call_id):
-        return True
-    return one(db, "SELECT 1 FROM call_ids WHERE tool = ? AND digest = ?", row.id, digest(call_id)) is not None
+def given_ids(db: apsw.Connection, row: ToolRow, ids: Iterable[str]) -> set[str]:
+    """Those of these ids that came with a call of this tool, kept or not."""
+    sql = "SELECT 1 FROM call_ids WHERE tool = ? AND digest = ?"
+    return {call_id for call_id in ids if storable(call_id) and one(db, sql, row.id, digest(call_id)) is not None}
 
 
 def records(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, cache: GuidanceCache) -> list[ToolRecord]:
     names = None if tools is None else list(tools)
-    return [_record(db, workspace, row, cache) for row in read_tools(db, workspace, names)]
-
-
-def _record(db: apsw.Connection, workspace: str, row: ToolRow, cache: GuidanceCache) -> ToolRecord:
-    guidance = cache.get(row.id_stem, row.guidance_version, lambda: read_guidance(add_guidance(db, row)))
-    return record_with(workspace, row, guidance)
+    return [read_guidance(db, row, cache).record(workspace) for row in read_tools(db, workspace, names)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +156,29 @@ def memories(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, w
     judges = Judges(db)
     found = []
     for row in read_tools(db, workspace, None if tools is None else list(tools)):
-        record, state = _record(db, workspace, row, wanted.guidance), wanted.state(row)
+        record, state = read_guidance(db, row, wanted.guidance).record(workspace), wanted.state(row)
         if wanted.known.get(row.name) == state:
             found.append(StoredMemory(record, state=state))
             continue
-        if wanted.seqs is not None and row.name in wanted.seqs:
-            rows = _rows_at(db, row, wanted.seqs[row.name], wanted.calls)
-        else:
-            rows = _newest_rows(db, row, wanted.recent, wanted.calls)
+        rows = _rows_at(db, row, row.shown_seqs(wanted.recent, (wanted.seqs or {}).get(row.name)), wanted.calls)
         figures = tuple(_figures(row, rows, judges))
         calls = tuple(_readable_calls(row, rows, judges)) if wanted.calls else ()
         found.append(StoredMemory(record, figures, calls, state))
     return found
 
 
-def _newest_rows(db: apsw.Connection, row: ToolRow, recent: int | None, payload: bool) -> list[Any]:
-    first = row.first_seq if recent is None else max(row.first_seq, row.last_seq - max(recent, 0) + 1)
-    columns = f"{_FIGURES}, payload" if payload else _FIGURES
-    sql = f"SELECT {columns} FROM calls WHERE key BETWEEN ? AND ? ORDER BY key"
-    return list(db.execute(sql, (row.key(first), row.key(row.last_seq))))
-
-
 def _rows_at(db: apsw.Connection, row: ToolRow, seqs: Sequence[int], payload: bool) -> list[Any]:
+    """`seqs`: kept ones, ascending."""
     columns = f"{_FIGURES}, payload" if payload else _FIGURES
+    if isinstance(seqs, range):
+        sql = f"SELECT {columns} FROM calls WHERE key BETWEEN ? AND ? ORDER BY key"
+        return list(db.execute(sql, (key(row, seqs.start), key(row, seqs.stop - 1))))
     sql = f"SELECT {columns} FROM calls WHERE key = ?"
-    kept = [seq for seq in sorted(set(seqs)) if row.first_seq <= seq <= row.last_seq]
-    return [values for seq in kept for values in db.execute(sql, (row.key(seq),))]
+    return [values for seq in seqs for values in db.execute(sql, (key(row, seq),))]
+
+
+def key(row: ToolRow, seq: int) -> int:
+    return row.id << 32 | seq
 
 
 def _figures(row: ToolRow, rows: Iterable[Sequence[Any]], judges: Judges) -> list[CallFigures]:
@@ -122,7 +201,7 @@ def _readable_calls(row: ToolRow, rows: Iterable[Sequence[Any]], judges: Judges)
     for values in rows:
         try:
             yield stored_call(row, values, judges, values[0] in covered)
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        except CALL_FAULTS as error:
             logger.error("call %d of tool %r is damaged and left out: %s", values[0], row.name, type(error).__name__)
 
 
@@ -132,8 +211,10 @@ def stored_call(row: ToolRow, values: Sequence[Any], judges: Judges, summarized:
     return read_call(row.name, seq, values[1:6], values[7], judges[values[6]], row.assigned_id(seq), summarized)
 
 
-def kept_call(db: apsw.Connection, row: ToolRow, seq: int) -> ToolCallResult | None:
-    """One kept call; None where it has left the window."""
-    for values in _rows_at(db, row, [seq], payload=True):
-        return stored_call(row, values, Judges(db), summarized=False)
-    return None
+def kept_calls(db: apsw.Connection, row: ToolRow, seqs: Sequence[int]) -> dict[int, ToolCallResult]:
+    """Those of these seqs that are kept and readable, not marked as summarized."""
+    judges, calls = Judges(db), {}
+    for values in _rows_at(db, row, row.shown_seqs(None, seqs), payload=True):
+        with suppress(*CALL_FAULTS):
+            calls[values[0]] = stored_call(row, values, judges, summarized=False)
+    return calls

@@ -1,166 +1,108 @@
-"""Writing tool memories: calls, guidance, verdicts, deletion. Each function runs inside one write transaction."""
+"""Writing tool memories: steps carried out, and deletion. Each function runs inside one write transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import apsw
 
-from toolmem.errors import Conflict, RequestError
-from toolmem.models import Guidance, ToolCallResult, ToolRecord, merge_ranges
+from toolmem.errors import RequestError
 from toolmem.protocols import EmbedderIdentity
 from toolmem.store import documents
-from toolmem.store.codec import (
-    call_payload,
-    check_call,
-    clip,
-    digest,
-    lacks_verdict,
-    micros,
-    require_storable,
-    require_unicode,
-    without,
-)
+from toolmem.store.codec import GuidanceCache, PreparedCall, digest, micros, require_storable, write_ranges
+from toolmem.store.semantics import MAX_SEQ, Found, Request, Step, ToolRow
 from toolmem.store.sqlite.lookup import judge_id, one, require_workspace_id, workspace_id
-from toolmem.store.sqlite.tool_reads import is_known, kept_call
-from toolmem.store.sqlite.tool_rows import ToolRow, count, count_outcome, fresh, read_tool, record_of, write_tool
-from toolmem.stored import Appended, CallFailure, Document
+from toolmem.store.sqlite.tool_reads import (
+    COUNTER_NAMES,
+    COUNTERS,
+    given_ids,
+    kept_calls,
+    key,
+    read_guidance,
+    read_tool,
+)
 
-# What a call may raise on its way to a row; everything else is the store's fault, not the call's.
-CALL_FAULTS = (ValueError, TypeError, RecursionError, OverflowError)
-
-MAX_SEQ = 2**32 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedCall:
-    """A call that the store can keep, and its payload, made before the write lock is taken."""
-
-    index: int
-    call: ToolCallResult
-    payload: str
+T = TypeVar("T")
 
 
-Prepared = tuple[list[PreparedCall], list[CallFailure]]
-
-
-def prepare(tool: str, calls: Iterable[ToolCallResult]) -> Prepared:
-    """Check and encode each call; those that cannot be kept are named."""
-    good: list[PreparedCall] = []
-    bad: list[CallFailure] = []
-    for index, call in enumerate(calls):
-        try:
-            require_unicode(tool)
-            check_call(call, tool)
-            if call.id is not None:
-                require_unicode(call.id)
-            good.append(PreparedCall(index, call, call_payload(call, call.id)))
-        except CALL_FAULTS as error:
-            bad.append(CallFailure(index, tool, _reason(error)))
-    return good, bad
-
-
-def _reason(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else f"{error}"
-
-
-def require_keep(keep: int) -> None:
-    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
-        raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
-
-
-def append_calls(
-    db: apsw.Connection,
-    now: datetime,
-    workspace: str,
-    tool: str,
-    prepared: Prepared,
-    keep: int,
-) -> Appended:
-    good, failures = prepared
-    row = read_tool(db, workspace_id(db, workspace), tool)
-    new, duplicates = unseen(db, row, good)
-    if not new:
-        record = None if row is None else record_of(workspace, row)
-        return Appended(record, 0, duplicates, 0, tuple(failures))
+def commit(
+    db: apsw.Connection, request: Request[T], guidance: GuidanceCache, embedder: EmbedderIdentity | None
+) -> Step[T]:
+    """Decide a prepared request on what is there, and carry the step out."""
+    number = workspace_id(db, request.workspace)
+    row = read_tool(db, number, request.tool)
     if row is None:
-        if not tool:
-            raise RequestError("tool: expected a name, got ''", field="tool")
-        row = fresh(tool, micros(now))
-    number = require_workspace_id(db, workspace)
-    admission = admit(row, new, keep)
-    row.time_modified = micros(now)
-    write_admission(db, number, row, admission)
-    return Appended(record_of(workspace, row), len(new), duplicates, admission.trimmed, tuple(failures))
+        step = request.decide(Found(taken=_is_taken(db, number, request.memory_id)))
+    else:
+        read_guidance(db, row, guidance)
+        known = given_ids(db, row, request.ids)
+        step = request.decide(Found(row, known, kept_calls(db, row, request.seqs) if request.seqs else {}))
+    if step.row is not None:
+        _carry_out(db, require_workspace_id(db, request.workspace), step.row, step)
+        if step.document is not None:
+            scope = (documents.GUIDANCE, "", request.tool)
+            documents.write(
+                db, require_workspace_id(db, request.workspace), *scope, step.document, request.now, embedder
+            )
+    return step
 
 
-def unseen(
-    db: apsw.Connection, row: ToolRow | None, prepared: Sequence[PreparedCall]
-) -> tuple[list[PreparedCall], tuple[int, ...]]:
-    """The calls that are new, and the positions of those whose id is known, from before or from earlier here."""
-    new: list[PreparedCall] = []
-    duplicates: list[int] = []
-    seen: set[str] = set()
-    for item in prepared:
-        call_id = item.call.id
-        if call_id is not None and (call_id in seen or (row is not None and is_known(db, row, call_id))):
-            duplicates.append(item.index)
-            continue
-        new.append(item)
-        if call_id is not None:
-            seen.add(call_id)
-    return new, tuple(duplicates)
+def _is_taken(db: apsw.Connection, workspace: int | None, memory_id: str) -> bool:
+    sql = "SELECT 1 FROM tools WHERE workspace = ? AND memory_id = ?"
+    return bool(memory_id) and one(db, sql, workspace, memory_id) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What becomes of calls that a tool takes in: those to insert, by seq, and the keys of the rows to delete."""
-
-    new: Sequence[PreparedCall]
-    entering: Mapping[int, PreparedCall]
-    leaving: tuple[int, int] | None
-    trimmed: int  # calls that leave the window, or never enter it
-
-
-def admit(row: ToolRow, new: Sequence[PreparedCall], keep: int) -> Admission:
-    """Give each call its seq, count it, and move the window to the newest `keep`; nothing is written yet."""
-    kept_before, old_first, old_last = row.kept, row.first_seq, row.last_seq
-    row.last_seq = old_last + len(new)
-    if row.last_seq > MAX_SEQ:
-        raise RequestError(f"tool {row.name!r}: more than {MAX_SEQ:,} calls in one memory")
-    row.first_seq = max(old_first, row.last_seq - keep + 1)
-    if new:
-        count(row.counters, [item.call for item in new])
-    entering = {seq: item for seq, item in enumerate(new, old_last + 1) if seq >= row.first_seq}
-    row.unjudged = merge_ranges([seq for seq, item in entering.items() if lacks_verdict(item.call)], row.unjudged)
-    row.prune()
-    last_gone = min(row.first_seq - 1, old_last)
-    leaving = (old_first, last_gone) if last_gone >= old_first else None
-    return Admission(new, entering, leaving, kept_before + len(new) - row.kept)
-
-
-def write_admission(db: apsw.Connection, workspace: int, row: ToolRow, admission: Admission) -> None:
-    """The tool's row, its calls, and the ids that they came with."""
-    write_tool(db, workspace, row)
-    if admission.leaving is not None:
-        first, last = admission.leaving
-        db.execute("DELETE FROM calls WHERE key BETWEEN ? AND ?", (row.key(first), row.key(last)))
-    _insert_calls(db, row, admission.entering)
-    ids = [(row.id, digest(item.call.id)) for item in admission.new if item.call.id is not None]
+def _carry_out(db: apsw.Connection, workspace: int, row: ToolRow, step: Step[Any]) -> None:
+    _write_row(db, workspace, row)
+    if step.leaving is not None:
+        first, last = step.leaving
+        db.execute("DELETE FROM calls WHERE key BETWEEN ? AND ?", (key(row, first), key(row, last)))
+    _write_calls(db, "INSERT", row, step.entering)
+    _write_calls(db, "REPLACE", row, step.replaced)
+    ids = [(row.id, digest(call_id)) for call_id in step.ids]
     db.executemany("INSERT OR IGNORE INTO call_ids (tool, digest) VALUES (?, ?)", ids)
+    if step.guidance is not None:
+        db.execute("INSERT OR REPLACE INTO guidance (tool, value) VALUES (?, ?)", (row.id, step.guidance))
 
 
-def _insert_calls(db: apsw.Connection, row: ToolRow, seqs: Mapping[int, PreparedCall]) -> None:
+def _write_row(db: apsw.Connection, workspace: int, row: ToolRow) -> None:
+    """Insert (id 0) or update."""
+    since = row.counters.since
+    values = (
+        row.version,
+        row.guidance_version,
+        row.first_seq,
+        row.last_seq,
+        write_ranges(row.covered),
+        write_ranges(row.unjudged),
+        *(getattr(row.counters, name) for name in COUNTER_NAMES),
+        None if since is None else micros(since),
+        row.time_modified,
+    )
+    if row.id:
+        db.execute(_UPDATE, (*values, row.id))
+    else:
+        db.execute(_INSERT, (*values, workspace, row.name, row.memory_id, row.id_stem, row.time_created))
+        row.id = db.last_insert_rowid()
+
+
+_WRITTEN = f"version, guidance_version, first_seq, last_seq, covered, unjudged, {COUNTERS}, time_modified"
+_UPDATE = f"UPDATE tools SET {', '.join(f'{column} = ?' for column in _WRITTEN.split(', '))} WHERE id = ?"
+_INSERT = (
+    f"INSERT INTO tools ({_WRITTEN}, workspace, name, memory_id, id_stem, time_created) "
+    f"VALUES ({', '.join('?' * (len(_WRITTEN.split(', ')) + 5))})"
+)
+
+
+def _write_calls(db: apsw.Connection, how: str, row: ToolRow, seqs: Mapping[int, PreparedCall]) -> None:
     judges = {judge: judge_id(db, judge) for judge in {item.call.judge for item in seqs.values()}}
     db.executemany(
-        "INSERT INTO calls (key, success, execution_failed, score, time_cost, token_cost, judge, payload) "
+        f"{how} INTO calls (key, success, execution_failed, score, time_cost, token_cost, judge, payload) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                row.key(seq),
+                key(row, seq),
                 item.call.success,
                 item.call.execution_failed,
                 item.call.score,
@@ -172,97 +114,6 @@ def _insert_calls(db: apsw.Connection, row: ToolRow, seqs: Mapping[int, Prepared
             for seq, item in seqs.items()
         ],
     )
-
-
-def write_guidance(db: apsw.Connection, row: ToolRow, guidance: Guidance) -> None:
-    row.guidance = guidance_json(guidance)
-    db.execute("INSERT OR REPLACE INTO guidance (tool, value) VALUES (?, ?)", (row.id, row.guidance))
-
-
-def guidance_json(guidance: Guidance) -> str:
-    """Raises RequestError where the guidance holds what cannot be stored."""
-    try:
-        text = guidance.model_dump_json()
-        require_unicode(text)
-    except ValueError as error:
-        raise RequestError(f"guidance: {error}", field="guidance") from error
-    return text
-
-
-def put_guidance(
-    db: apsw.Connection,
-    now: datetime,
-    workspace: str,
-    tool: str,
-    guidance: Guidance,
-    document: Document,
-    guidance_version: int,
-    embedder: EmbedderIdentity | None,
-) -> ToolRecord:
-    number = workspace_id(db, workspace)
-    row = read_tool(db, number, tool)
-    if row is None or number is None:
-        raise Conflict(f"workspace {workspace!r}: tool {tool!r} is gone; read again and decide again")
-    if row.guidance_version != guidance_version:
-        raise Conflict(
-            f"workspace {workspace!r}: the guidance of tool {tool!r} is at version {row.guidance_version}, "
-            f"not at {guidance_version}; read again and decide again"
-        )
-    if guidance.created_at is None:
-        guidance = guidance.model_copy(update={"created_at": now})
-    row.guidance_version += 1
-    row.covered = merge_ranges([], [*row.covered, *clip(merge_ranges(guidance.covered), row.first_seq, row.last_seq)])
-    row.time_modified = micros(now)
-    write_tool(db, number, row)
-    write_guidance(db, row, guidance)
-    documents.write(db, number, documents.GUIDANCE, "", tool, document, micros(now), embedder)
-    return record_of(workspace, row)
-
-
-def update_verdicts(
-    db: apsw.Connection, now: datetime, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
-) -> ToolRecord | None:
-    number = workspace_id(db, workspace)
-    row = read_tool(db, number, tool)
-    if row is None or number is None:
-        return None
-    changed = [seq for seq, verdict in sorted(verdicts.items()) if _replace_verdict(db, row, seq, verdict)]
-    if changed:
-        row.covered = without(row.covered, changed)
-        row.unjudged = without(row.unjudged, changed)
-        row.unjudged = merge_ranges([seq for seq in changed if lacks_verdict(verdicts[seq])], row.unjudged)
-        row.prune()
-        row.guidance_version += 1
-        row.time_modified = micros(now)
-        write_tool(db, number, row)
-    return record_of(workspace, row)
-
-
-_JUDGEMENT = ("summary", "evaluation", "score", "evaluation_status", "execution_failed", "error_class", "judge")
-
-
-def _replace_verdict(db: apsw.Connection, row: ToolRow, seq: int, verdict: ToolCallResult) -> bool:
-    """False where the call is no longer kept (or its row is damaged, so that nothing of it can be kept)."""
-    try:
-        old = kept_call(db, row, seq)
-    except CALL_FAULTS:
-        return False
-    if old is None:
-        return False
-    new = old.model_copy(update={name: getattr(verdict, name) for name in _JUDGEMENT})
-    own_id = None if old.id == row.assigned_id(seq) else old.id
-    try:
-        check_call(new, row.name)
-        payload = call_payload(new, own_id)
-    except CALL_FAULTS as error:
-        raise RequestError(f"verdicts[{seq}]: {_reason(error)}", field="verdicts") from error
-    count_outcome(row.counters, old, -1)
-    count_outcome(row.counters, new, 1)
-    db.execute(
-        "UPDATE calls SET execution_failed = ?, score = ?, judge = ?, payload = ? WHERE key = ?",
-        (new.execution_failed, new.score, judge_id(db, new.judge), payload, row.key(seq)),
-    )
-    return True
 
 
 def delete_memories(db: apsw.Connection, workspace: str, memory_ids: Sequence[str]) -> list[str]:

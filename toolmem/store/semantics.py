@@ -1,0 +1,399 @@
+"""What a store decides of a tool, whatever it writes to. Pure: nothing here reads, writes or asks for the time.
+
+Each write is a request. A store reads what it asks for, lets it decide, and carries the step out in one commit:
+
+    request.prepare()                               checks and encodes; needs no lock
+    found = Found(row, known, calls, taken)         what the store holds: `request.ids`, `.seqs`, `.memory_id`
+    step = request.decide(found)                    raises Conflict or RequestError: then nothing is written
+    ... write `step.row`, `step.entering` and so on, unless `step.row` is None
+    answer with `step.answer`
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from toolmem.errors import Conflict, RequestError
+from toolmem.models import Guidance, LifetimeCounters, ToolCallResult, ToolRecord, merge_ranges
+from toolmem.store.codec import (
+    CALL_FAULTS,
+    MAX_INTEGER,
+    PreparedCall,
+    Ranges,
+    call_payload,
+    check_call,
+    clip,
+    guidance_json,
+    lacks_verdict,
+    members,
+    micros,
+    moment,
+    prepare,
+    reason,
+    require_storable,
+    storable,
+    without,
+)
+from toolmem.stored import Appended, CallFailure, Document
+
+T = TypeVar("T")
+
+MAX_SEQ = 2**32 - 1
+JUDGEMENT = ("summary", "evaluation", "score", "evaluation_status", "execution_failed", "error_class", "judge")
+
+
+# -- the state of a tool
+
+
+@dataclass(slots=True)
+class ToolRow:
+    """All that a store knows of one tool beside its calls; times in microseconds since 1970."""
+
+    name: str
+    memory_id: str
+    id_stem: str
+    version: int
+    guidance_version: int
+    first_seq: int
+    last_seq: int
+    covered: Ranges
+    unjudged: Ranges
+    counters: LifetimeCounters = field(repr=False)
+    time_created: int
+    time_modified: int
+    id: int = 0  # the backend's own number; 0: not stored yet
+    guidance: Guidance | None = field(default=None, repr=False)
+
+    @property
+    def kept(self) -> int:
+        return self.last_seq - self.first_seq + 1
+
+    def assigned_id(self, seq: int) -> str:
+        """The id that the store gives to a call that came without one."""
+        return f"{self.id_stem}-{seq}"
+
+    def assigned(self, call_id: str) -> bool:
+        """Whether this is an id that the store itself has given away."""
+        stem, dash, number = call_id.rpartition("-")
+        if not dash or stem != self.id_stem or not number.isascii() or not number.isdecimal():
+            return False
+        return number[0] != "0" and len(number) <= 12 and int(number) <= self.last_seq
+
+    def changed(self, now: int, **fields: Any) -> ToolRow:
+        """As the next commit leaves it."""
+        return replace(self, **{"version": self.version + 1, "time_modified": now, **fields})
+
+    def record(self, workspace: str) -> ToolRecord:
+        return ToolRecord(
+            workspace=workspace,
+            tool_name=self.name,
+            memory_id=self.memory_id,
+            version=self.version,
+            guidance_version=self.guidance_version,
+            first_seq=self.first_seq,
+            last_seq=self.last_seq,
+            covered=list(self.covered),
+            unjudged=sorted(members(self.unjudged)),
+            counters=self.counters,
+            guidance=self.guidance,
+            time_created=moment(self.time_created),
+            time_modified=moment(self.time_modified),
+        )
+
+    def shown_seqs(self, recent: int | None, picked: Sequence[int] | None) -> Sequence[int]:
+        """The kept calls that a reader asks for, oldest first; see `MemoryStore.memories`."""
+        if picked is not None:
+            return [seq for seq in sorted(set(picked)) if self.first_seq <= seq <= self.last_seq]
+        first = self.first_seq if recent is None else max(self.first_seq, self.last_seq - max(recent, 0) + 1)
+        return range(first, self.last_seq + 1)
+
+
+def fresh(name: str, now: int, memory_id: str | None = None) -> ToolRow:
+    """A tool that the store does not know yet. `id_stem` is never taken over from elsewhere: two stores that hold
+    the same tool must not give the same id to two calls."""
+    stem = uuid.uuid4().hex[:16]
+    return ToolRow(name, memory_id or uuid.uuid4().hex, stem, 0, 0, 1, 0, [], [], LifetimeCounters(), now, now)
+
+
+def counted(counters: LifetimeCounters, calls: Sequence[ToolCallResult]) -> LifetimeCounters:
+    """The lifetime counters with these calls."""
+    if not calls:
+        return counters
+    outcomes = [call.failed for call in calls]
+    scores = [call.score for call in calls if call.score is not None]
+    times = [call.time_cost for call in calls if call.time_cost is not None]
+    tokens = [call.token_cost for call in calls if call.token_cost is not None]
+    oldest = moment(min(micros(call.create_time) for call in calls))
+    return counters.model_copy(
+        update={
+            "calls": counters.calls + len(calls),
+            "failures": counters.failures + outcomes.count(True),
+            "successes": counters.successes + outcomes.count(False),
+            "judged": counters.judged + len(scores),
+            "score_sum": sum(scores, counters.score_sum),
+            "time_calls": counters.time_calls + len(times),
+            "time_sum": sum(times, counters.time_sum),
+            "token_calls": counters.token_calls + len(tokens),
+            "token_sum": min(sum(tokens, counters.token_sum), MAX_INTEGER),
+            "since": oldest if counters.since is None else min(counters.since, oldest),
+        }
+    )
+
+
+def recounted(counters: LifetimeCounters, pairs: Iterable[tuple[ToolCallResult, ToolCallResult]]) -> LifetimeCounters:
+    """The lifetime counters where calls are judged anew. `pairs`: each call before and after."""
+    counters = counters.model_copy()
+    for pair in pairs:
+        for call, sign in zip(pair, (-1, 1), strict=True):
+            counters.failures += sign * (call.failed is True)
+            counters.successes += sign * (call.failed is False)
+            if call.score is not None:
+                counters.judged += sign
+                counters.score_sum += sign * call.score
+    return counters
+
+
+# -- calls on their way in
+
+
+def admit(row: ToolRow, new: Sequence[PreparedCall], keep: int) -> tuple[ToolRow, dict[int, PreparedCall]]:
+    """Give each call its seq, count it, and move the window to the newest `keep`: the calls that enter it, by seq.
+
+    Coverage and missing verdicts speak of kept calls only, so that the row never grows with the history.
+    """
+    last = row.last_seq + len(new)
+    if last > MAX_SEQ:
+        raise RequestError(f"tool {row.name!r}: more than {MAX_SEQ:,} calls in one memory")
+    first = max(row.first_seq, last - keep + 1)
+    entering = {seq: item for seq, item in enumerate(new, row.last_seq + 1) if seq >= first}
+    unjudged = merge_ranges([seq for seq, item in entering.items() if lacks_verdict(item.call)], row.unjudged)
+    admitted = replace(
+        row,
+        first_seq=first,
+        last_seq=last,
+        covered=clip(row.covered, first, last),
+        unjudged=clip(unjudged, first, last),
+        counters=counted(row.counters, [item.call for item in new]),
+    )
+    return admitted, entering
+
+
+def require_keep(keep: int) -> None:
+    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
+        raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
+
+
+def require_names(workspace: str, tool: str) -> None:
+    """What a first write needs. Raises RequestError."""
+    for field_name, name in (("workspace", workspace), ("tool", tool)):
+        require_storable(name, field_name)
+        if not name:
+            raise RequestError(f"{field_name}: expected a name, got ''", field=field_name)
+
+
+# -- requests and steps
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a request is decided on."""
+
+    row: ToolRow | None = None  # None: the tool is unknown
+    known: Collection[str] = ()  # those of the request's `ids` that came with a call of this tool before
+    calls: Mapping[int, ToolCallResult] = field(default_factory=dict)  # kept and readable ones of its `seqs`
+    taken: bool = False  # another tool of the workspace has its `memory_id`
+
+    def knows(self, call_id: str) -> bool:
+        return call_id in self.known or (self.row is not None and self.row.assigned(call_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[T]):
+    """What one commit writes. `row` None: nothing."""
+
+    answer: T
+    row: ToolRow | None = None  # as it is to be
+    leaving: tuple[int, int] | None = None  # first and last of the seqs whose calls go
+    entering: Mapping[int, PreparedCall] = field(default_factory=dict)  # calls to insert, by seq
+    replaced: Mapping[int, PreparedCall] = field(default_factory=dict)  # kept calls with another judgement, by seq
+    ids: Sequence[str] = ()  # that are known from now on
+    guidance: str | None = None  # JSON of the guidance in `row`, where it is new
+    document: Document | None = None  # its searchable side
+
+
+class Request(Generic[T]):
+    """A write to one tool."""
+
+    ids: Sequence[str] = ()  # of calls: which of them does the store know?
+    seqs: Sequence[int] = ()  # of kept calls that are to be read
+    memory_id: str = ""  # does another tool have it?
+    brings_guidance: bool = False  # perhaps
+
+    def __init__(self, now: datetime, workspace: str, tool: str) -> None:
+        self.now = micros(now)
+        self.workspace = workspace
+        self.tool = tool
+
+    @property
+    def addressable(self) -> bool:
+        """Whether there can be such a tool; where not, a request is decided on nothing found."""
+        return storable(self.workspace) and storable(self.tool)
+
+    def prepare(self) -> None:
+        """Check and encode what is handed over."""
+
+    def decide(self, found: Found) -> Step[T]:
+        """May be asked again, on something else found. Raises Conflict or RequestError."""
+        raise NotImplementedError
+
+
+class Intake(NamedTuple):
+    """A tool before and after it takes in calls."""
+
+    before: ToolRow
+    row: ToolRow
+    entering: Mapping[int, PreparedCall]  # of the calls those that the window has, by seq
+    document: Document | None = None  # of the guidance that comes with them
+    guidance: str | None = None  # JSON
+
+
+class AppendCalls(Request[Appended]):
+    makes_tools = False  # also without a call
+
+    def __init__(
+        self, now: datetime, workspace: str, tool: str, calls: Callable[[], Sequence[ToolCallResult]], keep: int
+    ) -> None:
+        require_keep(keep)
+        super().__init__(now, workspace, tool)
+        self._calls = calls
+        self._keep = keep
+        self._good: list[PreparedCall] = []
+        self._failures: dict[int, CallFailure] = {}
+
+    def prepare(self) -> None:
+        self._good, bad = prepare(self.tool, self._calls())
+        self._failures = {failure.index: failure for failure in bad}
+        self.ids = list(dict.fromkeys(item.call.id for item in self._good if item.call.id is not None))
+
+    def refuse(self, item: PreparedCall, why: str) -> None:
+        """The backend will not take this call: it is named, the others go on without it."""
+        self._good = [each for each in self._good if each is not item]
+        self._failures[item.index] = CallFailure(item.index, self.tool, why)
+
+    def decide(self, found: Found) -> Step[Appended]:
+        new, duplicates = self._unseen(found)
+        if not new and (found.row is not None or not self.makes_tools):
+            return Step(self._answer(found.row, 0, duplicates, 0))
+        require_names(self.workspace, self.tool)
+        before, row, entering, document, guidance = self._intake(found, new)
+        last_gone = min(row.first_seq - 1, before.last_seq)
+        return Step(
+            self._answer(row, len(new), duplicates, before.kept + len(new) - row.kept),
+            row,
+            leaving=(before.first_seq, last_gone) if last_gone >= before.first_seq else None,
+            entering=entering,
+            ids=[item.call.id for item in new if item.call.id is not None],
+            guidance=guidance,
+            document=document,
+        )
+
+    def _intake(self, found: Found, new: Sequence[PreparedCall]) -> Intake:
+        before = found.row or fresh(self.tool, self.now)
+        row, entering = admit(before, new, self._keep)
+        return Intake(before, row.changed(self.now), entering)
+
+    def _unseen(self, found: Found) -> tuple[list[PreparedCall], tuple[int, ...]]:
+        """The calls that are new, and the positions of those whose id is known, from before or from earlier here."""
+        new: list[PreparedCall] = []
+        duplicates: list[int] = []
+        seen: set[str] = set()
+        for item in self._good:
+            call_id = item.call.id
+            if call_id is not None and (call_id in seen or found.knows(call_id)):
+                duplicates.append(item.index)
+                continue
+            new.append(item)
+            if call_id is not None:
+                seen.add(call_id)
+        return new, tuple(duplicates)
+
+    def _answer(self, row: ToolRow | None, stored: int, duplicates: tuple[int, ...], trimmed: int) -> Appended:
+        failures = tuple(self._failures[index] for index in sorted(self._failures))
+        record = None if row is None else row.record(self.workspace)
+        return Appended(record, stored, duplicates, trimmed, failures)
+
+
+class PutGuidance(Request[ToolRecord]):
+    brings_guidance = True
+
+    def __init__(
+        self,
+        now: datetime,
+        workspace: str,
+        tool: str,
+        guidance: Guidance,
+        document: Document,
+        guidance_version: int,
+    ) -> None:
+        super().__init__(now, workspace, tool)
+        self._guidance = guidance if guidance.created_at else guidance.model_copy(update={"created_at": now})
+        self._document = document
+        self._version = guidance_version
+
+    def prepare(self) -> None:
+        self._json = guidance_json(self._guidance)
+        self._guidance = Guidance.model_validate_json(self._json)
+
+    def decide(self, found: Found) -> Step[ToolRecord]:
+        row = found.row
+        if row is None:
+            raise Conflict(f"workspace {self.workspace!r}: tool {self.tool!r} is gone; read again and decide again")
+        if row.guidance_version != self._version:
+            raise Conflict(
+                f"workspace {self.workspace!r}: the guidance of tool {self.tool!r} is at version "
+                f"{row.guidance_version}, not at {self._version}; read again and decide again"
+            )
+        covered = clip(merge_ranges(self._guidance.covered), row.first_seq, row.last_seq)
+        row = row.changed(
+            self.now,
+            guidance_version=row.guidance_version + 1,
+            covered=merge_ranges([], [*row.covered, *covered]),
+            guidance=self._guidance,
+        )
+        return Step(row.record(self.workspace), row, guidance=self._json, document=self._document)
+
+
+class UpdateVerdicts(Request[ToolRecord | None]):
+    def __init__(self, now: datetime, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]) -> None:
+        super().__init__(now, workspace, tool)
+        self._verdicts = dict(verdicts)
+        self.seqs = sorted(self._verdicts)
+
+    def decide(self, found: Found) -> Step[ToolRecord | None]:
+        row = found.row
+        if row is None:
+            return Step(None)
+        replaced = {seq: self._judged(row, seq, call) for seq, call in found.calls.items()}
+        if not replaced:
+            return Step(row.record(self.workspace))
+        lacking = [seq for seq, item in replaced.items() if lacks_verdict(item.call)]
+        row = row.changed(
+            self.now,
+            guidance_version=row.guidance_version + 1,
+            covered=without(row.covered, replaced),
+            unjudged=merge_ranges(lacking, without(row.unjudged, replaced)),
+            counters=recounted(row.counters, ((call, replaced[seq].call) for seq, call in found.calls.items())),
+        )
+        return Step(row.record(self.workspace), row, replaced=replaced)
+
+    def _judged(self, row: ToolRow, seq: int, call: ToolCallResult) -> PreparedCall:
+        judged = call.model_copy(update={name: getattr(self._verdicts[seq], name) for name in JUDGEMENT})
+        try:
+            check_call(judged, self.tool)
+            return PreparedCall(seq, judged, call_payload(judged, None if call.id == row.assigned_id(seq) else call.id))
+        except CALL_FAULTS as error:
+            raise RequestError(f"verdicts[{seq}]: {reason(error)}", field="verdicts") from error
