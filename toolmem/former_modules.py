@@ -66,11 +66,12 @@ NAMES = {
         "english_hints english_places english_prohibitions english_wishes english_words failures pasted reading "
         "sentences tool_words which_tools",
     ),
-    "toolmem.store.guidance_cache": "toolmem.store.sqlite.tool_reads",
+    "toolmem.store.guidance_cache": "toolmem.store.codec",
+    "toolmem.store.tool_rows": "toolmem.store.semantics",
     **_below(
         "store",
         "store.sqlite",
-        "connection exporting keyed_records lanes lookup reembedding search tables tool_reads tool_rows tool_writes "
+        "connection exporting keyed_records lanes lookup reembedding search tables tool_reads tool_writes "
         "verdict_cache worker workspaces",
     ),
 }
