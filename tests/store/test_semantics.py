@@ -101,10 +101,10 @@ def test_the_window_is_the_newest_calls_without_gaps(steps, batch, keep):
     before = held.row
     step = held.append(batch, keep)
     assert list(held.calls) == list(range(held.row.first_seq, held.row.last_seq + 1))
-    assert held.row.last_seq == before.last_seq + step.answer.stored
-    if step.answer.stored:
+    assert held.row.last_seq == before.last_seq + step.answer().stored
+    if step.answer().stored:
         assert held.row.kept <= keep
-        assert step.answer.trimmed == before.kept + step.answer.stored - held.row.kept
+        assert step.answer().trimmed == before.kept + step.answer().stored - held.row.kept
     else:
         assert step.row is None  # nothing to write
 
@@ -132,10 +132,10 @@ def test_a_call_sent_again_counts_once(steps, batch, keep):
     named = [each for each in batch if each.id is not None]
     step = held.append([*named, *named], keep)
     assert step.row is None
-    assert (step.answer.stored, len(step.answer.duplicates)) == (0, 2 * len(named))
+    assert (step.answer().stored, len(step.answer().duplicates)) == (0, 2 * len(named))
     assert held.row.counters == counters
     again = held.append([each.model_copy() for each in held.calls.values()], keep)  # under the ids that they were given
-    assert again.answer.stored == 0
+    assert again.answer().stored == 0
 
 
 @given(series, st.lists(st.integers(-1, 60), max_size=8), batches, keeps)
@@ -179,14 +179,14 @@ def test_guidance_of_another_version_is_a_conflict(steps, ahead):
 def test_a_memory_taken_over_twice_adds_nothing(steps, keep):
     source, target = after(steps), Held()
     first = target.do(Merge(START, W, source.dumped(), keep, None))
-    assert first.answer.stored == len(source.calls)
+    assert first.answer().stored == len(source.calls)
     row = target.row
     assert row.counters == source.row.counters
     assert row.last_seq == source.row.last_seq
     assert target.covered == source.covered & set(target.calls)
     assert row.id_stem != source.row.id_stem
     second = target.do(Merge(START, W, source.dumped(), keep, None))
-    assert (second.row, second.answer.stored) == (None, 0)
+    assert (second.row, second.answer().stored) == (None, 0)
 
 
 @given(series, operations)
@@ -195,7 +195,7 @@ def test_each_commit_raises_the_version_by_one(steps, last):
     version = held.row.version
     step = getattr(held, last[0])(*last[1:])
     assert held.row.version == version + (step.row is not None)
-    record = step.answer.record if last[0] == "append" else step.answer
+    record = step.answer().record if last[0] == "append" else step.answer()
     assert record.version == held.row.version
 
 
@@ -205,8 +205,8 @@ def test_a_call_that_cannot_be_kept_is_named_and_takes_none_with_it(batch):
     held = Held()
     request = AppendCalls(START + timedelta(days=1), W, TOOL, lambda: [*bad, *batch], 100)
     step = held.do(request)
-    assert [failure.index for failure in step.answer.failures] == [0, 1, 2]
-    assert step.answer.stored == len({each.id for each in batch if each.id}) + sum(each.id is None for each in batch)
+    assert [failure.index for failure in step.answer().failures] == [0, 1, 2]
+    assert step.answer().stored == len({each.id for each in batch if each.id}) + sum(each.id is None for each in batch)
 
 
 def test_a_call_that_the_backend_refuses_is_named_and_the_others_are_decided_again():
@@ -215,7 +215,7 @@ def test_a_call_that_the_backend_refuses_is_named_and_the_others_are_decided_aga
     (first, _) = request.decide(Found()).entering.values()
     request.refuse(first, "too large")
     step = request.decide(Found())
-    assert [(failure.index, failure.error) for failure in step.answer.failures] == [(0, "too large")]
+    assert [(failure.index, failure.error) for failure in step.answer().failures] == [(0, "too large")]
     assert [item.call.output for item in step.entering.values()] == ["answer 2"]
 
 

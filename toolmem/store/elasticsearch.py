@@ -186,7 +186,7 @@ class ElasticsearchStore(DecidedStore):
         session = self._open_session()
         request.prepare()
         if not request.addressable:
-            return request.decide(Found()).answer
+            return request.decide(Found()).answer()
         return await session.carry_out(self._carried_out(session, request))
 
     async def _carried_out(self, session: Session, request: Request[T]) -> T:

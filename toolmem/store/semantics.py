@@ -6,13 +6,14 @@ Each write is a request. A store reads what it asks for, lets it decide, and car
     found = Found(row, known, calls, taken)         what the store holds: `request.ids`, `.seqs`, `.memory_id`
     step = request.decide(found)                    raises Conflict or RequestError: then nothing is written
     ... write `step.row`, `step.entering` and so on, unless `step.row` is None
-    answer with `step.answer`
+    answer with `step.answer()`
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -128,25 +129,23 @@ def counted(counters: LifetimeCounters, calls: Sequence[ToolCallResult]) -> Life
     times = [call.time_cost for call in calls if call.time_cost is not None]
     tokens = [call.token_cost for call in calls if call.token_cost is not None]
     oldest = moment(min(micros(call.create_time) for call in calls))
-    return counters.model_copy(
-        update={
-            "calls": counters.calls + len(calls),
-            "failures": counters.failures + outcomes.count(True),
-            "successes": counters.successes + outcomes.count(False),
-            "judged": counters.judged + len(scores),
-            "score_sum": sum(scores, counters.score_sum),
-            "time_calls": counters.time_calls + len(times),
-            "time_sum": sum(times, counters.time_sum),
-            "token_calls": counters.token_calls + len(tokens),
-            "token_sum": min(sum(tokens, counters.token_sum), MAX_INTEGER),
-            "since": oldest if counters.since is None else min(counters.since, oldest),
-        }
+    return LifetimeCounters(
+        calls=counters.calls + len(calls),
+        failures=counters.failures + outcomes.count(True),
+        successes=counters.successes + outcomes.count(False),
+        judged=counters.judged + len(scores),
+        score_sum=sum(scores, counters.score_sum),
+        time_calls=counters.time_calls + len(times),
+        time_sum=sum(times, counters.time_sum),
+        token_calls=counters.token_calls + len(tokens),
+        token_sum=min(sum(tokens, counters.token_sum), MAX_INTEGER),
+        since=oldest if counters.since is None else min(counters.since, oldest),
     )
 
 
 def recounted(counters: LifetimeCounters, pairs: Iterable[tuple[ToolCallResult, ToolCallResult]]) -> LifetimeCounters:
     """The lifetime counters where calls are judged anew. `pairs`: each call before and after."""
-    counters = counters.model_copy()
+    counters = copy(counters)
     for pair in pairs:
         for call, sign in zip(pair, (-1, 1), strict=True):
             counters.failures += sign * (call.failed is True)
@@ -215,7 +214,7 @@ class Found:
 class Step(Generic[T]):
     """What one commit writes. `row` None: nothing."""
 
-    answer: T
+    answer: Callable[[], T]  # for who wants it
     row: ToolRow | None = None  # as it is to be
     leaving: tuple[int, int] | None = None  # first and last of the seqs whose calls go
     entering: Mapping[int, PreparedCall] = field(default_factory=dict)  # calls to insert, by seq
@@ -287,12 +286,12 @@ class AppendCalls(Request[Appended]):
     def decide(self, found: Found) -> Step[Appended]:
         new, duplicates = self._unseen(found)
         if not new and (found.row is not None or not self.makes_tools):
-            return Step(self._answer(found.row, 0, duplicates, 0))
+            return Step(lambda: self._answer(found.row, 0, duplicates, 0))
         require_names(self.workspace, self.tool)
         before, row, entering, document, guidance = self._intake(found, new)
         last_gone = min(row.first_seq - 1, before.last_seq)
         return Step(
-            self._answer(row, len(new), duplicates, before.kept + len(new) - row.kept),
+            lambda: self._answer(row, len(new), duplicates, before.kept + len(new) - row.kept),
             row,
             leaving=(before.first_seq, last_gone) if last_gone >= before.first_seq else None,
             entering=entering,
@@ -358,13 +357,13 @@ class PutGuidance(Request[ToolRecord]):
                 f"{row.guidance_version}, not at {self._version}; read again and decide again"
             )
         covered = clip(merge_ranges(self._guidance.covered), row.first_seq, row.last_seq)
-        row = row.changed(
+        new = row.changed(
             self.now,
             guidance_version=row.guidance_version + 1,
             covered=merge_ranges([], [*row.covered, *covered]),
             guidance=self._guidance,
         )
-        return Step(row.record(self.workspace), row, guidance=self._json, document=self._document)
+        return Step(lambda: new.record(self.workspace), new, guidance=self._json, document=self._document)
 
 
 class UpdateVerdicts(Request[ToolRecord | None]):
@@ -376,19 +375,19 @@ class UpdateVerdicts(Request[ToolRecord | None]):
     def decide(self, found: Found) -> Step[ToolRecord | None]:
         row = found.row
         if row is None:
-            return Step(None)
+            return Step(lambda: None)
         replaced = {seq: self._judged(row, seq, call) for seq, call in found.calls.items()}
         if not replaced:
-            return Step(row.record(self.workspace))
+            return Step(lambda: row.record(self.workspace))
         lacking = [seq for seq, item in replaced.items() if lacks_verdict(item.call)]
-        row = row.changed(
+        new = row.changed(
             self.now,
             guidance_version=row.guidance_version + 1,
             covered=without(row.covered, replaced),
             unjudged=merge_ranges(lacking, without(row.unjudged, replaced)),
             counters=recounted(row.counters, ((call, replaced[seq].call) for seq, call in found.calls.items())),
         )
-        return Step(row.record(self.workspace), row, replaced=replaced)
+        return Step(lambda: new.record(self.workspace), new, replaced=replaced)
 
     def _judged(self, row: ToolRow, seq: int, call: ToolCallResult) -> PreparedCall:
         judged = call.model_copy(update={name: getattr(self._verdicts[seq], name) for name in JUDGEMENT})

@@ -53,9 +53,9 @@ class RequestPlan(Generic[T]):
             self._known = known(state, ids, answers)  # anew: an earlier attempt may have read what was undone
             decided = self._request.decide(await self._found(state))
             if decided.row is None and owed(self._session, state, ids, answers):
-                return _proving(state, decided.answer)
+                return _proving(state, decided.answer())
         if decided.row is None:
-            return Step(decided.answer)
+            return Step(decided.answer())
         step = self._documents(state or ToolState(self.workspace, decided.row), decided)
         if step.state is not None and decided.document is not None:
             claim = embedders.read_claim(found[-1].get("_source"))
@@ -92,7 +92,7 @@ class RequestPlan(Generic[T]):
         # which is sent later, looks again.
         self._checked = [call_id for call_id in decided.ids if state.position is not None]
         return Step(
-            outcome=decided.answer,
+            outcome=decided.answer(),
             state=state,
             writes=writes,
             checks=[look_for_id(layout, self._id_document(call_id)) for call_id in self._checked],

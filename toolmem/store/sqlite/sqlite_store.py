@@ -163,7 +163,7 @@ class SqliteStore(DecidedStore):
         )
         if step.guidance is not None and step.row is not None:
             cache.keep((step.row.id_stem, step.row.guidance_version), copied(step.row.guidance))
-        return step.answer
+        return step.answer()
 
     async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
         return await self._read(tool_reads.known_ids, workspace, tool, list(ids))
