@@ -59,7 +59,6 @@ _CODES = """\
 
 
 def rpc() -> str:
-    from toolmem.operations.requests import kind_of
     from toolmem.server.rpc import alias, methods
 
     answers = asyncio.run(_answers())
@@ -67,7 +66,7 @@ def rpc() -> str:
     for (name, params), answer in zip(EXAMPLES, answers, strict=False):
         operation = methods()[name]
         arguments = operation.arguments.items()
-        rows = [(f"`{key}`", kind_of(each), "yes" if each.required else "no") for key, each in arguments]
+        rows = [(f"`{key}`", each.in_words(), "yes" if each.required else "no") for key, each in arguments]
         parts += [f"## {name}", f"{operation.description} Also `{alias(name)}`."]
         parts += [table(["parameter", "type", "required"], rows)] if rows else []
         parts += [json_block(_request(name, params)), json_block(_shown(answer))]

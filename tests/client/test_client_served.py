@@ -157,7 +157,7 @@ async def test_a_batch_is_one_request_with_one_result_each(client):
 
 
 async def test_what_the_service_refuses_says_which_field_and_what_would_be_right(client):
-    with pytest.raises(RequestError, match="top_k: expected integer") as caught:
+    with pytest.raises(RequestError, match="top_k: expected an integer") as caught:
         await client.run("retrieve_tool_memory", tool_names="x", top_k="three")
     assert caught.value.field == "top_k"
     with pytest.raises(RequestError, match=r"tool_nmes: unknown .did you mean 'tool_names'") as caught:

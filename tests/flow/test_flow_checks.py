@@ -96,18 +96,18 @@ def refused(ops, **request) -> RequestError:
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("text", 3, "expected string, got 3"),
+        ("text", 3, "expected a string, got 3"),
         ("text", None, "missing"),
-        ("mode", "fst", "expected one of 'fast', 'slow'; got 'fst'"),
-        ("limit", True, "expected integer, got true"),
+        ("mode", "fst", "expected one of fast, slow; got 'fst' (did you mean 'fast'?)"),
+        ("limit", True, "expected an integer, got true"),
         ("limit", 2, "expected one of 0, 1"),
-        ("limit", 1.0, "expected integer"),
-        ("share", "1", "expected number"),
-        ("share", float("nan"), "expected number"),
-        ("share", True, "expected number"),
-        ("names", {"a": 1}, "expected string or array"),
-        ("force", 1, "expected boolean"),
-        ("options", [], "expected object"),
+        ("limit", 1.0, "expected an integer"),
+        ("share", "1", "expected a number"),
+        ("share", float("nan"), "expected a number"),
+        ("share", True, "expected a number"),
+        ("names", {"a": 1}, "expected a string or a list"),
+        ("force", 1, "expected a boolean"),
+        ("options", [], "expected an object"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_its_name(ops, field, value, said):

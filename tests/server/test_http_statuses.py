@@ -335,6 +335,6 @@ def test_json_rpc_answers_and_stays_silent_as_its_specification_says(served):
     assert wrong.status_code == 200
     assert wrong.json()["error"] == {
         "code": -32602,
-        "message": "Invalid params: limit: expected an integer, got a string",
+        "message": "Invalid params: limit: expected an integer, got 'five'",
         "data": {"parameter": "limit"},
     }

@@ -196,7 +196,7 @@ async def test_the_memory_tools_keep_rules_and_notes(client):
     [
         ("retrieve_tool_memory", {"tool_name": "x"}, "tool_name: unknown (did you mean 'tool_names'?)"),
         ("add_tool_call_result", {}, "tool_call_results: missing"),
-        ("add_tool_call_result", {"tool_call_results": "x"}, "tool_call_results: expected array"),
+        ("add_tool_call_result", {"tool_call_results": "x"}, "tool_call_results: expected a list"),
         ("vector_store", {"action": "explode"}, "action: expected one of"),
         ("vector_store", {"action": "dump", "path": "../../outside"}, "path"),
         ("retrieve_tool_memory", {"workspace_id": "../x"}, "workspace_id: expected up to 128"),

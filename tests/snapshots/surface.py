@@ -250,14 +250,13 @@ def flows() -> dict[str, Any]:
 
 def rpc_methods() -> dict[str, Any]:
     """The methods of JSON-RPC with their parameters, in the order in which positional ones are read."""
-    from toolmem.operations.requests import kind_of
     from toolmem.server.rpc import alias, methods
 
     return {
         name: {
             "alias": alias(name),
             "parameters": [
-                f"{key}: {kind_of(each)}{', required' if each.required else ''}"
+                f"{key}: {each.in_words()}{', required' if each.required else ''}"
                 for key, each in operation.arguments.items()
             ],
         }

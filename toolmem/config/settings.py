@@ -112,6 +112,25 @@ class Argument(Section):
     def types(self) -> tuple[str, ...]:
         return (self.type,) if isinstance(self.type, str) else tuple(self.type)
 
+    @property
+    def of_strings(self) -> bool:
+        """Where it is a list, it holds nothing but strings."""
+        return (self.items or {}).get("type") == "string"
+
+    def in_words(self) -> str:
+        """Its types, as an error names them."""
+        several = "a list of strings" if self.of_strings else "a list"
+        return " or ".join(several if each == "array" else f"a{'n' * (each[0] in 'io')} {each}" for each in self.types)
+
+    def as_json_schema(self) -> dict[str, Any]:
+        """As the parameters of a tool, and the document of the HTTP service, have it."""
+        told: dict[str, Any] = {"type": self.type}
+        told |= {"description": self.description} if self.description else {}
+        told |= {} if self.enum is None else {"enum": self.enum}
+        # Some hosts refuse an array that does not say what it holds.
+        told |= {"items": self.items or {}} if "array" in self.types else {}
+        return told | ({} if self.properties is None else {"properties": self.properties})
+
 
 class FlowSettings(Section):
     flow_content: str

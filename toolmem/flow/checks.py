@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolmem.config.names import hint
+from toolmem.config.names import hint, nearest
 from toolmem.config.problems import shown
 from toolmem.config.settings import Argument
 from toolmem.errors import RequestError
@@ -131,31 +131,40 @@ def check_workspace(workspace: Any, field: str = WORKSPACE_KEY) -> str:
     return workspace
 
 
+def check_arguments(given: Mapping[str, Any], arguments: Mapping[str, Argument | None]) -> dict[str, Any]:
+    """What is given, without what is null: that counts as left out. None in `arguments`: anything will do.
+
+    `workspace_id` is known, and not looked at. Raises RequestError, whose `field` names the first thing that is wrong.
+    """
+    known = [*arguments, WORKSPACE_KEY]
+    for key in given:
+        if key not in known:
+            raise RequestError(f"{key}: unknown ({hint(str(key), known)})"[:300], field=str(key)[:100])
+    accepted = {key: value for key, value in given.items() if value is not None}
+    for key, argument in arguments.items():
+        if argument is None:
+            continue
+        if key not in accepted:
+            if argument.required:
+                raise RequestError(f"{key}: missing (expected {argument.in_words()})", field=key)
+        elif problem := _problem(accepted[key], argument):
+            raise RequestError(f"{key}: {problem}", field=key)
+    return accepted
+
+
 def check_request(request: Mapping[str, Any], schema: Mapping[str, Argument] | None, node: Node) -> dict[str, Any]:
-    """The request as the flow gets it (null for an optional argument is left out).
+    """The request as the flow gets it.
 
     `schema` is the flow's `input_schema`; None (a flow composed in Python) takes what the ops read. Raises
     RequestError, whose `field` names the first thing that is wrong.
     """
     needed, optional = wanted(node)
-    known = set(schema) if schema is not None else {*needed, *optional}
-    known.add(WORKSPACE_KEY)
-    for key in request:
-        if key not in known:
-            raise RequestError(f"{key}: unknown ({hint(str(key), known)})", field=str(key))
-    if request.get(WORKSPACE_KEY) is None:
+    accepted = check_arguments(request, dict.fromkeys([*needed, *optional]) if schema is None else schema)
+    if WORKSPACE_KEY not in accepted:
         raise RequestError(f"{WORKSPACE_KEY}: missing", field=WORKSPACE_KEY)
-    check_workspace(request[WORKSPACE_KEY])
-    accepted = dict(request)
-    for key, argument in (schema or {}).items():
-        if accepted.get(key) is None:
-            if argument.required:
-                raise RequestError(f"{key}: missing (expected {_type_words(argument)})", field=key)
-            accepted.pop(key, None)
-        else:
-            _check_argument(key, accepted[key], argument)
+    check_workspace(accepted[WORKSPACE_KEY])
     for key in needed:
-        if accepted.get(key) is None:
+        if key not in accepted:
             reader = next(op.key for op in node.ops() if key in op.reads)
             could = _who_leaves(key, known_ops())
             remedy = f"; {could}, put before it, would leave it" if could else ""
@@ -163,29 +172,25 @@ def check_request(request: Mapping[str, Any], schema: Mapping[str, Argument] | N
     return accepted
 
 
-def _check_argument(key: str, value: Any, argument: Argument) -> None:
-    if not any(_is(value, name) for name in argument.types):
-        raise RequestError(f"{key}: expected {_type_words(argument)}, got {shown(value)}", field=key)
+def _problem(value: Any, argument: Argument) -> str:
+    if not any(_is(value, name, argument) for name in argument.types):
+        return f"expected {argument.in_words()}, got {shown(value)}"
     # True == 1 in Python, but not in a request.
     if argument.enum is not None and not any(value == one and type(value) is type(one) for one in argument.enum):
-        allowed = ", ".join(shown(one) for one in argument.enum)
-        raise RequestError(f"{key}: expected one of {allowed}; got {shown(value)}", field=key)
+        allowed = [one if isinstance(one, str) else shown(one) for one in argument.enum]
+        meant = nearest(value[:100], allowed) if isinstance(value, str) else None
+        near = f" (did you mean {meant!r}?)" if meant else ""
+        return f"expected one of {', '.join(allowed)}; got {shown(value)}{near}"
+    return ""
 
 
-def _type_words(argument: Argument) -> str:
-    return " or ".join(argument.types)
-
-
-def _is(value: Any, name: str) -> bool:
+def _is(value: Any, name: str, argument: Argument) -> bool:
     """Is the value of this JSON type?"""
-    if name == "string":
-        return isinstance(value, str)
-    if name == "boolean":
-        return isinstance(value, bool)
     if name == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
     if name == "number":
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if name == "array":
-        return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
-    return isinstance(value, Mapping)
+        listed = isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+        return listed and (not argument.of_strings or all(isinstance(each, str) for each in value))
+    return isinstance(value, {"string": str, "boolean": bool, "object": Mapping}[name])

@@ -24,6 +24,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from pydantic import Field
+
+from toolmem.config.settings import Argument
 from toolmem.models import FlowResponse
 from toolmem.protocols import Services
 
@@ -34,34 +37,17 @@ WORKSPACE = "workspace_id"
 _JSON_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument of a request: the JSON types that it may have, and what it means."""
+class Parameter(Argument):
+    """An argument that a function's signature describes."""
 
-    types: tuple[str, ...]
-    description: str = ""
-    required: bool = False
-    enum: tuple[Any, ...] | None = None
-    items: Mapping[str, Any] | None = None  # JSON schema of an array's items
-    bounds: Mapping[str, int] = field(default_factory=dict)  # `minimum` and `maximum` of a number
-    default: Any = None  # None: there is none that could be told
+    more: dict[str, Any] = Field(default_factory=dict)  # `minimum`, `maximum` and `default`, as JSON Schema has them
 
     def as_json_schema(self) -> dict[str, Any]:
-        """As a tool's parameters have it."""
-        told: dict[str, Any] = {"type": self.types[0] if len(self.types) == 1 else list(self.types)}
-        told |= {} if self.enum is None else {"enum": list(self.enum)}
-        told |= {} if self.items is None else {"items": dict(self.items)}
-        told |= self.bounds
-        told |= {"description": self.description} if self.description else {}
-        return told | ({} if self.default is None else {"default": self.default})
+        return super().as_json_schema() | self.more
 
     def as_settings(self) -> dict[str, Any]:
         """As a flow's `input_schema` has it."""
-        told: dict[str, Any] = {"type": self.types[0] if len(self.types) == 1 else list(self.types)}
-        told |= {"description": self.description} if self.description else {}
-        told |= {} if self.required else {"required": False}
-        told |= {} if self.enum is None else {"enum": list(self.enum)}
-        return told | ({} if self.items is None else {"items": dict(self.items)})
+        return {"type": self.type} | self.model_dump(exclude_defaults=True, exclude={"more"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +95,11 @@ class Operation(Generic[P, T]):
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
     @functools.cached_property
-    def arguments(self) -> dict[str, Argument]:
+    def arguments(self) -> dict[str, Parameter]:
         """By their names in a request, in order; `workspace_id`, which every operation has, is not among them."""
         hints = typing.get_type_hints(self.function, include_extras=True)
         return {
-            self.sends.get(name, name): _argument(hints[name], parameter)
+            self.sends.get(name, name): _parameter(hints[name], parameter)
             for name, parameter in self.signature.parameters.items()
             if name != WORKSPACE
         }
@@ -267,23 +253,24 @@ def bound(owner: Any, operation: Operation[P, T]) -> Callable[P, Any]:
 # ---------------------------------------------------------------- types of arguments
 
 
-def _argument(hint: Any, parameter: inspect.Parameter) -> Argument:
-    description, bounds = "", {}
+def _parameter(hint: Any, parameter: inspect.Parameter) -> Parameter:
+    description, more = "", {}
     if typing.get_origin(hint) is typing.Annotated:
         hint, *said = typing.get_args(hint)
         description = next((each for each in said if isinstance(each, str)), "")
-        bounds = {name: value for each in said for name, value in _bounds(each)}
+        more = {name: value for each in said for name, value in _bounds(each)}
     kinds = _kinds(hint)
+    types = list(dict.fromkeys(_json_type(each) for each in kinds))
     required = parameter.default is inspect.Parameter.empty
-    choices = next((typing.get_args(each) for each in kinds if typing.get_origin(each) is typing.Literal), None)
-    return Argument(
-        types=tuple(dict.fromkeys(_json_type(each) for each in kinds)),
+    if not required and parameter.default is not None:
+        more["default"] = parameter.default
+    return Parameter(
+        type=types[0] if len(types) == 1 else types,
         description=" ".join(description.split()),
         required=required,
-        enum=choices,
+        enum=next((list(typing.get_args(each)) for each in kinds if typing.get_origin(each) is typing.Literal), None),
         items=_items(kinds),
-        bounds=bounds,
-        default=None if required else parameter.default,
+        more=more,
     )
 
 
@@ -313,11 +300,11 @@ def _json_type(kind: Any) -> str:
 
 
 def _items(kinds: Sequence[Any]) -> dict[str, Any] | None:
-    """What an array holds, where that is one type and the argument is nothing but an array."""
-    if len(kinds) != 1 or _json_type(kinds[0]) != "array":
-        return None
-    inside = {_json_type(each) for one in typing.get_args(kinds[0]) for each in _kinds(one) if each is not Any}
-    return {"type": inside.pop()} if len(inside) == 1 else None
+    """What an array holds, where that is said."""
+    inside = [one for each in kinds if _json_type(each) == "array" for one in typing.get_args(each)]
+    held = [kind for one in inside for kind in _kinds(one)]
+    types = list(dict.fromkeys(_json_type(each) for each in held if each is not Any))
+    return {"type": types[0] if len(types) == 1 else types} if types and Any not in held else None
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ from toolmem.operations import (
     tools,
     workspaces,
 )
-from toolmem.operations.operation import Argument, Operation
+from toolmem.operations.operation import Operation, Parameter
 
 OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
@@ -58,13 +58,13 @@ def described_flows() -> dict[str, dict[str, Any]]:
 
 def _described(operations: list[Operation[Any, Any]]) -> dict[str, Any]:
     first = operations[0]
-    arguments: dict[str, Argument] = {}
+    arguments: dict[str, Parameter] = {}
     if choices := _choices(operations):
         name = next(iter(first.always))
-        arguments[name] = Argument(("string",), "What to do.", required=True, enum=tuple(choices))
+        arguments[name] = Parameter(type="string", description="What to do.", enum=choices)
     for operation in operations:
         for name, argument in operation.arguments.items():
-            arguments.setdefault(name, argument if len(operations) == 1 or not choices else _optional(argument))
+            arguments.setdefault(name, argument.model_copy(update={"required": False}) if choices else argument)
     return {
         "description": first.about or first.description,
         "input_schema": {name: each.as_settings() for name, each in arguments.items()},
@@ -74,7 +74,3 @@ def _described(operations: list[Operation[Any, Any]]) -> dict[str, Any]:
 def _choices(operations: Iterable[Operation[Any, Any]]) -> list[Any]:
     """What the operations of one flow give for the argument that tells them apart."""
     return [value for operation in operations for value in operation.always.values()]
-
-
-def _optional(argument: Argument) -> Argument:
-    return Argument(argument.types, argument.description, False, argument.enum, argument.items)

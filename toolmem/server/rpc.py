@@ -124,7 +124,14 @@ def _unanswered(problem: Any) -> Any:
 
 
 def _checked(method: Operation[Any, Any], params: Any) -> dict[str, Any]:
+    """`params`: an object, or a list of positional ones, `workspace_id` last."""
     try:
+        if isinstance(params, list):
+            known = [*method.arguments, WORKSPACE]
+            if len(params) > len(known):
+                problem = f"{len(params)} parameters; there are {len(known)}: {', '.join(known)}"
+                raise RequestError(problem, field="params")
+            params = dict(zip(known, params, strict=False))
         return checked(method, params)
     except RequestError as error:
         raise _invalid(error) from error

@@ -115,16 +115,9 @@ def _acts_on_workspaces(node: Node) -> bool:
 
 
 def _json_schema(argument: Argument, node: Node) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": argument.type if isinstance(argument.type, str) else list(argument.type)}
-    if argument.description:
-        schema["description"] = argument.description
-    if argument.enum is not None:
-        kept = [each for each in argument.enum if not (_acts_on_workspaces(node) and each == DELETE_WORKSPACE)]
-        schema["enum"] = kept
-    if "array" in argument.types:
-        schema["items"] = argument.items or {}  # some hosts refuse an array that does not say what it holds
-    if argument.properties is not None:
-        schema["properties"] = argument.properties
+    schema = argument.as_json_schema()
+    if "enum" in schema and _acts_on_workspaces(node):
+        schema["enum"] = [each for each in schema["enum"] if each != DELETE_WORKSPACE]
     return schema
 
 
