@@ -38,6 +38,7 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.tool_show", {"tool_name": "search"}),
     ("memory.calls", {"tool_names": ["search"], "recent": 1}),
     ("memory.ledger", {"by": ["model"]}),
+    ("memory.health", {}),
 ]
 _ERRORS: list[tuple[str, str, str]] = [
     ("an unknown method", "memory.tool_rule_putt", "{}"),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from toolmem.client.answers import Answer
 from toolmem.client.attempts import may_go_again
-from toolmem.client.calls import BatchCall, FlowCall, HealthCall, RpcCall, as_json, call_of
+from toolmem.client.calls import BatchCall, FlowCall, RpcCall, as_json, call_of
 from toolmem.errors import ServiceUnreachable, StoreError, ToolMemError
-from toolmem.operations import add, retrieve, rules, workspaces
+from toolmem.operations import add, health, retrieve, rules, workspaces
 
 text = st.text(st.characters(), max_size=20)  # lone surrogates among them
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text
@@ -24,7 +24,7 @@ CALLS = [
     FlowCall("retrieve_tool_memory", {"tool_names": "t"}, lambda answer: answer),
     call_of(retrieve.retrieve, "w", "t"),
     call_of(workspaces.memories, "w"),
-    HealthCall(),
+    call_of(health.health, None),
     call_of(rules.put_rule, None, "t", "one"),
     call_of(rules.get_rule, None, "t", "x"),
     call_of(rules.list_rules, None, "t"),

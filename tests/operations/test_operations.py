@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
+import jsonschema
 import pytest
 
 from toolmem import AgentSession, AsyncToolMem, RequestError, ToolMem
@@ -20,7 +22,8 @@ from toolmem.operations.operation import AgentTool, Operation, rpc_operation
 from toolmem.operations.requests import checked
 from toolmem.operations.table import OPERATIONS, described_flows, register
 from toolmem.protocols import Services
-from toolmem.server.http.openapi import rpc_description
+from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.application import application
 from toolmem.server.mcp.tools import McpTools
 from toolmem.server.mcp.under_way import UnderWay
 from toolmem.server.rpc import RpcService
@@ -73,8 +76,41 @@ async def test_an_operation_that_is_added_is_a_method_of_json_rpc(make_app: Any,
         assert json.loads(await service.dispatch(json.dumps(alias)) or "")["result"] in (0, {"result": 0, "logs": []})
 
 
-def test_an_operation_that_is_added_is_in_the_services_document(count_calls: Any) -> None:
-    assert "| `memory.count_calls` | tool_name r, at_most |" in rpc_description()
+async def test_an_operation_that_is_added_is_served_over_http_and_described_there(
+    make_app: Any, count_calls: Any
+) -> None:
+    async with make_app() as app:
+        transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            request = {"jsonrpc": "2.0", "id": 1, "method": "memory.count_calls", "params": {"tool_name": "t"}}
+            assert (await client.post("/rpc", json=request)).json()["result"] == 0
+            document = (await client.get("/openapi.json")).json()
+    asked = document["paths"]["/rpc"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert {"$ref": "#/components/schemas/rpc_count_calls"} in asked["anyOf"]
+    models = document["components"]["schemas"]
+    assert models["rpc_count_calls"]["description"] == "Count the kept calls of a tool."
+    assert models["rpc_count_calls"]["properties"]["method"]["const"] == "memory.count_calls"
+    params = models["rpc_count_calls_params"]
+    assert params["required"] == ["tool_name"]
+    assert params["properties"]["tool_name"]["description"] == "The tool."
+    assert params["properties"]["at_most"]["default"] == 100
+    jsonschema.validate(request, {**models["rpc_count_calls"], "components": document["components"]})
+
+
+async def test_a_flow_that_is_composed_in_yaml_is_described_and_checked_as_the_others(make_app: Any) -> None:
+    async with make_app(
+        "flow.mine.flow_content=retrieve_tool_memory_op",
+        'flow.mine.input_schema={"tool_names": {"type": "array", "items": {"type": "string"}}}',
+    ) as app:
+        transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            document = (await client.get("/openapi.json")).json()
+            refused = await client.post("/mine", json={"workspace_id": "w", "tool_names": [1]})
+        names = document["components"]["schemas"]["mine_request"]["properties"]["tool_names"]
+        assert (names["type"], names["items"]) == ("array", {"type": "string"})
+        assert refused.json()["answer"] == "tool_names: expected a list of strings, got [1]"
+        with pytest.raises(RequestError, match="tool_names: expected a list of strings"):
+            await app.run_flow("mine", workspace_id="w", tool_names=[1])
 
 
 def test_an_operation_that_is_added_can_be_asked_of_a_service(count_calls: Any) -> None:

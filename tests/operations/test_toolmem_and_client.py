@@ -118,6 +118,16 @@ async def test_rules_are_put_read_pinned_and_deleted(mem: Awaited) -> None:
     assert await mem.rules.get("send_email", rule.id) is None
 
 
+async def test_health_tells_of_what_it_is_made(mem: Awaited) -> None:
+    told = await mem.health()
+    assert (told["status"], told["store"]["backend"], told["models"]["default"]["backend"]) == (
+        "ok",
+        "sqlite",
+        "offline",
+    )
+    assert "add_tool_call_result" in told["flows"]
+
+
 async def test_the_prompt_holds_rules_and_guidance(mem: Awaited) -> None:
     await mem.add(CALLS)
     await mem.summarize("search")

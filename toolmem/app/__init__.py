@@ -74,13 +74,7 @@ class ToolMemApp:
         )
         given.check_names(self.configured.settings)
         self.clock: Clock = clock or SystemClock()
-        self.services = AppServices(
-            self.configured.settings,
-            self.clock,
-            given,
-            count_prompts,
-            self.configured.loaded.found_stores,
-        )
+        self.services = AppServices(self.configured, self.clock, given, count_prompts)
         self.listeners: list[Callable[[Event], None]] = []
         self.last_report: RunReport | None = None
         self._portal: Portal | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,8 +33,8 @@ from toolmem.providers.prices import PriceTable
 from toolmem.store.masked import masking
 
 if TYPE_CHECKING:
-    from toolmem.config import Settings
     from toolmem.config.settings import EmbeddingSettings, LLMSettings
+    from toolmem.flow.configure import Configured
     from toolmem.guidance.llm_writer import LLMWriter
     from toolmem.providers.dashscope import DashScopeEmbedder, DashScopeLLM
     from toolmem.providers.openai_compatible import OpenAICompatibleEmbedder, OpenAICompatibleLLM
@@ -53,13 +53,14 @@ class AppServices:
 
     def __init__(
         self,
-        settings: Settings,
+        configured: Configured,
         clock: Clock,
         given: Handed,
         count_prompts: bool,
-        found_stores: Collection[str] = (),
     ) -> None:
-        self.settings = settings
+        self.configured = configured
+        self.settings = settings = configured.settings
+        found_stores = configured.loaded.found_stores
         self.clock = clock
         self._given = given
         self._count_prompts = count_prompts

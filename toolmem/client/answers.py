@@ -124,6 +124,12 @@ def flow_value(answer: Answer, flow: str, read: Callable[[FlowResponse], T]) -> 
         return read(FlowResponse.model_validate(body))
 
 
+def get_value(answer: Answer, name: str, read: Callable[[Any], T]) -> T:
+    body = answer.body(name)
+    with _understood(answer, name):
+        return read(body)
+
+
 def rpc_value(answer: Answer, method: str, read: Callable[[Any], T]) -> T:
     body = answer.body(method)
     if "error" in body:

@@ -1,7 +1,4 @@
-"""What is sent, in three forms: a flow, a JSON-RPC method (or a batch of them), a look at the service's health.
-
-`call_of` makes one of an operation.
-"""
+"""What is sent: a flow, or a JSON-RPC method (or a batch of them). `call_of` makes one of an operation."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
-from toolmem.client.answers import Answer, flow_value, rpc_value, rpc_values
+from toolmem.client.answers import Answer, flow_value, get_value, rpc_value, rpc_values
 from toolmem.errors import RequestError
 from toolmem.operations.operation import WORKSPACE, Operation
 
@@ -68,14 +65,18 @@ class FlowCall(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class RpcCall(Generic[T]):
-    """One method of `POST /rpc`. A parameter that is None is left out."""
+    """One method of `POST /rpc`, or a `GET` of its own address. A parameter that is None is left out."""
 
     method: str
     params: Mapping[str, Any]
     read: Callable[[Any], T]
     repeatable: bool = False
+    address: str = ""
 
     def exchange(self, workspace: str | None) -> Exchange[T]:
+        if self.address:
+            name = self.address.strip("/")
+            return Exchange(name, "GET", self.address, None, lambda answer: get_value(answer, name, self.read), True)
         return Exchange(
             self.method,
             "POST",
@@ -112,21 +113,13 @@ class BatchCall:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCall:
-    """`GET /health`."""
-
-    def exchange(self, workspace: str | None) -> Exchange[dict[str, Any]]:
-        return Exchange("health", "GET", "/health", None, lambda answer: answer.body("health"), repeatable=True)
-
-
 def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
     """The call that asks a service for an operation. Raises TypeError as a call of the operation would."""
     request = operation.request(workspace, *args, **kwargs)
     again = operation.repeatable(request)
     if operation.flow:
         return FlowCall(operation.flow, request, lambda answer: operation.read(answer, *args, **kwargs), again)
-    return RpcCall(operation.method, request, operation.from_json, again)
+    return RpcCall(operation.method, request, operation.from_json, again, operation.address)
 
 
 def _given(request: Mapping[str, Any], workspace: str | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from toolmem.client.answers import Answer
 from toolmem.client.attempts import Arrival, failures_named, policy
-from toolmem.client.calls import BatchCall, Call, Exchange, FlowCall, HealthCall, RpcCall, call_of
+from toolmem.client.calls import BatchCall, Call, Exchange, FlowCall, RpcCall, call_of
 from toolmem.client.connection import DEFAULT_URL, TOKEN_VARIABLE, Connection
 from toolmem.errors import ClientClosed
 from toolmem.operations import add, rules, workspaces
@@ -123,10 +123,6 @@ class Client(_Configured, SyncCaller):
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
         return self.send(RpcCall(method, params, _as_it_is))
 
-    def health(self) -> dict[str, Any]:
-        """What the service says of itself: its version, its store, its models."""
-        return self.send(HealthCall())
-
     def send(self, call: Call[T]) -> T:
         """Send a call that was described by hand (`toolmem.client.calls`)."""
         from tenacity import Retrying
@@ -183,10 +179,6 @@ class AsyncClient(_Configured, AsyncCaller):
     async def call(self, method: str, /, **params: Any) -> Any:
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
         return await self.send(RpcCall(method, params, _as_it_is))
-
-    async def health(self) -> dict[str, Any]:
-        """What the service says of itself: its version, its store, its models."""
-        return await self.send(HealthCall())
 
     async def send(self, call: Call[T]) -> T:
         """Send a call that was described by hand (`toolmem.client.calls`)."""

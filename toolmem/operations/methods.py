@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from toolmem.operations import add as add_
 from toolmem.operations import calls as calls_
 from toolmem.operations import capture, evaluations, memory, rules, workspaces
+from toolmem.operations import health as health_
 from toolmem.operations import ledger as ledger_
 from toolmem.operations import prompt as prompt_
 from toolmem.operations import retrieve as retrieve_
@@ -59,6 +60,7 @@ class Methods:
     tool = Method(tools_.tool)
     calls = Method(calls_.calls)
     ledger = Method(ledger_.ledger)
+    health = Method(health_.health)
 
     recall = Method(memory.recall)
     remember = Method(memory.remember)

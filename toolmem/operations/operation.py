@@ -67,6 +67,7 @@ class Operation(Generic[P, T]):
     function: Callable[..., Any]
     flow: str = ""  # the flow that it runs
     method: str = ""  # of JSON-RPC
+    address: str = ""  # where the HTTP service answers it to a plain GET as well
     sends: Mapping[str, str] = field(default_factory=dict)  # parameter -> its name in a request, where they differ
     always: Mapping[str, Any] = field(default_factory=dict)  # arguments that the operation gives itself
     reads_only: bool = False
@@ -183,11 +184,20 @@ def rpc_operation(
     repeats: Callable[[Mapping[str, Any]], bool] | bool = False,
     agent: AgentTool | None = None,
     shown: Callable[[Any], Any] | None = None,
+    address: str = "",
 ) -> Callable[[Callable[Concatenate[Services, P], Awaitable[T]]], Operation[P, T]]:
     """The function does the work, over the services of the process that it runs in."""
 
     def described(function: Callable[Concatenate[Services, P], Awaitable[T]]) -> Operation[P, T]:
-        return Operation(function, method=method, reads_only=reads_only, repeats=repeats, agent=agent, shown=shown)
+        return Operation(
+            function,
+            method=method,
+            address=address,
+            reads_only=reads_only,
+            repeats=repeats,
+            agent=agent,
+            shown=shown,
+        )
 
     return described
 

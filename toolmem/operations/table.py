@@ -10,6 +10,7 @@ from toolmem.operations import (
     calls,
     capture,
     evaluations,
+    health,
     ledger,
     memory,
     prompt,
@@ -25,7 +26,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for module in (
         *(add, summarize, retrieve, workspaces, evaluations, capture, prompt),
-        *(rules, memory, tools, calls, ledger),
+        *(rules, memory, tools, calls, ledger, health),
     )
     for operation in vars(module).values()
     if isinstance(operation, Operation)

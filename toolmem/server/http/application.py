@@ -8,12 +8,11 @@ refuse the same with the same words; the OpenAPI document is made from what they
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Union
 
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,8 +20,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolmem import __version__
 from toolmem.app import ToolMemApp
+from toolmem.errors import StoreError
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.models import FlowResponse
+from toolmem.operations.health import Health, health
+from toolmem.operations.table import rpc_operations
 from toolmem.rules.speakers import heard_from
 from toolmem.server.http import openapi
 from toolmem.server.http.access import Doorkeeper
@@ -36,19 +38,16 @@ from toolmem.server.http.answers import (
     nothing_at_the_root,
     refusal,
 )
-from toolmem.server.http.health import health
 from toolmem.server.http.limits import Limits, Unreadable
 from toolmem.server.http.page import FILES, files, page
 from toolmem.server.json_text import write_json
 from toolmem.server.rpc import RpcService
 
-HEALTH = "/health"
+HEALTH = health.address
 _ABOUT = """\
 Tool memory for agents: what works, and what the user demands. `POST /<flow>` runs a flow; its answer is a FlowResponse
 whatever comes of it. `POST /rpc` takes JSON-RPC 2.0.
 """
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def application(app: ToolMemApp, doorkeeper: Doorkeeper) -> ASGIApp:
@@ -113,68 +112,73 @@ class Gate:
 
 
 def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
-    limits = Limits.of(app.settings.http)
+    token = HTTPBearer(auto_error=False, scheme_name="token")  # described alone: `Gate` looks at it
     routes = FastAPI(
         title="toolmem",
         description=_ABOUT,
         version=__version__,
+        dependencies=[] if doorkeeper.token is None else [Depends(token)],
+        responses=openapi.refusals(openapi.BEFORE_ANY),
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
     )
+    routes.router.route_class = openapi.Route
     routes.add_exception_handler(HTTPException, _refused(app))
     routes.add_exception_handler(Exception, _broken)
+    limits = Limits.of(app.settings.http)
     for name in app.flows:
-        routes.add_api_route(
-            f"/{name}",
-            _flow(app, name, limits),
-            methods=["POST"],
-            summary=app.settings.flow[name].description or name,
-            operation_id=name,
-            tags=["flows"],
-            response_model=FlowResponse,
-            responses={**openapi.flow_answer(name), **openapi.refusals(422, 429, 502)},
-            openapi_extra=openapi.flow_operation(name),
-        )
+        _add_flow(routes, app, name, limits)
+    asked: Any = Union[(*map(openapi.rpc_request, rpc_operations()), list[Any], Any)]  # anything is answered
     routes.add_api_route(
         "/rpc",
-        _rpc(app, limits),
+        openapi.endpoint(_rpc(app, limits), asked, openapi.RPC_EXAMPLES),
         methods=["POST"],
         summary="JSON-RPC 2.0 over rules and memories",
-        description=openapi.rpc_description(),
+        description=openapi.RPC_DESCRIPTION,
         operation_id="rpc",
         tags=["rules"],
-        responses={**openapi.rpc_answers(), **openapi.refusals()},
-        openapi_extra=openapi.rpc_operation(),
+        responses=openapi.RPC_ANSWERS,
     )
+    answer = _health(app, doorkeeper)
+    told = "The store answers. Where a token is configured, a request without it is told the status alone."
     routes.add_api_route(
         HEALTH,
-        _health(app, doorkeeper),
+        openapi.endpoint(answer),
         methods=["GET"],
-        summary="Is the service up, and what is it made of?",
+        summary=health.description,
         operation_id="health",
         tags=["service"],
-        responses={**openapi.health_answers(), **openapi.refusals()},
+        response_model=Health,
+        response_description=told,
+        openapi_extra={} if doorkeeper.token is None else {"security": [{}]},
     )
-    routes.add_route(HEALTH, _health(app, doorkeeper), methods=["HEAD"], include_in_schema=False)
-    _add_pages(routes, app, doorkeeper)
+    routes.add_route(HEALTH, answer, methods=["HEAD"], include_in_schema=False)
+    _add_pages(routes)
     return routes
 
 
-def _add_pages(routes: FastAPI, app: ToolMemApp, doorkeeper: Doorkeeper) -> None:
+def _add_flow(routes: FastAPI, app: ToolMemApp, name: str, limits: Limits) -> None:
+    settings, shown = app.settings.flow[name], openapi.flow_examples(name)
+    model = openapi.request_model(f"{name}_request", settings.input_schema, most=limits.items)
+    routes.add_api_route(
+        f"/{name}",
+        openapi.endpoint(_flow(app, name, limits), model, openapi.named(shown, "request")),
+        methods=["POST"],
+        summary=settings.description or name,
+        operation_id=name,
+        tags=["flows"],
+        response_model=FlowResponse,
+        responses={**openapi.flow_answer(shown), **openapi.refusals(openapi.OF_A_FLOW)},
+    )
+
+
+def _add_pages(routes: FastAPI) -> None:
     """`/openapi.json`, and the same for people at `/docs`."""
 
-    @functools.cache
-    def document() -> dict[str, Any]:
-        made = get_openapi(
-            title=routes.title, version=routes.version, description=routes.description, routes=routes.routes
-        )
-        flows = {name: app.settings.flow[name] for name in app.flows}
-        return openapi.completed(made, flows, app.settings.http.max_batch, with_token=doorkeeper.token is not None)
-
     async def as_json(request: Request) -> Response:
-        return JsonAnswer(write_json(document()))
+        return JsonAnswer(write_json(routes.openapi()))
 
     async def as_page(request: Request) -> Response:
         return page(routes.title)
@@ -195,7 +199,7 @@ async def _broken(request: Request, error: Exception) -> Response:
     return failed(error)
 
 
-def _flow(app: ToolMemApp, name: str, limits: Limits) -> Endpoint:
+def _flow(app: ToolMemApp, name: str, limits: Limits) -> openapi.Answer:
     async def run(request: Request) -> Response:
         try:
             body = await limits.request_aside(await limits.read(request.scope, request.receive))
@@ -213,7 +217,7 @@ def _flow(app: ToolMemApp, name: str, limits: Limits) -> Endpoint:
     return run
 
 
-def _rpc(app: ToolMemApp, limits: Limits) -> Endpoint:
+def _rpc(app: ToolMemApp, limits: Limits) -> openapi.Answer:
     service = RpcService(app.services, max_batch=limits.items)
 
     async def run(request: Request) -> Response:
@@ -229,9 +233,14 @@ def _rpc(app: ToolMemApp, limits: Limits) -> Endpoint:
     return run
 
 
-def _health(app: ToolMemApp, doorkeeper: Doorkeeper) -> Endpoint:
+def _health(app: ToolMemApp, doorkeeper: Doorkeeper) -> openapi.Answer:
     async def run(request: Request) -> Response:
-        return await health(app, detailed=doorkeeper.knows(request.scope["headers"]))
+        known = doorkeeper.knows(request.scope["headers"])
+        try:
+            told = await health.run(app.services, {})
+        except StoreError as error:
+            return failed(error) if known else refusal(503, "the store cannot be used", kind=type(error).__name__)
+        return JsonAnswer(write_json(told if known else {"status": told["status"]}))
 
     return run
 

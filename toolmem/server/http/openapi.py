@@ -1,49 +1,124 @@
-"""The OpenAPI document: a request model for each flow, made from its `input_schema`, the answers, and examples."""
+"""What FastAPI makes the OpenAPI document of: request models from the operations, the answers, examples of a real run.
+
+FastAPI describes and routes. It does not read requests: `limits` does, within bounds, and `flow.checks` says what is
+wrong with one, as on every other road.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import NoneType
+from typing import Annotated, Any, Literal
 
-from toolmem.config.settings import Argument, FlowSettings
+from fastapi import Body
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
+from starlette.requests import Request
+from starlette.responses import Response
+
+from toolmem.config.settings import Argument
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
-from toolmem.operations.operation import WORKSPACE
+from toolmem.operations.operation import Operation, Parameter
+from toolmem.operations.rules import DEFAULT_WORKSPACE
 from toolmem.server.http.examples import Example, examples
-from toolmem.server.rpc import PREFIX, methods
 
-REFUSAL = "Refusal"
-_REFUSAL_REF = {"$ref": f"#/components/schemas/{REFUSAL}"}
+Answer = Callable[[Request], Awaitable[Response]]
 
-REFUSAL_SCHEMA: dict[str, Any] = {
-    "title": REFUSAL,
-    "description": "A FlowResponse that tells why nothing, or not all, was done.",
-    "type": "object",
-    "required": ["answer", "success", "metadata"],
-    "properties": {
-        "answer": {"type": "string", "description": "What is wrong, where, and what would be right."},
-        "success": {"const": False},
-        "metadata": {
-            "type": "object",
-            "required": ["errors"],
-            "properties": {
-                "errors": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "required": ["type", "message"],
-                        "properties": {
-                            "type": {"type": "string", "description": "The kind of error, e.g. RequestError."},
-                            "message": {"type": "string"},
-                            "field": {"type": "string", "description": "The part of the request that is wrong."},
-                            "index": {"type": "integer", "description": "The record that is wrong, from 0."},
-                        },
-                    },
-                }
-            },
-        },
-    },
-}
+# ---------------------------------------------------------------- routes
+
+
+class Route(APIRoute):
+    """FastAPI describes its endpoint; a request goes to the endpoint's `answer` as it came."""
+
+    def get_route_handler(self) -> Any:
+        return self.endpoint.answer  # type: ignore[attr-defined]
+
+
+def endpoint(answer: Answer, body: Any = None, shown: Mapping[str, Any] | None = None) -> Callable[[], None]:
+    """What FastAPI is to describe: `body` is the model of the requests that `answer` answers."""
+
+    def described() -> None: ...
+
+    if body is not None:
+        annotation = Annotated[body, Body(openapi_examples=dict(shown) if shown else None)]
+        parameter = inspect.Parameter("body", inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
+        described.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    described.answer = answer  # type: ignore[attr-defined]
+    return described
+
+
+# ---------------------------------------------------------------- requests
+
+
+def request_model(
+    name: str, arguments: Mapping[str, Argument], *, most: int | None = None, workspace: str | None = None
+) -> type[BaseModel]:
+    """Of what `arguments` say. `most`: items of a list; `workspace`: the one that is meant where none is given."""
+    every = {WORKSPACE_KEY: _workspace(workspace), **arguments}
+    fields: dict[str, Any] = {
+        # Numbered, since an argument may have any name; the alias is what counts.
+        f"field_{n}": (
+            Annotated[Any, WithJsonSchema(_schema(each, most))],
+            Field(alias=key) if each.required else Field(default_factory=NoneType, alias=key),
+        )
+        for n, (key, each) in enumerate(every.items())
+    }
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _workspace(default: str | None) -> Parameter:
+    more = {"pattern": f"^{WORKSPACE_PATTERN.pattern}$", **({} if default is None else {"default": default})}
+    about = "Whose memories. Workspaces never see each other."
+    return Parameter(type="string", description=about, required=default is None, more=more)
+
+
+def _schema(argument: Argument, most: int | None) -> dict[str, Any]:
+    """Null stands for an optional argument that is left out."""
+    schema = argument.as_json_schema()
+    if "array" in argument.types and most is not None:
+        schema["maxItems"] = most
+    if not argument.required:
+        schema["type"] = [*argument.types, "null"]
+        schema |= {"enum": [*argument.enum, None]} if argument.enum is not None else {}
+    return schema
+
+
+def rpc_request(operation: Operation[Any, Any]) -> type[BaseModel]:
+    """One request of JSON-RPC that asks for this operation."""
+    name = f"rpc_{operation.name}"
+    params = request_model(f"{name}_params", operation.arguments, workspace=DEFAULT_WORKSPACE)
+    needed = any(each.required for each in operation.arguments.values())
+    fields: dict[str, Any] = {
+        "jsonrpc": Literal["2.0"],
+        "id": (int | str | None, Field(default_factory=NoneType, description="Left out: nothing is answered.")),
+        "method": Literal[operation.method],
+        "params": (params, ... if needed else Field(default_factory=NoneType)),
+    }
+    return create_model(name, __doc__=operation.description, **fields)
+
+
+# ---------------------------------------------------------------- answers
+
+
+class Problem(BaseModel):
+    type: str = Field(description="The kind of error, e.g. RequestError.")
+    message: str
+    field: str = Field(default_factory=str, description="The part of the request that is wrong.")
+    index: int = Field(default_factory=int, description="The record that is wrong, from 0.")
+
+
+class Problems(BaseModel):
+    errors: list[Problem] = Field(min_length=1)
+
+
+class Refusal(BaseModel):
+    """A FlowResponse that tells why nothing, or not all, was done."""
+
+    answer: str = Field(description="What is wrong, where, and what would be right.")
+    success: Literal[False]
+    metadata: Problems
+
 
 _MEANINGS = {
     401: "The token is missing or wrong.",
@@ -57,159 +132,49 @@ _MEANINGS = {
     502: "A model gave no usable answer.",
     503: "The store cannot do it, or too many requests are under way.",
 }
-_TRANSPORT = (401, 403, 408, 413, 415, 500, 503)  # before the request is looked at
+BEFORE_ANY = (401, 403, 408, 413, 415, 500, 503)  # answered whatever is asked
+OF_A_FLOW = (422, 429, 502)
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What FastAPI is told of answers other than 200."""
-    return {
-        status: {"description": _MEANINGS[status], "content": {"application/json": {"schema": _REFUSAL_REF}}}
-        for status in sorted({*_TRANSPORT, *statuses})
-    }
+def refusals(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:
+    return {status: {"description": _MEANINGS[status], "model": Refusal} for status in statuses}
 
 
-# ---------------------------------------------------------------- flows
-
-
-def request_name(flow: str) -> str:
-    return f"{flow}_request"
-
-
-def request_model(flow: str, settings: FlowSettings, max_items: int) -> dict[str, Any]:
-    """The JSON schema of a flow's request: what `input_schema` says and the request is checked against."""
-    arguments = {key: argument for key, argument in settings.input_schema.items() if key != WORKSPACE_KEY}
-    workspace = {
-        "type": "string",
-        "pattern": f"^{WORKSPACE_PATTERN.pattern}$",
-        "description": "Whose memories. Workspaces never see each other.",
-    }
-    return {
-        "title": request_name(flow),
-        "type": "object",
-        "properties": {WORKSPACE_KEY: workspace, **{key: _schema(each, max_items) for key, each in arguments.items()}},
-        "required": [WORKSPACE_KEY, *(key for key, argument in arguments.items() if argument.required)],
-        "additionalProperties": False,
-    }
-
-
-def _schema(argument: Argument, max_items: int) -> dict[str, Any]:
-    """Null stands for an optional argument that is left out."""
-    types = [*argument.types, *([] if argument.required else ["null"])]
-    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
-    if argument.description:
-        schema["description"] = argument.description
-    if argument.enum is not None:
-        schema["enum"] = [*argument.enum, *([] if argument.required else [None])]
-    if "array" in argument.types:
-        schema["items"] = argument.items or ({"type": "string"} if "string" in argument.types else {})
-        schema["maxItems"] = max_items
-    if argument.properties is not None:
-        schema["properties"] = argument.properties
-    return schema
-
-
-def flow_operation(flow: str) -> dict[str, Any]:
-    """What FastAPI is told of a flow's route beside its responses."""
-    shown = examples().get(flow, [])
-    body: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{request_name(flow)}"}}
-    if shown:
-        body["examples"] = _named(shown, "request")
-    return {"requestBody": {"required": True, "content": {"application/json": body}}}
-
-
-def flow_answer(flow: str) -> dict[int | str, dict[str, Any]]:
-    """The example answers of a flow."""
-    shown = examples().get(flow, [])
+def flow_answer(shown: Sequence[Example]) -> dict[int | str, dict[str, Any]]:
+    """Of a flow that could be run; `shown` holds examples."""
     done = "Done. Where only a part could be done, or something named was not found, `success` is false."
-    content = {"application/json": {"examples": _named(shown, "response")}} if shown else {}
-    return {200: {"description": done, **({"content": content} if content else {})}}
+    content = {"application/json": {"examples": named(shown, "response")}}
+    return {200: {"description": done, **({"content": content} if shown else {})}}
 
 
-def _named(shown: list[Example], part: str) -> dict[str, Any]:
+def named(shown: Sequence[Example], part: str) -> dict[str, Any]:
+    """Requests or responses of the examples, as OpenAPI has them."""
     return {f"example_{n}": {"summary": each.meaning, "value": getattr(each, part)} for n, each in enumerate(shown, 1)}
 
 
-# ---------------------------------------------------------------- JSON-RPC and health
+def flow_examples(flow: str) -> list[Example]:
+    return examples().get(flow, [])
 
-_RPC_TEXT = """\
+
+# ---------------------------------------------------------------- JSON-RPC
+
+RPC_DESCRIPTION = """\
 One JSON-RPC 2.0 request, or a batch of them as a list. `workspace_id` is optional everywhere (default: "default").
 Errors of JSON-RPC (-32700, -32600, -32601, -32602, -32603, -32000) are answered with status 200; where there are only
 notifications the status is 204.
-
-| method | params (r = required) |
-|---|---|
 """
-
-
-def rpc_description() -> str:
-    rows = [
-        f"| `{name}` | {', '.join(key + (' r' if each.required else '') for key, each in method.arguments.items())} |"
-        for name, method in methods().items()
-    ]
-    return _RPC_TEXT + "\n".join(rows)
-
-
-def rpc_operation() -> dict[str, Any]:
-    put = {"tool_name": "send_email", "rule": "never email Sarah at sarah@example.com", "priority": "critical"}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": f"{PREFIX}tool_rule_put", "params": {WORKSPACE: "team", **put}}
-    prompt = {"jsonrpc": "2.0", "id": 2, "method": f"{PREFIX}tool_rules_for_prompt", "params": {WORKSPACE: "team"}}
-    shown = {
-        "one": {"summary": "One request", "value": asked},
-        "batch": {"summary": "A batch", "value": [asked, prompt]},
-    }
-    # Anything is answered in JSON-RPC's own way, so the schema refuses nothing.
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": {}, "examples": shown}}}}
-
-
-def rpc_answers() -> dict[int | str, dict[str, Any]]:
-    described = "The answer, or a list of them for a batch."
-    return {
-        200: {"description": described, "content": {"application/json": {"schema": {"type": ["object", "array"]}}}},
-        204: {"description": "There were only notifications."},
-    }
-
-
-HEALTH_SCHEMA: dict[str, Any] = {
-    "title": "Health",
-    "type": "object",
-    "required": ["status"],
-    "properties": {
-        "status": {"const": "ok"},
-        "version": {"type": "string"},
-        "store": {"type": "object", "description": "The default store: its backend, and the file of an embedded one."},
-        "models": {"type": "object", "description": "By name: backend and model_name."},
-        "embedding_models": {"type": "object", "description": "By name: backend and model_name."},
-        "flows": {"type": "array", "items": {"type": "string"}},
-        "warnings": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "Models that the configuration names and nothing asks.",
-        },
-    },
+_PUT = {"tool_name": "send_email", "rule": "never email Sarah at sarah@example.com", "priority": "critical"}
+_ONE = {"jsonrpc": "2.0", "id": 1, "method": "memory.tool_rule_put", "params": {WORKSPACE_KEY: "team", **_PUT}}
+_TWO = {"jsonrpc": "2.0", "id": 2, "method": "memory.tool_rules_for_prompt", "params": {WORKSPACE_KEY: "team"}}
+RPC_EXAMPLES = {
+    "one": {"summary": "One request", "value": _ONE},
+    "batch": {"summary": "A batch", "value": [_ONE, _TWO]},
 }
-
-
-def health_answers() -> dict[int | str, dict[str, Any]]:
-    described = "The store answers. Where a token is configured, a request without it is told the status alone."
-    schema = {"$ref": "#/components/schemas/Health"}
-    return {200: {"description": described, "content": {"application/json": {"schema": schema}}}}
-
-
-# ---------------------------------------------------------------- the whole document
-
-
-def completed(
-    document: dict[str, Any], flows: Mapping[str, FlowSettings], max_items: int, *, with_token: bool
-) -> dict[str, Any]:
-    """FastAPI's document with the models that it does not know of."""
-    components = document.setdefault("components", {})
-    schemas = components.setdefault("schemas", {})
-    schemas.update({request_name(name): request_model(name, each, max_items) for name, each in flows.items()})
-    schemas[REFUSAL] = REFUSAL_SCHEMA
-    schemas["Health"] = HEALTH_SCHEMA
-    if with_token:
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"token": []}]
-        # Whether the service is up may be asked by everybody.
-        document["paths"]["/health"]["get"]["security"] = [{}, {"token": []}]
-    return document
+RPC_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The answer, or a list of them for a batch.",
+        "content": {"application/json": {"schema": {"type": ["object", "array"]}}},
+    },
+    204: {"description": "There were only notifications."},
+    "default": {"description": "Any other refusal.", "model": Refusal},
+}
