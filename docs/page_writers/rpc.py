@@ -105,4 +105,5 @@ async def _answers() -> list[Any]:
         async with ToolMemApp(overrides=overrides, clock=ManualClock()) as app:
             await app.run_flow("add_tool_call_result", workspace_id="default", tool_call_results=[_CALL])
             service = RpcService(app.services)
-            return [json.loads(await service.dispatch(request) or "null") for request in requests]
+            answers = [await service.dispatch(request) or "null" for request in requests]
+    return [json.loads(answer.replace(folder, ".toolmem")) for answer in answers]
