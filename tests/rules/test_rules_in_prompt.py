@@ -280,7 +280,7 @@ async def test_high_rules_that_do_not_fit_are_reported_and_logged(rules, clock, 
     assert len(found.rules) == 30
     assert len(found.left_out) == 5
     assert {each.tool_name for each in found.left_out} == {"t"}
-    assert "5 high rules are not in the prompt" in caplog.text
+    assert "high rules not in the prompt: 5" in caplog.text
     await rules.put_rule("t", "critical", priority="critical")
     assert len((await rules.rules_for_prompt()).left_out) == 6
 

@@ -210,7 +210,7 @@ async def test_more_critical_rules_than_a_prompt_holds_are_warned_of_named_and_b
         assert len(hidden) == 12 - session.system_prompt.count("- **[critical]**")
         assert session.system_prompt.endswith("before you use one of these tools.")
         assert f"binding all the same: {len(hidden)} more critical rules of" in session.system_prompt
-        assert caplog.text.count(f"{len(hidden)} critical rules are not in the prompt") == 1
+        assert caplog.text.count(f"critical rules not in the prompt: {len(hidden)} (") == 1
         assert len(session.messages("go on")) == 2
         await session.after_turn(turn_of(ENGLISH, ("send_email", {}, "sent")))
         since = session.messages("go on")[-1]["content"]
@@ -222,7 +222,7 @@ async def test_more_critical_rules_than_a_prompt_holds_are_warned_of_named_and_b
         assert ENGLISH in since
         assert len(since) < 6000
         assert "Not shown here, and binding all the same" in since
-        assert caplog.text.count("critical rules are not in the prompt") == 1
+        assert caplog.text.count("critical rules not in the prompt") == 1
         await session.close()
 
 

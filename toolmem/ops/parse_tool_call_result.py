@@ -85,7 +85,7 @@ class ParseToolCallResultOp(Op):
     @staticmethod
     def _tell_repairs(read: RecordsRead) -> None:
         if read.repaired_surrogates:
-            log.warning("%d lone surrogates in the records became U+FFFD", read.repaired_surrogates)
+            log.warning("lone surrogates in the records that became U+FFFD: %d", read.repaired_surrogates)
         for sentence in misspelt_in_words(read.misspelt):
             log.warning("%s", sentence)
 

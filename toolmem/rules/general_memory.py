@@ -214,5 +214,5 @@ def _memory(namespace: str, key: str, value: dict[str, Any]) -> MemoryEntry | No
     try:
         return MemoryEntry.model_validate(value)
     except ValidationError as error:
-        logger.warning("record %r of %r is no memory and is left out: %d problems", key, namespace, error.error_count())
+        logger.warning("record %r of %r is no memory and left out; problems: %d", key, namespace, error.error_count())
         return None

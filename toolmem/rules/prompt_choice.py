@@ -58,11 +58,11 @@ def tell_left_out(pinned: PinnedRules, caps: Caps) -> None:
     """Log what the caps left no room for."""
     if pinned.not_shown:
         tools = sorted({name_shown(rule.tool_name, 60) for rule in pinned.not_shown})
-        told = "%d critical rules are not in the prompt (rules.max_critical_characters: %d); they stand under %s"
+        told = "critical rules not in the prompt: %d (rules.max_critical_characters: %d); they stand under %s"
         logger.warning(told, len(pinned.not_shown), caps[2], ", ".join(tools[:10]))
     high = len(pinned.left_out) - len(pinned.not_shown)
     if high:
-        logger.warning("%d high rules are not in the prompt: the caps are %d rules and %d characters", high, *caps[:2])
+        logger.warning("high rules not in the prompt: %d; the caps are %d rules and %d characters", high, *caps[:2])
 
 
 def _id_of(record: RawRecord) -> str:

@@ -282,7 +282,7 @@ class AgentSession:
                 )
             except ToolMemError as error:
                 self.errors.append(str(error))
-                log.error("calls of %d tools stay unjudged: %s", len(tools), error)
+                log.error("calls stay unjudged (tools: %d): %s", len(tools), error)
                 return
             self.errors += [failure["error"] for failure in response.metadata["evaluation"]["failures"]]
 

@@ -124,7 +124,7 @@ class ToolMemoryCaptureHook:
         captured.too_long = heard.too_long
         captured.failures += [heard.unread] if heard.unread else []
         if heard.too_long:
-            logger.warning("%d sentences with a demand are too long for a rule and were not captured", heard.too_long)
+            logger.warning("sentences with a demand, too long for a rule and not captured: %d", heard.too_long)
         for draft in (*heard.drafts, *self._kept_for_good(heard, turn)):
             await self._keep(draft, captured)
         return captured
