@@ -26,7 +26,6 @@ QUICK = {"client", "rules", "how-to-agent-loop", "how-to-write-an-op", "migratio
 
 # Page: what it says, what has to be said now, and the words of the changelog that tell so.
 TOLD = {
-    "03_smart_skip": ("processed 1 tool memories", "processed 1 tool memory", "`Successfully processed 1 tool memory`"),
     "how-to-costs": (
         "--workspace evaluate",
         "--workspace default",

@@ -134,7 +134,7 @@ async def test_fewer_new_calls_than_asked_for_are_skipped_and_named(make_app):
         assert row(response)["reason"] == "too_few_new_calls"
         assert (row(response)["new_calls"], row(response)["detail"]) == (4, "4 of 5 new calls")
         assert response.answer == (
-            "Successfully processed 1 tool memory: 0 summarized, 0 skipped (already up-to-date), "
+            "Successfully processed 1 tool memories: 0 summarized, 0 skipped (already up-to-date), "
             "1 skipped (too few new calls)"
         )
         assert row(response)["window_prompt_tokens"] == before.guidance.prompt_tokens > 0

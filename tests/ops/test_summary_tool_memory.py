@@ -47,9 +47,9 @@ async def test_the_missions_example_thirty_new_the_same_thirty_then_thirty_old_a
         await add(app, 0, 30)
         judged = len(llm.requests)
         first = await summarize(app)
-        assert first.answer == "Successfully processed 1 tool memory: 1 summarized, 0 skipped (already up-to-date)"
+        assert first.answer == "Successfully processed 1 tool memories: 1 summarized, 0 skipped (already up-to-date)"
         second = await summarize(app)
-        assert second.answer == "Successfully processed 1 tool memory: 0 summarized, 1 skipped (already up-to-date)"
+        assert second.answer == "Successfully processed 1 tool memories: 0 summarized, 1 skipped (already up-to-date)"
         assert len(llm.requests) == judged + 1
         await add(app, 30, 31)
         third = await summarize(app)
@@ -121,7 +121,7 @@ async def test_a_summary_that_fails_leaves_the_old_guidance_and_marks_nothing(ma
         assert not response.success
         assert response.metadata["failed"] == ["search"]
         assert response.metadata["failures"][0]["tool_name"] == "search"
-        assert response.answer == ("Processed 1 tool memory: 0 summarized, 0 skipped (already up-to-date), 1 failed")
+        assert response.answer == ("Processed 1 tool memories: 0 summarized, 0 skipped (already up-to-date), 1 failed")
         new = await memory(app, include_calls=True)
         assert new["content"] == old["content"]
         assert [call["is_summarized"] for call in new["tool_call_results"]] == [True] * 5 + [False]

@@ -139,7 +139,7 @@ async def test_a_flow_answers_its_whole_response(client):
     assert added["success"] is True
     assert added["metadata"]["evaluation"]["evaluated"] == 3
     summed = await call(client, "summary_tool_memory", "whole", tool_names="search")
-    assert summed["answer"].startswith("Successfully processed 1 tool memory: 1 summarized")
+    assert summed["answer"].startswith("Successfully processed 1 tool memories: 1 summarized")
     assert summed["metadata"]["summarized"] == ["search"]
     got = await call(client, "retrieve_tool_memory", "whole", tool_names=["search"], include_calls=True)
     (memory,) = got["metadata"]["memory_list"]

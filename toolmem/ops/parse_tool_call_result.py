@@ -17,7 +17,6 @@ from toolmem.models import ToolCallResult
 from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
 from toolmem.ops.retry_evaluations import KeptCalls
-from toolmem.readers.plain_text import counted
 from toolmem.readers.weight import aside
 from toolmem.stored import CallFailure
 
@@ -146,9 +145,9 @@ class ParseToolCallResultOp(Op):
         metadata["partial"] = bool(failures) and done > 0
         context.response.success = not failures
         context.response.answer = (
-            f"Evaluated {done} of {counted(requested, 'tool call')}, {len(failures)} failed"
+            f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
             if failures
-            else f"Successfully evaluated {counted(requested - duplicates, 'tool call')}"
+            else f"Successfully evaluated {requested - duplicates} tool calls"
         )
         if duplicates:
             context.response.answer += f", {duplicates} of a known id left as they are"

@@ -21,7 +21,6 @@ from toolmem.ops.data_from import DataFrom, read_data_from
 from toolmem.ops.judging import tell_stop
 from toolmem.ops.summarizing import Outcome, Summarizing
 from toolmem.ops.tool_names import read_tool_names
-from toolmem.readers.plain_text import counted
 
 _OF_POLICY = {"full_every": "incremental", "false_alarm_rate": "on_change", "refresh_after": "on_change"}
 
@@ -204,4 +203,4 @@ def _answer_text(by_action: dict[str, list[Any]], waiting: Counter[str], asked: 
     if by_action["not_found"]:
         counts.append(f"{len(by_action['not_found'])} not found")
     done = "Successfully processed" if success else "Processed"
-    return f"{done} {counted(asked, 'tool memory')}: {', '.join(counts)}"
+    return f"{done} {asked} tool memories: {', '.join(counts)}"

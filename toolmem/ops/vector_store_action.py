@@ -95,7 +95,7 @@ class VectorStoreActionOp(Op):
         rules = (await held(store, context.workspace))["rules"]
         context.response.metadata.update(deleted=count, rules_kept=rules)
         stay = f"{counted(rules, 'rule')} {'stays' if rules == 1 else 'stay'}"
-        context.response.answer = f"Deleted {counted(count, 'tool memory')} of workspace {context.workspace}; {stay}"
+        context.response.answer = f"Deleted {count} tool memories of workspace {context.workspace}; {stay}"
 
     async def _delete_workspace(self, context: Context, store: MemoryStore) -> None:
         if as_heard("program") == "agent":
@@ -122,7 +122,7 @@ class VectorStoreActionOp(Op):
         context.response.metadata.update(deleted=len(deleted), not_found=missing, partial=bool(missing and deleted))
         context.response.success = not missing
         gone = f", {len(missing)} not found" if missing else ""
-        context.response.answer = f"Deleted {counted(len(deleted), 'tool memory')}{gone}"
+        context.response.answer = f"Deleted {len(deleted)} tool memories{gone}"
 
     async def _dump(self, context: Context, store: MemoryStore) -> None:
         path = self._path(context)
@@ -137,7 +137,7 @@ class VectorStoreActionOp(Op):
             raise StoreError(f"the dump {path.name!r} cannot be written ({error.strerror})") from error
         told = _as_configured(path, context.services.settings.dump_dir)
         context.response.metadata.update(path=str(told), dumped=count)
-        context.response.answer = f"Dumped {counted(count, 'tool memory')} to {told}"
+        context.response.answer = f"Dumped {count} tool memories to {told}"
 
     async def _load(self, context: Context, store: MemoryStore) -> None:
         path = self._path(context)
@@ -160,7 +160,7 @@ class VectorStoreActionOp(Op):
     async def _list(self, context: Context, store: MemoryStore) -> None:
         memories = await _whole(store, context.workspace)
         context.response.metadata["memory_list"] = [memory.reply() for memory in memories]
-        context.response.answer = f"{counted(len(memories), 'tool memory')} in workspace {context.workspace}"
+        context.response.answer = f"{len(memories)} tool memories in workspace {context.workspace}"
 
     async def _merge(
         self, context: Context, store: MemoryStore, memories: list[ToolMemory], done: str, *, from_: str
@@ -188,8 +188,8 @@ class VectorStoreActionOp(Op):
         context.response.success = not failures
         failed = f", {len(failures)} failed" if failures else ""
         context.response.answer = (
-            f"{done.capitalize()} {counted(len(memories), 'tool memory')} from {from_}: "
-            f"{counted(added, 'call')} added, {duplicates} there already{failed}"
+            f"{done.capitalize()} {len(memories)} tool memories from {from_}: "
+            f"{added} calls added, {duplicates} there already{failed}"
         )
 
     @staticmethod
