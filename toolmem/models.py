@@ -5,18 +5,55 @@ All times are aware and in UTC. `None` means unknown, never zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from toolmem.errors import RequestError
+from toolmem.light_models import (
+    CONVERSATION_KEYS,
+    Language,
+    LifetimeCounters,
+    RuleStatus,
+    Said,
+    Speaker,
+    ToolMemoryRule,
+    ToolSchema,
+    conversation_told,
+    merge_ranges,
+)
+
+__all__ = [
+    "CONVERSATION_KEYS",
+    "UPKEEP",
+    "Baseline",
+    "CallFigures",
+    "Claim",
+    "EvaluationStatus",
+    "FlowResponse",
+    "Guidance",
+    "JudgeIdentity",
+    "Language",
+    "LifetimeCounters",
+    "RepairCount",
+    "RepairHistory",
+    "RuleStatus",
+    "Said",
+    "Speaker",
+    "ToolCall",
+    "ToolCallResult",
+    "ToolMemory",
+    "ToolMemoryRule",
+    "ToolRecord",
+    "ToolSchema",
+    "ToolStatistics",
+    "Usage",
+    "Verdict",
+    "conversation_told",
+    "merge_ranges",
+]
 
 EvaluationStatus = Literal["ok", "failed", "pending"]
-# What may tell the conversation of a call: keys of its record, else of its metadata; the first that does counts.
-CONVERSATION_KEYS = ("conversation_id", "session_id", "thread_id", "trace_id", "run_id")
-Language = Literal["", "zh"]
 
 
 class JudgeIdentity(BaseModel):
@@ -50,40 +87,6 @@ class Verdict(BaseModel):
         if score not in (0.0, 1.0):
             raise ValueError(f"a score is 0.0 or 1.0, got {score}")
         return score
-
-
-class ToolSchema(BaseModel):
-    """A tool's declaration, read from the OpenAI or the MCP form."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    description: str = ""
-    parameters: dict[str, Any] = Field(default_factory=dict)  # JSON schema of the input object
-
-    @classmethod
-    def read(cls, declaration: Any, field: str = "tools") -> ToolSchema:
-        """Read `{"type": "function", "function": {...}}`, `{"name", "parameters"}` or MCP's `{"name", "inputSchema"}`.
-
-        Raises RequestError that names `field`.
-        """
-        body = declaration
-        if isinstance(body, Mapping) and isinstance(body.get("function"), Mapping):
-            body = body["function"]
-        if not isinstance(body, Mapping) or not isinstance(body.get("name"), str) or not body["name"].strip():
-            raise RequestError(
-                f"{field}: expected a tool schema in OpenAI or MCP form with a 'name', got {str(declaration)[:80]!r}",
-                field=field,
-            )
-        parameters = body.get("parameters") or body.get("inputSchema") or body.get("input_schema") or {}
-        if not isinstance(parameters, Mapping):
-            raise RequestError(f"{field}: the parameters of {body['name']!r} are not a JSON schema object", field=field)
-        description = body.get("description")
-        return cls(
-            name=body["name"].strip(),
-            description=description if isinstance(description, str) else "",
-            parameters=dict(parameters),
-        )
 
 
 class ToolCallResult(BaseModel):
@@ -152,13 +155,6 @@ class ToolCallResult(BaseModel):
         )
 
 
-def conversation_told(fields: Mapping[str, Any]) -> str | None:
-    """The conversation that a record, or the metadata of a call, tells; None where none of its keys does."""
-    told = (fields.get(key) for key in CONVERSATION_KEYS)
-    known = (value for value in told if isinstance(value, str | int) and not isinstance(value, bool))
-    return next((text for value in known if (text := str(value).strip())), None)
-
-
 class ToolCall(BaseModel):
     """A tool call as a program hands it over: `ToolCall("search", {"q": "rain"}, output="[]")`.
 
@@ -201,24 +197,6 @@ class CallFigures(BaseModel):
     @property
     def failed(self) -> bool | None:
         return (not self.success) if self.success is not None else self.execution_failed
-
-
-Count = Annotated[int, Field(ge=0, le=10**15)]
-
-
-class LifetimeCounters(BaseModel):
-    """Counters of a tool that never shrink, whatever the window drops."""
-
-    calls: Count = 0
-    successes: Count = 0  # calls known not to have failed
-    failures: Count = 0  # calls known to have failed
-    judged: Count = 0  # calls with a score
-    score_sum: float = 0.0
-    time_calls: Count = 0  # calls with a known time_cost
-    time_sum: float = 0.0  # seconds
-    token_calls: Count = 0  # calls with a known token_cost
-    token_sum: Count = 0
-    since: datetime | None = None  # create_time of the oldest call counted
 
 
 class ToolStatistics(BaseModel):
@@ -382,66 +360,3 @@ class FlowResponse(BaseModel):
     answer: str = ""
     success: bool = True
     metadata: dict[str, Any] = Field(default_factory=dict)
-
-
-Speaker = Literal["user", "agent", "program"]
-RuleStatus = Literal["active", "proposed", "superseded", "withdrawn"]
-
-
-class Said(BaseModel):
-    """Who put a rule, and what it was heard in."""
-
-    model_config = ConfigDict(frozen=True)
-
-    by: Speaker
-    sentence: str = ""
-    session: str = ""
-    turn: int | None = None
-    time: datetime | None = None
-
-
-class ToolMemoryRule(BaseModel):
-    """A rule on one tool. Eager (in every prompt) where the priority is critical or high."""
-
-    id: str
-    tool_name: str
-    rule: str
-    priority: Literal["critical", "high", "normal"] = "normal"
-    source: Literal["user_explicit", "post_turn", "programmatic"] = "programmatic"
-    tags: list[str] = Field(default_factory=list)
-    created_at: datetime
-    updated_at: datetime
-    status: RuleStatus = "active"  # a proposed rule waits for a person, a withdrawn one is kept and holds no longer
-    said: Said | None = None  # None: stored before this was kept
-
-    @property
-    def eager(self) -> bool:
-        return self.priority != "normal"
-
-    @property
-    def by(self) -> Speaker:
-        if self.said is not None:
-            return self.said.by
-        return "user" if self.source == "user_explicit" else "program"
-
-    @property
-    def is_users(self) -> bool:
-        """What the user said, also where a program of theirs handed it over."""
-        return self.by == "user" or (self.by == "program" and self.source == "user_explicit")
-
-    @property
-    def is_note(self) -> bool:
-        """An agent's own, which binds nobody. What it put as critical was approved where it is active."""
-        return self.by == "agent" and self.priority != "critical"
-
-
-def merge_ranges(seqs: Sequence[int], ranges: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Sorted, disjoint ranges (both ends included) that hold `seqs` and all of `ranges`."""
-    parts = sorted([*((s, s) for s in seqs), *((a, b) for a, b in ranges)])
-    merged: list[tuple[int, int]] = []
-    for low, high in parts:
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-        else:
-            merged.append((low, high))
-    return merged

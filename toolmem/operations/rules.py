@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from toolmem.models import RuleStatus, ToolMemoryRule
+from toolmem.light_models import Priority, RuleStatus, Source, ToolMemoryRule
 from toolmem.operations.operation import AgentTool, rpc_operation
 from toolmem.protocols import Services
 from toolmem.rules.identity import MAX_RULE
-from toolmem.rules.rows import Priority, Source
 
 if TYPE_CHECKING:
     from toolmem.rules.rule_store import ToolMemoryStore

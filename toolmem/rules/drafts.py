@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
-
 from toolmem.errors import RequestError
-from toolmem.models import RuleStatus, Said, Speaker, ToolMemoryRule
+from toolmem.light_models import Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule
 from toolmem.rules.identity import (
     MAX_RULE,
     namespace_of,
@@ -22,7 +20,7 @@ from toolmem.rules.identity import (
     same_text,
     text_id,
 )
-from toolmem.rules.rows import PRIORITIES, RANK, SOURCES, STATUSES, Priority, Source, merged_tags, read_choice
+from toolmem.rules.rows import PRIORITIES, RANK, SOURCES, STATUSES, merged_tags, read_choice
 from toolmem.rules.speakers import AUTHORITY, lesser
 
 USER_EDICT = "user-edict"  # the tag of rules that a user spoke
@@ -125,9 +123,8 @@ def read_said(given: Any) -> Said:
         raise RequestError(f"said: expected an object, got {type(given).__name__}", field="said")
     try:
         said = Said.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise RequestError(f"said.{'.'.join(map(str, first['loc']))}: {first['msg']}", field="said") from None
+    except ValueError as error:
+        raise RequestError(f"said.{error}", field="said") from None
     for name in ("sentence", "session"):
         if len(getattr(said, name)) > MAX_RULE:
             raise RequestError(f"said.{name}: at most {MAX_RULE} characters", field="said")
@@ -167,7 +164,7 @@ def holds_again(stored: ToolMemoryRule, draft: RuleDraft) -> bool:
 
 
 def _differ_in(one: ToolMemoryRule, other: ToolMemoryRule) -> set[str]:
-    return {name for name in ToolMemoryRule.model_fields if getattr(one, name) != getattr(other, name)}
+    return {name for name in ToolMemoryRule.__slots__ if getattr(one, name) != getattr(other, name)}
 
 
 def sentence_of(workspace: str, rule: RuleDraft | ToolMemoryRule) -> str:

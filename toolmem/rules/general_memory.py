@@ -16,11 +16,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
-from toolmem.models import Speaker
+from toolmem.light_models import Priority, Speaker
 from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.readers.query import read_query
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
-from toolmem.rules.rows import Priority, is_grave, read_rule
+from toolmem.rules.rows import is_grave, read_rule
 from toolmem.rules.searchable import by_spelling, document_of, share_a_word, vector_of
 from toolmem.stored import Where
 

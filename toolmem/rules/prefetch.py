@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Literal
 
 from toolmem.errors import StoreError, StoreUnavailable
-from toolmem.models import Language, ToolSchema
+from toolmem.light_models import Language, ToolSchema
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.section import ToolMemoryRulesSection
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolmem.errors import RequestError
-from toolmem.models import ToolMemoryRule, ToolSchema
+from toolmem.light_models import ToolMemoryRule, ToolSchema
 from toolmem.readers.plain_text import name_shown
 from toolmem.rules.identity import RULE_PREFIX, is_blank, namespace_of, tool_of
 from toolmem.rules.rows import active, at_a_glance, read_rows

@@ -6,24 +6,21 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
-from toolmem.models import RuleStatus, ToolMemoryRule
+from toolmem.light_models import Priority, RuleStatus, Source, ToolMemoryRule
 from toolmem.rules.identity import RULE_PREFIX, namespace_of
-from toolmem.stored import RawRecord
+
+if TYPE_CHECKING:
+    from toolmem.stored import RawRecord
 
 logger = logging.getLogger("toolmem.rules")
 
-Priority = Literal["critical", "high", "normal"]
-Source = Literal["user_explicit", "post_turn", "programmatic"]
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
 SOURCES: tuple[Source, ...] = get_args(Source)
 RANK = {priority: rank for rank, priority in enumerate(PRIORITIES)}
-_RULES = TypeAdapter(list[ToolMemoryRule])
 _DELETED = "deleted"
 _GRAVE_MARK = '"deleted":true'
 _NOT_ACTIVE = tuple(f'"status":"{status}"' for status in get_args(RuleStatus) if status != "active")
@@ -83,41 +80,18 @@ def value_of(rule: ToolMemoryRule) -> dict[str, Any]:
 
 def read_rule(namespace: str, key: str, value: Any) -> ToolMemoryRule:
     """Raises ValueError where the value is no rule of this namespace and key."""
-    try:
-        rule = ToolMemoryRule.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")) from None
-    _require_place(rule, namespace, key)
-    return rule
-
-
-def _require_place(rule: ToolMemoryRule, namespace: str, key: str) -> None:
+    rule = ToolMemoryRule.model_validate(value)
     if key != RULE_PREFIX + rule.id:
         raise ValueError(f"its id is {rule.id!r}")
     if namespace != namespace_of(rule.tool_name):
         raise ValueError(f"its tool is {rule.tool_name!r}")
     if rule.created_at.tzinfo is None or rule.updated_at.tzinfo is None:
         raise ValueError("a time without a zone")
+    return rule
 
 
 def read_rows(records: Sequence[RawRecord]) -> Rows:
     """Damaged records are logged, and hide no other."""
-    living = [record for record in records if _GRAVE_MARK not in record.text]
-    try:  # all at once, which takes half the time; one by one where a record is damaged
-        rows = Rows([], [], [])
-        read = _RULES.validate_json("[" + ",\n".join([record.text for record in living]) + "]")
-        for rule, record in zip(read, living, strict=True):
-            _require_place(rule, record.namespace, record.key)
-            rows.rules.append(StoredRule(rule, record.version))
-    except ValueError:
-        return _read_one_by_one(records)
-    if len(living) < len(records):
-        rows.graves.extend(_read_one_by_one([each for each in records if _GRAVE_MARK in each.text]).graves)
-    return rows
-
-
-def _read_one_by_one(records: Sequence[RawRecord]) -> Rows:
     rows = Rows([], [], [])
     for each in records:
         try:

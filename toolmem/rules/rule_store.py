@@ -21,7 +21,7 @@ from datetime import datetime
 from typing import Any
 
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
-from toolmem.models import RuleStatus, Said, Speaker, ToolMemoryRule, ToolSchema
+from toolmem.light_models import Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema
 from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.rules.drafts import (
     RuleDraft,
@@ -46,8 +46,6 @@ from toolmem.rules.prompt_choice import Caps, chosen_for_prompt, names_of, tell_
 from toolmem.rules.rows import (
     STATUSES,
     DamagedRule,
-    Priority,
-    Source,
     StoredRule,
     active,
     by_priority,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
-from toolmem.models import Language, ToolMemoryRule
+from toolmem.light_models import Language, ToolMemoryRule
 from toolmem.readers.plain_text import counted, name_shown, plain_line, shown
 from toolmem.rules.identity import UNSCOPED, folded_name
 from toolmem.rules.rows import RANK, DamagedRule

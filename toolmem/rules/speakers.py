@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import get_args
 
-from toolmem.models import Speaker
+from toolmem.light_models import Speaker
 
 SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
 AUTHORITY: dict[Speaker, int] = {"user": 2, "program": 1, "agent": 0}

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
-from toolmem.models import ToolSchema
+from toolmem.light_models import ToolSchema
 from toolmem.rules.identity import folded_name
 
 Tools = Sequence[str | ToolSchema]  # names, or schemas

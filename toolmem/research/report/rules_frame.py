@@ -6,15 +6,14 @@ Rules say what to do, figures what happened: the join sets them side by side and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from toolmem.config.extras import need_pandas
 from toolmem.models import ToolMemoryRule
+from toolmem.rules.rows import PRIORITIES
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PRIORITIES: tuple[str, ...] = get_args(ToolMemoryRule.model_fields["priority"].annotation)  # the most urgent first
 
 
 def rules_frame(rules: Iterable[ToolMemoryRule]) -> pd.DataFrame:

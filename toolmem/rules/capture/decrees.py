@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from toolmem.models import ToolSchema
+from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import read_chinese
 from toolmem.rules.capture.english import questions_it, read_english
 from toolmem.rules.capture.pasted import MASK

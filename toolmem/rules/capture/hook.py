@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
-from toolmem.models import Said, ToolMemoryRule
+from toolmem.light_models import Said, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.failures import repeated_failures

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolmem.models import ToolSchema
+from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.english_words import ACTION_VERBS, words_of
 from toolmem.rules.capture.tool_words import Said, Table, parts_of_name, stems, words_said
 
