@@ -243,6 +243,34 @@ class ToolMemoryRule(Row):
         return self.by == "agent" and self.priority != "critical"
 
 
+# ---------------------------------------------------------------- guidance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimLine(Row):
+    """What a prompt shows of a claim."""
+
+    text: str
+
+    _readers: ClassVar[Mapping[str, _Reader]] = {"text": _text}
+
+
+def _claims(value: Any) -> list[ClaimLine]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, got {type(value).__name__}")
+    return [ClaimLine.model_validate(each) for each in value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidanceLines(Row):
+    """What a prompt shows of guidance."""
+
+    text: str
+    claims: list[ClaimLine] = field(default_factory=list)
+
+    _readers: ClassVar[Mapping[str, _Reader]] = {"text": _text, "claims": _claims}
+
+
 # ---------------------------------------------------------------- calls
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolmem.models import Guidance, JudgeIdentity, ToolCallResult, ToolMemory, ToolRecord, ToolSchema, Verdict
 from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
 from toolmem.stored import CallFailure as CallFailure  # `toolmem.ports` of 0.1 had it
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from toolmem.models import Guidance, JudgeIdentity, ToolCallResult, ToolMemory, ToolRecord, ToolSchema, Verdict
 
 
 class Clock(Protocol):

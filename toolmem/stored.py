@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolmem.models import CallFigures, ToolCallResult, ToolRecord
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from toolmem.models import CallFigures, ToolCallResult, ToolRecord
 
 
 @dataclass(frozen=True, slots=True)

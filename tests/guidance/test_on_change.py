@@ -28,7 +28,7 @@ KEEP = 100
 
 
 def record(seq: int, successes: int, failures: int) -> ToolRecord:
-    counters = LifetimeCounters.model_construct(successes=successes, failures=failures)
+    counters = LifetimeCounters(successes=successes, failures=failures)
     return ToolRecord.model_construct(
         workspace="w", tool_name="t", memory_id="m", version=1, last_seq=seq, counters=counters
     )

@@ -9,10 +9,23 @@ Whatever the road, each call passes `records.read_record`, the one place that kn
 record is named and the others go on; a file without one good record is refused.
 """
 
-from toolmem.formats.calls_jsonl import record_of, write_calls
-from toolmem.formats.imported import Format, Imported
-from toolmem.formats.recognize import FORMATS, read_file, recognize
-from toolmem.formats.records import RecordNotes, RecordsRead, read_record, read_records
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolmem.formats.calls_jsonl import record_of, write_calls
+    from toolmem.formats.imported import Format, Imported
+    from toolmem.formats.recognize import FORMATS, read_file, recognize
+    from toolmem.formats.records import RecordNotes, RecordsRead, read_record, read_records
+
+_HOMES = {
+    **dict.fromkeys(("record_of", "write_calls"), "calls_jsonl"),
+    **dict.fromkeys(("Format", "Imported"), "imported"),
+    **dict.fromkeys(("FORMATS", "read_file", "recognize"), "recognize"),
+    **dict.fromkeys(("RecordNotes", "RecordsRead", "read_record", "read_records"), "records"),
+}
 
 __all__ = [
     "FORMATS",
@@ -27,3 +40,9 @@ __all__ = [
     "record_of",
     "write_calls",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"toolmem.formats.{_HOMES[name]}"), name)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RecordError
 from toolmem.formats.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.formats.times import read_time, zone
-from toolmem.models import CONVERSATION_KEYS, JudgeIdentity, ToolCall, ToolCallResult, conversation_told
+from toolmem.light_models import CONVERSATION_KEYS, conversation_told
 from toolmem.protocols import Clock
 from toolmem.stored import CallFailure
+
+if TYPE_CHECKING:
+    from toolmem.models import JudgeIdentity, ToolCallResult
 
 MAX_TOOL_NAME = 256  # characters
 MAX_ID = 1024  # characters
@@ -113,10 +116,27 @@ def read_record(
 
     A missing `create_time` is the clock's now; unknown keys go to `metadata`; lone surrogates become U+FFFD.
     """
+    from toolmem.models import ToolCall, ToolCallResult
+
     if isinstance(raw, ToolCallResult):  # from an importer, or made in Python: checked already
         return raw if trust or not _has_judgement(raw) else _without_judgement(raw)
     if isinstance(raw, ToolCall):
         raw = raw.record()
+    return ToolCallResult(
+        **read_fields(raw, index, clock=clock, time_zone=time_zone, notes=notes, more=_judgement if trust else None)
+    )
+
+
+def read_fields(
+    raw: Any,
+    index: int,
+    *,
+    clock: Clock,
+    time_zone: str = "UTC",
+    notes: RecordNotes,
+    more: Callable[[Mapping[str, Any], Repairs], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """The fields of a call that a record gives, and what `more` reads of it. Raises as `read_record`."""
     if not isinstance(raw, Mapping):
         raise RecordError(f"expected an object with 'tool_name', 'input', 'output', got {_kind(raw)}", index=index)
     tool_name: str | None = None
@@ -136,15 +156,15 @@ def read_record(
             "metadata": _metadata(raw, repairs),
         }
         fields["create_time"] = _create_time(raw.get("create_time"), clock, time_zone, repairs)
-        if trust:
-            fields |= _judgement(raw, repairs)
+        if more is not None:
+            fields |= more(raw, repairs)
     except _FieldError as error:
         raise RecordError(str(error), index=index, tool_name=tool_name) from None
     notes.surrogates += repairs.surrogates
     notes.naive_times += repairs.naive_times
     notes.timeless += repairs.timeless
     notes.misspelt |= repairs.misspelt
-    return ToolCallResult(**fields)
+    return fields
 
 
 def _has_judgement(call: ToolCallResult) -> bool:
@@ -152,6 +172,8 @@ def _has_judgement(call: ToolCallResult) -> bool:
 
 
 def _without_judgement(call: ToolCallResult) -> ToolCallResult:
+    from toolmem.models import ToolCallResult
+
     return ToolCallResult(**{name: getattr(call, name) for name in GIVEN})
 
 
@@ -379,6 +401,8 @@ def _seq(value: Any) -> int | None:
 def _judge(value: Any) -> JudgeIdentity | None:
     if value is None:
         return None
+    from toolmem.models import JudgeIdentity
+
     parts = {key: value.get(key) for key in JudgeIdentity.model_fields} if isinstance(value, Mapping) else {}
     if not parts or not all(isinstance(part, str) for part in parts.values()):
         raise _FieldError("judge: expected an object with 'backend', 'model' and 'prompt_version'")

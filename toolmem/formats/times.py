@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from toolmem.errors import RequestError
 
@@ -18,6 +17,8 @@ def zone(name: str) -> tzinfo:
     if name in ("", "UTC", "Etc/UTC"):
         return UTC
     try:
+        from zoneinfo import ZoneInfo
+
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:  # ZoneInfoNotFoundError is a KeyError
         raise RequestError(

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from toolmem.guidance.counted.sentences import PARTS, Part, Sentence
-from toolmem.guidance.counted.wording import Wording
-from toolmem.models import Guidance
+from toolmem.guidance.shown import OneGuidance
 
 BULLET = "- "
-HEADING = "## "
 
 
-def lay_out(sentences: Sequence[Sentence], say: Wording) -> str:
-    """The text of guidance: its parts in order, each sentence on a line of its own: prevention first, then by value."""
-    lines: list[str] = []
-    for part in PARTS:
-        of_part = sorted((one for one in sentences if one.part == part), key=lambda one: not one.prevents)
-        lines += _part(part, [one.text for one in of_part], say)
-    return "\n".join(lines)
-
-
-def fit(guidance: Guidance, budget_tokens: int, count: Callable[[str], int]) -> str:
+def fit(guidance: OneGuidance, budget_tokens: int, count: Callable[[str], int]) -> str:
     """The text of `guidance` in at most `budget_tokens` tokens as `count` counts them; "" where nothing fits.
 
     Lines that are claims are taken in the order of `guidance.claims` (most valuable first), each with the heading
@@ -54,7 +42,3 @@ def _assembled(lines: Sequence[str], kept: set[int]) -> str:
                 heading = None
             out.append(line)
     return "\n".join(out)
-
-
-def _part(part: Part, texts: Sequence[str], say: Wording) -> list[str]:
-    return [f"{HEADING}{say.heading(part)}", *(BULLET + text for text in texts)] if texts else []

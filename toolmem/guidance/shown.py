@@ -6,10 +6,17 @@ Texts are cleaned before they are stored; what an earlier version stored is clea
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
 
 from toolmem.guidance.counted.phrases import HEADINGS
-from toolmem.models import Claim, Guidance, Language
+from toolmem.light_models import ClaimLine, GuidanceLines, Language
 from toolmem.readers.plain_text import plain_line, plain_text
+
+if TYPE_CHECKING:
+    from toolmem.models import Claim, Guidance
+
+OneGuidance = TypeVar("OneGuidance", "Guidance", GuidanceLines)
+OneClaim = TypeVar("OneClaim", "Claim", ClaimLine)
 
 MAX_GUIDANCE = 8_000  # characters of the guidance of one tool
 MAX_CLAIM = 2_000
@@ -49,7 +56,7 @@ def _figures_heading(language: Language) -> str:
     return f"## {HEADINGS['statistics'][language == 'zh']}"
 
 
-def guidance_shown(guidance: Guidance) -> Guidance:
+def guidance_shown(guidance: OneGuidance) -> OneGuidance:
     """The same where nothing has to be cleaned."""
     text, claims = guidance_text(guidance.text), [_claim(claim) for claim in guidance.claims]
     if text == guidance.text and all(new is old for new, old in zip(claims, guidance.claims, strict=True)):
@@ -63,6 +70,6 @@ def claim_text(text: str) -> str:
     return plain_line(text, MAX_CLAIM)
 
 
-def _claim(claim: Claim) -> Claim:
+def _claim(claim: OneClaim) -> OneClaim:
     text = claim_text(claim.text)
     return claim if text == claim.text else claim.model_copy(update={"text": text})

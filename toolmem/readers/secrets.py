@@ -10,12 +10,14 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolmem.models import ToolCallResult
 from toolmem.readers.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
 from toolmem.readers.secret_spans import MASK, scheme_of, secret_spans
 from toolmem.readers.token_shapes import Span
+
+if TYPE_CHECKING:
+    from toolmem.models import ToolCallResult
 
 _SHORTEST = 8  # characters of a text in which something may hide that has no name
 _ROUNDS = 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -33,4 +33,14 @@ def is_heavy(value: Any) -> bool:
 
 async def aside(value: Any, read: Callable[[], _T]) -> _T:
     """What `read` answers, which goes through `value`: in a thread where that is heavy."""
-    return await asyncio.to_thread(read) if is_heavy(value) else read()
+    return await _in_thread(read) if is_heavy(value) and "asyncio" in sys.modules else read()
+
+
+async def _in_thread(read: Callable[[], _T]) -> _T:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # nobody else is there to be answered
+        return read()
+    return await asyncio.to_thread(read)

@@ -10,7 +10,6 @@ over several records.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import random
@@ -261,7 +260,7 @@ class ToolMemoryStore:
         full = await self.full_id(rule_id)
         tool = await self._ids.owner(full) if tool_name is None else read_tool_name(tool_name)
         for attempt in range(_ATTEMPTS if tool is not None else 0):
-            await _pause(attempt)
+            await self._pause(attempt)
             row = await self._row(namespace_of(str(tool)), full)
             if row is None:
                 return None
@@ -279,7 +278,7 @@ class ToolMemoryStore:
         """True if it was there. Capture will not bring it back from the same sentence; an explicit put does."""
         namespace, key = namespace_of(read_tool_name(tool_name)), rule_key(await self.full_id(rule_id))
         for attempt in range(_ATTEMPTS):
-            await _pause(attempt)
+            await self._pause(attempt)
             try:
                 record = await self.store.get(self.workspace, namespace, key)
                 if record is None or is_grave(record.value):
@@ -308,7 +307,7 @@ class ToolMemoryStore:
         document = await document_of(draft.rule, self.embedder)
         draft = replace(draft, id=await self.full_id(draft.id))
         for attempt in range(_ATTEMPTS):
-            await _pause(attempt)
+            await self._pause(attempt)
             shelf = await self._shelf(namespace_of(draft.tool_name))
             try:
                 return await self._decided(draft, document, shelf, captured=captured)
@@ -354,6 +353,10 @@ class ToolMemoryStore:
         await self._write(rule, document, shelf.free_version(rule_id))
         return rule
 
+    async def _pause(self, attempt: int) -> None:
+        if attempt:
+            await self.clock.sleep(random.uniform(0, _LONGEST_PAUSE))
+
     async def _write(self, rule: ToolMemoryRule, document: Document, version: int | None) -> Record:
         return await self.store.put(
             self.workspace,
@@ -363,11 +366,6 @@ class ToolMemoryStore:
             document=document if rule.status == "active" else None,  # what does not hold is not recalled
             expected_version=version,
         )
-
-
-async def _pause(attempt: int) -> None:
-    if attempt:
-        await asyncio.sleep(random.uniform(0, _LONGEST_PAUSE))
 
 
 def _overtaken(tool_name: str) -> str:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from toolmem.errors import Conflict, StoreError
-from toolmem.models import Guidance, RepairHistory, ToolCallResult, ToolMemory, ToolRecord, Verdict
 from toolmem.protocols import OF_THE_STORE, MemoryStore
 from toolmem.readers.secrets import SecretMask, count_secrets, marked_by, mask_call
 from toolmem.readers.weight import aside
 from toolmem.stored import Appended, Document
+
+if TYPE_CHECKING:
+    from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
 
 T = TypeVar("T")
 
@@ -24,7 +26,7 @@ NAMESPACE, KEY = "secrets", "key"
 _WAITING = 256  # calls without a verdict whose secrets are known until they are judged
 _LONGEST_WAITING = 20_000  # characters of such a call's output
 
-MaskedCall = tuple[ToolCallResult, SecretMask]
+MaskedCall: TypeAlias = "tuple[ToolCallResult, SecretMask]"
 
 
 class _NoKey(Exception):
@@ -184,6 +186,8 @@ def masked_guidance(guidance: Guidance, mask: SecretMask) -> Guidance:
         dumped = guidance.history.model_dump(mode="json", include={"recovered", "repairs"})
         hidden = mask.value(dumped)
         if hidden is not dumped:
+            from toolmem.models import RepairHistory
+
             update["history"] = RepairHistory.model_validate({**guidance.history.model_dump(mode="json"), **hidden})
     return guidance.model_copy(update=update) if mask.masked else guidance
 

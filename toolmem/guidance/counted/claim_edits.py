@@ -24,10 +24,9 @@ from toolmem.guidance.counted.claim_lines import About, Line, read_line
 from toolmem.guidance.counted.conditions_in_words import told_condition
 from toolmem.guidance.counted.exact import fisher_exact
 from toolmem.guidance.counted.patterns import ALPHA, MIN_DIFFERENCE
-from toolmem.guidance.counted.sentences import Sentence
+from toolmem.guidance.counted.sentences import Sentence, lay_out
 from toolmem.guidance.counted.wording import Wording, percent
 from toolmem.guidance.counted.worth import TOLD_TWICE, moved, of_empty_pattern, of_pattern, of_refusal, of_repair, worth
-from toolmem.guidance.fitting import lay_out
 from toolmem.guidance.statistics import statistics_of, wilson_interval
 from toolmem.models import Claim, Guidance, ToolCallResult
 

@@ -36,10 +36,9 @@ from toolmem.guidance.counted.analysis import Analysis, analyze
 from toolmem.guidance.counted.claim_edits import updated
 from toolmem.guidance.counted.repair_history import Totals, counted
 from toolmem.guidance.counted.repair_sentences import pointed_at, repairs, since, unrecovered
-from toolmem.guidance.counted.sentences import Sentence
+from toolmem.guidance.counted.sentences import Sentence, lay_out
 from toolmem.guidance.counted.usage_sentences import usage
 from toolmem.guidance.counted.wording import Wording
-from toolmem.guidance.fitting import lay_out
 from toolmem.models import Claim, Guidance, Language, RepairHistory, ToolCallResult, ToolSchema
 from toolmem.protocols import Purpose
 

@@ -23,6 +23,7 @@ from toolmem.guidance.counted.worth import (
     of_refusal,
     worth,
 )
+from toolmem.guidance.fitting import BULLET
 from toolmem.guidance.outcomes import flag_is_wrong
 from toolmem.guidance.shown import claim_text
 from toolmem.guidance.statistics import wilson_interval
@@ -283,3 +284,16 @@ def _example_of(group: ErrorGroup, say: Wording) -> str:
 def ordered(sentences: Iterable[Sentence]) -> list[Sentence]:
     """Most valuable first; equal ones by part, then by text, so that the order is always the same."""
     return sorted(sentences, key=lambda one: (-one.value, PARTS.index(one.part), one.text))
+
+
+def lay_out(sentences: Sequence[Sentence], say: Wording) -> str:
+    """The text of guidance: its parts in order, each sentence on a line of its own: prevention first, then by value."""
+    lines: list[str] = []
+    for part in PARTS:
+        of_part = sorted((one for one in sentences if one.part == part), key=lambda one: not one.prevents)
+        lines += _part(part, [one.text for one in of_part], say)
+    return "\n".join(lines)
+
+
+def _part(part: Part, texts: Sequence[str], say: Wording) -> list[str]:
+    return [f"## {say.heading(part)}", *(BULLET + text for text in texts)] if texts else []

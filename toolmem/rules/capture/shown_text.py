@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from importlib import resources
 from itertools import islice
+from typing import Literal
 
+from toolmem.rules.capture import cues
 from toolmem.rules.capture.chinese import opens_shown_chinese
 from toolmem.rules.capture.english import small
 from toolmem.rules.capture.english_places import opens_shown_text as opens_before_colon
@@ -28,27 +29,15 @@ _COLON = re.compile(r":(?=\s|$|[\u3400-\u9fff])|：")
 _COLONS = 6  # of a sentence that are looked at: the words that announce a text stand before its first ones
 
 
-@dataclass(frozen=True, slots=True)
-class _Forms:
-    """The forms of one language, each kind as one pattern."""
-
-    own: re.Pattern[str]  # it speaks of the user's own rules
-    work: re.Pattern[str]  # it asks to work on a text, whatever it speaks of
-    anywhere: re.Pattern[str]  # opens a text wherever it stands
-    line_end: re.Pattern[str]  # opens a text that begins on another line
-    colon: re.Pattern[str]  # opens a text that begins on another line, behind a colon
-    block: re.Pattern[str]  # opens a text that a blank line sets off
-    back: re.Pattern[str]  # points at the text before it
-
-    def opens(self, text: str, breaks: int, *, inside: bool) -> bool:
-        kinds = [self.anywhere]
-        kinds += [self.line_end] if breaks else []
-        kinds += [self.colon] if breaks and not inside else []
-        kinds += [self.block] if breaks > 1 else []
-        return any(kind.search(text) for kind in kinds) and (self.works(text) or self.own.search(text) is None)
-
-    def works(self, text: str) -> bool:
-        return self.work.search(text) is not None
+# The kinds of forms:
+#     own        it speaks of the user's own rules
+#     work       it asks to work on a text, whatever it speaks of
+#     anywhere   opens a text wherever it stands
+#     line_end   opens a text that begins on another line
+#     colon      opens a text that begins on another line, behind a colon
+#     block      opens a text that a blank line sets off
+#     back       points at the text before it
+_Kind = Literal["own", "work", "anywhere", "line_end", "colon", "block", "back"]
 
 
 def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], object]) -> list[Sentence]:
@@ -67,6 +56,8 @@ def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], o
         lead = _shown_lead(text)
         own.append(sentence if lead is None else _without_shown(sentence, len(lead)))
         if lead is not None and not _ends_in_line(lead, text):
+            break
+        if sentence is sentences[-1]:  # nothing follows that could be shown
             break
         if opens_shown_text(text, sentence.breaks) and (_works(text) or demands(sentence) is None):
             break
@@ -99,16 +90,26 @@ def opens_shown_text(text: str, breaks: int, *, inside: bool = False) -> bool:
 
     `inside`: `text` stands before a colon, and what follows in the same line.
     """
-    return any(_forms(language).opens(text, breaks, inside=inside) for language in _spoken(text))
+    kinds: list[_Kind] = ["anywhere"]
+    kinds += ["line_end"] if breaks else []
+    kinds += ["colon"] if breaks and not inside else []
+    kinds += ["block"] if breaks > 1 else []
+    return any(
+        any(_has(text, language, kind) for kind in kinds)
+        and (_has(text, language, "work") or not _has(text, language, "own"))
+        for language in _spoken(text)
+    )
 
 
 def _works(text: str) -> bool:
-    return any(_forms(language).works(text) for language in _spoken(text))
+    return any(_has(text, language, "work") for language in _spoken(text))
 
 
 def _points_back(text: str) -> bool:
-    forms = [_forms(language) for language in _spoken(text)]
-    return any(form.back.search(text) for form in forms) and not any(form.own.search(text) for form in forms)
+    languages = _spoken(text)
+    return any(_has(text, each, "back") for each in languages) and not any(
+        _has(text, each, "own") for each in languages
+    )
 
 
 def _spoken(text: str) -> Sequence[str]:
@@ -122,21 +123,24 @@ def _looked_at(sentence: Sentence) -> str:
     return small(text)
 
 
+def _has(text: str, language: str, kind: _Kind) -> bool:
+    return _pattern(language, kind).search(text) is not None
+
+
 @cache
-def _forms(language: str) -> _Forms:
-    import yaml
+def _pattern(language: str, kind: _Kind) -> re.Pattern[str]:
+    """Each is made when it is first asked for: all together they take longer than a hook has."""
+    words = _words(language)
+    return re.compile("|".join(f"(?:{_filled(form, words)})" for form in cues.table("shown_text")[language][kind]))
 
-    text = resources.files("toolmem.rules.capture").joinpath("shown_text.yaml").read_text(encoding="utf-8")
-    table = yaml.safe_load(text)[language]
+
+@cache
+def _words(language: str) -> dict[str, str]:
     words: dict[str, str] = {}
+    for name, listed in cues.table("shown_text")[language]["words"].items():
+        words[name] = _filled(f"(?:{'|'.join(listed.split(', '))})", words)
+    return words
 
-    def filled(form: str) -> str:
-        return _NAME.sub(lambda hole: words[hole[1]], form)
 
-    for name, listed in table["words"].items():
-        words[name] = filled(f"(?:{'|'.join(listed.split(', '))})")
-
-    def pattern(name: str) -> re.Pattern[str]:
-        return re.compile("|".join(f"(?:{filled(form)})" for form in table[name]))
-
-    return _Forms(**{name: pattern(name) for name in _Forms.__slots__})
+def _filled(form: str, words: dict[str, str]) -> str:
+    return _NAME.sub(lambda hole: words[hole[1]], form)

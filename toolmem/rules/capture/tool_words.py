@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from itertools import pairwise
 
+from toolmem.rules.capture import cues
 from toolmem.rules.capture.english_words import IRREGULAR
 
 _WORD = re.compile(r"[a-z]+(?:[-'][a-z]+)*")
@@ -114,10 +114,7 @@ def load_table(nouns: Mapping[str, Sequence[str]] | None = None) -> Table:
 
 @lru_cache(maxsize=16)
 def _table(nouns: tuple[tuple[str, tuple[str, ...]], ...]) -> Table:
-    import yaml
-
-    text = resources.files("toolmem.rules.capture").joinpath("nouns.yaml").read_text(encoding="utf-8")
-    built_in = yaml.safe_load(text)
+    built_in = cues.table("nouns")
     core: dict[str, list[str]] = {name: list(means) for name, means in built_in["things"].items()}
     for name, means in nouns:
         core.setdefault(name, []).extend([*means, name])

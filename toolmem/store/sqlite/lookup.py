@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from toolmem.errors import RequestError
-from toolmem.models import JudgeIdentity
 from toolmem.store.codec import require_storable, storable
+
+if TYPE_CHECKING:
+    from toolmem.models import JudgeIdentity
 
 
 def one(db: apsw.Connection, sql: str, *values: Any) -> Any:
@@ -56,6 +58,8 @@ class Judges:
 
     def __getitem__(self, number: int | None) -> JudgeIdentity | None:
         if number not in self._known:
+            from toolmem.models import JudgeIdentity
+
             row = one(self._db, "SELECT backend, model, prompt_version FROM judges WHERE id = ?", number)
             self._known[number] = row and JudgeIdentity(backend=row[0], model=row[1], prompt_version=row[2])
         return self._known[number]
