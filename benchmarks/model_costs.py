@@ -121,7 +121,7 @@ async def dry_run(calls: list[ToolCallResult], folder: Path) -> dict[str, Any]:
 
 def measure(dataset: str, limit: int | None) -> list[Figure]:
     from toolmem.flow.clock import SystemClock
-    from toolmem.formats.recognize import read_file
+    from toolmem.formats.files import read_file
 
     path = DATA / f"{dataset}.calls.jsonl.gz"
     calls = [call for _, call in read_file(path, clock=SystemClock(), limit=limit).calls]

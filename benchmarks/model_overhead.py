@@ -16,7 +16,7 @@ from tables import Figure, arguments, show
 
 from toolmem.config.settings import LLMParams, LLMSettings
 from toolmem.flow.clock import SystemClock
-from toolmem.formats.recognize import read_file
+from toolmem.formats.files import read_file
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts
 from toolmem.protocols import LedgerEntry, Purpose
 from toolmem.providers.dashscope import DashScopeLLM

@@ -22,7 +22,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded_calls
 
 async def whole(files: list[Path], folder: Path) -> int:
     from toolmem import ToolMemApp
-    from toolmem.formats.recognize import read_file
+    from toolmem.formats.files import read_file
 
     counted = 0
     async with ToolMemApp(overrides=[f"vector_store.default.params.path='{folder / 'memory.db'}'"]) as app:

@@ -1,6 +1,6 @@
 """Recorded calls and conversations in other people's formats become `ToolCallResult`.
 
-A file comes in by `recognize.read_file`, which looks at its content and hands it to one of the formats:
+A file comes in by `files.read_file`, which looks at its content and hands it to one of the formats:
 
     calls_jsonl   one call per line, our own JSON Lines (plain or .gz; a JSON array too)
     openai_chat   OpenAI chat conversations: assistant `tool_calls` joined with their `tool` messages
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolmem.formats.calls_jsonl import record_of, write_calls
     from toolmem.formats.imported import Format, Imported
-    from toolmem.formats.recognize import FORMATS, read_file, recognize
+    from toolmem.formats.files import FORMATS, read_file, recognize
     from toolmem.formats.records import RecordNotes, RecordsRead, read_record, read_records
 
 _HOMES = {
     **dict.fromkeys(("record_of", "write_calls"), "calls_jsonl"),
     **dict.fromkeys(("Format", "Imported"), "imported"),
-    **dict.fromkeys(("FORMATS", "read_file", "recognize"), "recognize"),
+    **dict.fromkeys(("FORMATS", "read_file", "recognize"), "files"),
     **dict.fromkeys(("RecordNotes", "RecordsRead", "read_record", "read_records"), "records"),
 }
 
