@@ -32,6 +32,7 @@ NAMES = {
     ),
     "toolmem.importers": "toolmem.formats",
     "toolmem.importers.declarations": "toolmem.formats.openai_chat",
+    "toolmem.importers.recognize": "toolmem.formats.files",
     "toolmem.importers.message_text": "toolmem.formats.openai_chat",
     "toolmem.llm": "toolmem.providers",
     "toolmem.llm.prefix_cache": "toolmem.providers.dry_run",

@@ -300,6 +300,33 @@ class LifetimeCounters(Row):
     }
 
 
+@dataclass(slots=True, kw_only=True)
+class PendingCall(Row):
+    """A call as a store takes it, before anybody has judged it: `ToolCallResult`, for who has no time for that."""
+
+    tool_name: str
+    input: dict[str, Any] | list[Any] | str
+    output: str
+    success: bool | None
+    create_time: datetime
+    time_cost: float | None
+    token_cost: int | None
+    context: str
+    id: str | None
+    metadata: dict[str, Any]
+    summary: str = ""
+    evaluation: str = ""
+    score: None = None
+    evaluation_status: Literal["pending"] = "pending"
+    execution_failed: None = None
+    error_class: str = ""
+    judge: None = None
+
+    @property
+    def failed(self) -> bool | None:
+        return None if self.success is None else not self.success
+
+
 def conversation_told(fields: Mapping[str, Any]) -> str | None:
     """The conversation that a record, or the metadata of a call, tells; None where none of its keys does."""
     told = (fields.get(key) for key in CONVERSATION_KEYS)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolmem.formats.calls_jsonl import record_of, write_calls
-    from toolmem.formats.imported import Format, Imported
     from toolmem.formats.files import FORMATS, read_file, recognize
+    from toolmem.formats.imported import Format, Imported
     from toolmem.formats.records import RecordNotes, RecordsRead, read_record, read_records
 
 _HOMES = {

@@ -56,26 +56,22 @@ async def prompt(
     The guidance fits into `guidance_tokens` (None: the configuration's `session.guidance_tokens`). Without tools there
     are the rules of all tools and no guidance.
     """
-    from toolmem.operations.system_prompt import guidance_block, system_prompt
+    from toolmem.engine.system_prompt import guidance_of, prompt_of
     from toolmem.ops import RetrieveToolMemoryOp
-    from toolmem.rules.section import ToolMemoryRulesSection
-    from toolmem.rules.turns import read_tools
+    from toolmem.rules.turns import read_tools, tool_names
 
     settings = services.settings
     language: Language = "zh" if settings.language == "zh" else ""
     catalogue = read_tools(tools or ())
     pinned = await (await rule_store(services, workspace_id)).rules_for_prompt(catalogue)
     budget = settings.session.guidance_tokens if guidance_tokens is None else guidance_tokens
-    names = [each if isinstance(each, str) else each.name for each in catalogue]
-    guidance = ""
-    if names and budget:
-        store = await services.store(RetrieveToolMemoryOp())
-        records = await store.records(workspace_id or DEFAULT_WORKSPACE, names)
-        guidance = guidance_block(records, budget, _qwen_tokens, language) if any(r.guidance for r in records) else ""
-    return system_prompt(base_prompt, ToolMemoryRulesSection(pinned, language).text, guidance)
+    names = tool_names(catalogue)
+    store = await services.store(RetrieveToolMemoryOp())
+    records = await store.records(workspace_id or DEFAULT_WORKSPACE, names) if names and budget else []
+    return prompt_of(base_prompt, pinned, guidance_of(records), budget, qwen_tokens, language)
 
 
-def _qwen_tokens(text: str) -> int:
+def qwen_tokens(text: str) -> int:
     from toolmem.providers.tokenizer import QwenTokenizer
 
     return QwenTokenizer().count(text)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -33,14 +33,24 @@ def is_heavy(value: Any) -> bool:
 
 async def aside(value: Any, read: Callable[[], _T]) -> _T:
     """What `read` answers, which goes through `value`: in a thread where that is heavy."""
-    return await _in_thread(read) if is_heavy(value) and "asyncio" in sys.modules else read()
-
-
-async def _in_thread(read: Callable[[], _T]) -> _T:
+    if _ALONE.get() or not is_heavy(value):
+        return read()
     import asyncio
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # nobody else is there to be answered
-        return read()
     return await asyncio.to_thread(read)
+
+
+_ALONE = ContextVar("toolmem_alone", default=False)
+
+
+def at_once(work: Coroutine[Any, Any, _T]) -> _T:
+    """What a coroutine answers that waits for nothing, without an event loop; `aside` reads in this thread."""
+    context = copy_context()
+    context.run(_ALONE.set, True)
+    try:
+        context.run(work.send, None)
+    except StopIteration as end:
+        answer: _T = end.value
+        return answer
+    work.close()
+    raise RuntimeError("the coroutine waits for an event loop, and there is none")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolmem.app import ToolMemApp
-from toolmem.formats.imported import Format, Imported
 from toolmem.formats.files import read_file
+from toolmem.formats.imported import Format, Imported
 from toolmem.models import ToolCallResult, ToolSchema
 from toolmem.readers.plain_text import counted
 from toolmem.research.report.evaluation import BadRecord

@@ -9,14 +9,22 @@ from typing import Any
 from toolmem.errors import RequestError
 from toolmem.light_models import ToolMemoryRule, ToolSchema
 from toolmem.readers.plain_text import name_shown
-from toolmem.rules.identity import RULE_PREFIX, is_blank, namespace_of, tool_of
+from toolmem.rules.identity import RULE_PREFIX, UNSCOPED, is_blank, namespace_of, tool_of
 from toolmem.rules.rows import active, at_a_glance, read_rows
-from toolmem.rules.section import LeftOut, PinnedRules, Pinning
+from toolmem.rules.section import (
+    MAX_CHARACTERS,
+    MAX_CRITICAL_CHARACTERS,
+    MAX_IN_PROMPT,
+    LeftOut,
+    PinnedRules,
+    Pinning,
+)
 from toolmem.stored import RawRecord
 
 logger = logging.getLogger("toolmem.rules")
 
 Caps = tuple[int, int, int]  # rules, characters, characters of critical ones
+CAPS: Caps = (MAX_IN_PROMPT, MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS)
 
 
 def chosen_for_prompt(records: Iterable[RawRecord], names: Mapping[str, str], caps: Caps) -> PinnedRules:
@@ -52,6 +60,11 @@ def names_of(tools: Iterable[str | ToolSchema | Mapping[str, Any]] | None) -> di
             raise RequestError("tools: a blank name", field="tools")
         names.setdefault(namespace_of(name), name.strip())
     return names
+
+
+def spaces_of(names: Mapping[str, str]) -> list[str] | None:
+    """The namespaces whose rules are chosen from; None: all."""
+    return [*names, namespace_of(UNSCOPED)] if names else None
 
 
 def tell_left_out(pinned: PinnedRules, caps: Caps) -> None:

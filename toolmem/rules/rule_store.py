@@ -33,7 +33,6 @@ from toolmem.rules.drafts import (
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
-    UNSCOPED,
     folded_name,
     namespace_of,
     read_id,
@@ -41,7 +40,7 @@ from toolmem.rules.identity import (
     read_tool_name,
     rule_key,
 )
-from toolmem.rules.prompt_choice import Caps, chosen_for_prompt, names_of, tell_left_out
+from toolmem.rules.prompt_choice import Caps, chosen_for_prompt, names_of, spaces_of, tell_left_out
 from toolmem.rules.rows import (
     STATUSES,
     DamagedRule,
@@ -161,7 +160,7 @@ class ToolMemoryStore:
         if self._untrusted:
             raise StoreUntrusted(self._untrusted)
         names = names_of(tools)
-        records = await self._records([*names, namespace_of(UNSCOPED)] if names else None)
+        records = await self._records(spaces_of(names))
         chosen = chosen_for_prompt(records, names, self._caps)
         if self._tells:
             tell_left_out(chosen, self._caps)

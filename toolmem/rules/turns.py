@@ -107,6 +107,11 @@ def read_tools(value: Any, field: str = "tools") -> tuple[str | ToolSchema, ...]
     return tuple(tools)
 
 
+def tool_names(tools: Tools) -> list[str]:
+    """Each once."""
+    return list(dict.fromkeys(tool if isinstance(tool, str) else tool.name for tool in tools))
+
+
 def _is_duration(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 

@@ -10,17 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toolmem.app.tool_mem import AsyncToolMem, ToolMem
+from toolmem.engine.system_prompt import guidance_block, guidance_of, since_block, system_prompt
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
 from toolmem.models import Language, ToolMemoryRule, ToolSchema
-from toolmem.operations.system_prompt import guidance_block, since_block, system_prompt
+from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, hear
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.section import LeftOut, PinnedRules, ToolMemoryRulesSection
-from toolmem.rules.turns import ToolUse, Turn
+from toolmem.rules.turns import ToolUse, Turn, tool_names
 from toolmem.session.turns import (
     Compressor,
     Message,
@@ -148,12 +149,12 @@ class AgentSession:
             if ignored
             else await prefetch_tool_memory_rules(rules, catalogue, language=spoken, timeout=timeout, on_error=on_error)
         )
-        count = count_tokens or _qwen_count
+        count = count_tokens or qwen_tokens
         budget = app.settings.session.guidance_tokens
-        names = [tool if isinstance(tool, str) else tool.name for tool in catalogue]
+        names = tool_names(catalogue)
         store = await app.services.store_named()
         records = await store.records(workspace_id, names) if names and budget and not ignored else []
-        guidance = guidance_block(records, budget, count, spoken) if any(r.guidance for r in records) else ""
+        guidance = guidance_block(guidance_of(records), budget, count, spoken)
         return cls(
             app,
             rules,
@@ -345,9 +346,3 @@ def _said(rule: ToolMemoryRule) -> tuple[str, str, str, bool]:
 
 def _language(configured: str) -> Language:
     return "zh" if configured == "zh" else ""
-
-
-def _qwen_count(text: str) -> int:
-    from toolmem.providers.tokenizer import QwenTokenizer
-
-    return QwenTokenizer().count(text)

@@ -23,11 +23,11 @@ from toolmem.app import ToolMemApp
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
 from toolmem.flow.checks import check_workspace
+from toolmem.operations.prompt import prompt as system_prompt
 from toolmem.ops.tool_rules_prompt import read_prompt_tools
 from toolmem.readers.plain_text import name_shown
-from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.server.mcp.declarations import WORKSPACE
-from toolmem.server.mcp.resources import RULES_TEMPLATE, TOOL_TEMPLATE, language_of
+from toolmem.server.mcp.resources import RULES_TEMPLATE, TOOL_TEMPLATE
 
 PROMPT = "tool_memory"
 TOOLS = "tools"
@@ -79,28 +79,11 @@ class McpPrompts:
             tools = [str(tool) for tool in read_prompt_tools(given.get(TOOLS, ""))]
         except RequestError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
-        # Not at the top: it reads guidance, whose grammar no start should wait for.
-        from toolmem.operations.system_prompt import system_prompt
-
-        pinned = await (await self._app.rule_store(workspace)).rules_for_prompt(tools)
-        rules = ToolMemoryRulesSection(pinned, language_of(self._app)).text
-        text = system_prompt("", rules, await self._guidance(workspace, tools)) or _nothing(tools)
+        told = await system_prompt.run(self._app.services, {"tools": tools, "workspace_id": workspace})
+        text = told or _nothing(tools)
         about = f"Rules and guidance for {', '.join(map(name_shown, tools))}" if tools else "The rules of all tools"
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=f"{about} ({workspace})", messages=[message])
-
-    async def _guidance(self, workspace: str, tools: list[str]) -> str:
-        budget = self._app.settings.session.guidance_tokens
-        if not tools or not budget:
-            return ""
-        store = await self._app.services.store_named()
-        records = await store.records(workspace, list(dict.fromkeys(tools)))
-        if not any(record.guidance for record in records):
-            return ""
-        from toolmem.operations.system_prompt import guidance_block
-        from toolmem.providers.tokenizer import QwenTokenizer
-
-        return guidance_block(records, budget, QwenTokenizer().count, language_of(self._app))
 
     async def complete(self, params: CompleteRequestParams) -> CompleteResult:
         """Names of tools and workspaces that begin as what was typed so far; of several tools, the last one."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from toolmem.guidance.fitting import fit
-from toolmem.guidance.shown import guidance_shown, said_to_be_data
-from toolmem.models import Language, ToolMemoryRule, ToolRecord
+from toolmem.guidance.shown import OneGuidance, guidance_shown, said_to_be_data
+from toolmem.light_models import Language, ToolMemoryRule
 from toolmem.readers.plain_text import name_shown, plain_line, shown
-from toolmem.rules.capture.hook import SessionRule
 from toolmem.rules.identity import UNSCOPED
-from toolmem.rules.section import MAX_CRITICAL_CHARACTERS, not_shown_line
+from toolmem.rules.section import MAX_CRITICAL_CHARACTERS, PinnedRules, not_shown_line, render_rules
+
+if TYPE_CHECKING:
+    from toolmem.models import Guidance, ToolRecord
+    from toolmem.rules.capture.hook import SessionRule
 
 _GUIDANCE_TITLE = {"": "## What is known of your tools", "zh": "## 关于你的工具的已知情况"}
 _SINCE = {
@@ -40,17 +44,36 @@ def system_prompt(base: str, rules_block: str, guidance_block: str) -> str:
     return "\n\n".join(part for part in (base.strip(), rules_block, guidance_block) if part)
 
 
+def prompt_of(
+    base: str,
+    pinned: PinnedRules,
+    known: Iterable[tuple[str, OneGuidance]],
+    budget_tokens: int,
+    count: Callable[[str], int],
+    language: Language = "",
+) -> str:
+    """All of it. `known`: the guidance of the tools at hand, by name."""
+    rules = render_rules(pinned.rules, language, pinned.not_shown)
+    return system_prompt(base, rules, guidance_block(known, budget_tokens, count, language))
+
+
+def guidance_of(records: Iterable[ToolRecord]) -> list[tuple[str, Guidance]]:
+    return [(record.tool_name, record.guidance) for record in records if record.guidance is not None]
+
+
 def guidance_block(
-    records: Sequence[ToolRecord], budget_tokens: int, count: Callable[[str], int], language: Language = ""
+    tools: Iterable[tuple[str, OneGuidance]], budget_tokens: int, count: Callable[[str], int], language: Language = ""
 ) -> str:
     """The guidance of these tools in at most `budget_tokens`; "" where there is none or no room.
 
     The tools share the budget evenly; what one does not need goes to the next.
     """
+    shown_tools = [(tool, guidance_shown(guidance)) for tool, guidance in tools]
+    known = [(tool, guidance) for tool, guidance in shown_tools if guidance.text]
+    if not known:  # nothing is counted, which may load a vocabulary
+        return ""
     title = f"{_GUIDANCE_TITLE[language]}\n\n{said_to_be_data(language)}"
     left = budget_tokens - count(title)
-    known = [(record.tool_name, guidance_shown(record.guidance)) for record in records if record.guidance is not None]
-    known = [(tool, guidance) for tool, guidance in known if guidance.text]
     parts: list[str] = []
     for position, (tool, guidance) in enumerate(known):
         heading = f"### `{name_shown(tool)}`"

@@ -1,0 +1,106 @@
+"""What a hook of an agent runs: plain Python over the rows of the embedded store.
+
+    with StoreFile("memory.db") as store:
+        prompt_for(store, ["search"])                        # rules and guidance, as `ToolMem.prompt` answers them
+        user_said(store, "never email Sarah", tools=["send_email"])
+        after(store, {"tool_name": "search", "input": {"q": "rain"}, "output": "[]"})
+
+A hook is a process of its own at every step of an agent: nothing here imports pydantic, numpy, YAML, the command line
+or an event loop. The decisions are those of the operations: `system_prompt` lays the prompt out, `toolmem.rules`
+chooses, hears and keeps rules, `toolmem.store` keeps calls and masks their secrets. Each function loads what it needs
+when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from toolmem.engine.store_file import StoreFile
+
+if TYPE_CHECKING:
+    from toolmem.light_models import Language, ToolSchema
+    from toolmem.rules.capture.hook import Captured, Nouns
+    from toolmem.rules.prompt_choice import Caps
+    from toolmem.stored import Appended
+
+__all__ = ["StoreFile", "after", "prompt_for", "user_said"]
+
+DEFAULT_WORKSPACE = "default"
+GUIDANCE_TOKENS = 1000
+KEEP_CALLS = 100
+
+
+def prompt_for(
+    store: StoreFile,
+    tools: Iterable[str | ToolSchema | Mapping[str, Any]] = (),
+    *,
+    workspace_id: str = DEFAULT_WORKSPACE,
+    base_prompt: str = "",
+    language: Language = "",
+    caps: Caps | None = None,
+    guidance_tokens: int = GUIDANCE_TOKENS,
+    count: Callable[[str], int] | None = None,
+) -> str:
+    """The system prompt of an agent with these tools: `base_prompt`, the pinned rules, then the tools' guidance.
+
+    Without tools there are the rules of all tools and no guidance. `caps`: as in the configuration's section `rules`.
+    `count` None: tokens are estimated, because a vocabulary takes a second to load. Raises RequestError, StoreError.
+    """
+    from toolmem.engine.system_prompt import prompt_of
+    from toolmem.providers.tokenizer import estimated_tokens
+    from toolmem.rules.prompt_choice import CAPS, chosen_for_prompt, names_of, spaces_of, tell_left_out
+    from toolmem.rules.turns import read_tools, tool_names
+
+    catalogue, limits = read_tools(tools), caps or CAPS
+    names = names_of(catalogue)
+    records, known = store.prompt_rows(workspace_id, spaces_of(names), tool_names(catalogue) if guidance_tokens else [])
+    pinned = chosen_for_prompt(records, names, limits)
+    tell_left_out(pinned, limits)
+    return prompt_of(base_prompt, pinned, known, guidance_tokens, count or estimated_tokens, language)
+
+
+def user_said(
+    store: StoreFile,
+    message: str,
+    *,
+    tools: Iterable[str | ToolSchema | Mapping[str, Any]] = (),
+    session_id: str = "",
+    turn: int | None = None,
+    workspace_id: str = DEFAULT_WORKSPACE,
+    nouns: Nouns | None = None,
+) -> Captured:
+    """Keep what the user demands in this message as rules; `session` of the answer holds for this session alone.
+
+    `tools`: all that the agent has, as far as the host knows. `turn`: its number in the session, from 1. Whether
+    capture is switched on is the caller's to know. A failure is logged and named in `failures`, never raised.
+    """
+    from toolmem.readers.weight import at_once
+    from toolmem.rules.capture.hook import ToolMemoryCaptureHook
+    from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.rules.turns import Turn, read_tools
+
+    rules = ToolMemoryStore(store.protocol, workspace_id, clock=store.clock)
+    heard = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn)
+    return at_once(ToolMemoryCaptureHook(rules, nouns=nouns, enabled=True).after_turn(heard))
+
+
+def after(
+    store: StoreFile,
+    call: Mapping[str, Any],
+    *,
+    workspace_id: str = DEFAULT_WORKSPACE,
+    time_zone: str = "UTC",
+    keep: int = KEEP_CALLS,
+) -> Appended:
+    """Keep one recorded call, without its secrets; it is judged later. A call whose id is known is not kept twice.
+
+    `call`: a record as `add` takes it. `record` of the answer is None. Raises RecordError, RequestError, StoreError.
+    """
+    from toolmem.formats.records import RecordNotes, read_fields
+    from toolmem.light_models import PendingCall
+    from toolmem.readers.weight import at_once
+    from toolmem.store.masked import MaskedStore
+
+    read: Any = PendingCall(**read_fields(call, 0, clock=store.clock, time_zone=time_zone, notes=RecordNotes()))
+    return at_once(MaskedStore(store.protocol).append_calls(workspace_id, read.tool_name, [read], keep))

@@ -1,0 +1,170 @@
+"""The embedded store in the hands of one thread: the same tables and transactions, without an event loop.
+
+Opening it, what it refuses and its migrations are the store's own (`toolmem.store.sqlite.connection`). A store on a
+server is reached through `toolmem serve`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from toolmem.errors import StoreClosed
+from toolmem.light_models import GuidanceLines
+from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
+from toolmem.store.sqlite import keyed_records, tool_rows, tool_writes
+from toolmem.store.sqlite.connection import (
+    can_be_written,
+    explained,
+    open_read_only,
+    open_writer,
+    read_transaction,
+    write_transaction,
+)
+from toolmem.store.sqlite.in_place import InPlace
+
+if TYPE_CHECKING:
+    import apsw
+
+    from toolmem.protocols import MemoryStore
+    from toolmem.stored import Appended, Document, RawRecord, Record
+
+logger = logging.getLogger("toolmem.engine")
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT = 5.0  # seconds: the agent waits
+
+
+class MachineClock:
+    """The machine's time, for work that no event loop runs."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251  # no loop runs it
+
+
+class StoreFile:
+    """What the engine needs of `MemoryStore`. Its coroutines wait for nothing: each ends at its first step.
+
+    A file that is not there is made; one that may not be written is read. Used by the thread that opened it.
+    Raises StoreUnavailable or StoreVersionError.
+    """
+
+    def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
+        self._path = str(Path(path).expanduser().absolute())
+        self._busy_timeout = busy_timeout
+        self.clock = MachineClock()
+        written = can_be_written(self._path)
+        self._db: apsw.Connection | None = (
+            open_writer(self._path, "FULL", busy_timeout) if written else open_read_only(self._path, busy_timeout)
+        )
+        self._place = InPlace(self._db)
+
+    def close(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+    def __enter__(self) -> StoreFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def protocol(self) -> MemoryStore:
+        """As the rule store and the masks are handed a store; what they do not ask for is not there."""
+        return cast("MemoryStore", self)
+
+    # -- what the prompt is made of
+
+    def prompt_rows(
+        self, workspace: str, namespaces: Sequence[str] | None, tools: Sequence[str]
+    ) -> tuple[list[RawRecord], list[tuple[str, GuidanceLines]]]:
+        """The records of rules (None: of all tools), and the guidance of these tools, of one moment of the store."""
+
+        def rows(db: apsw.Connection) -> tuple[list[RawRecord], list[tool_rows.ToolRow]]:
+            rules = keyed_records.list_raw(db, workspace, namespaces, TOOL_PREFIX, RULE_PREFIX)
+            known = tool_rows.read_tools(db, workspace, list(tools)) if tools else []
+            return rules, [tool_rows.add_guidance(db, row) for row in known]
+
+        records, known = self._read(rows)
+        return records, [(row.name, lines) for row in known if (lines := _guidance_lines(row)) is not None]
+
+    # -- keyed records
+
+    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+        return self._read(lambda db: keyed_records.get(db, workspace, namespace, key))
+
+    async def list_raw(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> list[RawRecord]:
+        return self._read(lambda db: keyed_records.list_raw(db, workspace, namespaces, prefix, key_prefix))
+
+    async def put(
+        self,
+        workspace: str,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        document: Document | None = None,
+        expected_version: int | None = None,
+    ) -> Record:
+        encoded, now = keyed_records.encode_value(value), self.clock.now()
+        return self._write(
+            lambda db: keyed_records.put(db, now, workspace, namespace, key, encoded, document, expected_version, None)
+        )
+
+    # -- calls
+
+    async def append_calls(self, workspace: str, tool: str, calls: Sequence[Any], keep: int) -> Appended:
+        """`record` of the answer is None."""
+        tool_writes.require_keep(keep)
+        prepared, now = tool_writes.prepare(tool, calls), self.clock.now()
+        return self._write(lambda db: tool_writes.take_in(db, now, workspace, tool, prepared, keep)[1])
+
+    # -- transactions
+
+    def _open(self) -> apsw.Connection:
+        if self._db is None:
+            raise StoreClosed(f"the store {self._path} is closed")
+        return self._db
+
+    def _read(self, job: Callable[[apsw.Connection], T]) -> T:
+        db = self._open()
+        with explained(self._path, self._busy_timeout):
+            self._place.require(db)
+            with read_transaction(db):
+                return job(db)
+
+    def _write(self, job: Callable[[apsw.Connection], T]) -> T:
+        db = self._open()
+        with explained(self._path, self._busy_timeout):
+            with write_transaction(db):
+                self._place.require(db)
+                result = job(db)
+            self._place.require(db)  # nothing is acknowledged that was taken away under the commit
+        return result
+
+
+def _guidance_lines(row: tool_rows.ToolRow) -> GuidanceLines | None:
+    """None where there is none, or it cannot be read any more."""
+    try:
+        return None if row.guidance is None else GuidanceLines.model_validate_json(row.guidance)
+    except ValueError as error:
+        logger.error("the guidance of tool %r is damaged and left out: %s", row.name, type(error).__name__)
+        return None
