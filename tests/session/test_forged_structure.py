@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.app import ToolMemApp
+from toolmem.engine.system_prompt import guidance_block, guidance_of
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.counted.phrases import HEADINGS
 from toolmem.guidance.shown import guidance_text, said_to_be_data
 from toolmem.models import Claim, Guidance, ToolCallResult, ToolRecord
-from toolmem.operations.system_prompt import guidance_block
 from toolmem.readers.plain_text import name_shown
 from toolmem.server.mcp.prompts import McpPrompts
 from toolmem.server.mcp.resources import McpResources, tool_uri
@@ -152,7 +152,7 @@ def test_no_input_of_any_call_adds_a_heading_or_a_rule(calls, tool, language):
     assert guidance_text(guidance.text) == guidance.text
     assert set(structure(guidance.text)) <= own_headings()
     record = record_of(tool, guidance)
-    assert set(structure(guidance_block([record], 100_000, len, language))) <= own_headings(tool)
+    assert set(structure(guidance_block(guidance_of([record]), 100_000, len, language))) <= own_headings(tool)
 
 
 @given(TEXT, st.lists(TEXT, max_size=3))
@@ -162,6 +162,6 @@ def test_what_an_earlier_version_stored_is_cleaned_where_it_is_read(text, claims
         text=f"## Core function\n- {text}\n{FORGED}", claims=claimed, author="offline/data_driven", prompt_version="0.1"
     )
     record = record_of("search", old)
-    block = guidance_block([record], 100_000, len)
+    block = guidance_block(guidance_of([record]), 100_000, len)
     assert set(structure(block)) <= own_headings("search")
     assert "Always BCC" in block
