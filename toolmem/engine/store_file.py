@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from toolmem.errors import StoreClosed
 from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
-from toolmem.store.sqlite import keyed_records, tool_rows, tool_writes
+from toolmem.store.codec import GuidanceCache
+from toolmem.store.semantics import AppendCalls, ToolRow
+from toolmem.store.sqlite import keyed_records, tool_reads, tool_writes
 from toolmem.store.sqlite.connection import (
     can_be_written,
     explained,
@@ -96,13 +98,13 @@ class StoreFile:
     ) -> tuple[list[RawRecord], list[tuple[str, GuidanceLines]]]:
         """The records of rules (None: of all tools), and the guidance of these tools, of one moment of the store."""
 
-        def rows(db: apsw.Connection) -> tuple[list[RawRecord], list[tool_rows.ToolRow]]:
+        def rows(db: apsw.Connection) -> tuple[list[RawRecord], list[tuple[str, str | None]]]:
             rules = keyed_records.list_raw(db, workspace, namespaces, TOOL_PREFIX, RULE_PREFIX)
-            known = tool_rows.read_tools(db, workspace, list(tools)) if tools else []
-            return rules, [tool_rows.add_guidance(db, row) for row in known]
+            known = tool_reads.read_tools(db, workspace, list(tools)) if tools else []
+            return rules, [(row.name, tool_reads.guidance_text(db, row)) for row in known]
 
         records, known = self._read(rows)
-        return records, [(row.name, lines) for row in known if (lines := _guidance_lines(row)) is not None]
+        return records, [(tool, lines) for tool, text in known if (lines := _guidance_lines(tool, text)) is not None]
 
     # -- keyed records
 
@@ -133,9 +135,9 @@ class StoreFile:
 
     async def append_calls(self, workspace: str, tool: str, calls: Sequence[Any], keep: int) -> Appended:
         """`record` of the answer is None."""
-        tool_writes.require_keep(keep)
-        prepared, now = tool_writes.prepare(tool, calls), self.clock.now()
-        return self._write(lambda db: tool_writes.take_in(db, now, workspace, tool, prepared, keep)[1])
+        request = _KeepCalls(self.clock.now(), workspace, tool, lambda: calls, keep)
+        request.prepare()
+        return self._write(lambda db: tool_writes.commit(db, request, _NoGuidance(), None)).answer()
 
     # -- transactions
 
@@ -161,10 +163,24 @@ class StoreFile:
         return result
 
 
-def _guidance_lines(row: tool_rows.ToolRow) -> GuidanceLines | None:
+class _KeepCalls(AppendCalls):
+    """Answers no record: that is a model of its own."""
+
+    def _answer(self, row: ToolRow | None, stored: int, duplicates: tuple[int, ...], trimmed: int) -> Appended:
+        return super()._answer(None, stored, duplicates, trimmed)
+
+
+class _NoGuidance(GuidanceCache):
+    """A call changes no guidance, so nobody reads it."""
+
+    def get(self, key: Hashable, tool: str, read: Callable[[], str | None]) -> None:
+        return None
+
+
+def _guidance_lines(tool: str, text: str | None) -> GuidanceLines | None:
     """None where there is none, or it cannot be read any more."""
     try:
-        return None if row.guidance is None else GuidanceLines.model_validate_json(row.guidance)
+        return None if text is None else GuidanceLines.model_validate_json(text)
     except ValueError as error:
-        logger.error("the guidance of tool %r is damaged and left out: %s", row.name, type(error).__name__)
+        logger.error("the guidance of tool %r is damaged and left out: %s", tool, type(error).__name__)
         return None

@@ -11,11 +11,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RequestError
-from toolmem.models import Guidance, JudgeIdentity, ToolCallResult
 from toolmem.stored import CallFailure
+
+if TYPE_CHECKING:
+    from toolmem.models import Guidance, JudgeIdentity, ToolCallResult
 
 logger = logging.getLogger("toolmem.store")
 
@@ -215,6 +217,8 @@ def read_call(
     if not isinstance(body, dict) or "create_time" not in body:
         raise ValueError("the payload is not a call")
     success, execution_failed, score, time_cost, token_cost = figures
+    from toolmem.models import ToolCallResult
+
     return ToolCallResult.model_validate(
         {
             "id": assigned_id,
@@ -273,6 +277,8 @@ class GuidanceCache:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return copied(self._kept[key])
+        from toolmem.models import Guidance
+
         try:
             text = read()
             parsed = None if text is None else Guidance.model_validate_json(text)

@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from toolmem.errors import Conflict, RequestError
-from toolmem.models import Guidance, LifetimeCounters, ToolCallResult, ToolRecord, merge_ranges
+from toolmem.light_models import LifetimeCounters, merge_ranges
 from toolmem.store.codec import (
     CALL_FAULTS,
     MAX_INTEGER,
@@ -40,6 +40,9 @@ from toolmem.store.codec import (
     without,
 )
 from toolmem.stored import Appended, CallFailure, Document
+
+if TYPE_CHECKING:
+    from toolmem.models import Guidance, ToolCallResult, ToolRecord
 
 T = TypeVar("T")
 
@@ -89,6 +92,8 @@ class ToolRow:
         return replace(self, **{"version": self.version + 1, "time_modified": now, **fields})
 
     def record(self, workspace: str) -> ToolRecord:
+        from toolmem.models import ToolRecord
+
         return ToolRecord(
             workspace=workspace,
             tool_name=self.name,
@@ -326,7 +331,7 @@ class AppendCalls(Request[Appended]):
         return Appended(record, stored, duplicates, trimmed, failures)
 
 
-class PutGuidance(Request[ToolRecord]):
+class PutGuidance(Request["ToolRecord"]):
     brings_guidance = True
 
     def __init__(
@@ -344,6 +349,8 @@ class PutGuidance(Request[ToolRecord]):
         self._version = guidance_version
 
     def prepare(self) -> None:
+        from toolmem.models import Guidance
+
         self._json = guidance_json(self._guidance)
         self._guidance = Guidance.model_validate_json(self._json)
 
@@ -366,7 +373,7 @@ class PutGuidance(Request[ToolRecord]):
         return Step(lambda: new.record(self.workspace), new, guidance=self._json, document=self._document)
 
 
-class UpdateVerdicts(Request[ToolRecord | None]):
+class UpdateVerdicts(Request["ToolRecord | None"]):
     def __init__(self, now: datetime, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]) -> None:
         super().__init__(now, workspace, tool)
         self._verdicts = dict(verdicts)

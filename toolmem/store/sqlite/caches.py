@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import apsw
 
-    from toolmem.models import Guidance
     from toolmem.store.vector_index import VectorIndex
 
 CACHE_BYTES = 512 * 1024 * 1024  # of all scopes together; the one in use always stays

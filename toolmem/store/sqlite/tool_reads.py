@@ -7,12 +7,12 @@ import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import apsw
-from pydantic import TypeAdapter
 
-from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult, ToolRecord
+from toolmem.light_models import LifetimeCounters
 from toolmem.store.codec import (
     CALL_FAULTS,
     GuidanceCache,
@@ -28,6 +28,11 @@ from toolmem.store.codec import (
 from toolmem.store.semantics import ToolRow
 from toolmem.store.sqlite.lookup import Judges, one, workspace_id
 from toolmem.stored import StoredMemory
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from toolmem.models import CallFigures, ToolCallResult, ToolRecord
 
 logger = logging.getLogger("toolmem.store")
 
@@ -45,7 +50,6 @@ _BY_NAMES = (
     "ORDER BY asked.key"
 )
 
-_MANY_FIGURES = TypeAdapter(list[CallFigures])  # all of a window in one go: three times as fast as one by one
 _FIGURE_FIELDS = ("seq", "success", "execution_failed", "score", "time_cost", "token_cost", "judge")
 _FIGURES = "key & 0xffffffff, success, execution_failed, score, time_cost, token_cost, judge"
 
@@ -74,12 +78,14 @@ def read_tools(db: apsw.Connection, workspace: str, names: list[str] | None) -> 
 def read_guidance(db: apsw.Connection, row: ToolRow, cache: GuidanceCache) -> ToolRow:
     """The row with its guidance. No two tools bear one stem, and each new guidance raises the version."""
 
-    def text() -> str | None:
-        found = one(db, "SELECT value FROM guidance WHERE tool = ?", row.id)
-        return None if found is None else found[0]
-
-    row.guidance = cache.get((row.id_stem, row.guidance_version), row.name, text)
+    row.guidance = cache.get((row.id_stem, row.guidance_version), row.name, lambda: guidance_text(db, row))
     return row
+
+
+def guidance_text(db: apsw.Connection, row: ToolRow) -> str | None:
+    """As JSON; None where there is none."""
+    found = one(db, "SELECT value FROM guidance WHERE tool = ?", row.id)
+    return None if found is None else str(found[0])
 
 
 def _tool_row(row: Any) -> ToolRow:
@@ -184,12 +190,24 @@ def key(row: ToolRow, seq: int) -> int:
 def _figures(row: ToolRow, rows: Iterable[Sequence[Any]], judges: Judges) -> list[CallFigures]:
     found = [dict(zip(_FIGURE_FIELDS, (*values[:6], judges.name(values[6])), strict=True)) for values in rows]
     try:
-        return _MANY_FIGURES.validate_python(found)
+        return _many_figures().validate_python(found)
     except ValueError:  # rare: look for the damaged ones
         return [each for fields in found for each in _readable_figures(row, fields)]
 
 
+@cache
+def _many_figures() -> TypeAdapter[list[CallFigures]]:
+    """All of a window in one go: three times as fast as one by one."""
+    from pydantic import TypeAdapter
+
+    from toolmem.models import CallFigures
+
+    return TypeAdapter(list[CallFigures])
+
+
 def _readable_figures(row: ToolRow, fields: dict[str, Any]) -> Iterable[CallFigures]:
+    from toolmem.models import CallFigures
+
     try:
         yield CallFigures.model_validate(fields)
     except ValueError:
