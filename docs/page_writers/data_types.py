@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import create_model
+from pydantic.fields import FieldInfo
 
 from page_writers.markdown import GENERATED, code, comments, default_text, docstring, field_type, page, table
+from toolmem.light_models import Row
 
 _TYPES_HEAD = """\
 All times are aware and in UTC. `null` means unknown, never zero.
@@ -33,10 +39,19 @@ def data_types() -> str:
         said = comments(cls)
         rows = [
             (f"`{key}`", field_type(field), default_text(field), said.get(key, ""))
-            for key, field in cls.model_fields.items()
+            for key, field in _fields(cls).items()
         ]
         parts += [f"## {name}", docstring(cls), table(["field", "type", "default", "meaning"], rows)]
     return page("Data types", *parts)
+
+
+def _fields(cls: Any) -> Mapping[str, FieldInfo]:
+    """Of a model, or of a dataclass that stands in models."""
+    if not issubclass(cls, Row):
+        return cls.model_fields
+    hints = get_type_hints(cls, include_extras=True)
+    known: dict[str, Any] = {each.name: (hints[each.name], each) for each in dataclasses.fields(cls)}
+    return create_model(cls.__name__, **known).model_fields
 
 
 def files() -> str:

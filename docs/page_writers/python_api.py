@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from page_writers.markdown import GENERATED, code, docstring, page
+from toolmem.light_models import Row
 
 # (module, what it is for, its names; none: the module's __all__)
 ROOMS: list[tuple[str, str, tuple[str, ...]]] = [
@@ -87,7 +88,7 @@ def _entry(module: str, name: str, thing: Any) -> list[str]:
 
 
 def _has_own_init(cls: type) -> bool:
-    if issubclass(cls, BaseModel | enum.Enum) or getattr(cls, "_is_protocol", False):
+    if issubclass(cls, BaseModel | Row | enum.Enum) or getattr(cls, "_is_protocol", False):
         return False
     return dataclasses.is_dataclass(cls) or "__init__" in vars(cls)
 
@@ -99,7 +100,7 @@ def _public(cls: type) -> list[tuple[str, Any]]:
     """
     from toolmem.flow.op import Op
 
-    owners = [owner for owner in cls.__mro__ if owner.__module__.startswith("toolmem.")]
+    owners = [owner for owner in cls.__mro__ if owner.__module__.startswith("toolmem.") and owner is not Row]
     if issubclass(cls, Op):
         owners = [cls]
     found: dict[str, Any] = {}
