@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolmem.rules.capture.decrees import UNSCOPED, find_decrees
+from toolmem.rules.capture.instructions import UNSCOPED, find_instructions
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data" / "decrees"
@@ -87,7 +87,7 @@ class Labelled:
 
 
 def ours(message: str, ran: Sequence[str], catalogue: Sequence[str]) -> Found:
-    found = find_decrees(message, ran=ran, catalogue=catalogue)
+    found = find_instructions(message, ran=ran, catalogue=catalogue)
     kind = "standing" if found.standing else "session" if found.session else "none"
     decrees = found.standing or found.session
     return kind, frozenset(name for decree in decrees for name in decree.tool_names)

@@ -18,6 +18,10 @@ def _below(former: str, now: str, names: str) -> dict[str, str]:
     return {f"toolmem.{former}.{name}": f"toolmem.{now}.{name}" for name in names.split()}
 
 
+def _merged(former: str, now: str, names: str) -> dict[str, str]:
+    return {f"toolmem.{former}.{name}": f"toolmem.{now}" for name in names.split()}
+
+
 # A name of 0.1, or the beginning of one, and what it is now; the longest that fits is taken.
 NAMES = {
     "toolmem.schema": "toolmem.models",
@@ -60,15 +64,19 @@ NAMES = {
     ),
     "toolmem.rules.agent_tools": "toolmem.operations.agent_tools",
     "toolmem.rules.shelf": "toolmem.rules.rule_ids",
-    **_below(
+    **_below("rules", "rules.capture", "chinese english failures pasted sentences"),
+    **_merged("rules", "rules.capture.chinese", "chinese_cues chinese_duration"),
+    **_merged(
         "rules",
-        "rules.capture",
-        "chinese chinese_cues chinese_duration decrees english english_bounds english_cue english_duration "
-        "english_hints english_places english_prohibitions english_wishes english_words failures pasted reading "
-        "sentences tool_words which_tools",
+        "rules.capture.english",
+        "english_bounds english_cue english_duration english_hints english_places english_prohibitions english_wishes "
+        "english_words",
     ),
     "toolmem.store.guidance_cache": "toolmem.store.codec",
     "toolmem.store.tool_rows": "toolmem.store.semantics",
+    **_merged("rules", "rules.capture.cues", "reading"),
+    **_merged("rules", "rules.capture.instructions", "decrees"),
+    **_merged("rules", "rules.capture.tools_meant", "tool_words which_tools"),
     **_below(
         "store",
         "store.sqlite",

@@ -24,7 +24,6 @@ from toolmem.formats.records import RecordNotes, read_record
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.readers.weight import MOST_AT_ONCE, at_once
-from toolmem.rules.capture import cues
 from toolmem.sample import load_records
 
 SENTENCES = Path(__file__).parents[2] / "benchmarks" / "decree_sentences.csv"
@@ -97,11 +96,6 @@ def test_importing_toolmem_loads_neither_typing_nor_regular_expressions() -> Non
     )
     assert {b"typing", b"re", b"importlib.abc"}.isdisjoint(run.stdout.split()), run.stderr
     assert b"toolmem" in run.stdout.split()
-
-
-def test_the_tables_that_a_hook_reads_are_those_of_the_yaml_files() -> None:
-    made = Path(cues.__file__).with_name("cues.json").read_text(encoding="utf-8")
-    assert made == cues.made(), "run `python -m toolmem.rules.capture.cues`"
 
 
 # ---------------------------------------------------------------- the prompt

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.rules.capture.decrees import find_decrees
+from toolmem.rules.capture.instructions import find_instructions
 
 HERE = Path(__file__).parent
 TOOLS = (
@@ -63,14 +63,14 @@ def own(lang: str) -> list[str]:
 
 
 def captured(message: str) -> list[str]:
-    found = find_decrees(message, ran=["send_email"], catalogue=TOOLS)
+    found = find_instructions(message, ran=["send_email"], catalogue=TOOLS)
     return [decree.rule for decree in (*found.standing, *found.session)]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_each_demand_is_a_rule_where_the_user_says_it(lang: str) -> None:
     for demand in DEMANDS[lang]:
-        found = find_decrees(demand, ran=["send_email"], catalogue=TOOLS)
+        found = find_instructions(demand, ran=["send_email"], catalogue=TOOLS)
         assert [decree.rule for decree in found.standing] == [demand.rstrip(".。")]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.rules.capture.decrees import Decree, find_decrees
 from toolmem.rules.capture.hook import ToolMemoryCaptureHook
-from toolmem.rules.capture.tool_words import load_table, parts_of_name
+from toolmem.rules.capture.instructions import Instruction, find_instructions
+from toolmem.rules.capture.tools_meant import load_table, parts_of_name
 from toolmem.rules.turns import ToolUse, Turn
 
 with Path(__file__).with_name("tools_meant.csv").open(encoding="utf-8", newline="") as file:
@@ -17,8 +17,8 @@ with Path(__file__).with_name("tools_meant.csv").open(encoding="utf-8", newline=
 CODING = ["read_file", "write_file", "delete_file", "git_commit", "git_push", "run_tests", "web_search", "shell"]
 
 
-def standing(message: str, *catalogue: str) -> list[Decree]:
-    return find_decrees(message, ran=catalogue[:1], catalogue=catalogue).standing
+def standing(message: str, *catalogue: str) -> list[Instruction]:
+    return find_instructions(message, ran=catalogue[:1], catalogue=catalogue).standing
 
 
 @pytest.mark.parametrize("other", ["get_stock_quote", "translate_text", "read_inbox"])

@@ -15,7 +15,7 @@ from toolmem.server.starting import loading
 LATER = (
     "numpy",
     "pandas",
-    "toolmem.rules.capture.decrees",
+    "toolmem.rules.capture.instructions",
     "toolmem.guidance.counted.sentences",
     "toolmem.store.vector_index",
 )

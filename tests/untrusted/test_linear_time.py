@@ -31,8 +31,8 @@ from toolmem.providers.hashing import normalized
 from toolmem.readers import plain_text
 from toolmem.readers.secrets import SecretMask
 from toolmem.rules import identity
-from toolmem.rules.capture.decrees import find_decrees
 from toolmem.rules.capture.failures import failure_class
+from toolmem.rules.capture.instructions import find_instructions
 from toolmem.rules.capture.sentences import sentences
 from toolmem.server.json_text import read_json
 from toolmem.store.words import index_words
@@ -66,7 +66,7 @@ def masked_call(text: str) -> object:
 # A reader of text that somebody else wrote. A new one is entered here: a name, and a function of the text.
 READERS: dict[str, Callable[[str], object]] = {
     "sentences of a message": lambda text: list(sentences(text)),
-    "demands of a message": lambda text: find_decrees(text, ran=["send_email"], catalogue=["bash", "web_search"]),
+    "demands of a message": lambda text: find_instructions(text, ran=["send_email"], catalogue=["bash", "web_search"]),
     "class of a failure in a turn": failure_class,
     "sameness of rules": identity.same_text,
     "plain line": plain_text.plain_line,

@@ -68,11 +68,11 @@ def session_notes(demands: Iterable[str]) -> list[str]:
 def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) -> Heard:
     """The rules that a turn gives, stored nowhere: decrees of the user's message, then repeated failures."""
     # The grammar of two languages takes a tenth of a second to load, which nothing else should wait for.
-    from toolmem.rules.capture.decrees import find_decrees, says_always
+    from toolmem.rules.capture.instructions import find_instructions, says_always
 
     unread = _unread(turn.user_message)
     message = "" if unread else turn.user_message
-    found = find_decrees(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
+    found = find_instructions(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
     decrees = [_edict(tool, decree.rule, turn) for decree in found.standing for tool in decree.bound]
     session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.bound]
     failures = repeated_failures(workspace, turn.tool_calls)

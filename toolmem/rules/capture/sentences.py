@@ -25,6 +25,7 @@ _LIST_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}$")
 _LEAD = re.compile(r"^[\s\-*•·–—>]*(?:\(?\d{1,3}[.)、]\s+)?(?:\[[ xX]?\]\s*)?")
 _SPACE = re.compile(r"\s*")
 _LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # all that Unicode knows, as one
+CJK = re.compile(r"[\u3400-\u9fff]")
 _SOFT_WRAP = 40  # characters; a shorter line was ended on purpose
 
 

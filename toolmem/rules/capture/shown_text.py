@@ -10,34 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import islice
-from typing import Literal
 
-from toolmem.rules.capture import cues
 from toolmem.rules.capture.chinese import opens_shown_chinese
-from toolmem.rules.capture.english import small
-from toolmem.rules.capture.english_places import opens_shown_text as opens_before_colon
+from toolmem.rules.capture.cues import Forms
+from toolmem.rules.capture.english import opens_before_colon, small
 from toolmem.rules.capture.pasted import MASK
-from toolmem.rules.capture.sentences import Sentence, ends_with
+from toolmem.rules.capture.sentences import CJK, Sentence, ends_with
+from toolmem.rules.capture.tables import SHOWN_TEXT
 
 _LANGUAGES = ("en", "zh")
 _SPAN = 400  # characters at either end of a sentence that are looked at
-_NAME = re.compile(r"\{([a-z]+)\}")
-_CJK = re.compile(r"[\u3400-\u9fff]")
 _COLON = re.compile(r":(?=\s|$|[\u3400-\u9fff])|：")
 _COLONS = 6  # of a sentence that are looked at: the words that announce a text stand before its first ones
 
 
-# The kinds of forms:
-#     own        it speaks of the user's own rules
-#     work       it asks to work on a text, whatever it speaks of
-#     anywhere   opens a text wherever it stands
-#     line_end   opens a text that begins on another line
-#     colon      opens a text that begins on another line, behind a colon
-#     block      opens a text that a blank line sets off
-#     back       points at the text before it
-_Kind = Literal["own", "work", "anywhere", "line_end", "colon", "block", "back"]
+# By language, each kind of form as one pattern: `own` (it speaks of the user's own rules), `work` (it asks to work on a
+# text, whatever it speaks of), `anywhere` (opens a text, wherever it stands), `line_end` (one on another line), `colon`
+# (the same, behind a colon), `block` (a text that a blank line sets off), `back` (points at the text before it).
+_FORMS = {language: Forms(SHOWN_TEXT[language]) for language in _LANGUAGES}
 
 
 def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], object]) -> list[Sentence]:
@@ -59,7 +50,7 @@ def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], o
             break
         if sentence is sentences[-1]:  # nothing follows that could be shown
             break
-        if opens_shown_text(text, sentence.breaks) and (_works(text) or demands(sentence) is None):
+        if opens_shown_text(text, sentence.breaks) and (_asks_to_work(text) or demands(sentence) is None):
             break
         line = sentence.line if lead is not None else -1
     return own
@@ -90,30 +81,27 @@ def opens_shown_text(text: str, breaks: int, *, inside: bool = False) -> bool:
 
     `inside`: `text` stands before a colon, and what follows in the same line.
     """
-    kinds: list[_Kind] = ["anywhere"]
+    kinds = ["anywhere"]
     kinds += ["line_end"] if breaks else []
     kinds += ["colon"] if breaks and not inside else []
     kinds += ["block"] if breaks > 1 else []
     return any(
-        any(_has(text, language, kind) for kind in kinds)
-        and (_has(text, language, "work") or not _has(text, language, "own"))
-        for language in _spoken(text)
+        any(form[kind].search(text) for kind in kinds) and (form["work"].search(text) or not form["own"].search(text))
+        for form in _spoken(text)
     )
-
-
-def _works(text: str) -> bool:
-    return any(_has(text, language, "work") for language in _spoken(text))
 
 
 def _points_back(text: str) -> bool:
-    languages = _spoken(text)
-    return any(_has(text, each, "back") for each in languages) and not any(
-        _has(text, each, "own") for each in languages
-    )
+    forms = _spoken(text)
+    return any(form["back"].search(text) for form in forms) and not any(form["own"].search(text) for form in forms)
 
 
-def _spoken(text: str) -> Sequence[str]:
-    return _LANGUAGES if _CJK.search(text) else _LANGUAGES[:1]
+def _asks_to_work(text: str) -> bool:
+    return any(form["work"].search(text) for form in _spoken(text))
+
+
+def _spoken(text: str) -> list[Forms]:
+    return [_FORMS[language] for language in _LANGUAGES if language == "en" or CJK.search(text)]
 
 
 def _looked_at(sentence: Sentence) -> str:
@@ -121,26 +109,3 @@ def _looked_at(sentence: Sentence) -> str:
     if len(text) > 2 * _SPAN:
         text = f"{text[:_SPAN]} {text[-_SPAN:]}"
     return small(text)
-
-
-def _has(text: str, language: str, kind: _Kind) -> bool:
-    return _pattern(language, kind).search(text) is not None
-
-
-@cache
-def _pattern(language: str, kind: _Kind) -> re.Pattern[str]:
-    """Each is made when it is first asked for: all together they take longer than a hook has."""
-    words = _words(language)
-    return re.compile("|".join(f"(?:{_filled(form, words)})" for form in cues.table("shown_text")[language][kind]))
-
-
-@cache
-def _words(language: str) -> dict[str, str]:
-    words: dict[str, str] = {}
-    for name, listed in cues.table("shown_text")[language]["words"].items():
-        words[name] = _filled(f"(?:{'|'.join(listed.split(', '))})", words)
-    return words
-
-
-def _filled(form: str, words: dict[str, str]) -> str:
-    return _NAME.sub(lambda hole: words[hole[1]], form)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolmem.rules.capture.decrees import UNSCOPED, find_decrees
+from toolmem.rules.capture.instructions import UNSCOPED, find_instructions
 
 CATALOGUE = [
     "send_email",
@@ -35,12 +35,12 @@ CATALOGUE = [
 
 
 def reading_of(message: str) -> str:
-    found = find_decrees(message, catalogue=CATALOGUE)
+    found = find_instructions(message, catalogue=CATALOGUE)
     return "standing" if found.standing else "session" if found.session else "none"
 
 
 def tools_of(message: str, catalogue: list[str], ran: tuple[str, ...] = ()) -> list[set[str]]:
-    return [set(decree.tool_names) for decree in find_decrees(message, catalogue=catalogue, ran=ran).standing]
+    return [set(decree.tool_names) for decree in find_instructions(message, catalogue=catalogue, ran=ran).standing]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_abbreviations_without_end_take_linear_time() -> None:
     def seconds(characters: int) -> float:
         message = "e.g. " * (characters // 5)
         begun = time.process_time()
-        find_decrees(message, catalogue=CATALOGUE)
+        find_instructions(message, catalogue=CATALOGUE)
         return time.process_time() - begun
 
     seconds(1000)

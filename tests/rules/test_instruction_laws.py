@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.rules.capture.decrees import MAX_SENTENCE, find_decrees
+from toolmem.rules.capture.instructions import MAX_SENTENCE, find_instructions
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ["send_email", "shell", "web_search", "delete_file"]
@@ -63,7 +63,7 @@ words = st.sampled_from(
 
 @given(st.lists(words, max_size=40).map(" ".join) | st.text(max_size=200))
 def test_any_message_is_read_and_every_rule_is_a_part_of_it(message: str) -> None:
-    found = find_decrees(message, ran=["shell"], catalogue=CATALOGUE)
+    found = find_instructions(message, ran=["shell"], catalogue=CATALOGUE)
     for decree in (*found.standing, *found.session):
         assert decree.rule in message.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")
         assert 0 < len(decree.rule) <= MAX_SENTENCE
@@ -74,7 +74,7 @@ def test_any_message_is_read_and_every_rule_is_a_part_of_it(message: str) -> Non
 @given(st.text(alphabet=st.characters(blacklist_characters='"“”'), max_size=100))
 def test_whatever_stands_in_quotes_makes_no_rule(inside: str) -> None:
     one_line = " ".join(inside.split())
-    found = find_decrees(f'She wrote "{one_line} never email me".', catalogue=CATALOGUE)
+    found = find_instructions(f'She wrote "{one_line} never email me".', catalogue=CATALOGUE)
     assert not found.standing
 
 
@@ -85,7 +85,7 @@ def test_time_is_linear_in_the_length_of_the_message(unit: str) -> None:
     def seconds(characters: int) -> float:
         message = unit * (characters // len(unit))
         begun = time.process_time()
-        find_decrees(message, catalogue=CATALOGUE)
+        find_instructions(message, catalogue=CATALOGUE)
         return time.process_time() - begun
 
     seconds(1000)
@@ -151,7 +151,7 @@ def test_the_sentences_are_balanced_and_split_by_the_hash_of_their_id(name: str)
 def test_traps_and_plain_cases_are_told_apart() -> None:
     """Short sentences that were looked at while the detector was written; a change that breaks one is seen here."""
     decrees = bench()
-    with Path(__file__).with_name("decree_kinds.csv").open(encoding="utf-8", newline="") as file:
+    with Path(__file__).with_name("instruction_kinds.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 300
     wrong = [
@@ -164,7 +164,7 @@ def test_traps_and_plain_cases_are_told_apart() -> None:
 
 def test_letter_case_changes_nothing() -> None:
     decrees = bench()
-    with Path(__file__).with_name("decree_kinds.csv").open(encoding="utf-8", newline="") as file:
+    with Path(__file__).with_name("instruction_kinds.csv").open(encoding="utf-8", newline="") as file:
         messages = [row["message"] for row in csv.DictReader(file)]
     for message in messages:
         kind = decrees.ours(message, ["web_search"], decrees.CATALOGUE)

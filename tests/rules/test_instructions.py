@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolmem.models import ToolSchema
-from toolmem.rules.capture.decrees import MAX_SENTENCE, UNSCOPED, Decree, find_decrees
+from toolmem.rules.capture.instructions import MAX_SENTENCE, UNSCOPED, Instruction, find_instructions
 
 CATALOGUE = [
     "send_email",
@@ -19,23 +19,23 @@ CATALOGUE = [
 ]
 
 
-def standing(message: str, *ran: str, catalogue: list[str] | None = None) -> list[Decree]:
-    return find_decrees(message, ran=ran, catalogue=CATALOGUE if catalogue is None else catalogue).standing
+def standing(message: str, *ran: str, catalogue: list[str] | None = None) -> list[Instruction]:
+    return find_instructions(message, ran=ran, catalogue=CATALOGUE if catalogue is None else catalogue).standing
 
 
 def test_the_safety_case_is_kept_whole_in_english_and_chinese() -> None:
     for sentence in ("never email Sarah at sarah@example.com", "永远不要给 sarah@example.com 的 Sarah 发邮件"):
-        assert standing(sentence, "send_email") == [Decree(("send_email",), sentence)]
-        assert standing(f"Thanks.\n{sentence}.", "shell") == [Decree(("send_email",), sentence)]
+        assert standing(sentence, "send_email") == [Instruction(("send_email",), sentence)]
+        assert standing(f"Thanks.\n{sentence}.", "shell") == [Instruction(("send_email",), sentence)]
 
 
 def test_two_decrees_on_two_tools_are_two_rules() -> None:
-    found = find_decrees(
+    found = find_instructions(
         "Don't run shell commands with sudo. Stop using browser for that.", ran=["shell", "browser"], catalogue=[]
     )
     assert found.standing == [
-        Decree(("shell",), "Don't run shell commands with sudo"),
-        Decree(("browser",), "Stop using browser for that"),
+        Instruction(("shell",), "Don't run shell commands with sudo"),
+        Instruction(("browser",), "Stop using browser for that"),
     ]
     assert not found.session
 
@@ -54,7 +54,7 @@ def test_the_tool_that_is_named_wins_over_the_first_that_ran() -> None:
 
 
 def test_without_any_tool_a_decree_is_unscoped() -> None:
-    [decree] = find_decrees("Never email Sarah at sarah@example.com.").standing
+    [decree] = find_instructions("Never email Sarah at sarah@example.com.").standing
     assert decree.tool_names == (UNSCOPED,)
     assert decree.unscoped
 
@@ -86,7 +86,7 @@ def test_without_any_tool_a_decree_is_unscoped() -> None:
     ],
 )
 def test_this_is_not_a_decree(message: str) -> None:
-    found = find_decrees(message, ran=["send_email"], catalogue=CATALOGUE)
+    found = find_instructions(message, ran=["send_email"], catalogue=CATALOGUE)
     assert not found.standing
     assert not found.session
 
@@ -103,7 +103,7 @@ def test_this_is_not_a_decree(message: str) -> None:
     ],
 )
 def test_a_demand_on_this_one_task_holds_for_the_session_only(message: str) -> None:
-    found = find_decrees(message, ran=["send_email"], catalogue=CATALOGUE)
+    found = find_instructions(message, ran=["send_email"], catalogue=CATALOGUE)
     assert not found.standing
     assert [decree.rule for decree in found.session] == [message.rstrip(".")]
 
@@ -137,7 +137,9 @@ def test_each_form_of_a_standing_decree_is_heard(message: str) -> None:
 
 
 def test_polite_refusal_of_being_transferred_is_heard() -> None:
-    [decree] = find_decrees("I'd rather not be transferred.", catalogue=["transfer_to_human_agents", "shell"]).standing
+    [decree] = find_instructions(
+        "I'd rather not be transferred.", catalogue=["transfer_to_human_agents", "shell"]
+    ).standing
     assert decree.tool_names == ("transfer_to_human_agents",)
 
 
@@ -167,7 +169,7 @@ PASTED = [
 
 @pytest.mark.parametrize("message", PASTED)
 def test_pasted_text_makes_no_rule(message: str) -> None:
-    found = find_decrees(message, ran=["send_email"], catalogue=CATALOGUE)
+    found = find_instructions(message, ran=["send_email"], catalogue=CATALOGUE)
     assert not found.standing
     assert not found.session
 
@@ -185,10 +187,10 @@ def test_a_quoted_word_inside_a_decree_still_names_its_tool() -> None:
 def test_a_sentence_that_is_too_long_is_counted_and_never_cut() -> None:
     long = "never email " + "a very important person and " * 30 + "Bob"
     assert len(long) > MAX_SENTENCE
-    found = find_decrees(f"{long}. Never use the shell.", catalogue=CATALOGUE)
+    found = find_instructions(f"{long}. Never use the shell.", catalogue=CATALOGUE)
     assert [decree.rule for decree in found.standing] == ["Never use the shell"]
     assert found.too_long == 1
-    assert find_decrees("a" * 2000, catalogue=CATALOGUE).too_long == 0
+    assert find_instructions("a" * 2000, catalogue=CATALOGUE).too_long == 0
 
 
 def test_the_same_sentence_twice_is_one_decree() -> None:
@@ -204,18 +206,20 @@ def test_schemas_tell_by_their_description_where_the_name_does_not() -> None:
         ToolSchema(name="x1", description="Waters the plants in the greenhouse"),
         ToolSchema(name="x2", description="Feeds the goldfish in the pond"),
     ]
-    [decree] = find_decrees("Never feed the goldfish at night.", ran=["other"], catalogue=tools).standing
+    [decree] = find_instructions("Never feed the goldfish at night.", ran=["other"], catalogue=tools).standing
     assert decree.tool_names == ("x2",)
 
 
 def test_configured_nouns_add_to_the_table() -> None:
     message = "Never touch the carrier pigeons."
     assert standing(message, "shell")[0].tool_names == ("shell",)
-    found = find_decrees(message, ran=["shell"], catalogue=CATALOGUE, nouns={"mail": ["pigeon"], "email": ["pigeon"]})
+    found = find_instructions(
+        message, ran=["shell"], catalogue=CATALOGUE, nouns={"mail": ["pigeon"], "email": ["pigeon"]}
+    )
     assert found.standing[0].tool_names == ("send_email",)
     assert standing("Never send e-mail.")[0].tool_names == ("send_email",)  # the built-in table is untouched
 
 
 def test_tools_are_named_by_words_not_by_parts_of_words() -> None:
-    [decree] = find_decrees("Never do something else.", ran=["web"], catalogue=["ls"]).standing
+    [decree] = find_instructions("Never do something else.", ran=["web"], catalogue=["ls"]).standing
     assert decree.tool_names == ("web",)

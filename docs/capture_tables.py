@@ -1,0 +1,194 @@
+"""Writes `toolmem/rules/capture/tables.py`, plain Python that imports nothing, from the YAML files beside it.
+
+python docs/capture_tables.py          write it
+python docs/capture_tables.py --check  exit 1 where it is not what would be written
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).resolve().parent.parent / "toolmem" / "rules" / "capture"
+TABLES = FOLDER / "tables.py"
+_PART = re.compile(r"\{([a-z_]+)\}")
+_MOST_WORDS = 24  # that a cue is looked for by
+_parser: Any = re._parser  # type: ignore[attr-defined]  # what `sre_parse` was until 3.11
+
+
+def in_one_line(pattern: str) -> str:
+    """A pattern without its line breaks and the spaces that begin a line."""
+    return re.sub(r"\n *", "", pattern)
+
+
+class Parts:
+    """Patterns by name; `{name}` in one stands for the pattern of that name."""
+
+    def __init__(self, words: dict[str, str]) -> None:
+        self._words = words
+
+    def filled(self, pattern: str) -> str:
+        return _PART.sub(lambda hole: self.filled(self._words[hole[1]]), in_one_line(pattern))
+
+
+def language(path: Path) -> dict[str, Any]:
+    """The table of `en.yaml` or `zh.yaml` with its patterns filled in."""
+    loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    parts = Parts(loaded["words"])
+    table: dict[str, Any] = {"forms": {name: parts.filled(form) for name, form in loaded["forms"].items()}}
+    for name, listed in loaded.get("verbs", {}).items():
+        table[f"{name}_verbs"] = sorted(listed.split())
+    if "irregular" in loaded:
+        table["irregular"] = loaded["irregular"]
+    table["decisions"] = {
+        name: [_decision(each, table["forms"]) for each in listed] for name, listed in loaded["decisions"].items()
+    }
+    table["cues"] = [_cue(cue, parts, loaded.get("in_chat", {})) for cue in loaded["cues"]]
+    return table
+
+
+def _cue(cue: dict[str, Any], parts: Parts, in_chat: dict[str, str]) -> tuple[Any, ...]:
+    pattern = parts.filled(cue["pattern"])
+    if in_chat:
+        shortened = re.compile(rf"(?:(?<=\\b)|(?<![a-z\\]))({'|'.join(in_chat)})(?![a-z'*+?])")
+        pattern = shortened.sub(lambda word: f"(?:{word[1]}|{in_chat[word[1]]})", pattern)
+    return cue["id"], pattern, cue["strength"], cue["place"], tuple(cue.get("needs", ())), held_words(pattern)
+
+
+def _decision(each: dict[str, Any], forms: dict[str, str]) -> tuple[Any, ...]:
+    def asked(listed: dict[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        named = {part: (found,) if isinstance(found, str) else tuple(found) for part, found in listed.items()}
+        missing = [form for found in named.values() for form in found if form not in forms]
+        if missing:
+            raise SystemExit(f"a decision asks for forms that are not there: {', '.join(missing)}")
+        return tuple(named.items())
+
+    return each["then"], tuple(each.get("strength", ())), asked(each.get("if", {})), asked(each.get("unless", {}))
+
+
+def shown_text(path: Path) -> dict[str, Any]:
+    """The forms of `shown_text.yaml`: of lines, and by language, the alternatives of each kind as one pattern."""
+    languages = yaml.safe_load(path.read_text(encoding="utf-8"))
+    lines = languages.pop("lines")
+    parts = Parts(lines["words"])
+    table: dict[str, Any] = {"lines": {name: parts.filled(form) for name, form in lines["forms"].items()}}
+    for name, loaded in languages.items():
+        parts = Parts({word: f"(?:{'|'.join(listed.split(', '))})" for word, listed in loaded.pop("words").items()})
+        table[name] = {kind: "|".join(f"(?:{parts.filled(form)})" for form in forms) for kind, forms in loaded.items()}
+    return table
+
+
+# ---------------------------------------------------------------- the words that a match of a pattern must hold
+
+
+def held_words(pattern: str) -> tuple[str, ...]:
+    """Words of which every match of the pattern holds one: where none stands in a text, it need not be tried."""
+    found = _required(_parser.parse(pattern))
+    if not found:
+        raise SystemExit(f"no words are certain to stand in a match of {pattern}")
+    return tuple(sorted(word for word in found if not any(other in word for other in found if other != word)))
+
+
+def _required(parts: Iterable[Any]) -> set[str]:
+    """The longest words, one of which stands in each match; empty where there are none."""
+    candidates: list[set[str]] = []
+    run = {""}
+    for part in parts:
+        exact = _exact(part)
+        if exact is not None and len(run) * len(exact) <= _MOST_WORDS:
+            run = {before + after for before in run for after in exact}
+        else:
+            candidates += [run, _inside(part)]
+            run = {""}
+        if str(part[0]) == "ASSERT":
+            candidates.append(_required(part[1][1]))
+    candidates.append(run)
+    certain = [words for words in candidates if words and all(words)]
+    return max(certain, key=lambda words: (min(3, *map(len, words), 3), -len(words)), default=set())
+
+
+def _inside(part: Any) -> set[str]:
+    kind, body = str(part[0]), part[1]
+    if kind == "BRANCH":
+        each = [_required(branch) for branch in body[1]]
+        return set().union(*each) if all(each) else set()
+    if kind == "SUBPATTERN":
+        return _required(body[3])
+    if kind.endswith("_REPEAT") and body[0] > 0:
+        return _required(body[2])
+    return set()
+
+
+def _exact(part: Any) -> set[str] | None:
+    """All that a part can match, or None where that is not a short list."""
+    kind, body = str(part[0]), part[1]
+    if kind == "LITERAL":
+        return {chr(body)}
+    if kind in ("AT", "ASSERT", "ASSERT_NOT"):
+        return {""}
+    if kind == "IN":
+        return {chr(code) for op, code in body} if all(str(op) == "LITERAL" for op, _ in body) else None
+    if kind == "SUBPATTERN":
+        return _sequence(body[3])
+    if kind == "BRANCH":
+        each = [_sequence(branch) for branch in body[1]]
+        return None if None in each else set().union(*(words for words in each if words is not None))
+    if kind.endswith("_REPEAT") and body[1] == 1:
+        once = _sequence(body[2])
+        return once if once is None or body[0] == 1 else {"", *once}
+    return None
+
+
+def _sequence(parts: Iterable[Any]) -> set[str] | None:
+    words = {""}
+    for part in parts:
+        exact = _exact(part)
+        if exact is None or len(words) * len(exact) > _MOST_WORDS:
+            return None
+        words = {before + after for before in words for after in exact}
+    return words
+
+
+# ---------------------------------------------------------------- the module
+
+
+def _entries(value: Any) -> str:
+    """A table with one entry a line."""
+    if isinstance(value, dict) and value and isinstance(next(iter(value.values())), (dict, list)):
+        inner = "".join(f"{name!r}: {_entries(each)},\n" for name, each in value.items())
+        return f"{{\n{inner}}}"
+    if isinstance(value, dict):
+        return "{\n" + "".join(f"{name!r}: {each!r},\n" for name, each in value.items()) + "}"
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return "[\n" + "".join(f"{each!r},\n" for each in value) + "]"
+    return repr(value)
+
+
+def module() -> str:
+    nouns = yaml.safe_load((FOLDER / "nouns.yaml").read_text(encoding="utf-8"))
+    tables = {
+        "EN": language(FOLDER / "en.yaml"),
+        "ZH": language(FOLDER / "zh.yaml"),
+        "SHOWN_TEXT": shown_text(FOLDER / "shown_text.yaml"),
+        "NOUNS": nouns,
+    }
+    text = '"""Made by `python docs/capture_tables.py` of the YAML files beside it: change those."""\n\n'
+    text += "# ruff: noqa\n# fmt: off\nTYPE_CHECKING = False\nif TYPE_CHECKING:\n    from typing import Any\n\n"
+    return text + "\n".join(f'{name}: "dict[str, Any]" = {_entries(table)}\n' for name, table in tables.items())
+
+
+def main() -> int:
+    text = module()
+    if "--check" in sys.argv:
+        return 0 if TABLES.read_text(encoding="utf-8") == text else 1
+    TABLES.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
