@@ -63,7 +63,7 @@ async def timed(work: Callable[[], Awaitable[Any]]) -> float:
 
 
 def make_store(url: str, prefix: str, embedder: Any = None, **params: Any) -> Any:
-    from toolmem.flow.clock import SystemClock
+    from toolmem.flow.runner import SystemClock
     from toolmem.store.elasticsearch import ElasticsearchStore
 
     return ElasticsearchStore(
@@ -74,7 +74,7 @@ def make_store(url: str, prefix: str, embedder: Any = None, **params: Any) -> An
 @lru_cache(maxsize=1)
 def recorded_calls() -> list[Any]:
     """The project's own recording, judged offline: calls that weigh what real ones do."""
-    from toolmem.flow.clock import SystemClock
+    from toolmem.flow.runner import SystemClock
     from toolmem.formats.records import read_records
     from toolmem.judge.rule_based import RuleBasedCheck
     from toolmem.sample import load_records

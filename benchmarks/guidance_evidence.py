@@ -27,12 +27,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from toolmem.guidance.conversations import UNKNOWN, conversations
 from toolmem.guidance.counted.analysis import Analysis, analyze
 from toolmem.guidance.counted.conditions import holds
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.counted.patterns import Pattern
 from toolmem.guidance.counted.refusals import Refusal, refused_by
+from toolmem.guidance.outcomes import UNKNOWN, conversations
 from toolmem.guidance.statistics import wilson_interval
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import Guidance, ToolCallResult

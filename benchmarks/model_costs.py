@@ -120,7 +120,7 @@ async def dry_run(calls: list[ToolCallResult], folder: Path) -> dict[str, Any]:
 
 
 def measure(dataset: str, limit: int | None) -> list[Figure]:
-    from toolmem.flow.clock import SystemClock
+    from toolmem.flow.runner import SystemClock
     from toolmem.formats.files import read_file
 
     path = DATA / f"{dataset}.calls.jsonl.gz"

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from tables import Figure, arguments, show
 
 from toolmem.config.settings import LLMParams, LLMSettings
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.formats.files import read_file
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts
 from toolmem.protocols import LedgerEntry, Purpose

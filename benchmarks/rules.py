@@ -32,7 +32,7 @@ async def median_ms(times: int, work: Callable[[int], Awaitable[Any]]) -> float:
 
 
 async def measure(folder: Path, quick: bool) -> list[Figure]:
-    from toolmem.flow.clock import SystemClock
+    from toolmem.flow.runner import SystemClock
     from toolmem.providers.hashing import HashingEmbedder
     from toolmem.rules.capture.hook import ToolMemoryCaptureHook
     from toolmem.rules.rule_store import ToolMemoryStore

@@ -26,8 +26,7 @@ TYPE_CHECKING = False  # `typing`'s, without the 10 ms that importing it takes
 if TYPE_CHECKING:
     from typing import Any
 
-    from toolmem.app import ToolMemApp
-    from toolmem.app.tool_mem import AsyncToolMem, ToolMem
+    from toolmem.app import AsyncToolMem, ToolMem, ToolMemApp
     from toolmem.client import AsyncClient, Client
     from toolmem.errors import (
         ConfigError,
@@ -57,7 +56,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ToolMemApp": "toolmem.app",
-    **dict.fromkeys(("AsyncToolMem", "ToolMem"), "toolmem.app.tool_mem"),
+    **dict.fromkeys(("AsyncToolMem", "ToolMem"), "toolmem.app"),
     **dict.fromkeys(("AgentSession", "CallRecorder"), "toolmem.session"),
     "AsyncClient": "toolmem.client",
     "Client": "toolmem.client",

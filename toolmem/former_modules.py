@@ -54,6 +54,11 @@ NAMES = {
     "toolmem.backtest": "toolmem.research.backtest",
     "toolmem.report": "toolmem.research.report",
     "toolmem.config.unasked": "toolmem.config.problems",
+    "toolmem.flow.clock": "toolmem.flow.runner",
+    "toolmem.flow.context": "toolmem.flow.op",
+    "toolmem.flow.events": "toolmem.flow.report",
+    "toolmem.guidance.conversations": "toolmem.guidance.outcomes",
+    "toolmem.guidance.known_figures": "toolmem.guidance.statistics",
     "toolmem.guidance.repeats": "toolmem.guidance.outcomes",
     **_below(
         "guidance",
@@ -73,6 +78,7 @@ NAMES = {
         "english_words",
     ),
     "toolmem.store.guidance_cache": "toolmem.store.codec",
+    "toolmem.store.worker": "toolmem.store.sqlite.lanes",
     "toolmem.store.tool_rows": "toolmem.store.semantics",
     **_merged("rules", "rules.capture.cues", "reading"),
     **_merged("rules", "rules.capture.instructions", "decrees"),
@@ -81,7 +87,7 @@ NAMES = {
         "store",
         "store.sqlite",
         "connection exporting keyed_records lanes lookup reembedding search tables tool_reads tool_writes "
-        "verdict_cache worker workspaces",
+        "verdict_cache workspaces",
     ),
 }
 

@@ -27,8 +27,8 @@ ROOMS: list[tuple[str, str, tuple[str, ...]]] = [
     ),
     ("toolmem.formats", "Files of calls and conversations.", ()),
     ("toolmem.research.report", "DataFrames, figures and tables of an evaluation.", ()),
-    ("toolmem.flow.context", "What an op works with.", ("Context",)),
-    ("toolmem.flow.events", "What a run tells those who watch it.", ("Event",)),
+    ("toolmem.flow.op", "What an op works with.", ("Context",)),
+    ("toolmem.flow.report", "What a run tells those who watch it.", ("Event",)),
     ("toolmem.flow.report", "What a run leaves behind.", ("RunReport", "OpReport")),
     (
         "toolmem.protocols",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.flow.events import Event
+from toolmem.flow.report import Event
 from toolmem.research.evaluation import evaluate
 from toolmem.testing.model_script import FAULTS, Rule, Script
 from toolmem.testing.model_server import ModelServer

@@ -12,8 +12,8 @@ from toolmem import ToolCall, ToolMem
 from toolmem.app import ToolMemApp
 from toolmem.config import load, sockets
 from toolmem.errors import ConfigError
-from toolmem.flow.clock import SystemClock
 from toolmem.flow.effective import effective
+from toolmem.flow.runner import SystemClock
 from toolmem.models import Guidance, JudgeIdentity, Verdict
 from toolmem.protocols import Completion, EmbedderIdentity
 from toolmem.providers.hashing import HashingEmbedder

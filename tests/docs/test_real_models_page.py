@@ -25,7 +25,7 @@ import pytest
 
 from toolmem.cli import main
 from toolmem.flow import progress
-from toolmem.flow.events import Event
+from toolmem.flow.report import Event
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "real-models.md"
 PORT = "8765"  # on the page

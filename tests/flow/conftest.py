@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op, OpParams
+from toolmem.flow.op import Context, Op, OpParams
 from toolmem.flow.registry import OpRegistry
 from toolmem.testing.clock import ManualClock
 

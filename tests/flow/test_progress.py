@@ -10,8 +10,8 @@ import time
 import pytest
 
 from toolmem.flow import progress as progress_module
-from toolmem.flow.events import Event
 from toolmem.flow.progress import ProgressLine, in_notebook
+from toolmem.flow.report import Event
 
 
 def progress_of(done: int, total: int = 40) -> Event:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolmem.errors import RequestError
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.formats import Imported, read_file, recognize, write_calls
 from toolmem.models import JudgeIdentity, ToolCallResult
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import RecordError, RequestError
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.formats import RecordNotes, read_file, read_record, read_records, write_calls
 from toolmem.models import ToolCallResult
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.formats import Imported, read_file
 from toolmem.models import ToolCallResult
 

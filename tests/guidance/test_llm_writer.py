@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import ModelError, ReplyUnreadable
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.llm_writer import LEAST_CALL_CHARACTERS, LLMWriter, writer_prompts
 from toolmem.guidance.shown import MAX_GUIDANCE

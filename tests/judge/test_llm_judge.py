@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import ModelError, ReplyUnreadable
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.judge.llm_judge import LEAST_FIELD_CHARACTERS, MAX_PROMPT_CHARACTERS, LLMJudge, judge_prompts
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import JudgeIdentity, ToolCallResult, ToolSchema

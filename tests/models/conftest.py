@@ -13,7 +13,7 @@ import pytest
 
 from toolmem import ToolMemApp
 from toolmem.cli import main
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.models import FlowResponse
 from toolmem.research.evaluation import Evaluator
 from toolmem.research.recordings import read_recording

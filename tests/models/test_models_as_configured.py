@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.testing.model_script import FAULTS, Behaviour, Rule, Script
 from toolmem.testing.model_server import ModelServer
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from toolmem.config.settings import LLMParams, LLMSettings
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.protocols import LedgerEntry, Purpose
 from toolmem.providers.dashscope import DashScopeLLM
 from toolmem.providers.openai_compatible import OpenAICompatibleLLM

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.protocols import Completion, LedgerEntry, Purpose
 from toolmem.providers.dry_run import DryRunLLM
 from toolmem.providers.tokenizer import QwenTokenizer

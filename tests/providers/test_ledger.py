@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from toolmem.errors import RequestError, StoreUnavailable
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.protocols import LedgerEntry
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.providers.ledger import NAMESPACE, Ledger, read_ledger, sum_up

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from toolmem.config.settings import EmbeddingParams, EmbeddingSettings, Price
 from toolmem.errors import ConfigError, ModelDenied, ModelError, ModelUnreachable, ReplyBroken
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.protocols import EmbedderIdentity
 from toolmem.providers.budget import Budget
 from toolmem.providers.dashscope import DashScopeEmbedder

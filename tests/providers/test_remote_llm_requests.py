@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from toolmem.config.settings import LLMParams, LLMSettings
 from toolmem.errors import ConfigError, ModelRefused, ReplyBroken
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.providers.dashscope import DashScopeLLM
 from toolmem.providers.openai_compatible import OpenAICompatibleLLM
 from toolmem.providers.prices import PriceTable
@@ -323,7 +323,7 @@ def test_making_an_adapter_imports_no_sdk():
     code = (
         "import sys; from toolmem.providers.dashscope import DashScopeLLM;"
         "from toolmem.providers.tokenizer import QwenTokenizer;"
-        "from toolmem.config.settings import LLMSettings, LLMParams; from toolmem.flow.clock import SystemClock;"
+        "from toolmem.config.settings import LLMSettings, LLMParams; from toolmem.flow.runner import SystemClock;"
         "from pydantic import SecretStr;"
         "DashScopeLLM(LLMSettings(params=LLMParams(api_key=SecretStr('k'))), tokenizer=QwenTokenizer(),"
         " clock=SystemClock()); assert not {'dashscope', 'aiohttp', 'tiktoken'} & set(sys.modules)"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toolmem.errors import RequestError
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore

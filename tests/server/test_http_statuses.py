@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op
+from toolmem.flow.op import Context, Op
 from toolmem.flow.registry import register
 from toolmem.models import FlowResponse
 from toolmem.server.http.access import Doorkeeper

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcp_types import Tool
 
 from toolmem.errors import ConfigError
-from toolmem.flow.events import Event
+from toolmem.flow.report import Event
 from toolmem.server.mcp import McpService
 from toolmem.server.mcp.declarations import offered_tools
 from toolmem.server.mcp.progress import Progress

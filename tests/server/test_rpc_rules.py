@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolmem.config import Settings
 from toolmem.errors import StoreUnavailable
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.server.rpc import MAX_BATCH, RpcService, alias, methods
 from toolmem.store.sqlite import SqliteStore

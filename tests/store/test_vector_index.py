@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from toolmem.protocols import EmbedderIdentity
 from toolmem.store import documents
 from toolmem.store.fusion import fuse, leg_depth
-from toolmem.store.sqlite.caches import VectorCache
 from toolmem.store.sqlite.connection import MEMORY, open_writer, read_transaction, write_transaction
+from toolmem.store.sqlite.search import VectorCache
 from toolmem.store.vector_index import VectorIndex
 from toolmem.stored import Document
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from toolmem.config.settings import EmbeddingParams, EmbeddingSettings, LLMParams, LLMSettings
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.llm_writer import LLMWriter, writer_prompts
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts

@@ -49,9 +49,6 @@ class Handed:
         if problems:
             raise ConfigError(problems)
 
-    def by_setting(self, setting: str) -> Mapping[str, Any]:
-        return cast(Mapping[str, Any], {"judge": self.judges, "writer": self.writers}[setting])
-
 
 def handed(**given: Mapping[str, Any] | None) -> Handed:
     """Raises ConfigError where something else than an instance of the kind is handed over."""

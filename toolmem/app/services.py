@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from toolmem.app.counted_writer import CountedWriter
@@ -73,6 +73,9 @@ class AppServices:
         self._own: dict[tuple[str, str], Any] = {}  # judges and writers, by setting and name
         self.price = PriceTable(settings.prices)
         self.budget = Budget(settings.budget.max_tokens, settings.budget.max_cost, price=self.price)
+        backends = {each.backend for each in settings.llm.values()}
+        backends |= {each.backend for each in settings.embedding_model.values()}
+        self._remote = not backends <= {OFFLINE, "hashing"}
         self._runs = 0  # under way, within one budget
         self.ledger: Ledger | None = None  # from when the default store is open
         self._judges: dict[tuple[Any, ...], Judge] = {}
@@ -271,7 +274,7 @@ class AppServices:
     def _own_of(self, setting: str, op: ConfiguredOp) -> Any:
         """The judge or writer that the op names, or that was handed over as the default; None: as `llm` says."""
         name = getattr(op.settings, setting) or "default"
-        there = self._given.by_setting(setting)
+        there = self._given.judges if setting == "judge" else self._given.writers
         if name in there or name == "default":
             return there.get(name)
         if (setting, name) not in self._own:
@@ -362,7 +365,7 @@ class AppServices:
             self.budget.tokens, self.budget.cost = 0, 0.0
         self._runs += 1
         try:
-            with one_run(self.clock):
+            with one_run(self.clock) if self._remote else nullcontext():
                 yield
         finally:
             self._runs -= 1

@@ -339,7 +339,7 @@ def _run(work: Any, config: Any, overrides: Any) -> Any:
 
 
 def _event(what: str, done: int, total: int) -> Any:
-    from toolmem.flow.events import Event
+    from toolmem.flow.report import Event
 
     return Event(kind="progress", flow="store", done=done, total=total, message=what)
 

@@ -21,6 +21,7 @@ from toolmem.store.codec import GuidanceCache
 from toolmem.store.semantics import AppendCalls, ToolRow
 from toolmem.store.sqlite import keyed_records, tool_reads, tool_writes
 from toolmem.store.sqlite.connection import (
+    InPlace,
     can_be_written,
     explained,
     open_read_only,
@@ -28,7 +29,6 @@ from toolmem.store.sqlite.connection import (
     read_transaction,
     write_transaction,
 )
-from toolmem.store.sqlite.in_place import InPlace
 
 if TYPE_CHECKING:
     import apsw

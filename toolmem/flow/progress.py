@@ -7,7 +7,7 @@ import time
 from importlib import import_module
 from typing import Any, Protocol, Self
 
-from toolmem.flow.events import Event
+from toolmem.flow.report import Event
 from toolmem.readers.plain_text import escaped
 
 QUIET = 2.0  # seconds: where what is shown stays (a pipe, a notebook), a step that is over by then shows nothing

@@ -1,13 +1,16 @@
-"""What a run leaves behind: time, requests, tokens and outcome of each op; a DataFrame or a JSON file of it."""
+"""What a run tells while it goes on, and what it leaves behind: time, requests, tokens and outcome of each op."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
@@ -18,6 +21,8 @@ from toolmem.protocols import LedgerEntry, Meter
 
 if TYPE_CHECKING:
     import pandas as pd
+
+log = logging.getLogger("toolmem.flow")
 
 NOT_RUN = "not_run"  # an op that the run did not come to
 RUNNING = "running"  # an op (or a run) that has not ended
@@ -170,3 +175,39 @@ class OpMeter:
         self._report.book_with(self._op, entry)
         if self._told is not None:
             self._told(self._op, entry)
+
+
+# ---------------------------------------------------------------- what a run tells while it goes on
+
+EventKind = Literal["flow_started", "op_started", "progress", "notice", "request", "op_finished", "flow_finished"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One moment of a run. Carries no payload of the request."""
+
+    kind: EventKind
+    flow: str
+    op: str = ""  # the op's key; "" for the flow itself
+    done: int = 0  # progress: of `total`; request: how many the op has made
+    total: int = 0
+    message: str = ""  # op_finished and flow_finished: the outcome; request: the tool; notice: what to tell the user
+    seconds: float = 0.0  # since the op (or the flow) started
+
+
+Listener = Callable[[Event], None]
+
+
+class Announcer:
+    """Hands events to listeners. A listener that raises is told about once, then left out: it never breaks a run."""
+
+    def __init__(self, listeners: Iterable[Listener] = ()) -> None:
+        self._listeners = list(listeners)
+
+    def __call__(self, event: Event) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(event)
+            except Exception:
+                self._listeners.remove(listener)
+                log.warning("a listener failed at %r and gets no further events", event.kind, exc_info=True)

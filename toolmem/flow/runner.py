@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from toolmem.config.settings import Argument
 from toolmem.errors import BudgetReached, Refused, RequestError, RunStopped, note_op
 from toolmem.flow.checks import WORKSPACE_KEY, check_flow, check_request
-from toolmem.flow.context import Context
-from toolmem.flow.events import Announcer, Event, Listener
-from toolmem.flow.op import Node, Op, Parallel, Sequential
-from toolmem.flow.report import OpMeter, OpReport, RunReport
+from toolmem.flow.op import Context, Node, Op, Parallel, Sequential
+from toolmem.flow.report import Announcer, Event, Listener, OpMeter, OpReport, RunReport
 from toolmem.models import FlowResponse
 from toolmem.protocols import LedgerEntry, Meter, Services
 
@@ -54,8 +54,8 @@ async def run_node(
     branches are cancelled and awaited first.
     """
     accepted = check_request(request, input_schema, node)
-    problems = check_flow(node, accepted if input_schema is None else {*input_schema, *accepted})
-    if problems:
+    # A flow of the configuration was checked when that was read.
+    if input_schema is None and (problems := check_flow(node, accepted)):
         raise RequestError(f"{name}: " + "; ".join(problems))
     report = report if report is not None else new_report(node, name, accepted, services)
     report.pass_on_to(meter)
@@ -203,3 +203,22 @@ def _outcome(error: BaseException) -> str:
     if isinstance(error, RunStopped | BudgetReached):
         return f"stopped: {error}"
     return f"failed: {type(error).__name__}: {error}"
+
+
+class SystemClock:
+    """`ports.Clock` on the machine's time. All instances tell the same time, so they are equal."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(SystemClock)

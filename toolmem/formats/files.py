@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolmem.errors import RequestError
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.formats.calls_jsonl import is_call, read_calls
 from toolmem.formats.imported import Format, Imported
 from toolmem.formats.lines import UTF8_BOM, Entry, open_bytes, read_document, read_lines

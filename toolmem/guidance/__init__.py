@@ -2,7 +2,7 @@
 
 In the order in which a window of calls meets them:
 
-    outcomes       whether a call worked: its recorded flag, and what the judge saw
+    outcomes       whether a call worked: its recorded flag, and what the judge saw; which calls belong together
     statistics     figures over calls (rates with Wilson intervals, averages that leave out unknown values)
     skip           the window of newest judged calls, and whether there is anything new in it
     policies       when a tool with new calls is summarized, and what the prompt holds
@@ -14,7 +14,7 @@ In the order in which a window of calls meets them:
     memory         what an agent, a dump or a report gets of one tool
     fitting        guidance within a token budget, whole sentences only
 
-The data-driven writer stands on modules of one subject each: `conversations` (which calls belong together), `values`,
+The data-driven writer stands on modules of one subject each: `values`,
 `sql` and `shell` (what a parameter holds), `conditions` (what can be said of a call before it is made), `exact`
 (Fisher's test, Tarone's correction), `patterns` (conditions that go with success or failure), `error_messages`,
 `refusals` (values that errors name), `repairs`, `error_targets` (parameters that errors are about), `repair_history`

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from toolmem.guidance.shown import guidance_shown
 from toolmem.guidance.skip import count_covered, count_new
-from toolmem.guidance.statistics import lifetime_statistics, statistics_of
-from toolmem.models import CallFigures, ToolCallResult, ToolMemory, ToolRecord, ToolStatistics
+from toolmem.guidance.statistics import Measured, lifetime_statistics, measured
+from toolmem.models import (
+    ToolMemory,
+    ToolRecord,
+    ToolStatistics,
+)
 from toolmem.readers.plain_text import counted
 from toolmem.stored import StoredMemory
-
-
-class Measured(NamedTuple):
-    """What the kept calls of a tool come to. Shared between requests: copy what is handed out."""
-
-    statistics: ToolStatistics
-    window: Mapping[str, Any]  # as in `tool_memory`
-
-
-def measured(stored: StoredMemory) -> Measured:
-    """Of the calls that were handed over."""
-    calls: Sequence[CallFigures] | Sequence[ToolCallResult] = stored.figures or stored.calls
-    return Measured(statistics_of(calls), _window(stored.record, calls))
 
 
 def tool_memory(
@@ -84,19 +74,9 @@ def mixing_note(statistics: ToolStatistics) -> str:
     return f"the average score mixes {len(statistics.judges)} judges: {', '.join(statistics.judges)}"
 
 
-def _window(record: ToolRecord, calls: Sequence[CallFigures] | Sequence[ToolCallResult]) -> dict[str, Any]:
-    return {
-        "first_seq": calls[0].seq if calls else None,
-        "last_seq": calls[-1].seq if calls else None,
-        "calls": len(calls),
-        "kept": record.last_seq - record.first_seq + 1,
-    }
-
-
 def _lifetime(record: ToolRecord, window: ToolStatistics) -> dict[str, Any]:
     rates = lifetime_statistics(record.counters)
     outside = record.counters.judged - (window.calls - window.unscored)
-    note = f"avg_score counts {counted(outside, 'call')} outside the window; who scored those is not kept"
     return {
         **record.counters.model_dump(mode="json"),
         "unknown": rates.unknown,
@@ -104,5 +84,9 @@ def _lifetime(record: ToolRecord, window: ToolStatistics) -> dict[str, Any]:
         "avg_score": rates.avg_score,
         "avg_time_cost": rates.avg_time_cost,
         "avg_token_cost": rates.avg_token_cost,
-        **({"judges_note": note} if outside > 0 else {}),
+        **({"judges_note": _outside_note(outside)} if outside > 0 else {}),
     }
+
+
+def _outside_note(calls: int) -> str:
+    return f"avg_score counts {counted(calls, 'call')} outside the window; who scored those is not kept"

@@ -1,12 +1,21 @@
-"""Figures over the calls of one tool. Unknown values are left out, never counted as zero."""
+"""Figures over the calls of one tool, and those of tools that did not change since they were last counted.
+
+Unknown values are left out, never counted as zero.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from statistics import NormalDist
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult, ToolStatistics
+from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult, ToolRecord, ToolStatistics
+from toolmem.protocols import MemoryStore
+from toolmem.stored import StoredMemory
 
 
 def statistics_of(calls: Sequence[ToolCallResult] | Sequence[CallFigures]) -> ToolStatistics:
@@ -89,3 +98,84 @@ def wilson_interval(k: int, n: int, confidence: float = 0.95) -> tuple[float, fl
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
+
+
+class Measured(NamedTuple):
+    """What the kept calls of a tool come to. Shared between requests: copy what is handed out."""
+
+    statistics: ToolStatistics
+    window: Mapping[str, Any]  # as in `tool_memory`
+
+
+def measured(stored: StoredMemory) -> Measured:
+    """Of the calls that were handed over."""
+    calls: Sequence[CallFigures] | Sequence[ToolCallResult] = stored.figures or stored.calls
+    return Measured(statistics_of(calls), _window(stored.record, calls))
+
+
+def _window(record: ToolRecord, calls: Sequence[CallFigures] | Sequence[ToolCallResult]) -> dict[str, Any]:
+    return {
+        "first_seq": calls[0].seq if calls else None,
+        "last_seq": calls[-1].seq if calls else None,
+        "calls": len(calls),
+        "kept": record.last_seq - record.first_seq + 1,
+    }
+
+
+# ---------------------------------------------------------------- figures of tools that did not change
+
+
+class KnownFigures:
+    """Figures of tools that were read before, so that a tool without new commits is not counted again.
+
+    It remembers the `size` tools of one store that were asked for last. Usable from any thread.
+    """
+
+    def __init__(self, size: int = 4096) -> None:
+        self._size = size
+        self._known: OrderedDict[tuple[str, str], tuple[Hashable, Measured]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def memories(
+        self, store: MemoryStore, workspace: str, tools: Sequence[str]
+    ) -> list[tuple[StoredMemory, Measured]]:
+        """As the store has them now, without calls, and what all their kept calls come to."""
+        known = self.known(workspace, tools)
+        read = await store.memories(workspace, tools, known={tool: state for tool, (state, _) in known.items()})
+        found = []
+        for stored in read:
+            tool = stored.record.tool_name
+            state, figures = known.get(tool, (None, None))
+            if figures is None or state != stored.state:
+                figures = measured(stored)
+                self._remember((workspace, tool), stored.state, figures)
+            found.append((stored, figures))
+        return found
+
+    def known(self, workspace: str, tools: Iterable[str]) -> dict[str, tuple[Hashable, Measured]]:
+        """By tool: its state when it was counted, and its figures then. These tools are now the last asked for."""
+        found = {}
+        with self._lock:
+            for tool in tools:
+                key = (workspace, tool)
+                if key in self._known:
+                    self._known.move_to_end(key)
+                    found[tool] = self._known[key]
+        return found
+
+    def _remember(self, key: tuple[str, str], state: Hashable, figures: Measured) -> None:
+        if state is None:
+            return
+        with self._lock:
+            self._known[key] = (state, figures)
+            self._known.move_to_end(key)
+            while len(self._known) > self._size:
+                self._known.popitem(last=False)
+
+
+_of_stores: WeakKeyDictionary[MemoryStore, KnownFigures] = WeakKeyDictionary()
+
+
+def known_figures(store: MemoryStore) -> KnownFigures:
+    """Of this store, for all who read it in this process."""
+    return _of_stores.setdefault(store, KnownFigures())

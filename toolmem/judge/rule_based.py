@@ -77,7 +77,7 @@ class RuleBasedCheck:
         """The verdict of one call. Never raises, whatever the call holds."""
         expected = expectation(call.tool_name, call.input)
         evidence = find_evidence(call.output, expected)
-        problems = parameters.check(call.input, schema)
+        problems = parameters.check(call.input, schema) if schema is not None else []
         failed = call.success is False or evidence is not None
         empty = not failed and _is_empty(call.output)
         unanswered = empty and (expected.asks or not (expected.changes or not call.output.strip()))

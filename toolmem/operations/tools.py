@@ -31,8 +31,8 @@ async def _store(services: Services) -> MemoryStore:
 
 
 def _overview(stored: StoredMemory) -> ToolOverview:
-    from toolmem.guidance.memory import measured
     from toolmem.guidance.skip import count_new
+    from toolmem.guidance.statistics import measured
 
     record, guidance = stored.record, stored.record.guidance
     return ToolOverview(

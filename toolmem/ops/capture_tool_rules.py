@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op
+from toolmem.flow.op import Context, Op
 from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
 from toolmem.readers.plain_text import counted, name_shown, plain_line

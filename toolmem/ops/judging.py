@@ -8,22 +8,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolmem.errors import BudgetReached, ModelError, RequestError
+from toolmem.errors import BudgetReached, ModelError
 from toolmem.models import ToolCallResult, ToolSchema, Verdict
-from toolmem.ops.announcing import announce, tokens_of
 from toolmem.protocols import Judge
 from toolmem.readers.plain_text import counted
 from toolmem.readers.secrets import SecretMask
-from toolmem.store.masked import masked_calls, masked_verdict
+from toolmem.store.masked import as_given, masked_calls, masked_verdict
 from toolmem.stored import CallFailure
 
 if TYPE_CHECKING:
-    from toolmem.flow.context import Context
+    from toolmem.flow.op import Context
 
 _BATCH = 256  # unpaid verdicts between two looks at the event loop
 
@@ -64,19 +63,6 @@ def tell_stop(metadata: dict[str, Any], stopped: ModelError | None) -> None:
         metadata["stopped_by"] = "budget" if isinstance(stopped, BudgetReached) else "errors"
 
 
-def read_schemas(tools: Any) -> dict[str, ToolSchema]:
-    """Tool declarations of a request, by name. Raises RequestError."""
-    if tools is None:
-        return {}
-    if not isinstance(tools, Sequence) or isinstance(tools, str):
-        raise RequestError(f"tools: expected a list of tool schemas, got {type(tools).__name__}", field="tools")
-    read = [
-        tool if isinstance(tool, ToolSchema) else ToolSchema.read(tool, f"tools[{index}]")
-        for index, tool in enumerate(tools)
-    ]
-    return {schema.name: schema for schema in read}
-
-
 def verdict_key(call: ToolCallResult, schema: ToolSchema | None, judge: Judge) -> str:
     """Equal for calls that must get the same verdict from this judge, and for no others."""
     parts = [
@@ -115,7 +101,7 @@ async def judge_calls(
             first_of.setdefault(key, call)
             masks.setdefault(key, mask)
 
-    count = tokens_of(judge)
+    count: Callable[[Any, Any], int] | None = getattr(judge, "prompt_tokens", None)  # of a judge that has prompts
     if judge.paid and count is not None:
         announce(
             context,
@@ -214,3 +200,136 @@ class _Batch:
                 f"{counted(len(self.errors), 'evaluation')} failed, more than max_errors={limit}; the last: {error}",
                 fatal=True,
             )
+
+
+# ---------------------------------------------------------------- what a long paid run will cost
+
+
+LONG_RUN = 20  # requests; a run of more is announced
+
+
+def announce(
+    context: Context,
+    requests: int,
+    asked: str,
+    model: str,
+    count_tokens: Callable[[], Iterable[int]] | None,
+    interval_param: str,
+) -> None:
+    """A notice: how many requests, how long at this interval, how many tokens, what price, and what changes it.
+
+    `asked`: "evaluations", "summaries". `count_tokens`: prompt tokens of each request; None where a prompt will hold
+    text that only the model can write.
+    """
+    if requests <= LONG_RUN:
+        return
+    services, op = context.services, context.op
+    interval = services.interval(op)
+    parts = [f"{requests:,} {asked} by {model}"]
+    if interval:
+        parts.append(
+            f"at least {_duration((requests - 1) * interval)} at one request per {interval:g} s "
+            f"(op.{op.key}.params.{interval_param}=0 turns it off)"
+        )
+    if count_tokens is not None:
+        tokens = sum(count_tokens())
+        cost, currency = services.price(model.partition("/")[2], tokens, 0, 0)
+        price = "no price is configured" if cost is None else f"{cost:.4g} {currency} without the replies"
+        parts.append(f"{tokens:,} prompt tokens, {price}")
+    parts.append("budget.max_tokens and budget.max_cost limit it")
+    context.notice("; ".join(parts))
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes) + [f"{whole % 60} s"]
+    return " ".join(parts)
+
+
+# ---------------------------------------------------------------- judging kept calls again
+
+
+@dataclass
+class JudgedAgain:
+    """What judging kept calls again came to, over all tools asked for."""
+
+    calls: int = 0
+    evaluated: int = 0
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    stopped: ModelError | None = None
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "requested": self.calls,
+            "evaluated": self.evaluated,
+            "failed": len(self.failures),
+            "failures": self.failures,
+        }
+
+
+@dataclass
+class KeptCalls:
+    """Kept calls of several tools, one after the other, to be judged again."""
+
+    calls: list[ToolCallResult] = field(default_factory=list)
+
+    @classmethod
+    async def read(cls, context: Context, seqs: Mapping[str, Sequence[int]]) -> KeptCalls:
+        """`seqs`: tool -> which of its calls."""
+        wanted = {tool: picked for tool, picked in seqs.items() if picked}
+        if not wanted:
+            return cls()
+        store = await context.services.store(context.op)
+        memories = await store.memories(context.workspace, list(wanted), calls=True, seqs=wanted)
+        return cls(as_given(store, context.workspace, [call for memory in memories for call in memory.calls]))
+
+    @classmethod
+    async def without_verdict(cls, context: Context, tools: Sequence[str] | None) -> KeptCalls:
+        """Those of these tools (None: of all) that have none."""
+        store = await context.services.store(context.op)
+        records = await store.records(context.workspace, tools)
+        return await cls.read(context, {record.tool_name: record.unjudged for record in records})
+
+    async def commit(self, context: Context, judged: Judged) -> JudgedAgain:
+        """Replace the verdicts, one commit per tool. A call whose new evaluation failed keeps the verdict it has."""
+        store = await context.services.store(context.op)
+        verdicts: dict[str, dict[int, ToolCallResult]] = defaultdict(dict)
+        for call in judged.calls:
+            if call.seq is not None and call.evaluation_status == "ok":
+                verdicts[call.tool_name][call.seq] = call
+        for tool, of_tool in verdicts.items():
+            await store.update_verdicts(context.workspace, tool, of_tool)
+        return JudgedAgain(
+            calls=len(judged.calls),
+            evaluated=sum(len(of_tool) for of_tool in verdicts.values()),
+            failures=[
+                {"id": self.calls[f.index].id, "tool_name": f.tool_name, "error": f.error} for f in judged.failures
+            ],
+            stopped=judged.stopped,
+        )
+
+
+async def judge_again(
+    context: Context, kept: KeptCalls, schemas: Mapping[str, ToolSchema], *, force: bool
+) -> JudgedAgain:
+    """Judge kept calls again, those of all tools as one batch, and commit the new verdicts."""
+    return await kept.commit(context, await judge_calls(context, kept.calls, schemas, force=force))
+
+
+def answer_again(context: Context, again: JudgedAgain, not_found: Sequence[str]) -> None:
+    """Fill the response of a flow that judges kept calls again."""
+    response = context.response
+    failed = len(again.failures) + len(not_found)
+    response.success = not failed and again.stopped is None
+    response.metadata["evaluation"] = again.summary()
+    response.metadata["not_found"] = list(not_found)
+    response.metadata["partial"] = not response.success and again.evaluated > 0
+    tell_stop(response.metadata, again.stopped)
+    parts = [f"{again.evaluated} judged"]
+    if again.failures:
+        parts.append(f"{len(again.failures)} failed")
+    if not_found:
+        parts.append(f"{counted(len(not_found), 'tool')} not found")
+    done = "Successfully processed" if response.success else "Processed"
+    response.answer = f"{done} {counted(again.calls, 'tool call')}: {', '.join(parts)}"

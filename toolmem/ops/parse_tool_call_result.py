@@ -10,13 +10,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from toolmem.errors import RequestError
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op, OpParams
+from toolmem.flow.op import Context, Op, OpParams
 from toolmem.formats.records import RecordsRead, misspelt_in_words, read_records
 from toolmem.models import ToolCallResult
-from toolmem.ops.data_from import DataFrom, read_data_from
-from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
-from toolmem.ops.retry_evaluations import KeptCalls
+from toolmem.ops.arguments import DataFrom, read_data_from, read_schemas
+from toolmem.ops.judging import Judged, KeptCalls, judge_calls, tell_stop
 from toolmem.readers.weight import aside
 from toolmem.stored import CallFailure
 

@@ -6,11 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op, OpParams
-from toolmem.ops.judging import read_schemas
-from toolmem.ops.retry_evaluations import KeptCalls, answer_again, judge_again
-from toolmem.ops.tool_names import read_tool_names
+from toolmem.flow.op import Context, Op, OpParams
+from toolmem.ops.arguments import read_schemas, read_tool_names
+from toolmem.ops.judging import KeptCalls, answer_again, judge_again
 
 
 class RejudgeOp(Op):

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from toolmem.errors import RequestError, StoreUntrusted
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op, OpParams
-from toolmem.guidance.known_figures import known_figures
+from toolmem.flow.op import Context, Op, OpParams
 from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.shown import said_to_be_data
+from toolmem.guidance.statistics import known_figures
 from toolmem.models import ToolMemory
-from toolmem.ops.tool_names import read_tool_names
+from toolmem.ops.arguments import read_tool_names
 from toolmem.readers.plain_text import name_shown
 from toolmem.readers.query import read_query
 from toolmem.stored import Where

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from toolmem.errors import Conflict, ModelError, ReplyUnreadable
-from toolmem.flow.context import Context
+from toolmem.flow.op import Context
 from toolmem.guidance.counted.on_change import KEPT, baseline_of
 from toolmem.guidance.policies import Plan, Policy
 from toolmem.guidance.skip import Window, count_dropped, window_of

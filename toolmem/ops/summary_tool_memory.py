@@ -10,17 +10,14 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from toolmem.errors import RequestError
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op, OpParams
+from toolmem.flow.op import Context, Op, OpParams
 from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.policies import POLICY_REASONS, Plan, Policy, PolicyName
 from toolmem.guidance.skip import Window
 from toolmem.models import ToolRecord, Usage
-from toolmem.ops.announcing import announce
-from toolmem.ops.data_from import DataFrom, read_data_from
-from toolmem.ops.judging import tell_stop
+from toolmem.ops.arguments import DataFrom, read_data_from, read_tool_names
+from toolmem.ops.judging import announce, tell_stop
 from toolmem.ops.summarizing import Outcome, Summarizing
-from toolmem.ops.tool_names import read_tool_names
 
 _OF_POLICY = {"full_every": "incremental", "false_alarm_rate": "on_change", "refresh_after": "on_change"}
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op
+from toolmem.flow.op import Context, Op
 from toolmem.guidance.memory import tool_memory
 from toolmem.models import ToolCallResult
 

@@ -10,8 +10,7 @@ from typing import Any
 from toolmem.config.own_folder import refuse_links
 from toolmem.errors import RequestError, StoreError
 from toolmem.flow.checks import check_workspace
-from toolmem.flow.context import Context
-from toolmem.flow.op import Op
+from toolmem.flow.op import Context, Op
 from toolmem.flow.registry import nearest
 from toolmem.formats.memory_dump import read_dump, write_dump
 from toolmem.guidance.memory import tool_memory

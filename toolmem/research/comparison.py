@@ -10,15 +10,15 @@ from typing import Any
 from toolmem.app import ToolMemApp
 from toolmem.config.names import hint
 from toolmem.errors import RequestError
-from toolmem.flow.context import Context
-from toolmem.flow.events import Event
-from toolmem.flow.op import Op
+from toolmem.flow.op import Context, Op
+from toolmem.flow.report import Event
 from toolmem.formats.imported import Format
 from toolmem.formats.labels import Label, LabelColumn, RecordedFlag, check_label
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import ToolCallResult, Usage
 from toolmem.ops import ParseToolCallResultOp
-from toolmem.ops.judging import Judged, judge_calls, read_schemas, tell_stop
+from toolmem.ops.arguments import read_schemas
+from toolmem.ops.judging import Judged, judge_calls, tell_stop
 from toolmem.readers.plain_text import counted
 from toolmem.research.recordings import Recording, read_recording
 from toolmem.research.report.agreement import Comparison, JudgeRun

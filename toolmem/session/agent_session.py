@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from toolmem.app.tool_mem import AsyncToolMem, ToolMem
+from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.engine.system_prompt import guidance_block, guidance_of, since_block, system_prompt
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmem.errors import ModelError
-from toolmem.flow.clock import SystemClock
+from toolmem.flow.runner import SystemClock
 from toolmem.protocols import Clock, Completion, LedgerEntry, Purpose, Tokenizer
 from toolmem.readers.plain_text import counted
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from toolmem.guidance.conversations import conversations
 from toolmem.guidance.counted.conditions import Observation, TextKind, observe_all, text_kinds
 from toolmem.guidance.counted.error_messages import ErrorGroup, error_groups, telling_line
 from toolmem.guidance.counted.patterns import Search, find_patterns
@@ -14,7 +13,7 @@ from toolmem.guidance.counted.refusals import Refusal, refusals
 from toolmem.guidance.counted.repairs import Recovery, recoveries, repaired, restless, worked_after
 from toolmem.guidance.counted.user_values import users_own
 from toolmem.guidance.counted.values import canonical, parameters
-from toolmem.guidance.outcomes import Repeats, blameless, passing, repeats_of_failures, went_wrong
+from toolmem.guidance.outcomes import Repeats, blameless, conversations, passing, repeats_of_failures, went_wrong
 from toolmem.guidance.statistics import statistics_of
 from toolmem.models import ToolCallResult, ToolStatistics
 

@@ -44,7 +44,7 @@ from toolmem.protocols import Purpose
 
 AUTHOR = "offline/data_driven"
 
-_RULES = ("conversations", "fitting", "outcomes", "shown", "statistics")  # beside every module of this package
+_RULES = ("fitting", "outcomes", "shown", "statistics")  # beside every module of this package
 
 
 @cache

@@ -23,11 +23,11 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from toolmem.guidance.conversations import UNKNOWN
 from toolmem.guidance.counted.conditions import SIZES, Condition, Observation
 from toolmem.guidance.counted.exact import fisher_exact, least_p, tarone_level
 from toolmem.guidance.counted.masks import mask_of, positions_of
 from toolmem.guidance.counted.worth import moved
+from toolmem.guidance.outcomes import UNKNOWN
 
 ALPHA = 0.05  # chance of one or more false claims per tool
 MAX_CANDIDATES = 1500

@@ -17,11 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolmem.guidance.conversations import UNKNOWN, conversations
 from toolmem.guidance.counted.analysis import Analysis, analyze
 from toolmem.guidance.counted.conditions import Observation, holds, observe_all
 from toolmem.guidance.counted.refusals import refused_by
-from toolmem.guidance.outcomes import went_wrong
+from toolmem.guidance.outcomes import UNKNOWN, conversations, went_wrong
 from toolmem.models import ToolCallResult
 from toolmem.research.backtest.intervals import DRAWS, LEVEL
 from toolmem.research.backtest.splitting import Split, task_of

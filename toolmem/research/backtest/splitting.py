@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from toolmem.guidance.conversations import UNKNOWN, conversations
+from toolmem.guidance.outcomes import UNKNOWN, conversations
 from toolmem.models import ToolCallResult
 
 SplitBy = Literal["task", "conversation", "time"]

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolmem.guidance.conversations import conversations
 from toolmem.guidance.counted.conditions import Observation, holds, observe_all, text_kinds
 from toolmem.guidance.counted.values import canonical, parameters
-from toolmem.guidance.outcomes import repeats_of_failures, went_wrong
+from toolmem.guidance.outcomes import conversations, repeats_of_failures, went_wrong
 from toolmem.models import Guidance, ToolCallResult
 from toolmem.research.backtest.conditions_read import REPEATED, Warned, read_warnings
 from toolmem.research.backtest.intervals import Interval, cluster_interval

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.app import ToolMemApp
 from toolmem.config.extras import missing
-from toolmem.flow.events import Event, Listener
 from toolmem.flow.op import Node
-from toolmem.flow.report import total
+from toolmem.flow.report import Event, Listener, total
 from toolmem.guidance.memory import tool_memory
 from toolmem.models import FlowResponse, ToolCallResult, ToolMemory, Usage
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp

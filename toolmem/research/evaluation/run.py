@@ -10,8 +10,8 @@ from toolmem.app import ToolMemApp
 from toolmem.config.layers import DEFAULT
 from toolmem.config.loading import read
 from toolmem.errors import RequestError
-from toolmem.flow.events import Event
 from toolmem.flow.progress import ProgressLine, in_notebook
+from toolmem.flow.report import Event
 from toolmem.formats.imported import Format
 from toolmem.research.evaluation.evaluator import Evaluator
 from toolmem.research.evaluation.folder import (

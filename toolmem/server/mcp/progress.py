@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
-from toolmem.flow.events import Event
+from toolmem.flow.report import Event
 
 Send = Callable[[float, float | None, str | None], Awaitable[None]]  # progress, total, message
 

@@ -31,9 +31,9 @@ from toolmem.store.sqlite import (
     verdict_cache,
     workspaces,
 )
-from toolmem.store.sqlite.caches import VectorCache
 from toolmem.store.sqlite.connection import MEMORY, Synchronous
 from toolmem.store.sqlite.lanes import Lanes
+from toolmem.store.sqlite.search import VectorCache
 from toolmem.stored import Document, Hit, RawRecord, Record, StoredMemory, Where
 
 if TYPE_CHECKING:
