@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from toolmem.research.evaluation import evaluate
     from toolmem.session import AgentSession, CallRecorder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOMES = {
     "ToolMemApp": "toolmem.app",
