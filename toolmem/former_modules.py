@@ -63,10 +63,13 @@ NAMES = {
     **_below(
         "guidance",
         "guidance.counted",
-        "analysis claim_edits claim_lines conditions conditions_in_words data_driven error_messages error_targets "
-        "exact incremental masks on_change patterns phrases refusals repair_history repair_sentences repairs sentences "
-        "shell sql usage_sentences values wording worth",
+        "analysis claim_edits conditions data_driven error_messages error_targets exact incremental masks on_change "
+        "patterns phrases refusals repair_history repairs shell sql values worth",
     ),
+    "toolmem.guidance.sentences": "toolmem.guidance.counted.claims",
+    "toolmem.guidance.repair_sentences": "toolmem.guidance.counted.repair_claims",
+    "toolmem.guidance.usage_sentences": "toolmem.guidance.counted.usage_claims",
+    "toolmem.guidance.wording": "toolmem.guidance.counted.render",
     "toolmem.rules.agent_tools": "toolmem.operations.agent_tools",
     "toolmem.rules.shelf": "toolmem.rules.rule_ids",
     **_below("rules", "rules.capture", "chinese english failures pasted sentences"),

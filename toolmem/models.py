@@ -6,9 +6,17 @@ All times are aware and in UTC. `None` means unknown, never zero.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+)
 
 from toolmem.light_models import (
     CONVERSATION_KEYS,
@@ -24,6 +32,7 @@ from toolmem.light_models import (
 )
 
 __all__ = [
+    "CLAIM_DATA",
     "CONVERSATION_KEYS",
     "UPKEEP",
     "Baseline",
@@ -40,6 +49,7 @@ __all__ = [
     "RuleStatus",
     "Said",
     "Speaker",
+    "Subject",
     "ToolCall",
     "ToolCallResult",
     "ToolMemory",
@@ -213,8 +223,31 @@ class ToolStatistics(BaseModel):
     judges: list[str] = Field(default_factory=list)  # more than one: the average mixes them
 
 
+Bounded = Annotated[str, AfterValidator(lambda text: text[:1_000])]  # what a call may have brought in
+
+
+class Subject(BaseModel):
+    """What a claim is about, in no language: claims of one kind about equal subjects are counted together."""
+
+    model_config = ConfigDict(frozen=True)
+
+    form: str  # which sentence of its kind; a key of `guidance.counted.phrases.PHRASES`
+    path: Bounded = ""  # a parameter
+    error: Bounded = ""  # a message, particulars masked
+    conditions: tuple[
+        tuple[str, Bounded, Bounded, float], ...
+    ] = ()  # `counted.conditions.Condition`: any of them holds
+    within: tuple[str, Bounded, Bounded, float] | None = None  # compared among the calls where this holds
+    repairs: tuple[tuple[str, Bounded, Bounded, Bounded], ...] = ()  # `counted.repairs.Repair`
+    named: tuple[tuple[Bounded, ...], ...] = ()  # parameters, answers or values: (name, shape, what the shape holds)
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in dump(self).items() if value}
+
+
 class Claim(BaseModel):
-    """One sentence with the counts behind it: `k` of `n` calls, and which."""
+    """A finding with its counts, `k` of `n` calls, and which; `text` says it in one language."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -223,6 +256,12 @@ class Claim(BaseModel):
     n: int
     call_ids: tuple[str, ...]
     kind: str = ""  # e.g. "parameter", "error_class", "repair", "repeat", "overall"
+    subject: Subject | None = None  # None: stored by version 0.1, or not written by the data-driven writer
+    counts: dict[str, int] = Field(default_factory=dict)  # further counts of the sentence: `ok` of `on` other calls
+    detail: dict[str, Any] = Field(default_factory=dict)  # what it tells beside: examples, averages
+
+
+CLAIM_DATA = {"subject", "counts", "detail"}  # what its text is made of: kept for the next edit, shown to no reader
 
 
 class RepairCount(BaseModel):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from toolmem.guidance.counted.claim_edits import MAX_IDS, MAX_TEXT
-from toolmem.guidance.counted.claim_lines import read_line
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.render import Wording, sentence
 from toolmem.models import Claim, Guidance, ToolCallResult
 from toolmem.protocols import Purpose
 
@@ -176,21 +176,80 @@ async def test_text_and_evidence_stay_bounded_however_often_they_are_edited():
     assert "of 1030 calls worked" in guidance.text
 
 
-async def test_a_text_of_a_model_is_taken_for_what_it_is():
-    """Claims of other forms are kept; a text without claims gives way to what can be counted."""
-    other = Claim(text="Something nobody wrote.", k=1, n=2, call_ids=("a",), kind="parameter")
-    old = Guidance(text="Free text.", claims=[other], author="a/b", prompt_version="v")
-    assert "Something nobody wrote." in (await edited(old, usual(1, 11))).text
-    assert (await edited(old.model_copy(update={"claims": []}), usual(1, 11))).text
+async def test_a_text_of_a_model_gives_way_to_what_can_be_counted():
+    old = Guidance(text="Free text.", author="a/b", prompt_version="v")
+    now = await edited(old, usual(1, 11))
+    assert now.edits == 1
+    assert claim(now, "calls worked")
+
+
+async def test_guidance_of_0_1_is_shown_and_its_next_edit_reads_the_whole_window():
+    """Version 0.1 stored sentences alone. Nothing of them is rewritten, and nobody reads them back."""
+    window = usual(1, 41)
+    written = DataDrivenWriter().compose("search", usual(1, 31)).model_dump(mode="json")
+    stored = [{name: one[name] for name in ("text", "k", "n", "call_ids", "kind")} for one in written["claims"]]
+    old = Guidance.model_validate({**written, "claims": stored})
+    assert [one.text for one in old.claims] == [one["text"] for one in written["claims"]]
+    seqs = list(range(31, 41))
+    now = await DataDrivenWriter().edit("search", window, seqs, old, PURPOSE)
+    assert now == DataDrivenWriter().compose("search", window, before=old.history)
+    again = await edited(now, usual(41, 51))
+    assert again.edits == 1
+    assert "34 of 50 calls worked" in again.text
 
 
 @pytest.mark.parametrize("language", ["", "zh"])
-def test_every_line_of_the_writer_can_be_read_and_said_again(language: str):
-    from toolmem.guidance.counted.wording import Wording
-
+async def test_stored_claims_hold_what_their_sentences_are_made_of(language: str):
     guidance = DataDrivenWriter(language).compose("search", usual(1, 61))  # type: ignore[arg-type]
+    stored = Guidance.model_validate_json(guidance.model_dump_json())
+    assert stored == guidance
     say = Wording(language)  # type: ignore[arg-type]
-    read = [read_line(one, say.language) for one in guidance.claims]
-    lines = [line for line in read if line.phrase and line.claim.kind != "overall"]
-    assert len(lines) >= 4
-    assert all(line.recounted(say).claim.text == line.claim.text for line in lines)
+    assert [sentence(one, say) for one in stored.claims] == [one.text for one in guidance.claims]
+    assert len(stored.claims) >= 4
+
+
+async def test_guidance_goes_on_in_another_language():
+    first, more = usual(1, 31), usual(31, 41)
+    now = await edited(DataDrivenWriter().compose("search", first), more, "zh")
+    whole = DataDrivenWriter("zh").compose("search", [*first, *more])
+    said = {one.text for one in whole.claims if one.kind == "refused"}
+    assert said
+    assert said <= {one.text for one in now.claims}
+
+
+@pytest.mark.parametrize(
+    "damage", [{"conditions": []}, {"form": "nothing"}, {"conditions": [["value", "q", "1", 0]] * 2}]
+)
+async def test_claims_with_data_that_fit_no_sentence_are_written_anew(damage: dict[str, Any]):
+    """Another store's dump may hold anything."""
+    dumped = DataDrivenWriter().compose("search", usual(1, 31)).model_dump(mode="json")
+    for one in dumped["claims"]:
+        if one["kind"] == "refused":
+            one["subject"] |= damage
+            one["counts"] = {}
+    now = await edited(Guidance.model_validate(dumped), usual(31, 41))
+    assert now.edits == 0
+
+
+async def test_a_claim_is_counted_on_however_its_condition_is_said():
+    """A bound, a form and a type are looked for in the new calls like a value."""
+
+    def page(seq: int, size: object) -> ToolCallResult:
+        good = isinstance(size, int) and size <= 100
+        return call(
+            seq,
+            {"query": f"q{seq}", "page_size": size},
+            "" if good else f"Error: page_size must be at most 100, got {size}",
+        )
+
+    sizes = [10, 20, 500, 100, 900, 30]
+    old = DataDrivenWriter().compose("search", [page(seq, sizes[seq % 6]) for seq in range(1, 25)])
+    before = claim(old, "never above")
+    now = claim(await edited(old, [page(25, 700), page(26, 50)]), "never above")
+    assert (now.n, now.counts["ok"], now.counts["on"]) == (
+        before.n + 1,
+        before.counts["ok"] + 1,
+        before.counts["on"] + 1,
+    )
+    gone = await edited(old, [call(25, {"query": "q", "page_size": 700})])
+    assert not [one for one in gone.claims if "never above" in one.text]

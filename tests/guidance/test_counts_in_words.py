@@ -7,10 +7,9 @@ from string import Formatter
 
 import pytest
 
-from toolmem.guidance.counted.claim_lines import read_line
 from toolmem.guidance.counted.phrases import PHRASES
-from toolmem.guidance.counted.wording import Wording
-from toolmem.models import Claim
+from toolmem.guidance.counted.render import Wording, sentence
+from toolmem.models import Claim, Subject
 
 EVERY = {name for english, _ in PHRASES.values() for _, name, _, _ in Formatter().parse(english) if name}
 
@@ -32,10 +31,8 @@ def test_a_count_takes_its_noun():
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_a_line_with_one_and_with_several_reads_back_and_is_counted_on(n):
-    say = Wording()
-    text = say.say("error", message="“no”", cls="", k=1, n=n, example="", recovered="")
-    line = read_line(Claim(text=text, kind="error_class", k=1, n=n, call_ids=("a",)), 0)
-    assert (line.phrase, line.counts) == ("error", {"k": 1, "n": n})
-    assert line.recounted(say, n=2).claim.text == "“no”: 1 of 2 failures."
-    assert line.recounted(say, n=1).claim.text == "“no”: 1 of 1 failure."
+def test_a_sentence_takes_the_nouns_of_its_counts(n):
+    one = Claim(
+        text="", kind="error_class", k=1, n=n, call_ids=("a",), subject=Subject(form="error"), detail={"label": "no"}
+    )
+    assert sentence(one, Wording()) == f"“no”: 1 of {'1 failure' if n == 1 else '2 failures'}."

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.counted.analysis import analyze
 from toolmem.guidance.counted.refusals import Refusal
-from toolmem.guidance.counted.wording import Wording
+from toolmem.guidance.counted.render import Wording
 from toolmem.models import ToolCallResult
 
 

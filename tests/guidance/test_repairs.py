@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.counted.analysis import analyze
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
+from toolmem.guidance.counted.repair_claims import spelled
 from toolmem.guidance.counted.repairs import Recovery, Repair, tally
-from toolmem.guidance.counted.wording import spelled
 from toolmem.models import ToolCallResult
 
 

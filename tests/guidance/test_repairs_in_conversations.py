@@ -243,11 +243,11 @@ def test_counts_of_older_rules_are_not_counted_on() -> None:
     log({"q": "tae", "top": 3}, "Error: no match", conversation=1)
     log({"q": "tea", "top": 3}, conversation=1)
     found = analyze("search", log.calls)
-    now = counted(found, ["c1", "c2"], None)
+    now = counted(found, None)
     assert now is not None
     assert now.rules == RULES
     older = now.model_copy(update={"rules": 1, "calls": 50})
-    assert counted(found, ["c1", "c2"], older) == now
+    assert counted(found, older) == now
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,13 @@ async def test_guidance_made_of_older_calls_is_masked(make_app):
         await app.run_flow("summary_tool_memory", workspace_id="team", tool_names="login")
         got = await app.run_flow("retrieve_tool_memory", workspace_id="team", tool_names="login")
         shown = json.dumps(got.metadata["memory_list"])
-        assert KEY not in shown
-        assert PASSWORD not in shown
+        (held,) = await (await app.services.store_named()).records("team", ["login"])
+        assert held.guidance is not None
+        stored = held.guidance.model_dump_json()  # what its next edit is made of, too
+        assert [one for one in held.guidance.claims if one.subject is not None]
+        for text in (shown, stored):
+            assert KEY not in text
+            assert PASSWORD not in text
 
 
 SCHEMA = {

@@ -16,7 +16,7 @@ LATER = (
     "numpy",
     "pandas",
     "toolmem.rules.capture.instructions",
-    "toolmem.guidance.counted.sentences",
+    "toolmem.guidance.counted.claims",
     "toolmem.store.vector_index",
 )
 

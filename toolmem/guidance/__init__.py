@@ -10,7 +10,7 @@ In the order in which a window of calls meets them:
     data_driven    guidance without a model: every sentence is a claim with its counts and call ids
     llm_writer     guidance by a model, with `prompts.yaml` and the reply reader beside it
     incremental    edits of numbered lines: what an incremental reply asks for, and the text after it
-    claim_edits    the same without a model: old claims and new calls (`claim_lines`, `conditions_in_words` read them)
+    claim_edits    the same without a model: claims of one kind and subject are counted on with the new calls
     memory         what an agent, a dump or a report gets of one tool
     fitting        guidance within a token budget, whole sentences only
 
@@ -18,6 +18,6 @@ The data-driven writer stands on modules of one subject each: `values`,
 `sql` and `shell` (what a parameter holds), `conditions` (what can be said of a call before it is made), `exact`
 (Fisher's test, Tarone's correction), `patterns` (conditions that go with success or failure), `error_messages`,
 `refusals` (values that errors name), `repairs`, `error_targets` (parameters that errors are about), `repair_history`
-(repairs counted on from summary to summary), `repeats`; `analysis` holds what they find, `sentences`,
-`repair_sentences` and `usage_sentences` make claims of it, `wording` and `phrases` say them in English or Chinese.
+(repairs counted on from summary to summary); `analysis` holds what they find, `claims`, `repair_claims` and
+`usage_claims` say it as data, `worth` orders it, `render` and `phrases` put it into English or Chinese.
 """

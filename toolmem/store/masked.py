@@ -18,7 +18,7 @@ from toolmem.readers.weight import aside
 from toolmem.stored import Appended, Document
 
 if TYPE_CHECKING:
-    from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+    from toolmem.models import Claim, Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
 
 T = TypeVar("T")
 
@@ -177,10 +177,7 @@ def _masked_verdict(verdict: Verdict, mask: SecretMask) -> Verdict:
 
 
 def masked_guidance(guidance: Guidance, mask: SecretMask) -> Guidance:
-    claims = [
-        claim if (text := mask.text(claim.text)) == claim.text else claim.model_copy(update={"text": text})
-        for claim in guidance.claims
-    ]
+    claims = [_masked_claim(claim, mask) for claim in guidance.claims]
     update: dict[str, Any] = {"text": mask.text(guidance.text), "claims": claims}
     if guidance.history is not None:
         dumped = guidance.history.model_dump(mode="json", include={"recovered", "repairs"})
@@ -190,6 +187,14 @@ def masked_guidance(guidance: Guidance, mask: SecretMask) -> Guidance:
 
             update["history"] = RepairHistory.model_validate({**guidance.history.model_dump(mode="json"), **hidden})
     return guidance.model_copy(update=update) if mask.masked else guidance
+
+
+def _masked_claim(claim: Claim, mask: SecretMask) -> Claim:
+    from toolmem.models import CLAIM_DATA
+
+    dumped = claim.model_dump(mode="json", include={"text", *CLAIM_DATA})
+    hidden = mask.value(dumped)
+    return claim if hidden is dumped else type(claim).model_validate({**claim.model_dump(mode="json"), **hidden})
 
 
 def _masked_document(document: Document, mask: SecretMask) -> Document:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolmem.guidance.counted.render import Wording, quoted
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.guidance.counted.wording import Wording, quoted
 from toolmem.judge.error_classes import ERROR_CLASSES
 from toolmem.models import Claim, Guidance, Language
 from toolmem.providers.tokenizer import QwenTokenizer

@@ -24,6 +24,7 @@ class Analysis:
 
     tool_name: str
     calls: Sequence[ToolCallResult]
+    ids: Sequence[str]  # of each call; one without an id is named by its place, `#1` being the oldest
     statistics: ToolStatistics
     seen: Sequence[Observation]
     text_kinds: dict[str, TextKind]
@@ -84,6 +85,7 @@ def analyze(tool_name: str, calls: Sequence[ToolCallResult]) -> Analysis:
     return Analysis(
         tool_name=tool_name,
         calls=calls,
+        ids=[call.id or f"#{place}" for place, call in enumerate(calls, 1)],
         statistics=statistics_of(calls),
         seen=seen,
         text_kinds=kinds,

@@ -18,6 +18,7 @@ MAX_VALUE = 60  # characters of a value that may stand for itself, as in cabin='
 _SHELL_NAMES = frozenset({"command", "cmd", "commands", "shell", "bash", "script", "shell_command", "bash_command"})
 _CHOOSERS = frozenset({"action", "command", "cmd", "operation", "op", "method", "verb", "mode", "task"})
 _ACTION = re.compile(r"[A-Za-z][A-Za-z_-]{1,30}")
+OF_TEXTS = frozenset({"statement", "clause", "table", "program", "flag", "part"})  # kinds that only a free text has
 SIZES = frozenset({"number", "items"})  # measures that a value has or has not
 _SQL_SHARE = 0.5  # share of a parameter's values that must look like SQL (agents put prose there as well)
 _SHELL_SHARE = 0.5

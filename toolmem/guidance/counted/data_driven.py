@@ -31,14 +31,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from toolmem.guidance.counted import sentences
+from toolmem.guidance.counted import claims
 from toolmem.guidance.counted.analysis import Analysis, analyze
-from toolmem.guidance.counted.claim_edits import updated
+from toolmem.guidance.counted.claim_edits import editable, updated
+from toolmem.guidance.counted.render import Wording, lay_out, said
+from toolmem.guidance.counted.repair_claims import pointed_at, repairs, since, unrecovered
 from toolmem.guidance.counted.repair_history import Totals, counted
-from toolmem.guidance.counted.repair_sentences import pointed_at, repairs, since, unrecovered
-from toolmem.guidance.counted.sentences import Sentence, lay_out
-from toolmem.guidance.counted.usage_sentences import usage
-from toolmem.guidance.counted.wording import Wording
+from toolmem.guidance.counted.usage_claims import usage
 from toolmem.models import Claim, Guidance, Language, RepairHistory, ToolCallResult, ToolSchema
 from toolmem.protocols import Purpose
 
@@ -91,13 +90,17 @@ class DataDrivenWriter:
         self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
     ) -> Guidance:
         """`old`, with the history that it carries, changed by what the calls `new` say, without a look at any other
-        call (`claim_edits`)."""
+        call (`claim_edits`).
+
+        Guidance whose claims are sentences alone, as version 0.1 stored them, is written anew from the whole window.
+        """
+        schema, say = self._schemas.get(tool_name), Wording(self._language)
+        if not editable(old, say):
+            return self.compose(tool_name, window, schema, old.history)
         wanted = set(new)
         fresh = [call for call in window if call.seq in wanted]
-        made = self.compose(tool_name, fresh, self._schemas.get(tool_name), old.history)
-        ids = [call.id or f"#{place}" for place, call in enumerate(fresh, 1)]
-        found = analyze(tool_name, fresh)
-        return updated(old, made, found, ids, window, Wording(self._language))
+        made = self.compose(tool_name, fresh, schema, old.history)
+        return updated(old, made, analyze(tool_name, fresh), window, say)
 
     def compose(
         self,
@@ -114,21 +117,11 @@ class DataDrivenWriter:
         """
         found = analyze(tool_name, calls)
         say = Wording(self._language)
-        ids = [call.id or f"#{place}" for place, call in enumerate(calls, 1)]
-        history = counted(found, ids, before)
-        said = sentences.ordered(_everything(found, schema, say, history))
+        history = counted(found, before)
+        told = said(_everything(found, schema, history), say, len(found.where(False)))
         return Guidance(
-            text=lay_out(said, say),
-            claims=[
-                Claim(
-                    text=one.text,
-                    k=one.k,
-                    n=one.n,
-                    kind=one.kind,
-                    call_ids=(*one.earlier, *(ids[i] for i in one.positions)),
-                )
-                for one in said
-            ],
+            text=lay_out(told, say),
+            claims=told,
             statistics=found.statistics,
             covered=[call.seq for call in calls if call.seq is not None],
             author=self.author,
@@ -137,23 +130,21 @@ class DataDrivenWriter:
         )
 
 
-def _everything(
-    found: Analysis, schema: ToolSchema | None, say: Wording, history: RepairHistory | None
-) -> list[Sentence]:
+def _everything(found: Analysis, schema: ToolSchema | None, history: RepairHistory | None) -> list[Claim]:
     if not found.calls:
-        return list(sentences.overall(found, say))
+        return list(claims.overall(found))
     totals = Totals(history) if history is not None and history.calls > len(found.calls) else None
     return [
-        *sentences.overall(found, say),
-        *usage(found, schema, say),
-        *sentences.patterns(found, say),
-        *sentences.refused(found, say),
-        *sentences.example(found, say),
-        *sentences.errors(found, say),
-        *sentences.empty_answers(found, say),
-        *sentences.verdict_on_all(found, say),
-        *(repairs(found, say) if totals is None else since(found, totals, say)),
-        *pointed_at(found, say, totals),
-        *unrecovered(found, say),
-        *sentences.repeats(found, say),
+        *claims.overall(found),
+        *usage(found, schema),
+        *claims.patterns(found),
+        *claims.refused(found),
+        *claims.example(found),
+        *claims.errors(found),
+        *claims.empty_answers(found),
+        *claims.verdict_on_all(found),
+        *(repairs(found) if totals is None else since(found, totals)),
+        *pointed_at(found, totals),
+        *unrecovered(found),
+        *claims.repeats(found),
     ]

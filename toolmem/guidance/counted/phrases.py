@@ -80,20 +80,6 @@ PHRASES: dict[str, tuple[str, str]] = {
     "within_clause": ("{within} with {detail}", "含 {detail} 的 {within}"),
     "within_table": ("{within} on table {detail}", "针对表 {detail} 的 {within}"),
     "within": ("{within}, {condition}", "{within}，{condition}"),
-    "advice_avoid": ("Avoid {condition} ({k} of {n} worked).", "避免{condition}（{n} 次中 {k} 次成功）。"),
-    "advice_prefer": ("Prefer {condition} ({k} of {n} worked).", "优先{condition}（{n} 次中 {k} 次成功）。"),
-    "advice_prefer_calls": (
-        "Prefer calls {condition} ({k} of {n} worked).",
-        "优先{condition}的调用（{n} 次中 {k} 次成功）。",
-    ),
-    "advice_leave_out": (
-        "Leave out `{path}` (with it {k} of {n} worked).",
-        "不要给出 `{path}`（给出时 {n} 次中 {k} 次成功）。",
-    ),
-    "advice_give": (
-        "Always give `{path}` (without it {k} of {n} worked).",
-        "务必给出 `{path}`（不给出时 {n} 次中 {k} 次成功）。",
-    ),
     "refused_value": (
         (
             "`{path}` worked with {good} ({ok} of {on}), never with {bad} "
@@ -159,10 +145,6 @@ PHRASES: dict[str, tuple[str, str]] = {
     "empty": (
         "{k} of {n:call|calls} that did not fail answered nothing useful{example}.",
         "未失败的 {n} 次调用中有 {k} 次没有有用的回答{example}。",
-    ),
-    "rule_out": (
-        "Before calling, rule out {error}: {k} of {n:call|calls} failed on it and none was repaired by a further call.",
-        "调用前先排除 {error}：{n} 次调用中 {k} 次因此失败，且无一被后续调用修复。",
     ),
     "worked": (
         "Worked, for example: {x} ({k} of {n:working call|working calls}).",

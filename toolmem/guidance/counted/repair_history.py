@@ -9,7 +9,7 @@ begins anew when it comes back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolmem.guidance.counted import sql
@@ -78,11 +78,8 @@ def same(repair: Repair) -> Repair:
     return Repair(repair.kind, repair.path) if repair.kind == "changed" else repair
 
 
-def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -> RepairHistory | None:
-    """`before` with the recoveries of `found` that it does not hold yet; None where calls carry no seq.
-
-    `ids`: the id of each call of `found`.
-    """
+def counted(found: Analysis, before: RepairHistory | None) -> RepairHistory | None:
+    """`before` with the recoveries of `found` that it does not hold yet; None where calls carry no seq."""
     seqs = [call.seq for call in found.calls if call.seq is not None]
     if not seqs or len(seqs) < len(found.calls):
         return None
@@ -99,12 +96,12 @@ def counted(found: Analysis, ids: Sequence[str], before: RepairHistory | None) -
             continue
         error = group_of[recovery.failure]
         recovered[error] = recovered.pop(error, 0) + 1
-        for repair in recovery.repairs:
+        for repair in sorted(recovery.repairs):
             if leave_out[error].holds(repair, form=repair.path not in found.users_own):
                 continue
             key = (error, same(repair))
             old = held.pop(key, None)  # put in anew at the end: the newest are there
-            known = (*(old.call_ids if old else ()), ids[recovery.failure])
+            known = (*(old.call_ids if old else ()), found.ids[recovery.failure])
             shown = _repair(old) if old else (repair if repair.kind in _BY_RESULT else same(repair))
             held[key] = RepairCount(
                 error=error,

@@ -1,30 +1,24 @@
-"""What a sentence of guidance is worth, by the phrase that says it: one table, for those that write sentences and for
-those that read them back from their words.
+"""What a claim is worth: how many calls its sentence would have helped.
 
-The worth estimates how many calls the sentence would have helped: recoveries that a repair names, failures beyond what
-the other calls' rate predicts, repeats that failed again. It orders sentences, and decides what stays where tokens are
-few.
+Recoveries that a repair names, failures beyond what the other calls' rate predicts, repeats that failed again. It
+orders sentences, and decides what stays where tokens are few.
 """
 
 from __future__ import annotations
 
 from toolmem.guidance.counted import values
 from toolmem.guidance.counted.conditions import Condition
+from toolmem.models import Claim
 
 ALWAYS = 1e9  # of the sentence that is kept first
 PREVENTION = 2.0  # a call that does not fail needs no repair
-TOLD_TWICE = 0.25  # of the worth of a sentence: what an instruction adds to the counts that it stands on
 
 # A repair is wanted at the moment when it is read: each recovery counts so many times. One of any failure, and the
 # parameter that an error is about, are worth less than what is told for the kind of error at hand.
 _REPAIR, _REPAIR_OF_ANY, _TARGET = 3.0, 1.0, 0.6
 _OF_EACH_CALL = {  # times the calls that the sentence counts
     "repair": _REPAIR,
-    "repair_since": _REPAIR,
-    "repair_widely": _REPAIR,
-    "repair_widely_since": _REPAIR,
     "repair_any": _REPAIR_OF_ANY,
-    "repair_any_since": _REPAIR_OF_ANY,
     "target_named": _TARGET,
     "target_wanted": _TARGET,
     "target_unknown": _TARGET,
@@ -34,7 +28,6 @@ _OF_EACH_CALL = {  # times the calls that the sentence counts
     "unrecovered": 0.7,
     "error": 0.4,
     "empty": 0.3,
-    "rule_out": 0.3,
     "by_flag": 0.2,
     "by_flag_or_judge": 0.2,
     "all_failed": 1.0,
@@ -42,55 +35,53 @@ _OF_EACH_CALL = {  # times the calls that the sentence counts
     "inconclusive": 0.02,
     "too_few": 0.02,
 }
+_SEEN_ONCE = 0.8  # a single recovery may have come by chance
 _AT_ALL = {  # whatever the counts
     "overall": ALWAYS,
     "overall_unknown": ALWAYS,
-    "repair_once": 0.8,
     "few_calls": 0.2,
     "worked": 0.15,
 }
 # What is known from the declaration anyway yields to what went wrong: times 1 + the failures of the tool.
 _OF_USE = {"purpose": 0.3, "usage": 0.15, "usage_none": 0.15, "usage_optional": 0.1, "mix": 0.08, "answers": 0.07}
-_UNREAD = 0.1  # a line of an old guidance that is none of the phrases
 
 # An agent seldom chooses the statement, program or table for its chances: that they differ is worth less to it.
 _CHOOSABLE = {"statement": 0.3, "program": 0.5, "table": 0.5, "uppercase": 0.5}
 _THING = 0.3  # so is what a single id, date or name has to do with it
 
 
-def worth(phrase: str, calls: int = 0, failures: int = 0) -> float:
-    """Of a sentence that counts so many calls, of a tool with so many failures. `phrase`: a key of `PHRASES`, or ""."""
-    if phrase in _OF_EACH_CALL:
-        return _OF_EACH_CALL[phrase] * calls
-    if phrase in _OF_USE:
-        return _OF_USE[phrase] * (1 + failures)
-    return _AT_ALL.get(phrase, _UNREAD)
+def value(claim: Claim, failures: int) -> float:
+    """Of a claim about a tool with so many failures."""
+    if claim.subject is None:
+        return 0.0
+    form, k, n = claim.subject.form, claim.k, claim.n
+    ok, on = claim.counts.get("ok", 0), claim.counts.get("on", 0)
+    if form == "pattern":
+        chosen = _choosable(Condition(*claim.subject.conditions[0]))
+        return PREVENTION * moved(k, n, ok, on) * (0.8 if k * on > ok * n else 1.0) * chosen
+    if form == "pattern_useful":
+        return _OF_EACH_CALL["empty"] * moved(k, n, ok, on)
+    if form == "advice_first":
+        return moved(k, n, ok, on)
+    if claim.kind == "refused":
+        return PREVENTION * n * ok / max(1, on)
+    if form in {"repair", "repair_any"} and n == 1:
+        return _SEEN_ONCE
+    if form in _OF_USE:
+        return _OF_USE[form] * (1 + failures)
+    return _AT_ALL[form] if form in _AT_ALL else _OF_EACH_CALL.get(form, 0.0) * _counted(claim)
 
 
-def of_repair(phrase: str, k: int, n: int) -> float:
-    """Of a repair of k of n recoveries; a single one may have come by chance."""
-    return worth(phrase, k) if n > 1 else worth("repair_once")
+def _counted(claim: Claim) -> int:
+    """The calls that a sentence helps with."""
+    if claim.kind == "recorded_flag":
+        return claim.counts["wrong"]
+    return claim.n if claim.kind == "inconclusive" else claim.k
 
 
 def moved(k: int, n: int, other_k: int, other_n: int) -> float:
     """How many calls a difference of two rates moves: that of the rates, times n other_n / (n + other_n)."""
     return abs(k / n - other_k / other_n) * n * other_n / (n + other_n) if n and other_n else 0.0
-
-
-def of_pattern(calls_moved: float, *, good: bool, condition: Condition | None = None) -> float:
-    """Of what goes with success (`good`) or with failure; `condition`: None where it is not known."""
-    chosen = 1.0 if condition is None else _choosable(condition)
-    return PREVENTION * calls_moved * (0.8 if good else 1.0) * chosen
-
-
-def of_empty_pattern(calls_moved: float) -> float:
-    """Of what goes with answers that are worth nothing."""
-    return _OF_EACH_CALL["empty"] * calls_moved
-
-
-def of_refusal(n: int, other_k: int, other_n: int) -> float:
-    """Of a value that n calls were refused for, where other_k of other_n calls with another one worked."""
-    return PREVENTION * n * other_k / max(1, other_n)
 
 
 def _choosable(condition: Condition) -> float:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from toolmem.guidance.counted.conditions import Condition, Observation
 from toolmem.guidance.counted.phrases import SHAPES
-from toolmem.guidance.counted.wording import DIGITS
+from toolmem.guidance.counted.render import DIGITS
 from toolmem.research.backtest.reading import QUOTED, units_of
 
 REPEATED = Condition("repeated", "")  # a call that failed before in its conversation, sent again unchanged

@@ -1,39 +1,46 @@
-"""Sentences about repairs: after which error what came next, when it worked."""
+"""Claims about repairs: after which error what came next, when it worked."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from toolmem.guidance.counted.analysis import Analysis
-from toolmem.guidance.counted.error_messages import ErrorGroup
+from toolmem.guidance.counted.claims import claim
+from toolmem.guidance.counted.error_messages import MASK, ErrorGroup
 from toolmem.guidance.counted.error_targets import NoAdvice, targets
+from toolmem.guidance.counted.render import MOSTLY
 from toolmem.guidance.counted.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.counted.repairs import Recovery, Repair, commonest_change, commonest_form, tally
-from toolmem.guidance.counted.sentences import Sentence
 from toolmem.guidance.counted.user_values import named_as_own, same_in_another_form
-from toolmem.guidance.counted.wording import MAX_MENTION, Wording, spelled
-from toolmem.guidance.counted.worth import of_repair, worth
 from toolmem.guidance.statistics import wilson_interval
+from toolmem.models import Claim, Subject
 
 MAX_GROUPS = 8  # error groups that repairs are named for
 PER_GROUP = 3  # repairs named for an error that only the history knows
 MAX_TOGETHER = 3  # repairs told in one sentence
 MAX_ERRORS_SINCE = 12  # errors that repairs are named for over the whole history
+MAX_SHOWN = 40  # characters of a value that is shown before and after a change
+CONTEXT = 8  # characters that are left on either side of what differs in two long texts
 ANY_NAMED = 2  # repairs named for any failure
 ANY_SHARE, ANY_SHARE_OF_ONE = 0.2, 0.5  # of all recoveries: of several kinds of error, and where there is one kind
 _TRADING = frozenset({"changed", "dropped"})  # kinds of repair that give up a value
 LEAST_SHARE = 0.12  # of the group's recoveries that a repair must hold to be named
 
 
-def repairs(found: Analysis, say: Wording) -> Iterator[Sentence]:
+Told = tuple[Repair, str, str]  # a repair, how most of its statements were written, and an example of the change
+
+
+def repairs(found: Analysis) -> Iterator[Claim]:
     """What repaired failures, by kind of error and after any. A repair that both would tell is told in one line."""
-    general = list(_after_any(found, say))
-    told = {frozenset(one.positions) for one in general} if _alone(found) else set()
-    yield from (one for one in _by_error(found, say) if frozenset(one.positions) not in told)
+    general = list(_after_any(found))
+    told = {frozenset(one.call_ids) for one in general} if _alone(found) else set()
+    yield from (one for one in _by_error(found) if frozenset(one.call_ids) not in told)
     yield from general
 
 
-def _by_error(found: Analysis, say: Wording) -> Iterator[Sentence]:
+def _by_error(found: Analysis) -> Iterator[Claim]:
     """What repaired each kind of failure. Evidence: the failed calls that were recovered in this way.
 
     A run of failures that ends in one success counts once, with its last failure (`Analysis.repaired`).
@@ -44,7 +51,7 @@ def _by_error(found: Analysis, say: Wording) -> Iterator[Sentence]:
     by_failure = {one.failure: one for one in found.repaired}
     for group in found.errors[:MAX_GROUPS]:
         recovered = [by_failure[i] for i in group.positions if i in by_failure]
-        yield from _of_group(found, group, recovered, say)
+        yield from _of_group(found, group, recovered)
 
 
 def _of_the_user(found: Analysis, repair: Repair) -> bool:
@@ -57,7 +64,7 @@ def _alone(found: Analysis) -> bool:
     return len(found.errors) == 1
 
 
-def _after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
+def _after_any(found: Analysis) -> Iterator[Claim]:
     """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures.
 
     The ANY_NAMED most frequent repairs: of several kinds of error and in ANY_SHARE of all recoveries; or, where no
@@ -78,13 +85,30 @@ def _after_any(found: Analysis, say: Wording) -> Iterator[Sentence]:
         concerned = {group_of[i] for i in failures}
         telling = [one for one in together if not any(leave_out[number].holds(one) for number in concerned)]
         telling = [one for one in telling if alone or not _of_the_user(found, one)]
-        if done := _told(found, telling, some, say, examples=alone, plain=True):
+        if done := _told(found, telling, some, examples=alone, plain=True):
             named += 1
-            key = "repair_widely" if alone else "repair_any"
-            error = say.error(found.errors[group_of[failures[0]]], MAX_MENTION) if alone else ""
-            text = say.say(key, error=error, repair=say.both(done), k=len(some), n=n)
             told.update(failures)
-            yield Sentence("practices", "repair", text, len(some), n, failures, of_repair(key, len(some), n))
+            label = found.errors[group_of[failures[0]]].label if alone else None
+            yield _repaired(found, done, label, len(some), n, failures, widely=alone)
+
+
+def _repaired(
+    found: Analysis,
+    told: Sequence[Told],
+    label: str | None,
+    k: int,
+    n: int,
+    failures: Sequence[int] = (),
+    earlier: Sequence[str] = (),
+    **detail: object,
+) -> Claim:
+    """`label`: of the error; None: of whatever error. `earlier`: ids of failures that have left the window."""
+    repaired = tuple(repair for repair, _, _ in told)
+    form = "repair_any" if label is None else "repair"
+    subject = Subject(form=form, error=error_key(label or ""), repairs=repaired)
+    shown = {"label": label, "forms": [form for _, form, _ in told], "examples": [example for *_, example in told]}
+    kind = "repair_since" if "since" in detail else "repair"
+    return claim(found, kind, subject, k, n, failures, detail={**shown, **detail}, earlier=earlier)
 
 
 def _of_any(k: int, n: int, kinds: int, alone: bool = False) -> bool:
@@ -93,7 +117,7 @@ def _of_any(k: int, n: int, kinds: int, alone: bool = False) -> bool:
     return k >= ANY_SHARE * n if kinds > 1 else alone and k >= ANY_SHARE_OF_ONE * n
 
 
-def since(found: Analysis, totals: Totals, say: Wording) -> Iterator[Sentence]:
+def since(found: Analysis, totals: Totals) -> Iterator[Claim]:
     """`repairs` over the whole history, of which the window is the end.
 
     Evidence: the newest of the failed calls; some of them may have left the store.
@@ -105,14 +129,10 @@ def since(found: Analysis, totals: Totals, say: Wording) -> Iterator[Sentence]:
         n = totals.recovered[error]
         told = [one for one in totals.of(error)[:PER_GROUP] if n == 1 or (one.k >= 2 and one.k >= LEAST_SHARE * n)]
         for together in _alike(told):
-            done = [
-                say.repair(one.repair, _form_of(one.repair, one.forms, one.k, say)) for one in together[:MAX_TOGETHER]
-            ]
-            label = say.message(error, MAX_MENTION)
+            done = [(one.repair, _form_of(one.repair, one.forms, one.k), "") for one in together[:MAX_TOGETHER]]
             widely = alone and named < ANY_NAMED and _of_any(together[0].k, n, kinds=1, alone=True)
             named += widely
-            key = "repair_widely_since" if widely else "repair_since"
-            yield _since(key, totals, together[0], done, n, say, error=label)
+            yield _since(found, totals, together[0], done, error, n, widely=widely)
     if alone:
         return
     n = sum(totals.recovered.values())
@@ -124,7 +144,7 @@ def since(found: Analysis, totals: Totals, say: Wording) -> Iterator[Sentence]:
         and _of_any(one.k, n, sum(_holds(totals, e, one.repair) for e in errors))
     ]
     for one in any_error[:ANY_NAMED]:
-        yield _since("repair_any_since", totals, one, [say.repair(one.repair)], n, say)
+        yield _since(found, totals, one, [(one.repair, "", "")], None, n)
 
 
 def _holds(totals: Totals, error: str, repair: Repair) -> bool:
@@ -139,27 +159,30 @@ def _alike(told: Sequence[Total]) -> list[list[Total]]:
     return list(joined.values())
 
 
-def _since(key: str, totals: Totals, one: Total, done: list[str], n: int, say: Wording, error: str = "") -> Sentence:
-    text = say.say(key, error=error, repair=say.both(done), k=one.k, n=n, since=totals.since)
-    value = of_repair(key, one.k, n)
-    return Sentence("practices", "repair_since", text, one.k, n, (), value, one.call_ids)
+def _since(
+    found: Analysis,
+    totals: Totals,
+    one: Total,
+    told: Sequence[Told],
+    label: str | None,
+    n: int,
+    *,
+    widely: bool = False,
+) -> Claim:
+    return _repaired(found, told, label, one.k, n, earlier=one.call_ids, widely=widely, since=totals.since)
 
 
-def pointed_at(found: Analysis, say: Wording, totals: Totals | None = None) -> Iterator[Sentence]:
+def pointed_at(found: Analysis, totals: Totals | None = None) -> Iterator[Claim]:
     """Which parameter an error names, where no repair was seen. Evidence: the failures of which that holds."""
     for group in found.errors[:MAX_GROUPS]:
-        repaired = _repaired_at(found, group, totals)
-        if repaired:
+        if _repaired_at(found, group, totals):
             continue  # told already, or it contradicts that the error is about a parameter
-        n = len(group.positions)
         for target in targets(found, group):
             if any(one.path == target.path and {*target.positions} <= {*one.positions} for one in found.refusals):
                 continue  # which of its values are refused is told
-            k = len(target.positions)
-            error = say.error(group, MAX_MENTION)
-            key = f"target_{target.how}"
-            text = say.say(key, error=error, path=target.path, k=k, n=n)
-            yield Sentence("practices", "target", text, k, n, target.positions, worth(key, k))
+            subject = Subject(form=f"target_{target.how}", path=target.path, error=error_key(group.label))
+            k, n = len(target.positions), len(group.positions)
+            yield claim(found, "target", subject, k, n, target.positions, detail={"label": group.label})
 
 
 def _repaired_at(found: Analysis, group: ErrorGroup, totals: Totals | None) -> set[str]:
@@ -175,15 +198,14 @@ def _repaired_at(found: Analysis, group: ErrorGroup, totals: Totals | None) -> s
     return {repair.path.partition(".")[0] for repair, k in counts if k >= 2 or n == 1}
 
 
-def unrecovered(found: Analysis, say: Wording) -> Iterator[Sentence]:
+def unrecovered(found: Analysis) -> Iterator[Claim]:
     """Errors after which the tool did not work again. Evidence: failures followed by failures only."""
     for group in found.errors[:MAX_GROUPS]:
         followed = [i for i in group.positions if i in found.followed]
         lost = [i for i in followed if i not in found.worked_after]
         if _hopeless(len(lost), len(followed)):
-            text = say.say("unrecovered", error=say.error(group, MAX_MENTION), k=len(lost), n=len(followed))
-            value = worth("unrecovered", len(lost))
-            yield Sentence("practices", "unrecovered", text, len(lost), len(followed), lost, value)
+            subject = Subject(form="unrecovered", error=error_key(group.label))
+            yield claim(found, "unrecovered", subject, len(lost), len(followed), lost, detail={"label": group.label})
 
 
 def _hopeless(lost: int, followed: int) -> bool:
@@ -191,7 +213,7 @@ def _hopeless(lost: int, followed: int) -> bool:
     return lost >= 4 and lost >= 0.9 * followed and wilson_interval(lost, followed)[0] > 0.5
 
 
-def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery], say: Wording) -> Iterator[Sentence]:
+def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery]) -> Iterator[Claim]:
     n = len(recovered)
     told: set[int] = set()
     leave_out = NoAdvice(found, group)
@@ -204,42 +226,37 @@ def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery],
             return
         if not once and new < max(2, LEAST_SHARE * n):
             continue
-        done = _told(found, [one for one in together if not leave_out.holds(one)], some, say)
-        if not done:
-            continue
-        key = "repair_once" if once else "repair"
-        text = say.say(key, error=say.error(group, MAX_MENTION), repair=say.both(done), k=k, n=n)
-        told.update(failures)
-        yield Sentence("practices", "repair", text, k, n, failures, worth(key, k))
+        if done := _told(found, [one for one in together if not leave_out.holds(one)], some):
+            told.update(failures)
+            yield _repaired(found, done, group.label, k, n, failures)
 
 
 def _told(
     found: Analysis,
     together: Sequence[Repair],
     some: Sequence[Recovery],
-    say: Wording,
     examples: bool = True,
     plain: bool = False,
-) -> list[str]:
-    """The repairs in words; unless `plain`, nothing where all to be said is that the only parameter was changed."""
+) -> list[Told]:
+    """What is told of them; unless `plain`, nothing where all to be said is that the only parameter was changed."""
     told = []
     for repair in together[:MAX_TOGETHER]:
-        shown = _shown(found, repair, some, say) if examples else ""
+        shown = _shown(found, repair, some) if examples else ""
         if repair.kind == "changed" and not (shown or repair.after or plain) and len(found.names) == 1:
             continue
-        told.append(say.repair(repair, _form(found, repair, some, say), shown))
+        form, count = commonest_form(some, found.seen, repair.path)
+        told.append((repair, _form_of(repair, {form: count}, len(some)), shown))
     return told
 
 
-def _shown(found: Analysis, repair: Repair, some: Sequence[Recovery], say: Wording) -> str:
+def _shown(found: Analysis, repair: Repair, some: Sequence[Recovery]) -> str:
     """An example of a changed value, from the change that was made most often."""
     if repair.kind != "changed" or repair.path in found.text_kinds:
         return ""
     change = commonest_change(some, found.seen, repair.path)
     if change is None or (repair.path in found.users_own and not same_in_another_form(*change)):
         return ""  # what another user's value was is no example
-    text = spelled(*change)
-    return say.say("example", x=text) if text else ""
+    return spelled(*change)
 
 
 def _joined(recovered: Sequence[Recovery]) -> list[tuple[list[Repair], list[Recovery]]]:
@@ -251,18 +268,41 @@ def _joined(recovered: Sequence[Recovery]) -> list[tuple[list[Repair], list[Reco
     return list(joined.values())
 
 
-def _form(found: Analysis, repair: Repair, some: Sequence[Recovery], say: Wording) -> str:
-    form, count = commonest_form(some, found.seen, repair.path)
-    return _form_of(repair, {form: count}, len(some), say)
-
-
-def _form_of(repair: Repair, forms: Mapping[str, int], n: int, say: Wording) -> str:
-    """How the statement that repaired was written, where most of the n were written alike: SHOW TABLES."""
+def _form_of(repair: Repair, forms: Mapping[str, int], n: int) -> str:
+    """How the statement that repaired was written: SHOW TABLES, or "mostly SHOW TABLES" where most of the n were."""
     if repair.kind != "statement" or not repair.after or not forms:
         return ""
     form, count = min(forms.items(), key=lambda item: (-item[1], item[0]))
-    if form in {"", repair.after}:
+    if form in {"", repair.after} or 2 * count <= n:
         return ""
-    if count == n:
-        return form
-    return say.say("mostly", kind=repair.after, form=form) if 2 * count > n else ""
+    return form if count == n else f"{MOSTLY}{form}"
+
+
+def spelled(before: Any, after: Any) -> str:
+    """`'$' → 'USD'`: a change in a few characters, "" where it does not fit. Of long texts what differs is shown."""
+    if isinstance(before, str) and isinstance(after, str):
+        if max(len(before), len(after)) > MAX_SHOWN:
+            before, after = _differing(before, after)
+        sides = [repr(" ".join(side.split())) for side in (before, after)]
+    else:
+        sides = [json.dumps(side, ensure_ascii=False, default=str) for side in (before, after)]
+    if sides[0] == sides[1] or max(map(len, sides)) > MAX_SHOWN + 2:
+        return ""
+    return f"{sides[0]} → {sides[1]}"
+
+
+def _differing(a: str, b: str) -> tuple[str, str]:
+    """Two long texts without their common beginning and end, but for a few characters of each."""
+    start = _shared_length(a, b)
+    end = min(_shared_length(a[::-1], b[::-1]), len(a) - start, len(b) - start)
+    start, end = max(0, start - CONTEXT), max(0, end - CONTEXT)
+
+    def cut(text: str) -> str:
+        return (MASK if start else "") + text[start : len(text) - end] + (MASK if end else "")
+
+    return cut(a), cut(b)
+
+
+def _shared_length(a: str, b: str) -> int:
+    """Characters with which both texts begin."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
