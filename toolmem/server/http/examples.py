@@ -1,4 +1,4 @@
-"""Requests to each flow with the answers of a real run, for the OpenAPI document and its page.
+"""Requests to each flow with the answers of a real run, for the OpenAPI document, its page and the docs.
 
 `python -m toolmem.server.http.examples` runs the requests again and writes the file; a test compares.
 """
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-FILE = Path(__file__).with_name("examples.json")
+FILE = Path(__file__).with_name("examples.jsonl")
 
 
 class Example(NamedTuple):
@@ -33,7 +33,7 @@ def examples() -> dict[str, list[Example]]:
 
 
 def recorded() -> list[Example]:
-    return [Example(**each) for each in json.loads(FILE.read_text(encoding="utf-8"))]
+    return [Example(**json.loads(line)) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 
 async def replayed(asked: list[Example]) -> list[Example]:
@@ -54,7 +54,7 @@ async def replayed(asked: list[Example]) -> list[Example]:
 
 def as_text(given: list[Example]) -> str:
     """The file's text; ids and versions are numbered in the order in which they appear."""
-    text = json.dumps([each._asdict() for each in given], indent=1, ensure_ascii=False) + "\n"
+    text = "".join(json.dumps(each._asdict(), ensure_ascii=False) + "\n" for each in given)
     numbers: dict[str, int] = {}
 
     def numbered(found: re.Match[str]) -> str:
