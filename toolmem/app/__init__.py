@@ -108,19 +108,9 @@ class ToolMemApp:
 
     async def rule_store(self, workspace_id: str = "default") -> ToolMemoryStore:
         """The rules of a workspace, in the default store, with the configured caps."""
-        from toolmem.rules.rule_store import ToolMemoryStore
+        from toolmem.operations.rules import rule_store
 
-        rules = self.settings.rules
-        return ToolMemoryStore(
-            await self.services.store_named(),
-            workspace_id,
-            clock=self.clock,
-            embedder=self.services.embedder_of_store(),
-            max_in_prompt=rules.max_in_prompt,
-            max_characters=rules.max_characters,
-            untrusted=self.services.untrusted(),
-            max_critical_characters=rules.max_critical_characters,
-        )
+        return await rule_store(self.services, workspace_id)
 
     def rules_now(
         self, rules: ToolMemoryStore, tools: Sequence[str | ToolSchema] = (), *, timeout: float = 5.0

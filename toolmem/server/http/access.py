@@ -12,7 +12,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolmem.config.environment import read_dotenv
 from toolmem.errors import ConfigError
@@ -114,6 +115,13 @@ def is_loopback_origin(header: str) -> bool:
     return bool(separator) and scheme in ("http", "https") and is_loopback(host_name(host))
 
 
+class Refused(NamedTuple):
+    status: int
+    kind: str
+    message: str
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
 class Doorkeeper:
     """Decides on a request from its headers alone. Shared by the HTTP and the MCP service."""
 
@@ -148,6 +156,18 @@ class Doorkeeper:
         """May this web page ask, where one does? Without a token: of this machine, or one of `allowed`."""
         origin = header(headers, b"origin")
         return self.token is not None or not origin or is_loopback_origin(origin) or origin in allowed
+
+    def refuses(self, headers: Headers, origins: Sequence[str] = (), *, openly: bool = False) -> Refused | None:
+        """Why this request may not come in. `origins`: of web pages that may ask; `openly`: it needs no token."""
+        if not self.admits_host(headers):
+            return Refused(403, "WrongHost", "Host: this service answers to localhost and 127.0.0.1 only")
+        if not self.admits_origin(headers, origins):
+            told = "Origin: without a token, pages of this machine and those of http.cors_origins alone may come in"
+            return Refused(403, "WrongOrigin", told)
+        if not openly and not self.knows(headers):
+            told = "the token is missing or wrong; expected the header Authorization: Bearer <token>"
+            return Refused(401, "Unauthorized", told, {"WWW-Authenticate": "Bearer"})
+        return None
 
 
 def header(headers: Headers, name: bytes) -> str:

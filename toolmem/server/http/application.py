@@ -95,16 +95,10 @@ class Gate:
 
     def _turned_away(self, scope: Scope) -> JsonAnswer | None:
         headers, path = scope["headers"], scope["path"]
-        if not self._doorkeeper.admits_host(headers):
-            return refusal(403, "Host: this service answers to localhost and 127.0.0.1 only", kind="WrongHost")
-        if not self._doorkeeper.admits_origin(headers, self._origins):
-            message = "Origin: without a token, pages of this machine and those of http.cors_origins alone may come in"
-            return refusal(403, message, kind="WrongOrigin")
         # Whether the service is up may be known to everybody; what it is made of may not.
         bare_health = path == HEALTH and not any(name == b"authorization" for name, _ in headers)
-        if not bare_health and not self._doorkeeper.knows(headers):
-            message = "the token is missing or wrong; expected the header Authorization: Bearer <token>"
-            return refusal(401, message, kind="Unauthorized", headers={"WWW-Authenticate": "Bearer"})
+        if refused := self._doorkeeper.refuses(headers, self._origins, openly=bare_health):
+            return refusal(refused.status, refused.message, kind=refused.kind, headers=refused.headers)
         if self._limit is not None and self._inside >= self._limit and path != HEALTH:
             message = f"{self._limit} requests are under way (http.limit_concurrency); ask again"
             return refusal(503, message, kind="Busy", headers={"Retry-After": str(BUSY_PAUSE)})

@@ -14,13 +14,16 @@ BACKLOG = 2048  # connections that wait to be taken
 _NO_SUCH_FAMILY = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # ::1 on a machine without IPv6
 
 
-def listen(host: str, port: int, *, count: int = 1) -> list[list[socket.socket]]:
-    """`count` lists of sockets that listen at every address of `host`, one list per worker, and port 0 a free one.
+def listen(host: str, port: int, *, count: int = 1, section: str = "http") -> list[list[socket.socket]]:
+    """`count` lists of sockets that listen at every address of `host`, one list per worker; port 0 is a free one.
 
     Where the system shares connections out among sockets of one address (Linux), each list is of its own sockets, else
-    they are the same ones. Raises ConfigError where the address is taken or not this machine's.
+    they are the same ones. `section` (http, mcp) is named in errors.
+
+    Raises ConfigError where the address is taken or not this machine's.
     """
-    first = _bound(host, port)
+    host = host.removeprefix("[").removesuffix("]")
+    first = _bound(host, port, section)
     at = first[0].getsockname()[1]
     if count == 1:
         return [first]
@@ -28,14 +31,14 @@ def listen(host: str, port: int, *, count: int = 1) -> list[list[socket.socket]]
         return [first] * count
     for one in first:  # proof that nobody else is there
         one.close()
-    return [_bound(host, at, shared=True) for _ in range(count)]
+    return [_bound(host, at, section, shared=True) for _ in range(count)]
 
 
-def _bound(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
+def _bound(host: str, port: int, section: str, *, shared: bool = False) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise ConfigError(f"http.host: {host!r} is no address of this machine ({error})") from None
+        raise ConfigError(f"{section}.host: {host!r} is no address of this machine ({error})") from None
     sockets: list[socket.socket] = []
     problem: OSError | None = None
     for family, _, _, _, address in dict.fromkeys(found):
@@ -49,13 +52,13 @@ def _bound(host: str, port: int, *, shared: bool = False) -> list[socket.socket]
     if problem is not None and (not sockets or problem.errno not in _NO_SUCH_FAMILY):
         for one in sockets:
             one.close()
-        raise ConfigError(why_not("http", host, port, problem)) from None
+        raise ConfigError(_why_not(section, host, port, problem)) from None
     for one in sockets:
         one.setblocking(False)
     return sockets
 
 
-def why_not(section: str, host: str, port: int, problem: OSError) -> str:
+def _why_not(section: str, host: str, port: int, problem: OSError) -> str:
     """Why an address cannot be had, and the setting of `section` (http, mcp) that gives another."""
     if problem.errno == errno.EADDRINUSE:
         return (
@@ -71,4 +74,5 @@ def why_not(section: str, host: str, port: int, problem: OSError) -> str:
 
 def url_of(host: str, sockets: Sequence[socket.socket]) -> str:
     port = sockets[0].getsockname()[1]
+    host = host.removeprefix("[").removesuffix("]")
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,19 +1,33 @@
-"""HTTP/1.1 on a connection, with bounds that uvicorn leaves open: the size of a head, and the time it may take.
+"""uvicorn as toolmem runs it: heads of a bounded size that arrive in a bounded time, and an orderly end.
 
-uvicorn's `h11_max_incomplete_event_size` bounds the size for its slower parser alone, and nothing bounds the time.
+Its `h11_max_incomplete_event_size` bounds the size for its slower parser alone, and nothing bounds the time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import math
+import signal
+import socket
 from asyncio import TimerHandle
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Literal
 
+import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from toolmem.config.settings import HttpSettings
+
 MAX_HEAD = 64 * 1024  # bytes of the request line and the headers
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_LAST_MOMENTS = 10.0  # seconds for cancelled requests to end
+
+Ready = Callable[[], None]
 
 
 class HeadTooLarge(Exception):
@@ -101,10 +115,61 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def bounded(read_timeout: float) -> Callable[..., BoundedProtocol]:
-    """What uvicorn makes its connections with."""
+def config_of(app: ASGIApp, http: HttpSettings, *, lifespan: Literal["on", "off"] = "off") -> uvicorn.Config:
+    """For an application of toolmem's own: it logs and answers itself."""
+    return uvicorn.Config(
+        app,
+        http=functools.partial(BoundedProtocol, http.read_timeout),  # type: ignore[arg-type]
+        ws="none",
+        lifespan=lifespan,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=http.timeout_keep_alive,
+        timeout_graceful_shutdown=math.ceil(http.shutdown_timeout),
+    )
 
-    def make(*given: Any, **named: Any) -> BoundedProtocol:
-        return BoundedProtocol(read_timeout, *given, **named)
 
-    return make
+class Server(uvicorn.Server):
+    """uvicorn's server, which ends with the process's own exit code and tells when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, ready: Ready, signals: Sequence[signal.Signals] = SIGNALS) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._signals = signals
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's, but a signal that was obeyed is not raised again: stopping when told to is a success."""
+        before = {number: signal.signal(number, self.handle_exit) for number in self._signals}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Whoever stops a group of processes may send SIGTERM twice without meaning anything by it.
+        if sig == signal.SIGINT:
+            self.stop()
+        self.should_exit = True
+
+    def stop(self) -> None:
+        """Finish what is in flight; called again, cancel it."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def end_requests(self) -> None:
+        """What is still under way was given its time: cancel it, and wait until it has ended."""
+        tasks: set[asyncio.Task[Any]] = set(self.server_state.tasks)
+        for task in tasks:
+            if not task.cancelling():  # a second time would cut off what it does to end well
+                task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_LAST_MOMENTS)

@@ -6,23 +6,17 @@ progress is answered as a stream of events.
 
 from __future__ import annotations
 
-import asyncio
-import math
-import signal
-import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolmem.config import Settings
-from toolmem.errors import ConfigError
 from toolmem.server.http.access import Doorkeeper
 from toolmem.server.http.access_log import AccessLog
-from toolmem.server.http.listening import why_not
+from toolmem.server.http.listening import listen, url_of
+from toolmem.server.http.protocol import Server, config_of
 from toolmem.server.mcp.frames import read_frame
 from toolmem.server.mcp.server import McpService
 
@@ -46,13 +40,8 @@ class Door:
         await (answer or self._app)(scope, receive, send)
 
     def _turned_away(self, scope: Scope) -> Response | None:
-        if not self._doorkeeper.admits_host(scope["headers"]):
-            return _refused(403, "Host: this service answers to localhost and 127.0.0.1 only")
-        if not self._doorkeeper.admits_origin(scope["headers"]):
-            return _refused(403, "Origin: without a token, pages of this machine alone may come in")
-        if not self._doorkeeper.knows(scope["headers"]):
-            message = "the token is missing or wrong; expected the header Authorization: Bearer <token>"
-            return _refused(401, message, {"WWW-Authenticate": "Bearer"})
+        if refused := self._doorkeeper.refuses(scope["headers"]):
+            return _refused(refused.status, refused.message, refused.headers)
         if scope["path"] == PATH and scope["method"] != "POST":
             # There are no sessions, so there is nothing to listen to and nothing to delete.
             return _refused(405, f"expected POST {PATH}", {"Allow": "POST"})
@@ -79,48 +68,14 @@ def http_app(service: McpService, doorkeeper: Doorkeeper, max_body_bytes: int) -
     return AccessLog(Door(inner, doorkeeper, max_body_bytes))
 
 
-class _Server(uvicorn.Server):
-    """Ends in order on a signal, and does not raise the signal again: what comes after it still has to run."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        signals = (signal.SIGTERM, signal.SIGINT)
-        for each in signals:
-            loop.add_signal_handler(each, self.handle_exit, each, None)
-        try:
-            yield
-        finally:
-            for each in signals:
-                loop.remove_signal_handler(each)
-
-
 async def serve_http(service: McpService, settings: Settings, announce: Callable[[str], None]) -> None:
     """Until a SIGTERM or SIGINT; then requests in flight are finished. `announce` gets the address once it answers.
 
     Raises ConfigError where the address may not be, or cannot be, bound.
     """
     doorkeeper = Doorkeeper.of(settings, "mcp")
-    config = uvicorn.Config(
-        http_app(service, doorkeeper, settings.http.max_body_bytes),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=settings.http.timeout_keep_alive,
-        timeout_graceful_shutdown=math.ceil(settings.http.shutdown_timeout),
-    )
-    with _bound(settings.mcp.host, settings.mcp.port) as bound:
-        host, port = bound.getsockname()[:2]
-        async with service:
-            announce(f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
-            await _Server(config).serve(sockets=[bound])
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A listening socket, so that who hears of the address can connect at once."""
-    name = host.removeprefix("[").removesuffix("]")
-    try:
-        family, _, _, _, address = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=1024)
-    except OSError as error:
-        raise ConfigError(why_not("mcp", host, port, error)) from None
+    sockets = listen(settings.mcp.host, settings.mcp.port, section="mcp")[0]
+    address = url_of(settings.mcp.host, sockets) + PATH
+    app = http_app(service, doorkeeper, settings.http.max_body_bytes)
+    async with service:
+        await Server(config_of(app, settings.http, lifespan="on"), lambda: announce(address)).serve(sockets=sockets)

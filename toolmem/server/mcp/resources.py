@@ -27,9 +27,8 @@ from mcp_types import (
 
 from toolmem.app import ToolMemApp
 from toolmem.flow.checks import WORKSPACE_PATTERN
-from toolmem.models import Language
+from toolmem.operations.rules import rules_for_prompt
 from toolmem.readers.plain_text import name_shown
-from toolmem.rules.section import ToolMemoryRulesSection
 
 PAGE = 100  # resources
 MARKDOWN = "text/markdown"
@@ -67,10 +66,6 @@ def rules_uri(workspace: str) -> str:
 
 def tool_uri(workspace: str, tool: str) -> str:
     return f"toolmem://{workspace}/tools/{quote(tool, safe='')}"
-
-
-def language_of(app: ToolMemApp) -> Language:
-    return "zh" if app.settings.language == "zh" else ""
 
 
 class McpResources:
@@ -122,14 +117,10 @@ class McpResources:
                 INVALID_PARAMS, f"unknown resource {uri[:200]!r}; there are {RULES_TEMPLATE} and {TOOL_TEMPLATE}"
             )
         if found["rules"]:
-            text = await self._rules_block(workspace)
+            text = (await rules_for_prompt.run(self._app.services, {"workspace_id": workspace})).rendered
         else:
             text = await self._guidance(workspace, unquote(found["tool"]), uri)
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)])
-
-    async def _rules_block(self, workspace: str) -> str:
-        pinned = await (await self._app.rule_store(workspace)).rules_for_prompt()
-        return ToolMemoryRulesSection(pinned, language_of(self._app)).text
 
     async def _guidance(self, workspace: str, tool: str, uri: str) -> str:
         store = await self._app.services.store_named()
@@ -143,7 +134,8 @@ class McpResources:
 
         guidance = records[0].guidance
         text = guidance_text(guidance.text) if guidance is not None else ""
-        known = f"{said_to_be_data(language_of(self._app))}\n\n{text}" if text else "(no guidance yet)"
+        said = said_to_be_data("zh" if self._app.settings.language == "zh" else "")
+        known = f"{said}\n\n{text}" if text else "(no guidance yet)"
         return f"# `{name_shown(tool)}`\n\n{known}"
 
 
