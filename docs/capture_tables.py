@@ -109,7 +109,7 @@ def _required(parts: Iterable[Any]) -> set[str]:
             candidates.append(_required(part[1][1]))
     candidates.append(run)
     certain = [words for words in candidates if words and all(words)]
-    return max(certain, key=lambda words: (min(3, *map(len, words), 3), -len(words)), default=set())
+    return max(certain, key=lambda words: (min(4, *map(len, words), 4), -len(words)), default=set())
 
 
 def _inside(part: Any) -> set[str]:

@@ -7,9 +7,9 @@ be its subject, and where its characters are not part of another word (别墅, �
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from toolmem.rules.capture.cues import Cue, Kind, Language, Reading, combined
+from toolmem.rules.capture.cues import Cue, Kind, Language, Reading
 from toolmem.rules.capture.sentences import Sentence
 from toolmem.rules.capture.tables import ZH
 
@@ -17,13 +17,16 @@ CHINESE = Language(ZH)
 FORM = CHINESE.forms
 
 
-def read_chinese(sentence: Sentence) -> Reading | None:
-    """The demand of a Chinese sentence, or None."""
+def read_chinese(sentence: Sentence) -> list[tuple[Cue, Reading]]:
+    """What each cue reads in a Chinese sentence."""
     text = FORM["tag_question"].sub("", sentence.masked)
     asked = (sentence.question and text == sentence.masked) or bool(FORM["question"].search(text))
     if asked and not FORM["polite_question"].search(text):
-        return None
-    return combined([reading for _, reading in readings(text)])
+        return []
+    cues = CHINESE.cues_in(text)
+    if not cues or FORM["supposed"].match(text) or FORM["told_after"].search(text):
+        return []
+    return list(_readings(cues, text))
 
 
 def opens_shown_chinese(lead: str) -> bool:
@@ -32,11 +35,7 @@ def opens_shown_chinese(lead: str) -> bool:
     return bool(FORM["opens_task"].match(lead) or (FORM["opens_shown"].search(lead) and not own))
 
 
-def readings(text: str) -> Iterator[tuple[Cue, Reading]]:
-    """What each cue reads in a sentence."""
-    cues = list(CHINESE.cues_in(text))
-    if not cues or FORM["supposed"].match(text) or FORM["told_after"].search(text):
-        return
+def _readings(cues: Sequence[Cue], text: str) -> Iterator[tuple[Cue, Reading]]:
     condition = task = spec = False
     for clause in FORM["clause"].finditer(text):
         words = clause[0]

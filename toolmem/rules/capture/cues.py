@@ -7,7 +7,7 @@ the sentences that it must and must not read; `docs/capture_tables.py` makes the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -28,8 +28,9 @@ class Reading:
     by_subject: bool = False  # what stands before the cue must name it: "the browser must not ..."
 
 
-def combined(readings: list[Reading]) -> Reading | None:
+def combined(found: Iterable[Reading]) -> Reading | None:
     """One reading of a whole sentence: what is for good wins, and its surest instruction decides."""
+    readings = list(found)
     if not readings:
         return None
     chosen = [reading for reading in readings if reading.kind == "standing"] or readings
@@ -82,10 +83,9 @@ class Language:
             for word in row[5]:
                 self._by_word.setdefault(word, []).append(cue)
 
-    def cues_in(self, text: str) -> Iterator[Cue]:
+    def cues_in(self, text: str) -> list[Cue]:
         """The cues that a text holds the words of, each once: what remains to be tried."""
-        held = {cue.id: cue for word, cues in self._by_word.items() if word in text for cue in cues}
-        return iter(held.values())
+        return list({cue.id: cue for word, cues in self._by_word.items() if word in text for cue in cues}.values())
 
     def decide(self, name: str, parts: Mapping[str, str], strength: str = "") -> str | None:
         """What the first decision of a list says that fits the parts of a sentence."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from toolmem.rules.capture.cues import Cue, Kind, Language, Reading, combined
+from toolmem.rules.capture.cues import Cue, Kind, Language, Reading
 from toolmem.rules.capture.sentences import Sentence
 from toolmem.rules.capture.tables import EN
 
@@ -23,23 +23,23 @@ _ENDINGS = ("ing", "ed", "es", "s", "d")
 _LONGEST_INTRODUCTION = 90  # characters
 
 
-def read_english(sentence: Sentence) -> Reading | None:
-    """The demand of an English sentence, or None."""
+def read_english(sentence: Sentence) -> list[tuple[Cue, Reading]]:
+    """What each cue reads in an English sentence."""
     text = small(sentence.masked)
-    cues = list(ENGLISH.cues_in(text))
+    cues = ENGLISH.cues_in(text)
     if not cues:
-        return None
+        return []
     if sentence.question:
         tag = FORM["tag_question"].search(text)
         if tag is not None and not FORM["question_start"].match(text):
             text = text[: tag.start()]
         elif not FORM["polite_question"].search(text):
-            return None
+            return []
     elif FORM["question_start"].match(text) and not FORM["polite_question"].search(text):
-        return None
+        return []
     if FORM["no_demand_at_the_end"].search(text[-80:]) or FORM["revoked"].search(text) or FORM["supposed"].match(text):
-        return None
-    return combined([reading for cue in cues for reading in readings(cue, text)])
+        return []
+    return [(cue, reading) for cue in cues for reading in _readings(cue, text)]
 
 
 def questions_it(sentence: Sentence) -> bool:
@@ -54,8 +54,7 @@ def small(text: str) -> str:
     return lowered if len(lowered) == len(small) else "".join(c.lower() if len(c.lower()) == 1 else c for c in small)
 
 
-def readings(cue: Cue, text: str) -> Iterator[Reading]:
-    """What a cue reads in a sentence of small letters."""
+def _readings(cue: Cue, text: str) -> Iterator[Reading]:
     for match in cue.pattern.finditer(text):
         start = match.start()
         if PLACES[cue.place](text, start) and not shown_after_colon(text, start):

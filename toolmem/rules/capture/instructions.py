@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import CHINESE, read_chinese
-from toolmem.rules.capture.cues import Reading
+from toolmem.rules.capture.cues import Cue, Reading, combined
 from toolmem.rules.capture.english import ENGLISH, questions_it, read_english
 from toolmem.rules.capture.pasted import MASK
 from toolmem.rules.capture.sentences import CJK, Sentence, ends_with, sentences
@@ -80,7 +80,7 @@ def find_instructions(
     table = load_table(nouns)
     tools = _known(ran, catalogue)
     before: tuple[str, ...] = ()  # the tools of the instruction in the sentence before this one
-    own = own_sentences(list(sentences(message)), _read)
+    own = own_sentences(list(sentences(message)), _demands)
     for sentence, following in zip_longest(own, own[1:]):
         if len(sentence.text) > MAX_SENTENCE:
             found.too_long += _has("plain_cue", sentence.masked)
@@ -117,8 +117,20 @@ def _has(form: str, text: str) -> bool:
     return any(language.forms[form].search(text) for language in (ENGLISH, CHINESE))
 
 
-def _read(sentence: Sentence) -> Reading | None:
+def readings(sentence: Sentence) -> list[tuple[Cue, Reading]]:
+    """What each cue reads in a sentence."""
     return read_chinese(sentence) if CJK.search(sentence.masked) else read_english(sentence)
+
+
+def _demands(sentence: Sentence) -> bool:
+    """Does a sentence demand anything? One that is too long is not read for it."""
+    if len(sentence.text) > MAX_SENTENCE:
+        return _has("plain_cue", sentence.masked)
+    return bool(readings(sentence))
+
+
+def _read(sentence: Sentence) -> Reading | None:
+    return combined(reading for _, reading in readings(sentence))
 
 
 def _known(ran: Sequence[str], catalogue: Sequence[str | ToolSchema]) -> list[ToolSchema]:

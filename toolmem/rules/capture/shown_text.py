@@ -31,7 +31,7 @@ _COLONS = 6  # of a sentence that are looked at: the words that announce a text 
 _FORMS = {language: Forms(SHOWN_TEXT[language]) for language in _LANGUAGES}
 
 
-def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], object]) -> list[Sentence]:
+def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], bool]) -> list[Sentence]:
     """Those before the first that opens a shown text, it included; without those that a later one points back at.
 
     What is itself a demand by `demands` opens none, unless it asks to work on a text: "never translate the title".
@@ -50,7 +50,7 @@ def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], o
             break
         if sentence is sentences[-1]:  # nothing follows that could be shown
             break
-        if opens_shown_text(text, sentence.breaks) and (_asks_to_work(text) or demands(sentence) is None):
+        if opens_shown_text(text, sentence.breaks) and (_asks_to_work(text) or not demands(sentence)):
             break
         line = sentence.line if lead is not None else -1
     return own
