@@ -37,18 +37,21 @@ class Row:
         """From an object of JSON; other keys are passed over. Raises ValueError that names the field."""
         if isinstance(value, cls):
             return value
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise ValueError(f"expected an object, got {type(value).__name__}")
         read: dict[str, Any] = {}
-        for name, reader in cls._readers.items():
-            if name in value:
-                try:
+        name = ""
+        try:
+            for name, reader in cls._readers.items():
+                if name in value:
                     read[name] = reader(value[name])
-                except ValueError as error:
-                    raise ValueError(f"{name}: {error}") from None
-            elif name in _required(cls):
-                raise ValueError(f"{name}: is missing")
-        return cls(**read)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        try:
+            return cls(**read)
+        except TypeError:
+            missing = next(iter(sorted(_required(cls) - read.keys())), "")
+            raise ValueError(f"{missing}: is missing") from None
 
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> Self:
@@ -105,8 +108,8 @@ def _time(value: Any) -> datetime:
     if isinstance(value, datetime):
         return value
     try:
-        return datetime.fromisoformat(_text(value))
-    except ValueError:
+        return datetime.fromisoformat(value)
+    except (ValueError, TypeError):
         raise ValueError(f"expected a time, e.g. 2026-01-31T12:00:00Z; got {value!r}"[:200]) from None
 
 

@@ -213,6 +213,15 @@ def test_a_rule_that_a_hook_kept_binds_in_an_open_toolmem_and_is_found_by_its_wo
     assert [draft.rule for draft in again.deleted] == [rule.rule]
 
 
+def test_capture_that_the_environment_switches_off_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "0")
+    with StoreFile(tmp_path / "memory.db") as store:
+        assert not user_said(store, "never run sudo", tools=["shell"]).rules
+        assert prompt_for(store) == ""
+
+
 def test_hooks_that_hear_the_same_at_once_keep_one_rule(path: Path, memory: ToolMem) -> None:
     workspace = next(_workspaces)
 

@@ -72,8 +72,8 @@ def user_said(
 ) -> Captured:
     """Keep what the user demands in this message as rules; `session` of the answer holds for this session alone.
 
-    `tools`: all that the agent has, as far as the host knows. `turn`: its number in the session, from 1. Whether
-    capture is switched on is the caller's to know. A failure is logged and named in `failures`, never raised.
+    `tools`: all that the agent has, as far as the host knows. `turn`: its number in the session, from 1. A failure is
+    logged and named in `failures`, never raised. Where the environment switches capture off, nothing is kept.
     """
     from toolmem.readers.weight import at_once
     from toolmem.rules.capture.hook import ToolMemoryCaptureHook
@@ -82,7 +82,7 @@ def user_said(
 
     rules = ToolMemoryStore(store.protocol, workspace_id, clock=store.clock)
     heard = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn)
-    return at_once(ToolMemoryCaptureHook(rules, nouns=nouns, enabled=True).after_turn(heard))
+    return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(heard))
 
 
 def after(

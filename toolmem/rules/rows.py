@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -93,9 +94,10 @@ def read_rule(namespace: str, key: str, value: Any) -> ToolMemoryRule:
 def read_rows(records: Sequence[RawRecord]) -> Rows:
     """Damaged records are logged, and hide no other."""
     rows = Rows([], [], [])
-    for each in records:
+    for each, value in zip(records, _values(records), strict=True):
         try:
-            value = json.loads(each.text)
+            if isinstance(value, Exception):
+                raise value
             if is_grave(value):
                 sentence = str(value.get("sentence", ""))
                 rows.graves.append(Grave(each.key.removeprefix(RULE_PREFIX), sentence, each.version))
@@ -105,6 +107,22 @@ def read_rows(records: Sequence[RawRecord]) -> Rows:
             rows.damaged.append(DamagedRule(each.namespace, each.key, str(error), each.version))
             logger.warning("record %r of %r is no rule and is left out: %s", each.key, each.namespace, error)
     return rows
+
+
+def _values(records: Sequence[RawRecord]) -> list[Any]:
+    """Of each the value, or why it has none: all at once, which takes half the time, unless one is damaged."""
+    with suppress(ValueError, RecursionError):
+        values: list[Any] = json.loads("[" + ",".join([record.text for record in records]) + "]")
+        if len(values) == len(records):  # else one of them is no JSON by itself: `1, 2`
+            return values
+    return [_value(record.text) for record in records]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return error
 
 
 class Glance(NamedTuple):
