@@ -14,6 +14,7 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "flows": "Whole flows",
     "recordings": "15,069 recorded calls",
     "start_up": "Start-up",
+    "engine": "What a hook of an agent costs",
     "rules": "Rules",
     "model_overhead": "Our side of a request to a model",
     "model_costs": "What judging costs in tokens",

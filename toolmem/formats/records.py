@@ -12,11 +12,11 @@ from toolmem.errors import RecordError
 from toolmem.formats.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.formats.times import read_time, zone
 from toolmem.light_models import CONVERSATION_KEYS, conversation_told
-from toolmem.protocols import Clock
 from toolmem.stored import CallFailure
 
 if TYPE_CHECKING:
     from toolmem.models import JudgeIdentity, ToolCallResult
+    from toolmem.protocols import Clock
 
 MAX_TOOL_NAME = 256  # characters
 MAX_ID = 1024  # characters

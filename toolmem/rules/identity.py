@@ -7,7 +7,6 @@ put the same rule at the same moment meet in one record.
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +26,7 @@ MAX_TAGS = 32
 MAX_TAG = 100
 SHORTEST_ID = 4  # characters of the beginning of an id
 
-_OWN = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")  # whose version-5 ids these are
+_OWN = "6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11"  # whose version-5 ids these are
 _FINAL = " .!?,;:…。！？，；：、"
 _BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
 _MADE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -75,7 +74,9 @@ def failure_id(workspace: str, namespace: str, failure_class: str) -> str:
 
 
 def _id(*parts: str) -> str:
-    return str(uuid.uuid5(_OWN, "\0".join(parts)))
+    import uuid  # late: to show rules nobody needs it
+
+    return str(uuid.uuid5(uuid.UUID(_OWN), "\0".join(parts)))
 
 
 # ---------------------------------------------------------------- what callers hand over

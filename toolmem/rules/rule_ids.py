@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from toolmem.errors import Conflict, RequestError
-from toolmem.protocols import MemoryStore
 from toolmem.rules.drafts import RuleDraft, sentence_of
 from toolmem.rules.identity import (
     RULE_PREFIX,
@@ -21,6 +21,9 @@ from toolmem.rules.identity import (
     tool_of,
 )
 from toolmem.rules.rows import Rows, StoredRule
+
+if TYPE_CHECKING:
+    from toolmem.protocols import MemoryStore
 
 
 class Shelf(Rows):

@@ -17,11 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
 from toolmem.light_models import Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema
-from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.rules.drafts import (
     RuleDraft,
     holds_again,
@@ -59,6 +58,9 @@ from toolmem.rules.searchable import document_of
 from toolmem.rules.section import MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS, MAX_IN_PROMPT, PinnedRules
 from toolmem.rules.speakers import as_heard
 from toolmem.stored import Document, RawRecord, Record
+
+if TYPE_CHECKING:
+    from toolmem.protocols import Clock, Embedder, MemoryStore
 
 logger = logging.getLogger("toolmem.rules")
 

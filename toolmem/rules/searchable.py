@@ -8,12 +8,13 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from toolmem.errors import ModelError
-from toolmem.protocols import Embedder
 from toolmem.stored import Document
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from toolmem.protocols import Embedder
 
 logger = logging.getLogger("toolmem.rules")
 

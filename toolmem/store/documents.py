@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from toolmem.errors import EmbedderMismatch, RequestError
-from toolmem.protocols import EmbedderIdentity
 from toolmem.store.codec import require_storable
 from toolmem.store.sqlite.lookup import one
 from toolmem.store.words import index_words
@@ -23,6 +22,8 @@ from toolmem.stored import Document
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from toolmem.protocols import EmbedderIdentity
 
 GUIDANCE = 0  # kinds of scope
 RECORDS = 1
@@ -126,6 +127,8 @@ def unit_vector(vector: NDArray[np.float32], embedder: EmbedderIdentity | None, 
 
 def stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
     """Whose vectors the store holds; None where it holds none yet. Needs no write transaction."""
+    from toolmem.protocols import EmbedderIdentity
+
     row = one(db, "SELECT value FROM meta WHERE name = ?", _EMBEDDER)
     return None if row is None else EmbedderIdentity(**json.loads(row[0]))
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-import secrets
 import sys
 from pathlib import Path
 
@@ -37,7 +36,7 @@ def state_folder() -> Path:
 
 def give_id(db: apsw.Connection) -> str:
     """The store's id, made where there is none; the caller holds the write transaction."""
-    db.execute("INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (_ID, secrets.token_hex(16)))
+    db.execute("INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (_ID, os.urandom(16).hex()))
     return read_id(db)
 
 
@@ -60,7 +59,7 @@ def remember(path: str, store_id: str) -> None:
     """Note a store as this user's own. Raises OSError where the list cannot be written."""
     entry = _entry(path)
     make_folder(entry.parent)
-    unfinished = entry.with_name(f"{entry.name}.{secrets.token_hex(4)}.part")
+    unfinished = entry.with_name(f"{entry.name}.{os.urandom(4).hex()}.part")
     try:
         write_new(unfinished, _description(path, store_id))
         unfinished.replace(entry)

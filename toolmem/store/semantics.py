@@ -11,7 +11,6 @@ Each write is a request. A store reads what it asks for, lets it decide, and car
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -121,6 +120,8 @@ class ToolRow:
 def fresh(name: str, now: int, memory_id: str | None = None) -> ToolRow:
     """A tool that the store does not know yet. `id_stem` is never taken over from elsewhere: two stores that hold
     the same tool must not give the same id to two calls."""
+    import uuid  # late, with what it brings along: few hooks see a new tool
+
     stem = uuid.uuid4().hex[:16]
     return ToolRow(name, memory_id or uuid.uuid4().hex, stem, 0, 0, 1, 0, [], [], LifetimeCounters(), now, now)
 

@@ -6,16 +6,18 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from toolmem.errors import Conflict, RequestError, StoreError
-from toolmem.protocols import EmbedderIdentity
 from toolmem.store import documents
 from toolmem.store.codec import dump_json, micros, moment, require_storable, storable
 from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
 from toolmem.stored import Document, RawRecord, Record
+
+if TYPE_CHECKING:
+    from toolmem.protocols import EmbedderIdentity
 
 logger = logging.getLogger("toolmem.store")
 

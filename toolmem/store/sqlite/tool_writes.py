@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
 from toolmem.errors import RequestError
-from toolmem.protocols import EmbedderIdentity
 from toolmem.store import documents
 from toolmem.store.codec import GuidanceCache, PreparedCall, digest, micros, require_storable, write_ranges
 from toolmem.store.semantics import MAX_SEQ, Found, Request, Step, ToolRow
@@ -22,6 +21,9 @@ from toolmem.store.sqlite.tool_reads import (
     read_guidance,
     read_tool,
 )
+
+if TYPE_CHECKING:
+    from toolmem.protocols import EmbedderIdentity
 
 T = TypeVar("T")
 
