@@ -18,6 +18,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "toolmem" / "rules" / "capture
 TABLES = FOLDER / "tables.py"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _MOST_WORDS = 24  # that a cue is looked for by
+_LONGEST_WORD = 6  # characters: beginnings are shared by more cues than whole phrases
 _parser: Any = re._parser  # type: ignore[attr-defined]  # what `sre_parse` was until 3.11
 
 
@@ -91,6 +92,7 @@ def held_words(pattern: str) -> tuple[str, ...]:
     found = _required(_parser.parse(pattern))
     if not found:
         raise SystemExit(f"no words are certain to stand in a match of {pattern}")
+    found = {word[:_LONGEST_WORD] for word in found}
     return tuple(sorted(word for word in found if not any(other in word for other in found if other != word)))
 
 

@@ -9,7 +9,7 @@ import pytest
 from toolmem.errors import ConfigError, RequestError, StoreUnavailable
 from toolmem.models import ToolSchema
 from toolmem.rules.capture.failures import failure_class
-from toolmem.rules.capture.hook import ToolMemoryCaptureHook, hear
+from toolmem.rules.capture.hook import ToolMemoryCaptureHook, extract
 from toolmem.rules.identity import UNSCOPED
 from toolmem.rules.turns import ToolUse, Turn, read_turn, turns_of_messages
 
@@ -303,7 +303,7 @@ def test_a_turn_is_read_from_json():
     )
     assert read.tool_calls == (ToolUse("a", {"x": 1}, False, "o", 5.0),)
     assert [tool if isinstance(tool, str) else tool.name for tool in read.tools] == ["a", "b"]
-    assert hear(read).drafts == ()
+    assert extract(read).drafts == ()
 
 
 def test_a_call_as_records_have_it_is_read_as_well():

@@ -14,7 +14,7 @@ from toolmem.cli.rules_shared import priority_style
 from toolmem.errors import ConfigError, RequestError
 
 if TYPE_CHECKING:
-    from toolmem.rules.capture.hook import Heard
+    from toolmem.rules.capture.hook import Extracted
     from toolmem.rules.turns import Turn
 
 
@@ -113,7 +113,7 @@ async def _run(
     from toolmem.ops import CaptureToolRulesOp
     from toolmem.ops.rule_store import rule_store
     from toolmem.ops.turn_outcomes import with_outcomes
-    from toolmem.rules.capture.hook import ToolMemoryCaptureHook, hear
+    from toolmem.rules.capture.hook import ToolMemoryCaptureHook, extract
 
     async with ToolMemApp(config, overrides or ()) as app:
         settings = app.settings.rules
@@ -131,8 +131,8 @@ async def _run(
                 results.append({"turn": number, **empty, **beside, "error": problem})
                 continue
             turn = with_outcomes(turn)
-            heard = hear(turn, workspace=workspace, nouns=settings.nouns)
-            result = {"turn": number, **_in_json(heard), **beside, **({"error": heard.unread} if heard.unread else {})}
+            found = extract(turn, workspace=workspace, nouns=settings.nouns)
+            result = {"turn": number, **_in_json(found), **beside, **({"error": found.unread} if found.unread else {})}
             if hook is not None:
                 await _apply(hook, turn, result)
             results.append(result)
@@ -149,7 +149,7 @@ async def _apply(hook: Any, turn: Turn, result: dict[str, Any]) -> None:
         result["error"] = f"turn {result['turn']}: {'; '.join(captured.failures)}"
 
 
-def _in_json(heard: Heard) -> dict[str, Any]:
+def _in_json(found: Extracted) -> dict[str, Any]:
     return {
         "rules": [
             {
@@ -159,10 +159,10 @@ def _in_json(heard: Heard) -> dict[str, Any]:
                 "source": draft.source,
                 "tags": list(draft.tags or ()),
             }
-            for draft in heard.drafts
+            for draft in found.drafts
         ],
-        "session": [{"tool_name": each.tool_name, "rule": each.rule} for each in heard.session],
-        "too_long": heard.too_long,
+        "session": [{"tool_name": each.tool_name, "rule": each.rule} for each in found.session],
+        "too_long": found.too_long,
     }
 
 

@@ -16,7 +16,7 @@ from toolmem.formats.records import read_records
 from toolmem.models import Language, ToolMemoryRule, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
-from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, hear
+from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import ToolMemoryStore
@@ -249,7 +249,7 @@ class AgentSession:
         demands = list(captured.session)
         if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
             # Not kept, or never read again: in this session they bind all the same.
-            demands += [SessionRule(d.tool_name, d.rule) for d in hear(heard).drafts if d.priority == "critical"]
+            demands += [SessionRule(d.tool_name, d.rule) for d in extract(heard).drafts if d.priority == "critical"]
         stored = {(rule.tool_name, rule.rule) for rule in captured.rules}  # "always" keeps what held for the session
         if self._ignores_store:
             stored = set()

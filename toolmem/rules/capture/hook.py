@@ -35,7 +35,7 @@ class SessionRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Extracted:
     """What one turn holds, before anything is stored."""
 
     drafts: tuple[RuleDraft, ...] = ()
@@ -65,18 +65,18 @@ def session_notes(demands: Iterable[str]) -> list[str]:
     return [f"{plain_line(demand, _NOTED)}: {KEPT_FOR_SESSION}" for demand in dict.fromkeys(demands)]
 
 
-def hear(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) -> Heard:
-    """The rules that a turn gives, stored nowhere: decrees of the user's message, then repeated failures."""
+def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) -> Extracted:
+    """The rules that a turn gives, stored nowhere: instructions of the user's message, then repeated failures."""
     # The grammar of two languages takes a tenth of a second to load, which nothing else should wait for.
     from toolmem.rules.capture.instructions import find_instructions, says_always
 
     unread = _unread(turn.user_message)
     message = "" if unread else turn.user_message
     found = find_instructions(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
-    decrees = [_edict(tool, decree.rule, turn) for decree in found.standing for tool in decree.bound]
-    session = [SessionRule(tool, decree.rule) for decree in found.session for tool in decree.bound]
+    standing = [_draft(tool, each.rule, turn) for each in found.standing for tool in each.bound]
+    session = [SessionRule(tool, each.rule) for each in found.session for tool in each.bound]
     failures = repeated_failures(workspace, turn.tool_calls)
-    return Heard((*decrees, *failures), tuple(session), found.too_long, unread, says_always(message))
+    return Extracted((*standing, *failures), tuple(session), found.too_long, unread, says_always(message))
 
 
 def _unread(message: str) -> str:
@@ -88,7 +88,7 @@ def _unread(message: str) -> str:
     )
 
 
-def _edict(tool: str, rule: str, turn: Turn) -> RuleDraft:
+def _draft(tool: str, rule: str, turn: Turn) -> RuleDraft:
     said = Said(by="user", sentence=rule, session=turn.session_id, turn=turn.number)
     return RuleDraft(tool, rule, priority="critical", source="user_explicit", tags=[USER_EDICT], said=said)
 
@@ -112,30 +112,30 @@ class ToolMemoryCaptureHook:
         if not self.enabled:
             return captured
         try:
-            read = functools.partial(hear, turn, workspace=self._rules.workspace, nouns=self._nouns)
-            heard = await aside(turn.user_message, read)
+            read = functools.partial(extract, turn, workspace=self._rules.workspace, nouns=self._nouns)
+            found = await aside(turn.user_message, read)
         except Exception as error:
             captured.failures.append(f"the message could not be read: {type(error).__name__}")
             logger.error(
                 "capture failed on a message of %d characters: %s", len(turn.user_message), type(error).__name__
             )
             return captured
-        captured.session.extend(heard.session)
-        captured.too_long = heard.too_long
-        captured.failures += [heard.unread] if heard.unread else []
-        if heard.too_long:
-            logger.warning("sentences with a demand, too long for a rule and not captured: %d", heard.too_long)
-        for draft in (*heard.drafts, *self._kept_for_good(heard, turn)):
+        captured.session.extend(found.session)
+        captured.too_long = found.too_long
+        captured.failures += [found.unread] if found.unread else []
+        if found.too_long:
+            logger.warning("sentences with a demand, too long for a rule and not captured: %d", found.too_long)
+        for draft in (*found.drafts, *self._kept_for_good(found, turn)):
             await self._keep(draft, captured)
         return captured
 
-    def _kept_for_good(self, heard: Heard, turn: Turn) -> list[RuleDraft]:
+    def _kept_for_good(self, found: Extracted, turn: Turn) -> list[RuleDraft]:
         """What the user was told to say "always" to, where that is what the user says."""
         session, offered = self._offered
-        if heard.session:
-            self._offered = (turn.session_id, heard.session)
-        kept = offered if heard.keeps and session == turn.session_id else ()
-        return [_edict(each.tool_name, each.rule, turn) for each in kept]
+        if found.session:
+            self._offered = (turn.session_id, found.session)
+        kept = offered if found.keeps and session == turn.session_id else ()
+        return [_draft(each.tool_name, each.rule, turn) for each in kept]
 
     async def _keep(self, draft: RuleDraft, captured: Captured) -> None:
         try:

@@ -76,19 +76,15 @@ def find_instructions(
     (UNSCOPED) where there is none. `nouns` adds to the table: word of a tool's name -> words that mean it.
     Linear in the length of the message.
     """
-    found = InstructionsFound()
-    table = load_table(nouns)
-    tools = _known(ran, catalogue)
-    before: tuple[str, ...] = ()  # the tools of the instruction in the sentence before this one
     own = own_sentences(list(sentences(message)), _demands)
-    for sentence, following in zip_longest(own, own[1:]):
-        if len(sentence.text) > MAX_SENTENCE:
-            found.too_long += _has("plain_cue", sentence.masked)
-            continue
-        reading = _read(sentence)
+    found = InstructionsFound(too_long=sum(_is_too_long(sentence) and _demands(sentence) for sentence in own))
+    read = [(sentence, _read(sentence, following)) for sentence, following in zip_longest(own, own[1:])]
+    if not any(reading for _, reading in read):
+        return found
+    table, tools = load_table(nouns), _known(ran, catalogue)
+    before: tuple[str, ...] = ()  # the tools of the instruction in the sentence before this one
+    for sentence, reading in read:
         spoken_of, before = before, ()
-        if reading is not None and following is not None and questions_it(following):
-            reading = None
         if reading is None or (reading.by_subject and not _subject_named(sentence, reading, tools, table)):
             continue
         named = _tools_of(sentence, reading, tools, table)
@@ -122,14 +118,19 @@ def readings(sentence: Sentence) -> list[tuple[Cue, Reading]]:
     return read_chinese(sentence) if CJK.search(sentence.masked) else read_english(sentence)
 
 
+def _is_too_long(sentence: Sentence) -> bool:
+    return len(sentence.text) > MAX_SENTENCE
+
+
 def _demands(sentence: Sentence) -> bool:
     """Does a sentence demand anything? One that is too long is not read for it."""
-    if len(sentence.text) > MAX_SENTENCE:
-        return _has("plain_cue", sentence.masked)
-    return bool(readings(sentence))
+    return _has("plain_cue", sentence.masked) if _is_too_long(sentence) else bool(readings(sentence))
 
 
-def _read(sentence: Sentence) -> Reading | None:
+def _read(sentence: Sentence, following: Sentence | None) -> Reading | None:
+    """One reading of a sentence, where it is not too long and the next one does not talk about it."""
+    if _is_too_long(sentence) or (following is not None and questions_it(following)):
+        return None
     return combined(reading for _, reading in readings(sentence))
 
 

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from toolmem.rules.capture.cues import Forms
 from toolmem.rules.capture.pasted import MASK, mask_pasted
+from toolmem.rules.capture.tables import SHOWN_TEXT
 
-# A dot ends a sentence where white space follows; inside sarah@example.com, v2.3.1, /etc/nginx.conf it does not.
-_END = re.compile(
-    # A run of stops is tried once, from its beginning: a run that ends no sentence costs no more than its length.
-    r"(?:(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$|[\u3400-\u9fff])|[。！？]+[”’」』）)\"']*)"  # the end of a sentence
-    r"|\n"
-)
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf|approx|no|nr|fig|dept|est|resp|incl|excl|ca|jan|feb|mar|apr|jun"
-    r"|jul|aug|sep"
-    r"|sept|oct|nov|dec)|(?<![\w])[a-z])$",
-    re.IGNORECASE,
-)
-_MAYBE_ABBREVIATION = re.compile(r"\b(?:a\.m|p\.m|etc|inc|ltd|co|corp|jr|sr|u\.s|u\.k)$", re.IGNORECASE)
-_LIST_NUMBER = re.compile(r"(?:^|\n)\s*\d{1,3}$")
-_LEAD = re.compile(r"^[\s\-*•·–—>]*(?:\(?\d{1,3}[.)、]\s+)?(?:\[[ xX]?\]\s*)?")
+_FORM = Forms(SHOWN_TEXT["lines"])
 _SPACE = re.compile(r"\s*")
 _LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # all that Unicode knows, as one
 CJK = re.compile(r"[\u3400-\u9fff]")
@@ -37,7 +25,7 @@ class Sentence:
     masked: str  # as long as `text`
     question: bool  # ends with a question mark
     line: int  # in which line of the message it begins, from 0
-    breaks: int = 0  # line breaks between it and what follows
+    breaks: int  # line breaks between it and what follows
 
 
 def sentences(message: str) -> Iterator[Sentence]:
@@ -46,9 +34,9 @@ def sentences(message: str) -> Iterator[Sentence]:
     masked = mask_pasted(message)
     start = line = 0
     for end in _ends(masked):
-        sentence = _sentence(message[start:end], masked[start:end], line)
+        sentence = _sentence(message[start:end], masked[start:end], line, _breaks(message, start, end))
         if sentence is not None:
-            yield replace(sentence, breaks=_breaks(message, start, end))
+            yield sentence
         line += message.count("\n", start, end)
         start = end
 
@@ -56,7 +44,7 @@ def sentences(message: str) -> Iterator[Sentence]:
 def _ends(masked: str) -> Iterator[int]:
     start = 0
     last = len(masked.rstrip())
-    for match in _END.finditer(masked):
+    for match in _FORM["end"].finditer(masked):
         end = match.end()
         if match[0] == "\n":
             if _wraps(masked, start, match.start(), end):
@@ -73,9 +61,10 @@ def _dot_ends(masked: str, start: int, match: re.Match[str], last: int) -> bool:
     if match[0].startswith(".."):
         return not _continues(masked, match.end())
     before = masked[max(start, match.start() - 12) : match.start()]
-    if _ABBREVIATION.search(before) or _LIST_NUMBER.search(masked[max(0, match.start() - 6) : match.start()]):
+    number = masked[max(0, match.start() - 6) : match.start()]
+    if _FORM["abbreviation"].search(before) or _FORM["list_number"].search(number):
         return match.end() >= last
-    return not (_MAYBE_ABBREVIATION.search(before) and _continues(masked, match.end()))
+    return not (_FORM["maybe_abbreviation"].search(before) and _continues(masked, match.end()))
 
 
 def _continues(masked: str, end: int) -> bool:
@@ -100,15 +89,15 @@ def _breaks(message: str, start: int, end: int) -> int:
     return message.count("\n", last, space.end()) if space else 0
 
 
-def _sentence(text: str, masked: str, line: int) -> Sentence | None:
-    lead = _LEAD.match(masked)
+def _sentence(text: str, masked: str, line: int, breaks: int) -> Sentence | None:
+    lead = _FORM["lead"].match(masked)
     cut = lead.end() if lead else 0
     text, masked = text[cut:], masked[cut:]
     stripped = masked.rstrip()
     text, masked = text[: len(stripped)], stripped
     if not any(char.isalnum() and char != MASK for char in masked):
         return None
-    return Sentence(text, masked, ends_with(masked, "?？"), line)
+    return Sentence(text, masked, ends_with(masked, "?？"), line, breaks)
 
 
 def ends_with(text: str, signs: str) -> bool:

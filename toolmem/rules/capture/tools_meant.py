@@ -187,10 +187,8 @@ class _Tool:
     actions: frozenset[str]
     description: frozenset[str]
     rare: frozenset[str]  # those of its actions that the table does not know
-
-    @property
-    def words(self) -> frozenset[str]:
-        return self.things | self.actions
+    words: frozenset[str]  # of its name
+    spoken: frozenset[str]  # what may be said of these in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +199,9 @@ class _Evidence:
     weak: frozenset[str]  # may mean its thing
     actions: frozenset[str]  # mean its action
     alone: frozenset[str]  # mean its action, and no other tool's
+
+
+_NOTHING = _Evidence(frozenset(), frozenset(), frozenset(), frozenset())
 
 
 def tools_named(written: str, texts: Sequence[str], tools: Sequence[ToolSchema], table: Table) -> tuple[str, ...]:
@@ -316,7 +317,9 @@ def _profile(name: str, description: str, table: Table) -> _Tool:
         rare = frozenset()  # a name of nothing but verbs: they are all that it can be meant by
     actions |= rare
     told = frozenset().union(*(stems(word) for word in _WORD.findall(description[:300].lower()) if len(word) > 3))
-    return _Tool(name, frozenset(words) - actions, actions, told - _COMMON, rare - _GENERIC)
+    things = frozenset(words) - actions
+    spoken = actions.union(*map(stems, things))
+    return _Tool(name, things, actions, told - _COMMON, rare - _GENERIC, things | actions, spoken)
 
 
 def _meant(said: Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
@@ -327,7 +330,10 @@ def _meant(said: Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
 
 def _meant_by_words(said: Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
     shared = Counter(word for tool in tools for word in tool.words)
-    evidence = [_evidence(said, tool, shared) for tool in tools]
+    named = said.things.keys() | said.weak.keys() | said.actions.keys()
+    evidence = [
+        _evidence(said, tool, shared) if tool.spoken & said.plain or tool.words & named else _NOTHING for tool in tools
+    ]
     whole = {i for i, of in enumerate(evidence) if of.actions and (of.things or of.weak)}
     whole -= _outdone(whole, tools, said)
     explained = frozenset().union(*(evidence[i].things | evidence[i].weak | evidence[i].actions for i in whole))
