@@ -25,8 +25,7 @@ from tables import Figure, arguments, show
 
 from toolmem.models import Claim, Guidance, JudgeIdentity, ToolCallResult, Verdict
 from toolmem.protocols import EmbedderIdentity
-from toolmem.store import documents
-from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite import SqliteStore, documents
 from toolmem.store.sqlite.connection import PAGE_BYTES, open_writer, write_transaction
 from toolmem.stored import Document
 from toolmem.testing.clock import ManualClock

@@ -83,14 +83,17 @@ NAMES = {
     "toolmem.store.guidance_cache": "toolmem.store.codec",
     "toolmem.store.worker": "toolmem.store.sqlite.lanes",
     "toolmem.store.tool_rows": "toolmem.store.semantics",
+    "toolmem.store.fusion": "toolmem.store.searching",
+    "toolmem.store.vector_cache": "toolmem.store.sqlite.search",
+    "toolmem.store.exporting": "toolmem.store.sqlite.documents",
     **_merged("rules", "rules.capture.cues", "reading"),
     **_merged("rules", "rules.capture.instructions", "decrees"),
     **_merged("rules", "rules.capture.tools_meant", "tool_words which_tools"),
     **_below(
         "store",
         "store.sqlite",
-        "connection exporting keyed_records lanes lookup reembedding search tables tool_reads tool_writes "
-        "verdict_cache workspaces",
+        "connection documents keyed_records lanes lookup reembedding search tables tool_reads tool_writes "
+        "vector_index verdict_cache workspaces",
     ),
 }
 

@@ -64,6 +64,7 @@ class RawRecord(NamedTuple):
     text: str  # the value's JSON, unless it is damaged
     version: int
     born: int  # `time_created` in microseconds since 1970, UTC
+    modified: int = 0  # `time_modified`, the same
 
 
 @dataclass(frozen=True, slots=True)

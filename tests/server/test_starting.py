@@ -17,7 +17,7 @@ LATER = (
     "pandas",
     "toolmem.rules.capture.instructions",
     "toolmem.guidance.counted.claims",
-    "toolmem.store.vector_index",
+    "toolmem.store.sqlite.vector_index",
 )
 
 START = """

@@ -39,11 +39,7 @@ class Held:
         assert self.row == before  # deciding changes nothing
         if step.row is not None:
             self.row = step.row
-            for seq, item in {**step.entering, **step.replaced}.items():
-                own = {"seq": seq, "id": item.call.id or step.row.assigned_id(seq)}
-                self.calls[seq] = item.call.model_copy(update=own)
-            if step.leaving is not None:
-                self.calls = {seq: each for seq, each in self.calls.items() if seq > step.leaving[1]}
+            self.calls = step.window(self.calls)
             self.ids |= set(step.ids)
         return step
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.protocols import EmbedderIdentity
-from toolmem.store import documents
-from toolmem.store.fusion import fuse, leg_depth
+from toolmem.store.searching import fuse, leg_depth, unit_vector
+from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.connection import MEMORY, open_writer, read_transaction, write_transaction
 from toolmem.store.sqlite.search import VectorCache
-from toolmem.store.vector_index import VectorIndex
+from toolmem.store.sqlite.vector_index import VectorIndex
 from toolmem.stored import Document
 
 EMBEDDER = EmbedderIdentity("test", "axes", 3)
@@ -28,7 +28,7 @@ STEPS = st.lists(
     ),
     max_size=30,
 )
-QUERY = documents.unit_vector(np.array([1, 2, -1], dtype=np.float32), EMBEDDER, "vector")
+QUERY = unit_vector(np.array([1, 2, -1], dtype=np.float32), EMBEDDER, "vector")
 
 
 def put(db: apsw.Connection, key: str, numbers: tuple[int, ...] | None, workspace: int = 1) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from toolmem.errors import StoreClosed
 from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
 from toolmem.store.codec import GuidanceCache
+from toolmem.store.decided import DecidedStore
 from toolmem.store.semantics import AppendCalls, ToolRow
 from toolmem.store.sqlite import keyed_records, tool_reads, tool_writes
 from toolmem.store.sqlite.connection import (
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     import apsw
 
     from toolmem.protocols import MemoryStore
-    from toolmem.stored import Appended, Document, RawRecord, Record
+    from toolmem.store.records import PutRecord
+    from toolmem.stored import Appended, RawRecord
 
 logger = logging.getLogger("toolmem.engine")
 
@@ -56,7 +58,7 @@ class MachineClock:
         time.sleep(seconds)  # noqa: ASYNC251  # no loop runs it
 
 
-class StoreFile:
+class StoreFile(DecidedStore):
     """What the engine needs of `MemoryStore`. Its coroutines wait for nothing: each ends at its first step.
 
     A file that is not there is made; one that may not be written is read. Used by the thread that opened it.
@@ -66,7 +68,8 @@ class StoreFile:
     def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
         self._path = str(Path(path).expanduser().absolute())
         self._busy_timeout = busy_timeout
-        self.clock = MachineClock()
+        self.clock = self._clock = MachineClock()
+        self._embedder = None
         written = can_be_written(self._path)
         self._db: apsw.Connection | None = (
             open_writer(self._path, "FULL", busy_timeout) if written else open_read_only(self._path, busy_timeout)
@@ -108,7 +111,7 @@ class StoreFile:
 
     # -- keyed records
 
-    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+    async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return self._read(lambda db: keyed_records.get(db, workspace, namespace, key))
 
     async def list_raw(
@@ -116,20 +119,8 @@ class StoreFile:
     ) -> list[RawRecord]:
         return self._read(lambda db: keyed_records.list_raw(db, workspace, namespaces, prefix, key_prefix))
 
-    async def put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        document: Document | None = None,
-        expected_version: int | None = None,
-    ) -> Record:
-        encoded, now = keyed_records.encode_value(value), self.clock.now()
-        return self._write(
-            lambda db: keyed_records.put(db, now, workspace, namespace, key, encoded, document, expected_version, None)
-        )
+    async def _put(self, record: PutRecord) -> RawRecord:
+        return self._write(lambda db: keyed_records.put(db, record, None))
 
     # -- calls
 

@@ -83,6 +83,14 @@ def require_storable(text: str, field: str) -> None:
         raise RequestError(f"{field}: {error}", field=field) from error
 
 
+def require_names(workspace: str, tool: str = "any") -> None:
+    """What a first write needs. Raises RequestError."""
+    for field_name, name in (("workspace", workspace), ("tool", tool)):
+        require_storable(name, field_name)
+        if not name:
+            raise RequestError(f"{field_name}: expected a name, got ''", field=field_name)
+
+
 def digest(call_id: str) -> bytes:
     """16 bytes that stand for a call id, so that ids ever seen stay compact."""
     return blake2b(call_id.encode(), digest_size=16).digest()

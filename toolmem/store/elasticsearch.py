@@ -12,11 +12,10 @@ import asyncio
 import builtins
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed
-from toolmem.models import ToolRecord, Verdict
+from toolmem.models import Verdict
 from toolmem.protocols import Clock, Embedder, EmbedderIdentity
 from toolmem.store.codec import storable
 from toolmem.store.decided import DecidedStore
@@ -35,18 +34,16 @@ from toolmem.store.elastic.connection import Connection
 from toolmem.store.elastic.failures import Location
 from toolmem.store.elastic.ids import known_ids
 from toolmem.store.elastic.indices import Layout, check_server, prepare
-from toolmem.store.elastic.keyed_records import Put
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_commits import RequestPlan
 from toolmem.store.elastic.tool_state import ToolState
+from toolmem.store.records import PutRecord
+from toolmem.store.searching import Asked, Legs
 from toolmem.store.semantics import Found, Request
-from toolmem.store.sqlite.keyed_records import encode_value
-from toolmem.store.sqlite.verdict_cache import check as check_verdicts
-from toolmem.stored import Document, Hit, RawRecord, Record, StoredMemory, Where
+from toolmem.stored import Document, RawRecord, StoredMemory
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 T = TypeVar("T")
 
@@ -147,17 +144,7 @@ class ElasticsearchStore(DecidedStore):
         self._session = None
         await session.finish_writes()
         await sweeping.sign_off(session)
-        self._embedder = session.embedder
         await session.connection.close()
-
-    async def __aenter__(self) -> ElasticsearchStore:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def _open_session(self) -> Session:
         if self._session is None:
@@ -198,11 +185,6 @@ class ElasticsearchStore(DecidedStore):
     async def tool_names(self, workspace: str) -> builtins.list[str]:
         return await workspaces.tool_names(self._open_session(), workspace)
 
-    async def records(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolRecord]:
-        states = await self._states(workspace, tools)
-        cache = self._open_session().guidance
-        return [state.read_guidance(cache).record(workspace) for state in states]
-
     async def memories(
         self,
         workspace: str,
@@ -241,36 +223,21 @@ class ElasticsearchStore(DecidedStore):
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         return await verdict_cache.read(self._open_session(), workspace, keys)
 
-    async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
+    async def _put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         session = self._open_session()
-        check_verdicts(verdicts)
-        if verdicts:
-            await session.carry_out(verdict_cache.write(session, workspace, dict(verdicts)))
+        await session.carry_out(verdict_cache.write(session, workspace, verdicts))
 
     async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
         return await verdict_cache.keys(self._open_session(), workspace, after, limit)
 
     # -- keyed records
 
-    async def put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        document: Document | None = None,
-        expected_version: int | None = None,
-    ) -> Record:
+    async def _put(self, record: PutRecord) -> RawRecord:
         session = self._open_session()
-        record = Put(workspace, namespace, key, encode_value(value), document, expected_version)
-        return await session.carry_out(keyed_records.put(session, self._clock.now(), record))
+        return await session.carry_out(keyed_records.put(session, record))
 
-    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+    async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await keyed_records.get(self._open_session(), workspace, namespace, key)
-
-    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
-        return await keyed_records.list_records(self._open_session(), workspace, namespace)
 
     async def list_raw(
         self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
@@ -290,23 +257,15 @@ class ElasticsearchStore(DecidedStore):
 
     # -- search
 
-    async def search(
-        self,
-        workspace: str,
-        text: str,
-        vector: NDArray[np.float32] | None,
-        top_k: int,
-        where: Where | None = None,
-    ) -> builtins.list[Hit]:
-        return await search.search(self._open_session(), workspace, text, vector, top_k, where or Where())
+    async def _legs(self, workspace: str, asked: Asked) -> Legs:
+        return await search.legs(self._open_session(), workspace, asked)
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
-        return await reembedding.reembed(self._open_session(), embedder, progress)
+        count = await reembedding.reembed(self._open_session(), embedder, progress)
+        self._embedder = embedder.identity
+        return count
 
     # -- workspaces and the store itself
-
-    async def workspaces(self) -> builtins.list[str]:
-        return builtins.list(await workspaces.counts(self._open_session()))
 
     async def delete_workspace(self, workspace: str) -> int:
         session = self._open_session()

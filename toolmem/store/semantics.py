@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from toolmem.errors import Conflict, RequestError
@@ -34,7 +34,7 @@ from toolmem.store.codec import (
     moment,
     prepare,
     reason,
-    require_storable,
+    require_names,
     storable,
     without,
 )
@@ -192,14 +192,6 @@ def require_keep(keep: int) -> None:
         raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
 
 
-def require_names(workspace: str, tool: str) -> None:
-    """What a first write needs. Raises RequestError."""
-    for field_name, name in (("workspace", workspace), ("tool", tool)):
-        require_storable(name, field_name)
-        if not name:
-            raise RequestError(f"{field_name}: expected a name, got ''", field=field_name)
-
-
 # -- requests and steps
 
 
@@ -228,6 +220,16 @@ class Step(Generic[T]):
     ids: Sequence[str] = ()  # that are known from now on
     guidance: str | None = None  # JSON of the guidance in `row`, where it is new
     document: Document | None = None  # its searchable side
+
+    def window(self, kept: Mapping[int, ToolCallResult]) -> dict[int, ToolCallResult]:
+        """The kept calls after this step, by seq, as a store without rows holds them."""
+        assert self.row is not None
+        calls = {seq: call for seq, call in kept.items() if seq >= self.row.first_seq}
+        for seq, item in {**self.entering, **self.replaced}.items():
+            own: dict[str, Any] = {"seq": seq, "id": item.call.id or self.row.assigned_id(seq), "is_summarized": False}
+            own["create_time"] = item.call.create_time.astimezone(UTC)
+            calls[seq] = item.call.model_copy(update=own, deep=True)
+        return calls
 
 
 class Request(Generic[T]):

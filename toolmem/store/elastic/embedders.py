@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from toolmem.errors import EmbedderMismatch
 from toolmem.protocols import EmbedderIdentity
 from toolmem.store.elastic.connection import Connection
 from toolmem.store.elastic.indices import Layout
+from toolmem.store.searching import require_embedder
 
 DOCUMENT = "embedder"  # id in the index `meta`
 
@@ -63,12 +63,4 @@ async def make_claim(connection: Connection, layout: Layout, embedder: EmbedderI
 
 def check(claim: Claim | None, embedder: EmbedderIdentity | None) -> None:
     """Raises EmbedderMismatch where the store's vectors come from another embedder."""
-    if claim is not None and embedder is not None and claim.embedder != embedder:
-        raise EmbedderMismatch(
-            f"the vectors in the store come from the embedder {_named(claim.embedder)}, the one configured is "
-            f"{_named(embedder)}; run `toolmem store reembed` once, or configure the former"
-        )
-
-
-def _named(embedder: EmbedderIdentity) -> str:
-    return f"{embedder.name}/{embedder.model} ({embedder.dimension} dimensions)"
+    require_embedder(None if claim is None else claim.embedder, embedder)

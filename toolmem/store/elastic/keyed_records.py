@@ -4,72 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from toolmem.errors import Conflict, StoreError
-from toolmem.store.codec import micros, moment, require_storable, storable
+from toolmem.errors import Conflict
+from toolmem.store.codec import CALL_FAULTS, storable
 from toolmem.store.elastic import embedders, searchable
 from toolmem.store.elastic.names import is_cut, label, random_name, record_id, scope_key, shown_part, workspace_key
 from toolmem.store.elastic.session import Session
-from toolmem.store.semantics import require_names
-from toolmem.stored import Document, RawRecord, Record
-
-logger = logging.getLogger("toolmem.store")
+from toolmem.store.records import PutRecord
+from toolmem.stored import RawRecord
 
 _BODY = ["body"]
 _WHOLE = ["body", "value"]
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
-    """A record on its way in. `value`: its JSON."""
-
-    workspace: str
-    namespace: str
-    key: str
-    value: str
-    document: Document | None
-    expected_version: int | None
-
-
-async def put(session: Session, now: datetime, record: Put) -> Record:
+async def put(session: Session, record: PutRecord) -> RawRecord:
     """Raises Conflict where `expected_version` is not the record's."""
-    require_storable(record.namespace, "namespace")
-    require_storable(record.key, "key")
-    require_names(record.workspace, "a record")
     name = random_name(10)
     give_up = session.connection.deadline()
+    place = (record.workspace, record.namespace, record.key)
     while True:
         found, claim = await session.connection.multi_get(
-            [_request(session, record), embedders.claim_request(session.layout)], deadline=give_up
+            [_request(session, *place, _BODY), embedders.claim_request(session.layout)], deadline=give_up
         )
-        held = _held(found)
-        version = held["version"] if held else 0
-        # Our own write may have been carried out although its answer was lost.
-        ours = held is not None and held["name"] == name
-        if not ours and record.expected_version is not None and record.expected_version != version:
-            raise Conflict(
-                f"workspace {record.workspace!r}: record {record.key!r} of {record.namespace!r} is at version "
-                f"{version}, not at {record.expected_version}; read again and decide again"
-            )
+        new = record.decide(_held(found, record, name))
         body: dict[str, Any] = {
             "workspace": record.workspace,
             "namespace": record.namespace,
             "key": record.key,
             "text": None if record.document is None else record.document.text,
-            "version": version if ours else version + 1,
-            "times": [held["times"][0] if held else micros(now), micros(now)],
+            "version": new.version,
+            "times": [new.born, new.modified],
             "name": name,
         }
         source = await _source(session, record, body, embedders.read_claim(claim.get("_source")))
         if await _swap(session, record, found, source, give_up):
-            return _record(_raw(body, record.value), body["times"][1])
+            return new
         if time.monotonic() > give_up:
             raise Conflict(
                 f"workspace {record.workspace!r}: record {record.key!r} of {record.namespace!r} kept changing for "
@@ -78,28 +51,27 @@ async def put(session: Session, now: datetime, record: Put) -> Record:
         await asyncio.sleep(random.uniform(0, 0.05))
 
 
-def _request(session: Session, record: Put) -> dict[str, Any]:
+def _request(session: Session, workspace: str, namespace: str, key: str, fields: list[str]) -> dict[str, Any]:
     return {
         "_index": session.layout.alias("records"),
-        "_id": record_id(record.workspace, record.namespace, record.key),
-        "routing": workspace_key(record.workspace),
-        "_source": _BODY,
+        "_id": record_id(workspace, namespace, key),
+        "routing": workspace_key(workspace),
+        "_source": fields,
     }
 
 
-def _held(found: Mapping[str, Any]) -> dict[str, Any] | None:
+def _held(found: Mapping[str, Any], record: PutRecord, name: str) -> RawRecord | None:
     """What is there now; of a damaged document what is needed to replace it."""
     if not found.get("found"):
         return None
-    try:
-        body = json.loads(found["_source"]["body"])
-        return {"version": int(body["version"]), "times": [int(body["times"][0])], "name": str(body["name"])}
-    except (ValueError, TypeError, KeyError, IndexError):
-        return {"version": 0, "times": [0], "name": ""}
+    held = _raw({**found["_source"], "value": ""}, record.namespace, record.key)
+    # Our own write may have been carried out although its answer was lost; it was decided on what was there before.
+    ours = held.version > 0 and json.loads(found["_source"]["body"])["name"] == name
+    return held._replace(version=held.version - ours)
 
 
 async def _source(
-    session: Session, record: Put, body: Mapping[str, Any], claim: embedders.Claim | None
+    session: Session, record: PutRecord, body: Mapping[str, Any], claim: embedders.Claim | None
 ) -> dict[str, Any]:
     document = None if record.document is None else await session.searchable(record.document, claim)
     return {
@@ -109,14 +81,14 @@ async def _source(
         "namespace": label(record.namespace),
         "key": label(record.key),
         "body": json.dumps(body, ensure_ascii=False, separators=(",", ":")),
-        "value": record.value,
-        "facts": [] if document is None else searchable.facts(json.loads(record.value)),
+        "value": record.text,
+        "facts": [] if document is None else searchable.facts(json.loads(record.text)),
         **searchable.fields(document, body["times"][1]),
     }
 
 
 async def _swap(
-    session: Session, record: Put, found: Mapping[str, Any], source: Mapping[str, Any], give_up: float
+    session: Session, record: PutRecord, found: Mapping[str, Any], source: Mapping[str, Any], give_up: float
 ) -> bool:
     place: dict[str, Any] = {"op_type": "create"}
     if found.get("found"):
@@ -135,20 +107,9 @@ async def _swap(
     return bool(answer.meta.status != 409)
 
 
-async def get(session: Session, workspace: str, namespace: str, key: str) -> Record | None:
-    """Raises StoreError where the record is there but damaged."""
-    if not all(storable(text) for text in (workspace, namespace, key)):
-        return None
-    request = {**_request(session, Put(workspace, namespace, key, "", None, None)), "_source": _WHOLE}
-    (found,) = await session.connection.multi_get([request])
-    if not found.get("found"):
-        return None
-    try:
-        return _readable(found["_source"])
-    except _DAMAGE as error:
-        raise StoreError(
-            f"workspace {workspace!r}: record {key!r} of {namespace!r} is damaged; put or delete it"
-        ) from error
+async def get(session: Session, workspace: str, namespace: str, key: str) -> RawRecord | None:
+    (found,) = await session.connection.multi_get([_request(session, workspace, namespace, key, _WHOLE)])
+    return _raw(found["_source"], namespace, key) if found.get("found") else None
 
 
 async def delete(session: Session, workspace: str, namespace: str, key: str) -> bool:
@@ -165,28 +126,10 @@ async def delete(session: Session, workspace: str, namespace: str, key: str) -> 
     return bool(answer.meta.status != 404)
 
 
-async def list_records(session: Session, workspace: str, namespace: str) -> list[Record]:
-    """By key; a damaged one is logged and left out."""
-    found = []
-    for source, raw in await _listed(session, workspace, [namespace], "", ""):
-        try:
-            found.append(_readable(source))
-        except _DAMAGE:
-            logger.error("record %r of %r is damaged and left out", raw.key, namespace)
-    return found
-
-
 async def list_raw(
     session: Session, workspace: str, namespaces: Sequence[str] | None, prefix: str, key_prefix: str
 ) -> list[RawRecord]:
     """By namespace and key. `namespaces` None: all whose name begins with `prefix`."""
-    return [raw for _, raw in await _listed(session, workspace, namespaces, prefix, key_prefix)]
-
-
-async def _listed(
-    session: Session, workspace: str, namespaces: Sequence[str] | None, prefix: str, key_prefix: str
-) -> list[tuple[Mapping[str, Any], RawRecord]]:
-    """With the sources that they come from."""
     if not all(storable(text) for text in (workspace, prefix, key_prefix)):
         return []
     filters: list[dict[str, Any]] = [{"term": {"w": workspace_key(workspace)}}]
@@ -203,40 +146,24 @@ async def _listed(
     wanted_fields: dict[str, Any] = {"source": _WHOLE, "docvalue_fields": ["namespace", "key"]}
     found = []
     async for hit in session.connection.scan(index, {"bool": {"filter": filters}}, routing=routing, **wanted_fields):
-        raw = _raw_of_hit(hit)
+        fields = hit["fields"]
+        raw = _raw(hit["_source"], fields["namespace"][0], fields["key"][0])
         chosen = raw.namespace.startswith(prefix) if wanted is None else raw.namespace in wanted
         if chosen and raw.key.startswith(key_prefix):
-            found.append((hit["_source"], raw))
-    return sorted(found, key=lambda each: each[1][:2])
+            found.append(raw)
+    return sorted(found, key=lambda raw: raw[:2])
 
 
-_DAMAGE = (ValueError, TypeError, KeyError, IndexError, RecursionError)
-
-
-def _raw_of_hit(hit: Mapping[str, Any]) -> RawRecord:
-    source = hit["_source"]
+def _raw(source: Mapping[str, Any], namespace: str, key: str) -> RawRecord:
+    """`namespace` and `key`: as labels show them, for a damaged one."""
     try:
-        return _raw(json.loads(source["body"]), str(source["value"]))
-    except _DAMAGE:
-        fields = hit["fields"]
-        return RawRecord(fields["namespace"][0], fields["key"][0], str(source.get("body")), 0, 0)
-
-
-def _raw(body: Mapping[str, Any], value: str) -> RawRecord:
-    return RawRecord(body["namespace"], body["key"], value, int(body["version"]), int(body["times"][0]))
-
-
-def _readable(source: Mapping[str, Any]) -> Record:
-    """Raises one of `_DAMAGE`."""
-    body = json.loads(source["body"])
-    return _record(_raw(body, source["value"]), body["times"][1])
-
-
-def _record(raw: RawRecord, modified: int) -> Record:
-    value = json.loads(raw.text)
-    if not isinstance(value, dict):
-        raise ValueError("the value is not an object")
-    return Record(raw.namespace, raw.key, value, raw.version, moment(raw.born), moment(modified))
+        body = json.loads(source["body"])
+        born, modified = body["times"]
+        return RawRecord(
+            body["namespace"], body["key"], str(source["value"]), int(body["version"]), int(born), int(modified)
+        )
+    except (*CALL_FAULTS, IndexError):
+        return RawRecord(namespace, key, str(source.get("body")), 0, 0)
 
 
 async def namespaces(session: Session, workspace: str) -> list[str]:

@@ -13,13 +13,13 @@ from typing import Any
 
 from toolmem.errors import Conflict
 from toolmem.protocols import Embedder
-from toolmem.store.documents import unit_vector
 from toolmem.store.elastic import embedders, searchable
 from toolmem.store.elastic.connection import Operation
 from toolmem.store.elastic.embedders import Claim
 from toolmem.store.elastic.indices import mapped_fields
 from toolmem.store.elastic.searchable import Searchable
 from toolmem.store.elastic.session import Session
+from toolmem.store.searching import unit_vector
 
 BATCH = 256  # texts handed to the embedder at once
 MAX_ROUNDS = 100  # of catching up with writers that go on meanwhile

@@ -16,18 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolmem.errors import RequestError
-from toolmem.store.codec import micros, storable
-from toolmem.store.documents import unit_vector
+from toolmem.store.codec import storable
 from toolmem.store.elastic import embedders, failures, searchable
 from toolmem.store.elastic.embedders import Claim
 from toolmem.store.elastic.indices import packed_field, vector_field
 from toolmem.store.elastic.names import is_cut, record_id, scope_key, tool_id, workspace_key
 from toolmem.store.elastic.searchable import fact
 from toolmem.store.elastic.session import Session
-from toolmem.store.fusion import fuse, leg_depth
-from toolmem.store.words import query_words
-from toolmem.stored import Document, Hit, Where
+from toolmem.store.searching import Asked, Legs, best_first
+from toolmem.stored import Document
 
 MAX_DEPTH = 10_000  # of a leg: the engine's own limit for the hits of a search, and for neighbours
 _SPARE = 8  # neighbours beyond the depth, so that ties at its end are seen
@@ -36,29 +33,24 @@ Packed = dict[str, str | None]  # keys with their vectors as the engine hands th
 _CANDIDATES = 2  # per neighbour, for the approximate index
 
 
-async def search(
-    session: Session, workspace: str, text: str, vector: NDArray[np.float32] | None, top_k: int, where: Where
-) -> list[Hit]:
-    """Raises EmbedderMismatch (the vector is another embedder's) or RequestError (a bad vector or filter)."""
-    query = None if vector is None else unit_vector(vector, session.embedder, "vector")
-    filters = _filters(workspace, where)
-    kind = "tools" if where.namespace is None else "records"
-    nothing = filters is None or top_k < 1
+async def legs(session: Session, workspace: str, asked: Asked) -> Legs:
+    """Raises EmbedderMismatch: the vector is another embedder's."""
+    query = asked.vector
+    filters = _filters(workspace, asked)
+    kind = "tools" if asked.where.namespace is None else "records"
     claim, _ = await asyncio.gather(
         _claim(session, query),
-        _nothing() if nothing else session.connection.refresh(session.layout.alias(kind)),
+        _nothing() if filters is None else session.connection.refresh(session.layout.alias(kind)),
     )
-    if filters is None or nothing:
-        return []
-    depth = min(leg_depth(top_k), MAX_DEPTH)
-    legs = _Legs(session, kind, workspace, filters, depth, claim)
-    by_text, by_vector = await legs.ask(query_words(text), query)
+    if filters is None:
+        return Legs(())
+    depth = min(asked.depth, MAX_DEPTH)
+    by_text, by_vector = await _Legs(session, kind, workspace, filters, depth, claim).ask(asked.words, query)
     if query is None:
-        return fuse(list(by_text), [], {}, top_k)
+        return Legs(list(by_text))
     similarity = _cosines({**by_vector, **by_text}, query)
-    # By cosine to nine decimals, then by key: as the embedded store ranks.
-    ranked = sorted((key for key in by_vector if key in similarity), key=lambda key: (-round(similarity[key], 9), key))
-    return fuse(list(by_text), ranked[:depth], similarity, top_k)
+    ranked = best_first({key: similarity[key] for key in by_vector if key in similarity}, depth)
+    return Legs(list(by_text), ranked, similarity)
 
 
 async def _nothing() -> None:
@@ -102,12 +94,9 @@ async def documents(
 # -- filters
 
 
-def _filters(workspace: str, where: Where) -> list[dict[str, Any]] | None:
+def _filters(workspace: str, asked: Asked) -> list[dict[str, Any]] | None:
     """None: nothing can pass."""
-    if where.namespace is None and where.equals:
-        raise RequestError(
-            "where.equals: filters the fields of keyed records; the guidance of tools has none", field="where.equals"
-        )
+    where = asked.where
     if not storable(workspace) or not storable(where.namespace or ""):
         return None
     of = (
@@ -119,11 +108,8 @@ def _filters(workspace: str, where: Where) -> list[dict[str, Any]] | None:
         if not keys:
             return None
         filters.append({"ids": {"values": [_document_id(workspace, where.namespace, key) for key in keys]}})
-    if where.modified_since is not None:
-        try:
-            filters.append({"range": {"time_modified": {"gte": micros(where.modified_since)}}})
-        except ValueError as error:
-            raise RequestError(f"where.modified_since: {error}", field="where.modified_since") from error
+    if asked.since is not None:
+        filters.append({"range": {"time_modified": {"gte": asked.since}}})
     for name, value in where.equals.items():
         try:
             filters.append({"term": {"facts": fact(name, value)}})

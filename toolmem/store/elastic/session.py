@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from toolmem.protocols import EmbedderIdentity
-from toolmem.store.codec import GuidanceCache, require_storable
-from toolmem.store.documents import unit_vector
+from toolmem.store.codec import GuidanceCache
 from toolmem.store.elastic import embedders
 from toolmem.store.elastic.connection import Connection
 from toolmem.store.elastic.embedders import Claim
 from toolmem.store.elastic.indices import Layout, ensure_vector_fields
 from toolmem.store.elastic.names import random_name
 from toolmem.store.elastic.searchable import Searchable
+from toolmem.store.searching import require_embedder, stored_document
 from toolmem.stored import Document
 
 logger = logging.getLogger("toolmem.store")
@@ -108,17 +108,14 @@ class Session:
 
     async def searchable(self, document: Document, claim: Claim | None) -> Searchable:
         """As it is stored. `claim`: as just read. Raises RequestError or EmbedderMismatch."""
-        require_storable(document.text, "document.text")
-        if document.vector is None:
-            return Searchable(document.text)
-        unit = unit_vector(document.vector, self.embedder, "document.vector")
-        assert self.embedder is not None  # otherwise `unit_vector` refuses
-        embedders.check(claim, self.embedder)
+        kept = stored_document(document, self.embedder, None if claim is None else claim.embedder)
+        if kept.vector is None or self.embedder is None:
+            return Searchable(kept.text)
         if claim is None:
             claim = await embedders.make_claim(self.connection, self.layout, self.embedder)
-            embedders.check(claim, self.embedder)
+            require_embedder(claim.embedder, self.embedder)
         await self.map_vectors(claim)
-        return Searchable(document.text, {claim.generation: unit})
+        return Searchable(kept.text, {claim.generation: kept.vector})
 
     async def map_vectors(self, claim: Claim) -> None:
         if claim.generation not in self._mapped:

@@ -13,7 +13,6 @@ from toolmem.store.elastic.connection import Operation
 from toolmem.store.elastic.keyed_records import whole
 from toolmem.store.elastic.names import is_cut, label, verdict_id, workspace_key
 from toolmem.store.elastic.session import Session
-from toolmem.store.semantics import require_names
 
 logger = logging.getLogger("toolmem.store")
 
@@ -60,7 +59,6 @@ async def keys(session: Session, workspace: str, after: str, limit: int) -> list
 
 
 async def write(session: Session, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
-    require_names(workspace, "a verdict")
     index, routing = session.layout.alias("verdicts"), workspace_key(workspace)
     operations = []
     for key, verdict in verdicts.items():

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from toolmem.errors import RequestError
-from toolmem.store.codec import require_storable, storable
+from toolmem.store.codec import require_names, storable
 
 if TYPE_CHECKING:
     from toolmem.models import JudgeIdentity
@@ -27,9 +26,7 @@ def workspace_id(db: apsw.Connection, workspace: str) -> int | None:
 
 def require_workspace_id(db: apsw.Connection, workspace: str) -> int:
     """The workspace's number; the first write to a workspace makes it."""
-    require_storable(workspace, "workspace")
-    if not workspace:
-        raise RequestError("workspace: expected a name, got ''", field="workspace")
+    require_names(workspace)
     found = workspace_id(db, workspace)
     if found is not None:
         return found

@@ -11,7 +11,8 @@ import apsw
 
 from toolmem.errors import Conflict
 from toolmem.protocols import Embedder, EmbedderIdentity
-from toolmem.store import documents
+from toolmem.store.searching import unit_vector
+from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lanes import Lanes
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class NewVectors:
 
     def add(self, pending: Sequence[Pending], vectors: NDArray[np.float32]) -> None:
         for item, vector in zip(pending, vectors, strict=True):
-            unit = documents.unit_vector(vector, self.embedder, "embedder")
+            unit = unit_vector(vector, self.embedder, "embedder")
             self._done[item.number] = (item.scope, item.change, unit.astype("<f4").tobytes())
 
     def missing(self, db: apsw.Connection) -> list[int]:

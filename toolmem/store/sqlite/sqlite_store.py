@@ -11,18 +11,19 @@ import builtins
 import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed, StoreError
-from toolmem.models import ToolRecord, Verdict
+from toolmem.models import Verdict
 from toolmem.protocols import Clock, Embedder, EmbedderIdentity
 from toolmem.store import known_stores
 from toolmem.store.codec import GuidanceCache, copied
 from toolmem.store.decided import DecidedStore
+from toolmem.store.records import PutRecord
+from toolmem.store.searching import Asked, Legs
 from toolmem.store.semantics import Request
 from toolmem.store.sqlite import (
-    exporting,
+    documents,
     keyed_records,
     reembedding,
     search,
@@ -33,13 +34,10 @@ from toolmem.store.sqlite import (
 )
 from toolmem.store.sqlite.connection import MEMORY, Synchronous
 from toolmem.store.sqlite.lanes import Lanes
-from toolmem.store.sqlite.search import VectorCache
-from toolmem.stored import Document, Hit, RawRecord, Record, StoredMemory, Where
+from toolmem.stored import Document, RawRecord, StoredMemory
 
 if TYPE_CHECKING:
     import apsw
-    import numpy as np
-    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -81,7 +79,7 @@ class SqliteStore(DecidedStore):
         self._untrusted = ""
         self._lanes: Lanes | None = None
         self._opening = object()  # another one each time: between two of them the file may have been replaced
-        self._cache = VectorCache()
+        self._cache = search.VectorCache()
         self._guidance = GuidanceCache()
 
     @property
@@ -130,17 +128,8 @@ class SqliteStore(DecidedStore):
             return
         lanes.require_own_process()
         self._lanes = None
-        self._cache = VectorCache()
+        self._cache = search.VectorCache()
         await lanes.close()
-
-    async def __aenter__(self) -> SqliteStore:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def _open_lanes(self) -> Lanes:
         if self._lanes is None:
@@ -171,9 +160,6 @@ class SqliteStore(DecidedStore):
     async def tool_names(self, workspace: str) -> builtins.list[str]:
         return await self._read(tool_reads.tool_names, workspace)
 
-    async def records(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolRecord]:
-        return await self._read(tool_reads.records, workspace, tools, self._guidance)
-
     async def memories(
         self,
         workspace: str,
@@ -191,48 +177,25 @@ class SqliteStore(DecidedStore):
         wanted = list(memory_ids)
         return await self._write(lambda db: tool_writes.delete_memories(db, workspace, wanted))
 
-    async def delete_tools(self, workspace: str) -> int:
-        return await self._write(lambda db: tool_writes.delete_tools(db, workspace))
-
     # -- verdict cache
 
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         return await self._read(verdict_cache.read, workspace, list(keys))
 
-    async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
-        verdict_cache.check(verdicts)
-        if verdicts:
-            cached = dict(verdicts)
-            await self._write(lambda db: verdict_cache.write(db, workspace, cached))
+    async def _put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
+        await self._write(lambda db: verdict_cache.write(db, workspace, verdicts))
 
     async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
-        return await self._read(exporting.verdict_keys, workspace, after, limit)
+        return await self._read(verdict_cache.keys, workspace, after, limit)
 
     # -- keyed records
 
-    async def put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        document: Document | None = None,
-        expected_version: int | None = None,
-    ) -> Record:
-        encoded = keyed_records.encode_value(value)
-        now, embedder = self._clock.now(), self._embedder
-        return await self._write(
-            lambda db: keyed_records.put(
-                db, now, workspace, namespace, key, encoded, document, expected_version, embedder
-            )
-        )
+    async def _put(self, record: PutRecord) -> RawRecord:
+        embedder = self._embedder
+        return await self._write(lambda db: keyed_records.put(db, record, embedder))
 
-    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+    async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await self._read(keyed_records.get, workspace, namespace, key)
-
-    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
-        return await self._read(keyed_records.list_records, workspace, namespace)
 
     async def list_raw(
         self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
@@ -247,21 +210,12 @@ class SqliteStore(DecidedStore):
         return await self._read(keyed_records.namespaces, workspace)
 
     async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
-        return await self._read(exporting.read_documents, workspace, namespace, builtins.list(keys))
+        return await self._read(documents.read, workspace, namespace, builtins.list(keys))
 
     # -- search
 
-    async def search(
-        self,
-        workspace: str,
-        text: str,
-        vector: NDArray[np.float32] | None,
-        top_k: int,
-        where: Where | None = None,
-    ) -> builtins.list[Hit]:
-        return await self._read(
-            search.search, self._cache, self._embedder, workspace, text, vector, top_k, where or Where()
-        )
+    async def _legs(self, workspace: str, asked: Asked) -> Legs:
+        return await self._read(search.legs, self._cache, self._embedder, workspace, asked)
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
         count = await reembedding.reembed(self._open_lanes(), embedder, progress)

@@ -32,7 +32,7 @@ from toolmem.stored import StoredMemory
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from toolmem.models import CallFigures, ToolCallResult, ToolRecord
+    from toolmem.models import CallFigures, ToolCallResult
 
 logger = logging.getLogger("toolmem.store")
 
@@ -137,11 +137,6 @@ def given_ids(db: apsw.Connection, row: ToolRow, ids: Iterable[str]) -> set[str]
     return {call_id for call_id in ids if storable(call_id) and one(db, sql, row.id, digest(call_id)) is not None}
 
 
-def records(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, cache: GuidanceCache) -> list[ToolRecord]:
-    names = None if tools is None else list(tools)
-    return [read_guidance(db, row, cache).record(workspace) for row in read_tools(db, workspace, names)]
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What `MemoryStore.memories` is asked for, beside the tools."""
@@ -175,6 +170,8 @@ def memories(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, w
 
 def _rows_at(db: apsw.Connection, row: ToolRow, seqs: Sequence[int], payload: bool) -> list[Any]:
     """`seqs`: kept ones, ascending."""
+    if not seqs:
+        return []
     columns = f"{_FIGURES}, payload" if payload else _FIGURES
     if isinstance(seqs, range):
         sql = f"SELECT {columns} FROM calls WHERE key BETWEEN ? AND ? ORDER BY key"

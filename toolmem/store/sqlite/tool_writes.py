@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from toolmem.errors import RequestError
-from toolmem.store import documents
+from toolmem.protocols import EmbedderIdentity
 from toolmem.store.codec import GuidanceCache, PreparedCall, digest, micros, require_storable, write_ranges
 from toolmem.store.semantics import MAX_SEQ, Found, Request, Step, ToolRow
+from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import judge_id, one, require_workspace_id, workspace_id
 from toolmem.store.sqlite.tool_reads import (
     COUNTER_NAMES,
@@ -134,17 +135,6 @@ def delete_memories(db: apsw.Connection, workspace: str, memory_ids: Sequence[st
             documents.remove(db, number, documents.GUIDANCE, "", found[1])
             deleted.append(memory_id)
     return deleted
-
-
-def delete_tools(db: apsw.Connection, workspace: str) -> int:
-    """Runs inside a write transaction; answers how many there were."""
-    number = workspace_id(db, workspace)
-    found: list[Any] = db.execute("SELECT id, name FROM tools WHERE workspace = ?", (number,)).fetchall()
-    for tool, name in found:
-        assert number is not None
-        delete_tool(db, tool)
-        documents.remove(db, number, documents.GUIDANCE, "", name)
-    return len(found)
 
 
 def delete_tool(db: apsw.Connection, tool: int) -> None:

@@ -7,22 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import apsw
 
-from toolmem.errors import RequestError
 from toolmem.models import Verdict
-from toolmem.store.codec import flag, require_unicode, storable
+from toolmem.store.codec import flag, storable
 from toolmem.store.sqlite.lookup import Judges, judge_id, one, require_workspace_id, workspace_id
 
 logger = logging.getLogger("toolmem.store")
-
-
-def check(verdicts: Mapping[str, Verdict]) -> None:
-    """Raises RequestError where one cannot be kept."""
-    for key, verdict in verdicts.items():
-        try:
-            for text in (key, verdict.summary, verdict.evaluation, verdict.error_class):
-                require_unicode(text)
-        except ValueError as error:
-            raise RequestError(f"verdicts[{key!r}]: {error}", field="verdicts") from error
 
 
 def read(db: apsw.Connection, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
@@ -79,3 +68,12 @@ def write(db: apsw.Connection, workspace: str, verdicts: Mapping[str, Verdict]) 
             for key, verdict in verdicts.items()
         ],
     )
+
+
+def keys(db: apsw.Connection, workspace: str, after: str, limit: int) -> list[str]:
+    """Sorted; those that follow `after`."""
+    number = workspace_id(db, workspace)
+    if number is None or limit < 1 or not storable(after):
+        return []
+    sql = "SELECT key FROM verdicts WHERE workspace = ? AND key > ? ORDER BY key LIMIT ?"
+    return [str(key) for (key,) in db.execute(sql, (number, after, limit))]

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from toolmem.protocols import OF_THE_STORE
-from toolmem.store import documents
+from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import one, workspace_id
 from toolmem.store.sqlite.tables import SCHEMA_VERSION
 from toolmem.store.sqlite.tool_writes import delete_tool

@@ -8,21 +8,19 @@ but for those that say otherwise.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from toolmem.errors import EmbedderMismatch, RequestError
-from toolmem.store.codec import require_storable
-from toolmem.store.sqlite.lookup import one
+from toolmem.store.codec import storable
+from toolmem.store.searching import stored_document
+from toolmem.store.sqlite.lookup import one, workspace_id
 from toolmem.store.words import index_words
 from toolmem.stored import Document
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from toolmem.protocols import EmbedderIdentity
 
 GUIDANCE = 0  # kinds of scope
@@ -42,11 +40,11 @@ def write(
     embedder: EmbedderIdentity | None,
 ) -> None:
     """Insert or replace. Raises RequestError (a text or vector that cannot be kept) or EmbedderMismatch."""
-    require_storable(document.text, "document.text")
-    blob = None
-    if document.vector is not None:
-        claim_embedder(db, embedder)
-        blob = unit_vector(document.vector, embedder, "document.vector").astype("<f4").tobytes()
+    stored = None if document.vector is None else stored_embedder(db)
+    kept = stored_document(document, embedder, stored)
+    blob = None if kept.vector is None else kept.vector.astype("<f4").tobytes()
+    if blob is not None and stored is None and embedder is not None:
+        replace_embedder(db, embedder)  # the first vector written decides whose vectors the store holds
     scope, change = _next_change(db, workspace, kind, namespace)
     row = one(db, "SELECT id FROM documents WHERE scope = ? AND key = ?", scope, key)
     if row is None:
@@ -64,6 +62,33 @@ def write(
         db.execute("DELETE FROM document_words WHERE rowid = ?", (number,))
     words = " ".join(index_words(document.text))
     db.execute("INSERT INTO document_words (rowid, scope, words) VALUES (?, ?, ?)", (number, scope_word(scope), words))
+
+
+def scope_of(db: apsw.Connection, workspace: str, namespace: str | None) -> int | None:
+    """Of the records in this namespace, or of the guidance of tools (None); None where nothing was ever written."""
+    number = workspace_id(db, workspace)
+    kind = GUIDANCE if namespace is None else RECORDS
+    if number is None or not storable(namespace or ""):
+        return None
+    sql = "SELECT id FROM scopes WHERE workspace = ? AND kind = ? AND namespace = ?"
+    row = one(db, sql, number, kind, namespace or "")
+    return None if row is None else int(row[0])
+
+
+def read(db: apsw.Connection, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
+    """By key; those without a searchable side are absent."""
+    scope = scope_of(db, workspace, namespace)
+    if scope is None:
+        return {}
+    import numpy as np
+
+    found = {}
+    for key in keys:
+        row = storable(key) and one(db, "SELECT text, vector FROM documents WHERE scope = ? AND key = ?", scope, key)
+        if row:
+            vector = None if row[1] is None else np.frombuffer(row[1], dtype="<f4").astype(np.float32)
+            found[key] = Document(row[0], vector)
+    return found
 
 
 def remove(db: apsw.Connection, workspace: int, kind: int, namespace: str, key: str) -> None:
@@ -106,25 +131,6 @@ def _next_change(db: apsw.Connection, workspace: int, kind: int, namespace: str)
 # -- vectors and their embedder
 
 
-def unit_vector(vector: NDArray[np.float32], embedder: EmbedderIdentity | None, field: str) -> NDArray[np.float32]:
-    """Of unit length; a zero vector stays zero. Raises RequestError for a wrong shape, NaN or infinity."""
-    import numpy as np
-
-    array = np.asarray(vector, dtype=np.float64)
-    if embedder is None:
-        raise RequestError(f"{field}: this store was opened without an embedder; it takes no vectors", field=field)
-    if array.shape != (embedder.dimension,):
-        raise RequestError(
-            f"{field}: expected {embedder.dimension} numbers ({embedder.name}/{embedder.model}), "
-            f"got shape {tuple(array.shape)}",
-            field=field,
-        )
-    if not np.isfinite(array).all():
-        raise RequestError(f"{field}: holds NaN or infinity", field=field)
-    length = float(np.linalg.norm(array))
-    return (array / length if length else array).astype(np.float32)
-
-
 def stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
     """Whose vectors the store holds; None where it holds none yet. Needs no write transaction."""
     from toolmem.protocols import EmbedderIdentity
@@ -133,32 +139,6 @@ def stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
     return None if row is None else EmbedderIdentity(**json.loads(row[0]))
 
 
-def check_embedder(db: apsw.Connection, embedder: EmbedderIdentity | None) -> EmbedderIdentity | None:
-    """Raises EmbedderMismatch where the store's vectors come from another embedder. Needs no write transaction."""
-    stored = stored_embedder(db)
-    require_embedder(stored, embedder)
-    return stored
-
-
-def require_embedder(stored: EmbedderIdentity | None, embedder: EmbedderIdentity | None) -> None:
-    """Raises EmbedderMismatch where `stored` vectors are not those of this embedder."""
-    if stored is not None and embedder is not None and stored != embedder:
-        raise EmbedderMismatch(
-            f"the vectors in the store come from the embedder {_named(stored)}, the one configured is "
-            f"{_named(embedder)}; run `toolmem store reembed` once, or configure the former"
-        )
-
-
-def claim_embedder(db: apsw.Connection, embedder: EmbedderIdentity | None) -> None:
-    """The first vector written decides whose vectors the store holds."""
-    if check_embedder(db, embedder) is None and embedder is not None:
-        replace_embedder(db, embedder)
-
-
 def replace_embedder(db: apsw.Connection, embedder: EmbedderIdentity) -> None:
     value: dict[str, Any] = asdict(embedder)
     db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_EMBEDDER, json.dumps(value)))
-
-
-def _named(embedder: EmbedderIdentity) -> str:
-    return f"{embedder.name}/{embedder.model} ({embedder.dimension} dimensions)"
