@@ -197,18 +197,26 @@ def prepare(tool: str, calls: Iterable[ToolCallResult]) -> tuple[list[PreparedCa
     for index, call in enumerate(calls):
         try:
             require_unicode(tool)
-            check_call(call, tool)
-            if call.id is not None:
-                require_unicode(call.id)
-            good.append(PreparedCall(index, call, call_payload(call, call.id)))
-        except CALL_FAULTS as error:
-            bad.append(CallFailure(index, tool, reason(error)))
+            good.append(prepared(index, call, tool, call.id))
+        except ValueError as error:
+            bad.append(CallFailure(index, tool, f"{error}"))
     return good, bad
 
 
-def reason(error: Exception) -> str:
-    """Why a call cannot be kept, in words."""
-    return "nested too deeply" if isinstance(error, RecursionError) else f"{error}"
+def prepared(index: int, call: ToolCallResult, tool: str, call_id: str | None) -> PreparedCall:
+    """Raises ValueError where the call cannot be kept."""
+    try:
+        check_call(call, tool)
+        return PreparedCall(index, call, call_payload(call, call_id))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    except CALL_FAULTS as error:
+        raise ValueError(f"{error}") from error
+
+
+def require_keep(keep: int) -> None:
+    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
+        raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
 
 
 def read_call(

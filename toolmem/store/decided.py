@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.errors import StoreError
 from toolmem.store.codec import CALL_FAULTS, require_names, storable
@@ -28,19 +28,6 @@ class DecidedStore:
 
     _clock: Clock
     _embedder: EmbedderIdentity | None
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def open(self) -> None:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        raise NotImplementedError
 
     async def _commit(self, request: Request[T]) -> T:
         raise NotImplementedError

@@ -12,7 +12,7 @@ import asyncio
 import builtins
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed
 from toolmem.models import Verdict
@@ -145,6 +145,13 @@ class ElasticsearchStore(DecidedStore):
         await session.finish_writes()
         await sweeping.sign_off(session)
         await session.connection.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def _open_session(self) -> Session:
         if self._session is None:

@@ -20,12 +20,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from toolmem.errors import Conflict, RequestError
 from toolmem.light_models import LifetimeCounters, merge_ranges
 from toolmem.store.codec import (
-    CALL_FAULTS,
     MAX_INTEGER,
     PreparedCall,
     Ranges,
-    call_payload,
-    check_call,
     clip,
     guidance_json,
     lacks_verdict,
@@ -33,7 +30,8 @@ from toolmem.store.codec import (
     micros,
     moment,
     prepare,
-    reason,
+    prepared,
+    require_keep,
     require_names,
     storable,
     without,
@@ -185,11 +183,6 @@ def admit(row: ToolRow, new: Sequence[PreparedCall], keep: int) -> tuple[ToolRow
         counters=counted(row.counters, [item.call for item in new]),
     )
     return admitted, entering
-
-
-def require_keep(keep: int) -> None:
-    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
-        raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
 
 
 # -- requests and steps
@@ -402,7 +395,6 @@ class UpdateVerdicts(Request["ToolRecord | None"]):
     def _judged(self, row: ToolRow, seq: int, call: ToolCallResult) -> PreparedCall:
         judged = call.model_copy(update={name: getattr(self._verdicts[seq], name) for name in JUDGEMENT})
         try:
-            check_call(judged, self.tool)
-            return PreparedCall(seq, judged, call_payload(judged, None if call.id == row.assigned_id(seq) else call.id))
-        except CALL_FAULTS as error:
-            raise RequestError(f"verdicts[{seq}]: {reason(error)}", field="verdicts") from error
+            return prepared(seq, judged, self.tool, None if call.id == row.assigned_id(seq) else call.id)
+        except ValueError as error:
+            raise RequestError(f"verdicts[{seq}]: {error}", field="verdicts") from error

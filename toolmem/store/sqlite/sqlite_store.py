@@ -11,7 +11,7 @@ import builtins
 import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed, StoreError
 from toolmem.models import Verdict
@@ -130,6 +130,13 @@ class SqliteStore(DecidedStore):
         self._lanes = None
         self._cache = search.VectorCache()
         await lanes.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def _open_lanes(self) -> Lanes:
         if self._lanes is None:
