@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, ClassVar, Literal, Self, get_args
@@ -65,9 +66,10 @@ class Row:
         *,
         mode: Literal["python", "json"] = "python",
         include: Collection[str] | None = None,
-        exclude: Collection[str] = (),
+        exclude: Collection[str] | None = None,
     ) -> dict[str, Any]:
-        shown = [name for name in self._readers if (include is None or name in include) and name not in exclude]
+        left_out = exclude or ()
+        shown = [name for name in self._readers if (include is None or name in include) and name not in left_out]
         return {name: _dumped(getattr(self, name), mode == "json") for name in shown}
 
     def model_dump_json(self) -> str:
@@ -82,8 +84,8 @@ def _required(cls: type[Row]) -> set[str]:
 def _dumped(value: Any, as_json: bool) -> Any:
     if isinstance(value, Row):
         return value.model_dump(mode="json" if as_json else "python")
-    if isinstance(value, list):
-        return list(value)
+    if isinstance(value, list | dict):
+        return deepcopy(value)
     if as_json and isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return value

@@ -25,6 +25,7 @@ ROOMS: list[tuple[str, str, tuple[str, ...]]] = [
         "Pinned rules at the start of a session.",
         ("prefetch_tool_memory_rules", "prefetch_tool_memory_rules_blocking"),
     ),
+    ("toolmem.engine", "What a hook of an agent runs.", ("StoreFile", "prompt_for", "user_said", "after")),
     ("toolmem.formats", "Files of calls and conversations.", ()),
     ("toolmem.research.report", "DataFrames, figures and tables of an evaluation.", ()),
     ("toolmem.flow.op", "What an op works with.", ("Context",)),

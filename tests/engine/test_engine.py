@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolmem import ToolMem
+from toolmem import ToolCallResult, ToolMem
 from toolmem.engine import StoreFile, after, prompt_for, user_said
+from toolmem.engine.store_file import MachineClock
 from toolmem.errors import RecordError, RequestError, StoreClosed, StoreUnavailable
-from toolmem.formats.records import RecordNotes, read_record
+from toolmem.formats.records import RecordNotes, read_fields, read_record
+from toolmem.light_models import PendingCall
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.readers.weight import MOST_AT_ONCE, at_once
@@ -80,6 +83,7 @@ def test_a_hook_loads_no_model_library_no_yaml_and_no_event_loop(function: str, 
         mem.rules.put("send_email", "never email Sarah", priority="critical")
     script = f"""
 import sys
+from toolmem import ToolCallResult
 from toolmem.engine import StoreFile, after, prompt_for, user_said
 with StoreFile("memory.db") as store:
     {CALLS[function]}
@@ -271,6 +275,14 @@ RECORDS = [
         "metadata": {"a": 1},
     },
 ]
+
+
+def test_a_call_that_waits_for_its_judge_has_the_fields_and_defaults_of_any_call() -> None:
+    given = read_fields(RECORDS[2], 0, clock=MachineClock(), notes=RecordNotes())
+    waiting, call = PendingCall(**given), ToolCallResult(**given)
+    assert {name: getattr(call, name) for name in PendingCall.__slots__} == asdict(waiting)
+    assert set(ToolCallResult.model_fields) - set(PendingCall.__slots__) == {"seq", "is_summarized"}
+    assert (waiting.failed, call.failed) == (False, False)
 
 
 @pytest.mark.parametrize("record", RECORDS)

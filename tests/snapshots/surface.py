@@ -24,6 +24,7 @@ FILE = Path(__file__).parents[1] / "surface.json"
 MODULES = (
     *("toolmem", "toolmem.errors", "toolmem.models", "toolmem.protocols", "toolmem.client", "toolmem.session"),
     *(
+        "toolmem.engine",
         "toolmem.formats",
         "toolmem.providers",
         "toolmem.research.report",

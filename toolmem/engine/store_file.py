@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -25,6 +24,7 @@ from toolmem.store.sqlite.connection import (
     InPlace,
     can_be_written,
     explained,
+    location_of,
     open_read_only,
     open_writer,
     read_transaction,
@@ -32,6 +32,8 @@ from toolmem.store.sqlite.connection import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import apsw
 
     from toolmem.protocols import MemoryStore
@@ -66,7 +68,7 @@ class StoreFile(DecidedStore):
     """
 
     def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
-        self._path = str(Path(path).expanduser().absolute())
+        self._path = location_of(path)
         self._busy_timeout = busy_timeout
         self.clock = self._clock = MachineClock()
         self._embedder = None

@@ -28,6 +28,11 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024  # a log that a huge transaction blew up is c
 Synchronous = Literal["FULL", "NORMAL"]
 
 
+def location_of(path: str | Path) -> str:
+    """The file's absolute path, or ":memory:"."""
+    return MEMORY if str(path) == MEMORY else str(Path(path).expanduser().absolute())
+
+
 def open_writer(path: str, synchronous: Synchronous, busy_timeout: float) -> apsw.Connection:
     """Open or create the store at `path` and bring it to this version's schema.
 

@@ -32,7 +32,7 @@ from toolmem.store.sqlite import (
     verdict_cache,
     workspaces,
 )
-from toolmem.store.sqlite.connection import MEMORY, Synchronous
+from toolmem.store.sqlite.connection import MEMORY, Synchronous, location_of
 from toolmem.store.sqlite.lanes import Lanes
 from toolmem.stored import Document, RawRecord, StoredMemory
 
@@ -69,7 +69,7 @@ class SqliteStore(DecidedStore):
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise RequestError(f"synchronous: expected 'FULL' or 'NORMAL', got {synchronous!r}", field="synchronous")
-        self._path = MEMORY if str(path) == MEMORY else str(Path(path).expanduser().absolute())
+        self._path = location_of(path)
         self._clock = clock
         self._embedder = embedder
         self._synchronous: Synchronous = synchronous
