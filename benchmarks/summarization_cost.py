@@ -37,7 +37,7 @@ from cost_runs import BUDGET, MODEL, SMART_SKIP_10, app, cell, drop, recording, 
 from cost_streams import PATTERNS, ROOT, present
 from tables import Figure, TextTable, show
 
-from toolmem.research.report.numbers import counted
+from toolmem.readers.plain_text import counted
 
 FIGURE = ROOT / "docs" / "images" / "summarization_cost.svg"
 STREAMS = (("intercode", "sql_execute"), ("tau_bench", ""), ("sample", ""), ("toolbench", ""))

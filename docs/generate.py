@@ -21,6 +21,7 @@ from page_writers.elasticsearch import elasticsearch
 from page_writers.flows import flows
 from page_writers.front_page import front_page
 from page_writers.limits import limits
+from page_writers.one_call import one_call
 from page_writers.ops import ops
 from page_writers.python_api import python_api
 from page_writers.rpc import rpc
@@ -35,6 +36,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/python.md": python_api,
     "reference/data-types.md": data_types,
     "reference/files.md": files,
+    "concepts/one-call.md": one_call,
     "benchmarks.md": benchmarks,
     "elasticsearch.md": elasticsearch,
     "limits.md": limits,

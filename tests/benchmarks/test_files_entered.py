@@ -1,0 +1,19 @@
+"""The page that follows one call through the files names those that it goes through."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+def test_a_call_goes_through_the_files_that_the_page_lists(tmp_path):
+    target = tmp_path / "now.json"
+    command = [sys.executable, str(BENCHMARKS / "files_entered.py"), "--json", str(target)]
+    subprocess.run(command, check=True, capture_output=True)
+    told = json.loads((BENCHMARKS / "results" / "files_entered.json").read_text(encoding="utf-8"))
+    now, page = (dict(body["tables"][0]["rows"]) for body in (json.loads(target.read_text(encoding="utf-8")), told))
+    assert now == page, f"run {' '.join(command[1:3])} benchmarks/results/files_entered.json, then docs/generate.py"
