@@ -83,23 +83,21 @@ def test_a_hook_loads_no_model_library_no_yaml_and_no_event_loop(function: str, 
         mem.rules.put("send_email", "never email Sarah", priority="critical")
     script = f"""
 import sys
-from toolmem import ToolCallResult
 from toolmem.engine import StoreFile, after, prompt_for, user_said
 with StoreFile("memory.db") as store:
     {CALLS[function]}
 print(*sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert HEAVY.isdisjoint(run.stdout.split())
+    assert not HEAVY & set(run.stdout.split())
 
 
 def test_importing_toolmem_loads_neither_typing_nor_regular_expressions() -> None:
-    script = "import sys; before = set(sys.modules); import toolmem; print(*set(sys.modules) - before)"
-    run = subprocess.run(
-        [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path}; {script}"], capture_output=True
-    )
-    assert {b"typing", b"re", b"importlib.abc"}.isdisjoint(run.stdout.split()), run.stderr
-    assert b"toolmem" in run.stdout.split()
+    script = f"import sys; sys.path = {sys.path}; import toolmem; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "toolmem" in loaded
+    assert not {"typing", "re", "importlib.abc"} & loaded
 
 
 # ---------------------------------------------------------------- the prompt
