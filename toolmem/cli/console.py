@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from toolmem.models import FlowResponse
+    from toolmem.operations.operation import Operation
 
 __all__ = [
     "AsJson",
     "Config",
     "Overrides",
     "ProgressLine",
+    "asked",
     "cell_shown",
     "counted",
     "exit_code",
@@ -36,6 +39,9 @@ __all__ = [
     "say",
     "tell",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Config = Annotated[
     list[Path] | None, typer.Option("--config", help="A configuration file (YAML); may be given several times.")
@@ -191,6 +197,23 @@ def logs_to_stderr() -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
+
+
+def asked(
+    operation: Operation[P, T], given: Mapping[str, Any], config: list[Path] | None, overrides: Sequence[str] | None
+) -> T:
+    """What an operation that is no flow answers, over the store that the configuration names. Raises ToolMemError."""
+
+    async def whole() -> T:
+        from toolmem.app import ToolMemApp
+        from toolmem.operations.requests import checked
+
+        request = checked(operation, given)
+        async with ToolMemApp(config, overrides or ()) as app:
+            return await operation.run(app.services, request)
+
+    with logs_to_stderr():
+        return asyncio.run(whole())
 
 
 def exit_code(response: FlowResponse) -> int:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli import rules_capture, rules_review
-from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, say, tell
+from toolmem.cli import rules_capture
+from toolmem.cli.console import AsJson, Config, Overrides, asked, counted, print_json, say, tell
 from toolmem.cli.rules_shared import Ids, Workspace, exit_where_missing, print_rules, split, with_id, with_rules
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
-    from toolmem.models import ToolMemoryRule
+    from toolmem.models import RuleStatus, ToolMemoryRule
     from toolmem.rules.rows import DamagedRule
     from toolmem.rules.rule_store import ToolMemoryStore
 
@@ -29,8 +27,8 @@ def add_to(app: typer.Typer) -> None:
     group.command("list")(list_)
     group.command("show")(show)
     group.command("add")(add)
-    group.command("approve")(rules_review.approve)
-    group.command("reject")(rules_review.reject)
+    group.command("approve")(approve)
+    group.command("reject")(reject)
     group.command("delete")(delete)
     group.command("prompt")(prompt)
     group.command("capture")(rules_capture.capture)
@@ -128,13 +126,11 @@ def add(
     toolmem rules add send_email "never email Sarah at sarah@example.com" --priority critical
     """
 
-    async def work(rules: ToolMemoryStore) -> ToolMemoryRule:
-        chosen: Any = source
-        if chosen is None and not id:
-            chosen = "user_explicit"
-        return await rules.put_rule(tool, rule, id=id, priority=priority, source=chosen, tags=tag)  # type: ignore[arg-type]
+    from toolmem.operations.rules import put_rule
 
-    put = with_rules(work, workspace, config, overrides)
+    given = {"tool_name": tool, "rule": rule, "priority": priority, "tags": tag, "workspace_id": workspace}
+    chosen = source if source is not None or id else "user_explicit"
+    put = asked(put_rule, {**given, "id": id or None, "source": chosen}, config, overrides)
     if as_json:
         print_json(put.model_dump(mode="json"))
     else:
@@ -177,6 +173,39 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
     exit_where_missing(wanted, found, workspace)
 
 
+def approve(ids: Ids, workspace: Workspace = "default", config: Config = None) -> None:
+    """Let rules hold that an agent proposed, or that were rejected. Exit code 1 where one is not found.
+
+    toolmem rules approve 4e2cc2ca
+    """
+    _decide(ids, workspace, config, "active", lambda rule: f"approved {rule.id} of {rule.tool_name}: {rule.rule}")
+
+
+def reject(ids: Ids, workspace: Workspace = "default", config: Config = None) -> None:
+    """Let rules hold no longer; they are kept, and no agent brings them back. Exit code 1 where one is not found.
+
+    toolmem rules reject 4e2cc2ca
+    """
+    _decide(ids, workspace, config, "withdrawn", lambda rule: f"rejected {rule.id} of {rule.tool_name}: {rule.rule}")
+
+
+def _decide(
+    ids: list[str], workspace: str, config: Config, status: RuleStatus, told: Callable[[ToolMemoryRule], str]
+) -> None:
+    words, overrides = split(ids)
+
+    async def work(rules: ToolMemoryStore) -> list[ToolMemoryRule | None]:
+        known, _ = await rules.all_rules(inactive=True)
+        meant = [with_id(known, word) for word in words]  # all of them, before anything is changed
+        return [None if each is None else await rules.set_status(each.id, status, each.tool_name) for each in meant]
+
+    found = with_rules(work, workspace, config, overrides)
+    for rule in found:
+        if rule is not None:
+            say(told(rule))
+    exit_where_missing(words, found, workspace)
+
+
 def prompt(
     overrides: Overrides = None,
     tools: Annotated[
@@ -190,34 +219,18 @@ def prompt(
 
     toolmem rules prompt --tools send_email,shell language=zh
     """
-    with logs_to_stderr():
-        response, others = asyncio.run(_prompt(workspace, tools, config, overrides))
+    from toolmem.operations.rules import rules_for_prompt
+    from toolmem.ops.tool_rules_prompt import read_prompt_tools
+
+    given = {"tools": None if tools is None else list(read_prompt_tools(tools)), "workspace_id": workspace}
+    pinned = asked(rules_for_prompt, given, config, overrides)
     if as_json:
-        metadata = response.metadata
-        parts = {name: metadata[name] for name in ("rules", "left_out", "damaged")}
-        print_json({"rendered": response.answer, **parts})
-    elif response.answer:
-        tell(response.answer)
+        print_json(pinned.model_dump(mode="json"))
+    elif pinned.rendered:
+        tell(pinned.rendered)
     else:
-        say(_nothing_pinned(workspace, tools, others))
-
-
-async def _prompt(
-    workspace: str, tools: str | None, config: list[Path] | None, overrides: list[str] | None
-) -> tuple[Any, list[str]]:
-    """The response; and, where it is empty, the tools that have critical or high rules all the same."""
-    from toolmem.app import ToolMemApp
-    from toolmem.ops import ToolRulesPromptOp
-    from toolmem.ops.rule_store import rule_store
-
-    async with ToolMemApp(config, overrides or ()) as app:
-        request = {} if tools is None else {"tools": tools}
-        op = ToolRulesPromptOp()
-        response = (await app.run_detailed(op, workspace_id=workspace, **request)).response
-        if response.answer:
-            return response, []
-        rules, _ = await (await rule_store(app.services, op, workspace)).all_rules()
-        return response, [rule.tool_name for rule in rules if rule.eager]
+        known, _ = with_rules(lambda rules: rules.all_rules(), workspace, config, overrides)
+        say(_nothing_pinned(workspace, tools, [rule.tool_name for rule in known if rule.eager]))
 
 
 def _nothing_pinned(workspace: str, tools: str | None, others: Sequence[str]) -> str:

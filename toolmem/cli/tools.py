@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, logs_to_stderr, print_json, print_table, say, tell
+from toolmem.cli.console import AsJson, Config, Overrides, asked, print_json, print_table, say, tell
 
 if TYPE_CHECKING:
     from toolmem.operations.tools import ToolOverview
-    from toolmem.protocols import Services
 
-T = TypeVar("T")
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose tools.")]
 _COLUMNS = ("tool", "calls", "kept", "failed", "success rate", "score", "new calls", "guidance")
 
@@ -38,7 +33,7 @@ def list_(
     """
     from toolmem.operations.tools import tools
 
-    found = _asked(lambda services: tools.function(services, workspace_id=workspace), workspace, config, overrides)
+    found = asked(tools, {"workspace_id": workspace}, config, overrides)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -60,9 +55,7 @@ def show(
     """
     from toolmem.operations.tools import tool as look_up
 
-    found = _asked(
-        lambda services: look_up.function(services, tool, workspace_id=workspace), workspace, config, overrides
-    )
+    found = asked(look_up, {"tool_name": tool, "workspace_id": workspace}, config, overrides)
     if found is None:
         say(f"workspace {workspace!r} does not know the tool {tool!r}; `toolmem tools list` shows the names")
         raise typer.Exit(1)
@@ -72,24 +65,6 @@ def show(
     for column, cell in zip(_COLUMNS, _row(found), strict=True):
         tell(f"{column:<14}{cell}")
     tell(f"\n{found.guidance or 'no guidance yet'}")
-
-
-def _asked(
-    question: Callable[[Services], Awaitable[T]],
-    workspace: str,
-    config: list[Path] | None,
-    overrides: list[str] | None,
-) -> T:
-    async def whole() -> T:
-        from toolmem.app import ToolMemApp
-        from toolmem.flow.checks import check_workspace
-
-        check_workspace(workspace)
-        async with ToolMemApp(config, overrides or ()) as app:
-            return await question(app.services)
-
-    with logs_to_stderr():
-        return asyncio.run(whole())
 
 
 def _row(found: ToolOverview) -> tuple[str, ...]:
