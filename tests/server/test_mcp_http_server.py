@@ -22,6 +22,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from toolmem.cli import main
+from toolmem.server.http.limits import Limits
+from toolmem.server.mcp.frames import read_frame
 
 SARAH = "never email Sarah at sarah@example.com"
 TOKEN = "correct-horse-battery-staple"
@@ -236,3 +238,12 @@ def test_a_body_may_come_in_pieces(plain):
     answer = post(plain, {"Content-Type": "application/json"}, content=pieces())
     assert answer.status_code == 200
     assert "memory_recall" in answer.text
+
+
+async def test_a_frame_that_does_not_arrive_in_time_is_refused():
+    async def nothing_comes():
+        await asyncio.Event().wait()
+
+    refused, _ = await read_frame(nothing_comes, Limits(body=100, items=10, seconds=0.05))
+    assert refused is not None
+    assert refused.status_code == 408

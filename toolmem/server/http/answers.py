@@ -1,13 +1,6 @@
 """What the HTTP service answers: the status of each outcome, and one body for all of them, the FlowResponse.
 
-    200  done; also partial, and a named thing not found: then `success` is false
-    401  the token is missing or wrong            403  the Host is not one of this machine's
-    404  no such flow: `metadata.flows` names the known ones, `metadata.nearest` the likeliest; or not provided here
-    405  another method                           408  the body did not arrive in time
-    413  the body or a list in it is too long     415  the body is not sent as JSON
-    422  refused before any work: `metadata.errors` names the fields
-    429  the budget is spent                      500  a defect of ours; the log says where
-    502  a model gave no usable answer            503  the store cannot do it, or too many requests at once
+`MEANINGS` says what each status means.
 
 `metadata.errors` of every answer but 200 holds `{type, message, field?}`, at least one; `type` is the name of the
 exception of `toolmem.errors`, where there is one.
@@ -44,6 +37,19 @@ logger = logging.getLogger("toolmem.service")
 JSON = "application/json"
 BUDGET_PAUSE = 60  # seconds after which asking again makes sense
 BUSY_PAUSE = 1
+
+MEANINGS = {  # of answers other than 200; also 404: no such flow, or not provided here, and 405: another method
+    401: "The token is missing or wrong.",
+    403: "Without a token the service answers to localhost and 127.0.0.1 only.",
+    408: "The body did not arrive in time.",
+    413: "The body, or a list in it, is too long.",
+    415: "The body is not sent as application/json.",
+    422: "Refused before any work: `metadata.errors` names the fields.",
+    429: "The budget is spent.",
+    500: "A defect of the service; its log says where.",
+    502: "A model gave no usable answer.",
+    503: "The store cannot do it, or too many requests are under way.",
+}
 
 _STATUSES: tuple[tuple[type[ToolMemError], int], ...] = (  # the first that fits counts
     (NotProvided, 404),

@@ -43,6 +43,10 @@ class Limits:
         """The whole body. Raises Unreadable, or Gone."""
         self._check_type(scope)
         self._check_announced(scope)
+        return await self.body_of(receive)
+
+    async def body_of(self, receive: Receive) -> bytes:
+        """The whole body, whatever it is sent as. Raises Unreadable, or Gone."""
         try:
             async with asyncio.timeout(self.seconds):
                 return await self._read(receive)

@@ -21,6 +21,7 @@ from toolmem.config.settings import Argument
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.operations.operation import Operation, Parameter
 from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.server.http.answers import MEANINGS
 from toolmem.server.http.examples import Example, examples
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -120,24 +121,12 @@ class Refusal(BaseModel):
     metadata: Problems
 
 
-_MEANINGS = {
-    401: "The token is missing or wrong.",
-    403: "Without a token the service answers to localhost and 127.0.0.1 only.",
-    408: "The body did not arrive in time.",
-    413: "The body, or a list in it, is too long.",
-    415: "The body is not sent as application/json.",
-    422: "Refused before any work: `metadata.errors` names the fields.",
-    429: "The budget is spent.",
-    500: "A defect of the service; its log says where.",
-    502: "A model gave no usable answer.",
-    503: "The store cannot do it, or too many requests are under way.",
-}
 BEFORE_ANY = (401, 403, 408, 413, 415, 500, 503)  # answered whatever is asked
 OF_A_FLOW = (422, 429, 502)
 
 
 def refusals(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": _MEANINGS[status], "model": Refusal} for status in statuses}
+    return {status: {"description": MEANINGS[status], "model": Refusal} for status in statuses}
 
 
 def flow_answer(shown: Sequence[Example]) -> dict[int | str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolmem.config import Settings
 from toolmem.server.http.access import Doorkeeper
 from toolmem.server.http.access_log import AccessLog
+from toolmem.server.http.limits import Limits
 from toolmem.server.http.listening import listen, url_of
 from toolmem.server.http.protocol import Server, config_of
 from toolmem.server.mcp.frames import read_frame
@@ -28,15 +29,15 @@ _ORIGINS = [f"{scheme}://{name}{port}" for scheme in ("http", "https") for name 
 class Door:
     """Lets in what carries the token (where one is configured) and is meant for this service."""
 
-    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper, limits: Limits) -> None:
         self._app = app
         self._doorkeeper = doorkeeper
-        self._max_body_bytes = max_body_bytes
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = self._turned_away(scope) if scope["type"] == "http" else None
         if answer is None and scope["type"] == "http" and scope["method"] == "POST":
-            answer, receive = await read_frame(receive, self._max_body_bytes)
+            answer, receive = await read_frame(receive, self._limits)
         await (answer or self._app)(scope, receive, send)
 
     def _turned_away(self, scope: Scope) -> Response | None:
@@ -52,7 +53,7 @@ def _refused(status: int, message: str, headers: Mapping[str, str] | None = None
     return JSONResponse({"error": message}, status, headers=headers)
 
 
-def http_app(service: McpService, doorkeeper: Doorkeeper, max_body_bytes: int) -> ASGIApp:
+def http_app(service: McpService, doorkeeper: Doorkeeper, limits: Limits) -> ASGIApp:
     """The whole ASGI application. Without a token pages of other origins are turned away as well."""
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=doorkeeper.token is None,
@@ -62,10 +63,10 @@ def http_app(service: McpService, doorkeeper: Doorkeeper, max_body_bytes: int) -
     inner = service.server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
-        max_request_body_size=max_body_bytes,
+        max_request_body_size=limits.body,
         transport_security=security,
     )
-    return AccessLog(Door(inner, doorkeeper, max_body_bytes))
+    return AccessLog(Door(inner, doorkeeper, limits))
 
 
 async def serve_http(service: McpService, settings: Settings, announce: Callable[[str], None]) -> None:
@@ -76,6 +77,6 @@ async def serve_http(service: McpService, settings: Settings, announce: Callable
     doorkeeper = Doorkeeper.of(settings, "mcp")
     sockets = listen(settings.mcp.host, settings.mcp.port, section="mcp")[0]
     address = url_of(settings.mcp.host, sockets) + PATH
-    app = http_app(service, doorkeeper, settings.http.max_body_bytes)
+    app = http_app(service, doorkeeper, Limits.of(settings.http))
     async with service:
         await Server(config_of(app, settings.http, lifespan="on"), lambda: announce(address)).serve(sockets=sockets)
