@@ -116,7 +116,7 @@ def main() -> None:
         table.show()
     show(figures, None)
     if options.json is not None:
-        body = {"tables": [asdict(lists[0])], "figures": [{**asdict(each), "met": each.met} for each in figures]}
+        body = {"files": dict(lists[0].rows), "figures": [{**asdict(each), "met": each.met} for each in figures]}
         options.json.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

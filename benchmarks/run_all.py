@@ -21,7 +21,8 @@ import apsw
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 NAMES = [
-    *("store", "flows", "recordings", "start_up", "engine", "judge_agreement", "guidance_evidence", "decrees"),
+    *("store", "flows", "recordings", "start_up", "engine", "files_entered"),
+    *("judge_agreement", "guidance_evidence", "decrees"),
     *("guidance_benefit", "change_detection"),
     *("rules", "model_overhead", "model_costs", "summarization_cost", "elasticsearch", "serving", "mcp_calls"),
 ]

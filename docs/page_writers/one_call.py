@@ -22,8 +22,9 @@ summary, guidance and a session's turn as well; `--json benchmarks/results/files
 
 def one_call() -> str:
     body = json.loads((RESULTS / "files_entered.json").read_text(encoding="utf-8"))
-    rows = body["tables"][0]["rows"]
-    return _HEAD + "".join(f"| `{file}` | {_what(file)}{' *(store)*' if mark else ''} |\n" for file, mark in rows)
+    return _HEAD + "".join(
+        f"| `{file}` | {_what(file)}{' *(store)*' if mark else ''} |\n" for file, mark in body["files"].items()
+    )
 
 
 def _what(file: str) -> str:
