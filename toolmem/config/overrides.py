@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.config.problems import dotted
@@ -22,7 +22,7 @@ class Override:
     """One `name=value`. A name part that holds a dot stands in brackets: `prices[qwen2.5-72b].input=0.1`."""
 
     path: Key
-    value: Any
+    value: Any = field(repr=False)  # it may be a key
 
     @property
     def name(self) -> str:
