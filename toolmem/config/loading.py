@@ -60,7 +60,7 @@ class Loaded:
     problems: list[str] = field(default_factory=list)  # not empty only where `read` left them to the caller
     warnings: list[str] = field(default_factory=list)
     found_stores: set[str] = field(default_factory=set)  # entries of vector_store whose place nobody named
-    secrets: set[str] = field(default_factory=set, repr=False)  # values of secret variables that the configuration refers to
+    secrets: set[str] = field(default_factory=set, repr=False)  # values of secret variables that are referred to
     handed: Mapping[str, Collection[str]] = field(default_factory=dict)  # judges and writers handed over, by setting
     absent_ops: dict[str, str] = field(default_factory=dict)  # keys of op entries left out -> the op of another toolkit
 
