@@ -144,6 +144,10 @@ def test_rule_capture_has_a_switch_in_the_environment(tmp_path):
     assert load([], env={}, dotenv=None).settings.rules.capture
     assert not load([path], env=off, dotenv=None).settings.rules.capture
     assert load([path], ["rules.capture=true"], env=off, dotenv=None).settings.rules.capture
+    on = {"TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED": "on"}
+    path.write_text("rules: {capture: model}\n")
+    assert load([path], env=on, dotenv=None).settings.rules.capture == "model"
+    assert load([path], env=off, dotenv=None).settings.rules.capture is False
     theirs = load([], env={"OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED": "0"}, dotenv=None)
     assert theirs.origins.of(("rules", "capture")) == "environment OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED"
     with pytest.raises(ConfigError, match="expected one of 1, true, yes, on, 0, false, no, off; got 'maybe'"):

@@ -141,7 +141,7 @@ def test_every_problem_is_told_at_once_with_its_line(written):
         ("http.port=12:30", "http.port: expected a whole number, got '12:30'"),
         ("http.port='80'", "http.port: expected a whole number, got '80'"),
         ("budget.max_cost=-1", "budget.max_cost: expected at least 0, got -1"),
-        ("rules.capture=no", "rules.capture: expected true or false, got 'no'"),
+        ("rules.capture=no", "rules.capture: expected true or false or one of 'model', got 'no'"),
         ("nothing.at.all=1", "nothing: unknown"),
         ("vector_store.default.params.hosts=x", "the backend 'sqlite' does not have it"),
         (

@@ -240,6 +240,10 @@ class AppServices:
             execution_check=check,
         )
 
+    def chat_model(self, op: ConfiguredOp) -> LLM | None:
+        """The op's model; None where none is configured. Raises ConfigError where it cannot be asked (no key, ...)."""
+        return None if self._is_offline(op) else self._llm(op)
+
     async def writer(self, op: ConfiguredOp) -> GuidanceWriter:
         if (own := self._own_of("writer", op)) is not None:
             return cast(GuidanceWriter, own)

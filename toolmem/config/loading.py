@@ -346,7 +346,9 @@ class _Checking:
             self._loaded.problems.append(str(error))
             return
         rules = self._tree.setdefault("rules", {})
-        if switch is not None and isinstance(rules, dict) and self._loaded.origins.of(("rules", "capture")) != OVERRIDE:
+        if switch is None or not isinstance(rules, dict) or (switch[0] and rules.get("capture") == "model"):
+            return  # "model" is switched on as well
+        if self._loaded.origins.of(("rules", "capture")) != OVERRIDE:
             self._put(("rules", "capture"), switch[0], f"environment {switch[1]}")
 
     def _foreign_params(self) -> list[str]:

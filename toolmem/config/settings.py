@@ -302,7 +302,7 @@ class RuleSettings(Section):
     max_critical_characters: Annotated[int, Field(ge=1)] = 20_000
     # word of a tool's name -> words of a sentence that mean it; beside the built-in table
     nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
-    capture: bool = True
+    capture: bool | Literal["model"] = True
 
 
 class SessionSettings(Section):

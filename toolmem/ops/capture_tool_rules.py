@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolmem.flow.op import Context, Op
+from toolmem.ops.asked_instructions import ask_for_instructions
 from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
 from toolmem.readers.plain_text import counted, name_shown, plain_line
@@ -18,7 +19,9 @@ class CaptureToolRulesOp(Op):
 
     Where the outcome of a call is not given, the rule-based check reads it from the output.
     Demands on this session alone are answered in `session` and not stored; `notes` is what to tell the user of them.
-    `rules.capture` of the configuration switches it off.
+    `rules.capture` of the configuration switches it off; `model` asks the op's model about sentences that may demand
+    something and that no cue reads, in any language: what it finds is proposed, and holds once a person approves it.
+    Where it cannot be asked, `unasked` says why.
     """
 
     reads = ("workspace_id",)
@@ -30,8 +33,9 @@ class CaptureToolRulesOp(Op):
         turn = await aside(given, lambda: with_outcomes(read_turn(given)))
         settings = context.services.settings.rules
         rules = await rule_store(context.services, self, context.workspace)
-        hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=settings.capture)
-        captured = await hook.after_turn(turn)
+        hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=bool(settings.capture))
+        asked, unasked = await ask_for_instructions(context, turn) if settings.capture == "model" else ([], "")
+        captured = await hook.after_turn(turn, asked)
         context["captured_rules"] = captured.rules
         context.response.metadata.update(
             rules=[rule.model_dump(mode="json") for rule in captured.rules],
@@ -40,6 +44,7 @@ class CaptureToolRulesOp(Op):
             too_long=captured.too_long,
             deleted=[{"tool_name": draft.tool_name, "rule": draft.rule} for draft in captured.deleted],
             failures=captured.failures,
+            **({"unasked": unasked} if unasked else {}),
         )
         context.response.success = not captured.failures
         context.response.metadata["partial"] = bool(captured.failures and captured.rules)
@@ -49,6 +54,8 @@ class CaptureToolRulesOp(Op):
 def _in_words(captured: Captured) -> str:
     tools = ", ".join(dict.fromkeys(name_shown(rule.tool_name) for rule in captured.rules))
     parts = [counted(len(captured.rules), "rule") + (f" ({tools})" if tools else "")]
+    waiting = sum(rule.status == "proposed" for rule in captured.rules)
+    parts += [f"waiting for approval: {waiting}"] if waiting else []
     parts += captured.notes
     if captured.too_long:
         parts.append(f"{counted(captured.too_long, 'sentence')} too long for a rule")

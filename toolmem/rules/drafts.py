@@ -87,6 +87,8 @@ class RuleDraft:
 
     def over(self, stored: ToolMemoryRule, now: datetime, *, captured: bool) -> ToolMemoryRule:
         """The stored rule with what the draft says. A captured one raises the priority, and never lowers it."""
+        if captured and self.status == "proposed" and stored.status == "active":
+            return stored  # it holds already: what is only proposed changes nothing
         update: dict[str, Any] = {"rule": self.rule, "updated_at": max(now, stored.created_at)}
         raised = self.priority is not None and RANK[self.priority] < RANK[stored.priority]
         if self.priority is not None and (raised or not captured):

@@ -97,7 +97,7 @@ class AgentSession:
         self._to_judge: set[str] = set()
         self._judging: asyncio.Task[None] | None = None
         settings = app.settings
-        self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=settings.rules.capture)
+        self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=bool(settings.rules.capture))
         self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
 
     @classmethod

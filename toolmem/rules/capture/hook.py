@@ -106,8 +106,11 @@ class ToolMemoryCaptureHook:
         self.enabled = _switched_on() if enabled is None else enabled
         self._offered: tuple[str, tuple[SessionRule, ...]] = ("", ())  # the last session's demands: "always" keeps them
 
-    async def after_turn(self, turn: Turn) -> Captured:
-        """Keep what the turn gives. A failure is logged and named in `failures`, never raised."""
+    async def after_turn(self, turn: Turn, further: Iterable[RuleDraft] = ()) -> Captured:
+        """Keep what the turn gives, and `further` that somebody else found in it.
+
+        A failure is logged and named in `failures`, never raised.
+        """
         captured = Captured()
         if not self.enabled:
             return captured
@@ -125,7 +128,7 @@ class ToolMemoryCaptureHook:
         captured.failures += [found.unread] if found.unread else []
         if found.too_long:
             logger.warning("sentences with a demand, too long for a rule and not captured: %d", found.too_long)
-        for draft in (*found.drafts, *self._kept_for_good(found, turn)):
+        for draft in (*found.drafts, *self._kept_for_good(found, turn), *further):
             await self._keep(draft, captured)
         return captured
 

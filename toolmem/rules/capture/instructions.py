@@ -15,7 +15,7 @@ from itertools import zip_longest
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import CHINESE, read_chinese
 from toolmem.rules.capture.cues import Cue, Reading, combined
-from toolmem.rules.capture.english import ENGLISH, questions_it, read_english
+from toolmem.rules.capture.english import ENGLISH, questions_it, read_english, small
 from toolmem.rules.capture.pasted import MASK
 from toolmem.rules.capture.sentences import CJK, Sentence, ends_with, sentences
 from toolmem.rules.capture.shown_text import own_sentences
@@ -99,6 +99,20 @@ def find_instructions(
             if instruction not in listed:
                 listed.append(instruction)
     return found
+
+
+def doubtful(message: str) -> list[str]:
+    """The user's own sentences that no cue reads, though they hold what a cue looks for, or such words in another
+    language: what a model may be asked about."""
+    own = own_sentences(list(sentences(message)), _demands)
+    asked = [each for each in own if not (each.question or _is_too_long(each) or readings(each))]
+    return [_rule_text(each.text) for each in asked if _may_demand(each.masked)]
+
+
+def _may_demand(text: str) -> bool:
+    written = small(text)
+    found = any(cue.pattern.search(written) for language in (ENGLISH, CHINESE) for cue in language.cues_in(written))
+    return found or ENGLISH.forms["in_other_languages"].search(text) is not None
 
 
 def says_always(message: str) -> bool:
