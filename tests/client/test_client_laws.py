@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolmem.client.answers import Answer
 from toolmem.client.attempts import may_go_again
-from toolmem.client.calls import BatchCall, FlowCall, RpcCall, as_json, call_of
+from toolmem.client.calls import as_json, batch_call, call_of, flow_call, rpc_call
 from toolmem.errors import ServiceUnreachable, StoreError, ToolMemError
 from toolmem.operations import add, health, retrieve, rules, workspaces
 
@@ -21,7 +21,7 @@ values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4), max_leaves=12
 )
 CALLS = [
-    FlowCall("retrieve_tool_memory", {"tool_names": "t"}, lambda answer: answer),
+    flow_call("retrieve_tool_memory", {"tool_names": "t"}, lambda answer: answer, "w"),
     call_of(retrieve.retrieve, "w", "t"),
     call_of(workspaces.memories, "w"),
     call_of(health.health, None),
@@ -31,8 +31,8 @@ CALLS = [
     call_of(rules.delete_rule, None, "t", "x"),
     call_of(rules.rules_for_prompt, None),
     call_of(rules.rules_json, None, "t"),
-    RpcCall("memory.recall", {}, lambda value: value),
-    BatchCall((call_of(rules.get_rule, None, "t", "x"), call_of(rules.list_rules, None, "t"))),
+    rpc_call("memory.recall", {}, lambda value: value, "w"),
+    batch_call((call_of(rules.get_rule, None, "t", "x"), call_of(rules.list_rules, None, "t"))),
 ]
 
 
@@ -67,10 +67,9 @@ bodies = (
 )
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.exchange("w").name)
+@pytest.mark.parametrize("exchange", CALLS, ids=lambda call: call.name)
 @given(status=st.sampled_from([200, 200, 200, 204, 302, 401, 403, 404, 413, 422, 429, 500, 502, 503]), content=bodies)
-def test_whatever_comes_back_is_a_value_or_an_error_of_toolmems_tree(call, status, content):
-    exchange = call.exchange("w")
+def test_whatever_comes_back_is_a_value_or_an_error_of_toolmems_tree(exchange, status, content):
     answer = Answer(status, content, "http://127.0.0.1:8002", "TOOLMEM_TOKEN", token_sent=False)
     error: ToolMemError | None = None
     try:

@@ -114,7 +114,7 @@ async def test_a_flow_that_is_composed_in_yaml_is_described_and_checked_as_the_o
 
 
 def test_an_operation_that_is_added_can_be_asked_of_a_service(count_calls: Any) -> None:
-    exchange = call_of(count_calls, "team", "t").exchange(None)
+    exchange = call_of(count_calls, "team", "t")
     body = json.loads(exchange.content or b"")
     assert (body["method"], body["params"]) == ("memory.count_calls", {"tool_name": "t", "workspace_id": "team"})
     assert exchange.repeatable

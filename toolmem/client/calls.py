@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from toolmem.client.answers import Answer, flow_value, get_value, rpc_value, rpc_values
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_RPC_PATH = "/rpc"
-
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Generic[T]):
@@ -29,104 +27,71 @@ class Exchange(Generic[T]):
     name: str  # in messages
     method: str
     path: str
-    content: bytes | None
+    body: Any  # None: there is none
     read: Callable[[Answer], T]  # raises ToolMemError
-    repeatable: bool  # sent twice, it does no more than sent once
+    repeatable: bool = False  # sent twice, it does no more than sent once
+    value: Callable[[Any], T] | None = None  # of a JSON-RPC method: reads its result alone
+
+    @property
+    def content(self) -> bytes | None:
+        """Raises RequestError."""
+        return None if self.body is None else as_json(self.body)
 
 
-class Call(Protocol[T]):
-    """A call that has not been sent; `workspace` is the client's, for a call that names none."""
-
-    def exchange(self, workspace: str | None) -> Exchange[T]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class FlowCall(Generic[T]):
-    """`POST /<flow>`. What is None in the request is left out."""
-
-    flow: str
-    request: Mapping[str, Any]
-    read: Callable[[FlowResponse], T]
-    repeatable: bool = False
-
-    def exchange(self, workspace: str | None) -> Exchange[T]:
-        if not self.flow or not isinstance(self.flow, str) or "/" in self.flow or self.flow in (".", ".."):
-            raise RequestError(f"flow: expected the name of a flow, got {self.flow!r}"[:200], field="flow")
-        body = _given(self.request, workspace)
-        return Exchange(
-            self.flow,
-            "POST",
-            "/" + quote(self.flow, safe=""),
-            as_json(body),
-            lambda answer: flow_value(answer, self.flow, self.read),
-            self.repeatable,
-        )
+def flow_call(
+    flow: str,
+    request: Mapping[str, Any],
+    read: Callable[[FlowResponse], T],
+    workspace: str | None,
+    repeatable: bool = False,
+) -> Exchange[T]:
+    """`POST /<flow>`. `workspace`: the client's, for a request that names none."""
+    if not flow or not isinstance(flow, str) or "/" in flow or flow in (".", ".."):
+        raise RequestError(f"flow: expected the name of a flow, got {flow!r}"[:200], field="flow")
+    path, body = "/" + quote(flow, safe=""), _given(request, workspace)
+    return Exchange(flow, "POST", path, body, lambda answer: flow_value(answer, flow, read), repeatable)
 
 
-@dataclass(frozen=True, slots=True)
-class RpcCall(Generic[T]):
-    """One method of `POST /rpc`, or a `GET` of its own address. A parameter that is None is left out."""
-
-    method: str
-    params: Mapping[str, Any]
-    read: Callable[[Any], T]
-    repeatable: bool = False
-    address: str = ""
-
-    def exchange(self, workspace: str | None) -> Exchange[T]:
-        if self.address:
-            name = self.address.strip("/")
-            return Exchange(name, "GET", self.address, None, lambda answer: get_value(answer, name, self.read), True)
-        return Exchange(
-            self.method,
-            "POST",
-            _RPC_PATH,
-            as_json(self.body(1, workspace)),
-            lambda answer: rpc_value(answer, self.method, self.read),
-            self.repeatable,
-        )
-
-    def body(self, request_id: int, workspace: str | None) -> dict[str, Any]:
-        return {
-            "jsonrpc": "2.0",
-            "id": request_id,
-            "method": self.method,
-            "params": _given(self.params, workspace),
-        }
+def rpc_call(
+    method: str,
+    params: Mapping[str, Any],
+    read: Callable[[Any], T],
+    workspace: str | None,
+    repeatable: bool = False,
+) -> Exchange[T]:
+    """One method of `POST /rpc`."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": _given(params, workspace)}
+    return Exchange(method, "POST", "/rpc", body, lambda answer: rpc_value(answer, method, read), repeatable, read)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCall:
+def batch_call(calls: Sequence[Exchange[Any]]) -> Exchange[list[Any]]:
     """Several methods in one request, one after the other; a failed one is an error in the list of results."""
-
-    calls: Sequence[RpcCall[Any]]
-
-    def exchange(self, workspace: str | None) -> Exchange[list[Any]]:
-        name = f"a batch of {len(self.calls)}"
-        return Exchange(
-            name,
-            "POST",
-            _RPC_PATH,
-            as_json([call.body(number, workspace) for number, call in enumerate(self.calls, start=1)]),
-            lambda answer: rpc_values(answer, name, [call.read for call in self.calls]),
-            all(call.repeatable for call in self.calls),
-        )
+    name = f"a batch of {len(calls)}"
+    bodies = [{**call.body, "id": number} for number, call in enumerate(calls, start=1)]
+    readers = [call.value or as_it_is for call in calls]
+    again = all(call.repeatable for call in calls)
+    return Exchange(name, "POST", "/rpc", bodies, lambda answer: rpc_values(answer, name, readers), again)
 
 
-def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
+def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **kwargs: P.kwargs) -> Exchange[T]:
     """The call that asks a service for an operation. Raises TypeError as a call of the operation would."""
     request = operation.request(workspace, *args, **kwargs)
-    again = operation.repeatable(request)
+    again, read = operation.repeatable(request), operation.from_json
     if operation.flow:
-        return FlowCall(operation.flow, request, lambda answer: operation.read(answer, *args, **kwargs), again)
-    return RpcCall(operation.method, request, operation.from_json, again, operation.address)
+        return flow_call(operation.flow, request, lambda answer: operation.read(answer, *args, **kwargs), None, again)
+    if operation.address:
+        name = operation.name
+        return Exchange(name, "GET", operation.address, None, lambda answer: get_value(answer, name, read), again)
+    return rpc_call(operation.method, request, read, None, again)
 
 
 def _given(request: Mapping[str, Any], workspace: str | None) -> dict[str, Any]:
     given = {name: value for name, value in request.items() if value is not None}
-    if workspace is not None:
-        given.setdefault(WORKSPACE, workspace)
-    return given
+    return given if workspace is None else {WORKSPACE: workspace, **given}
+
+
+def as_it_is(value: T) -> T:
+    return value
 
 
 def as_json(value: Any) -> bytes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from toolmem.client.answers import Answer
 from toolmem.client.attempts import Arrival, failures_named, policy
-from toolmem.client.calls import BatchCall, Call, Exchange, FlowCall, RpcCall, call_of
+from toolmem.client.calls import Exchange, as_it_is, batch_call, call_of, flow_call, rpc_call
 from toolmem.client.connection import DEFAULT_URL, TOKEN_VARIABLE, Connection
 from toolmem.errors import ClientClosed
 from toolmem.operations import add, rules, workspaces
@@ -113,21 +113,19 @@ class Client(_Configured, SyncCaller):
 
     def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask the service for the operation's result. Raises ToolMemError."""
-        return self.send(call_of(operation, self.workspace_id, *args, **kwargs))
+        return self._send(call_of(operation, self.workspace_id, *args, **kwargs))
 
     def run(self, flow: str, /, **request: Any) -> FlowResponse:
         """Run a flow by name, one of your own configuration as well. Never sent twice once it may have arrived."""
-        return self.send(FlowCall(flow, request, _answer))
+        return self._send(flow_call(flow, request, as_it_is, self.workspace_id))
 
     def call(self, method: str, /, **params: Any) -> Any:
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
-        return self.send(RpcCall(method, params, _as_it_is))
+        return self._send(rpc_call(method, params, as_it_is, self.workspace_id))
 
-    def send(self, call: Call[T]) -> T:
-        """Send a call that was described by hand (`toolmem.client.calls`)."""
+    def _send(self, exchange: Exchange[T]) -> T:
         from tenacity import Retrying
 
-        exchange = call.exchange(self.workspace_id)
         value: T = Retrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
         return value
 
@@ -170,21 +168,19 @@ class AsyncClient(_Configured, AsyncCaller):
 
     async def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask the service for the operation's result. Raises ToolMemError."""
-        return await self.send(call_of(operation, self.workspace_id, *args, **kwargs))
+        return await self._send(call_of(operation, self.workspace_id, *args, **kwargs))
 
     async def run(self, flow: str, /, **request: Any) -> FlowResponse:
         """Run a flow by name, one of your own configuration as well. Never sent twice once it may have arrived."""
-        return await self.send(FlowCall(flow, request, _answer))
+        return await self._send(flow_call(flow, request, as_it_is, self.workspace_id))
 
     async def call(self, method: str, /, **params: Any) -> Any:
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
-        return await self.send(RpcCall(method, params, _as_it_is))
+        return await self._send(rpc_call(method, params, as_it_is, self.workspace_id))
 
-    async def send(self, call: Call[T]) -> T:
-        """Send a call that was described by hand (`toolmem.client.calls`)."""
+    async def _send(self, exchange: Exchange[T]) -> T:
         from tenacity import AsyncRetrying
 
-        exchange = call.exchange(self.workspace_id)
         value: T = await AsyncRetrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
         return value
 
@@ -208,22 +204,17 @@ class AsyncClient(_Configured, AsyncCaller):
 
 
 class _Collected(FormerRuleMethods, Collector):
-    def __init__(self) -> None:
-        self._calls: list[RpcCall[Any]] = []
+    def __init__(self, workspace: str | None) -> None:
+        self._workspace = workspace
+        self._calls: list[Exchange[Any]] = []
 
     def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> None:
         """Add a call."""
-        self.send(call_of(operation, None, *args, **kwargs))
+        self._calls.append(call_of(operation, self._workspace, *args, **kwargs))
 
     def call(self, method: str, /, **params: Any) -> None:
         """Add any JSON-RPC method by name."""
-        self.send(RpcCall(method, params, _as_it_is))
-
-    def send(self, call: Call[Any]) -> None:
-        """Add a call. Raises TypeError for one that is no method of JSON-RPC."""
-        if not isinstance(call, RpcCall):
-            raise TypeError("a batch holds calls of JSON-RPC methods; flows go one by one")
-        self._calls.append(call)
+        self._calls.append(rpc_call(method, params, as_it_is, self._workspace))
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -239,29 +230,21 @@ class Batch(_Collected):
     """
 
     def __init__(self, client: Client) -> None:
-        super().__init__()
+        super().__init__(client.workspace_id)
         self._client = client
 
     def results(self) -> list[Any]:
         """Send them. One result per call, in order: its value, or the ToolMemError that it ended in."""
-        return self._client.send(BatchCall(tuple(self._calls))) if self._calls else []
+        return self._client._send(batch_call(self._calls)) if self._calls else []
 
 
 class AsyncBatch(_Collected):
     """As `Batch`; `results` is awaited."""
 
     def __init__(self, client: AsyncClient) -> None:
-        super().__init__()
+        super().__init__(client.workspace_id)
         self._client = client
 
     async def results(self) -> list[Any]:
         """Send them. One result per call, in order: its value, or the ToolMemError that it ended in."""
-        return await self._client.send(BatchCall(tuple(self._calls))) if self._calls else []
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def _answer(answer: FlowResponse) -> FlowResponse:
-    return answer
+        return await self._client._send(batch_call(self._calls)) if self._calls else []
