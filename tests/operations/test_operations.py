@@ -13,7 +13,7 @@ import httpx
 import jsonschema
 import pytest
 
-from toolmem import AgentSession, AsyncToolMem, RequestError, ToolMem
+from toolmem import AgentSession, AsyncToolMem, Client, RequestError, ToolMem
 from toolmem.cli import main
 from toolmem.client.calls import call_of
 from toolmem.operations import table
@@ -199,3 +199,17 @@ async def test_a_session_starts_on_a_toolmem_and_in_its_workspace() -> None:
         async with await AgentSession.start(mem, tools=["t"]) as session:
             assert "never on Sunday" in session.system_prompt
             assert session.workspace_id == "team"
+
+
+async def test_every_operation_is_a_method_and_described_by_the_service(make_app: Any) -> None:
+    async with make_app() as app:
+        transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            document = (await client.get("/openapi.json")).json()
+    for name, operation in OPERATIONS.items():
+        assert getattr(ToolMem("memory.db"), name).__doc__ == getattr(Client(), name).__doc__ != ""
+        if operation.flow:
+            assert f"/{operation.flow}" in document["paths"]
+        else:
+            assert f"rpc_{name}" in document["components"]["schemas"]
+        assert not operation.address or "get" in document["paths"][operation.address]

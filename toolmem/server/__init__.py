@@ -2,7 +2,7 @@
 
     http    every flow as `POST /<flow>`, and JSON-RPC as `POST /rpc`
     mcp     flows, memory tools, rules and guidance for any host that speaks MCP, over stdio or streamable HTTP
-    rpc     JSON-RPC 2.0, text in and text out (carrying it is the host's affair); `rpc_methods` is what it can be asked
+    rpc     JSON-RPC 2.0, text in and text out (carrying it is the host's affair)
 
 A request over HTTP: the connection (`http.protocol`) -> `http.access_log` -> the gate (`http.access`) -> its body
 (`http.limits`, `json_text`) -> the app's flow, or `rpc` -> `http.answers`. A message over MCP: `mcp.stdio` or
