@@ -15,7 +15,12 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
+
+from pjrpc.common import UNSET, Request, Response
+from pjrpc.server import AsyncDispatcher, MethodRegistry
+from pjrpc.server import exceptions as rpc_errors
 
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
@@ -42,15 +47,22 @@ def alias(name: str) -> str:
 logger = logging.getLogger("toolmem.service")
 
 MAX_BATCH = 1000  # requests
+_NULL_ID = "\0null"  # stands for an id that is null: such a request is answered, one without an id is not
 
 
 class RpcService:
     """Serves requests over a ToolMemApp's services; one instance may serve any number of them at once."""
 
     def __init__(self, services: Services, *, max_batch: int = MAX_BATCH) -> None:
-        self._services = services
         self._max_batch = max_batch
         self._methods = {name: method for known, method in methods().items() for name in (known, alias(known))}
+        registry = MethodRegistry()
+        for name, method in self._methods.items():
+            registry.add_method(_bound(name, method, services), name)
+        # The dispatcher gets values instead of texts: reading the text and taking a batch apart is done here, because
+        # one bad request must not spoil the others of its batch.
+        self._dispatcher = AsyncDispatcher(json_loader=_as_it_is, json_dumper=_as_it_is, middlewares=[self._guarded])
+        self._dispatcher.add_methods(registry)
 
     async def dispatch(self, text: str | bytes, workspaces: set[str] | None = None) -> str | None:
         """The answer, or None where nothing is to be answered (notifications). Never raises for what `text` holds.
@@ -61,85 +73,102 @@ class RpcService:
         try:
             value = await read_aside(text, functools.partial(read_json, text))
         except ValueError as error:
-            return write_json(_failed(None, _Problem(-32700, f"Parse error: {error}")))
+            return write_json(_error(None, rpc_errors.ParseError(f"Parse error: {error}")))
         if not isinstance(value, list):
             answer = await self._answer(value, asked)
             return None if answer is None else write_json(answer)
         if not value or len(value) > self._max_batch:
             problem = f"a batch holds 1 to {self._max_batch} requests, this one {len(value)}"
-            return write_json(_failed(None, _no_request(problem)))
+            return write_json(_no_request(problem))
         answers = [answer for each in value if (answer := await self._answer(each, asked)) is not None]
         return write_json(answers) if answers else None
 
     async def _answer(self, request: Any, workspaces: set[str]) -> dict[str, Any] | None:
-        if reason := _why_none(request):
-            return _failed(None, _no_request(reason))
-        is_notification = "id" not in request  # it is not answered, whatever becomes of it
-        try:
-            result = await self._result(request["method"], request.get("params") or {}, workspaces)
-        except _Problem as problem:
-            if is_notification:
-                logger.warning("a notification failed: %s", problem.code)
-            return None if is_notification else _failed(request["id"], problem)
-        return None if is_notification else {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        if isinstance(request, list):
+            return _no_request("a batch inside a batch")
+        if isinstance(request, dict) and "id" in request and request["id"] is None:
+            request = {**request, "id": _NULL_ID}
+        if isinstance(request, dict) and "params" in request and request["params"] is None:
+            request = {**request, "params": {}}
+        answered = await self._dispatcher.dispatch(request, workspaces)
+        if answered is None:
+            return None
+        answer: dict[str, Any] = answered[0]
+        problem = answer.get("error")
+        if problem is not None and isinstance(problem.get("data"), str):  # as pjrpc says what is no request
+            answer = _no_request(problem["data"], answer.get("id"))
+        if answer.get("id") == _NULL_ID:
+            answer["id"] = None
+        return answer
 
-    async def _result(self, name: str, params: Any, workspaces: set[str]) -> Any:
-        """Under OpenHuman's names a result comes in its envelope. Raises _Problem."""
-        method = self._methods.get(name)
-        if method is None:
-            raise _Problem(-32601, f"Method not found: {name[:100]!r} ({hint(name, self._methods)})")
+    async def _guarded(self, request: Request, workspaces: set[str], handler: Callable[..., Awaitable[Any]]) -> Any:
+        """Check the parameters before the method is called, and turn what it raises into an answer."""
         try:
-            given = checked(method, _by_name(method, params) if isinstance(params, list) else params)
+            method = self._methods.get(request.method)
+            if method is None:
+                known = hint(request.method, self._methods)
+                raise rpc_errors.MethodNotFoundError(f"Method not found: {request.method[:100]!r} ({known})")
+            given = _checked(method, request.params or {})
             workspaces.add(given[WORKSPACE])
-            result = method.to_json(await method.run(self._services, given))
+            return await handler(Request(request.method, {"given": given}, request.id), workspaces)
+        except rpc_errors.JsonRpcError as error:
+            problem = error
+        # Returned instead of raised: pjrpc would log the parameters, which hold the user's words.
+        return Response(id=request.id, error=problem) if request.id is not None else _unanswered(problem)
+
+
+def _unanswered(problem: Any) -> Any:
+    """A notification is not answered, whatever became of it."""
+    logger.warning("a notification failed: %s", problem.code)
+    return UNSET
+
+
+def _checked(method: Operation[Any, Any], params: Any) -> dict[str, Any]:
+    """`params`: an object, or a list of positional ones, `workspace_id` last."""
+    try:
+        if isinstance(params, list):
+            known = [*method.arguments, WORKSPACE]
+            if len(params) > len(known):
+                problem = f"{len(params)} parameters; there are {len(known)}: {', '.join(known)}"
+                raise RequestError(problem, field="params")
+            params = dict(zip(known, params, strict=False))
+        return checked(method, params)
+    except RequestError as error:
+        raise _invalid(error) from error
+
+
+def _invalid(error: RequestError) -> Any:
+    return rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field})
+
+
+def _bound(name: str, method: Operation[Any, Any], services: Services) -> Callable[..., Awaitable[Any]]:
+    """Under OpenHuman's names a result comes in its envelope."""
+
+    async def call(given: dict[str, Any]) -> Any:
+        try:
+            result = method.to_json(await method.run(services, given))
+            return result if name == method.method else {"result": result, "logs": []}
         except RequestError as error:
-            raise _Problem(-32602, f"Invalid params: {error}", parameter=error.field) from error
+            raise _invalid(error) from error
         except ToolMemError as error:
-            raise _Problem(-32000, f"Server error: {error}") from error
+            raise rpc_errors.ServerError(f"Server error: {error}") from error
         except Exception as error:
             logger.error("a method failed: %s", type(error).__name__)
             logger.debug("how it failed", exc_info=True)
-            raise _Problem(-32603, f"Internal error: {type(error).__name__}") from error
-        return result if name == method.method else {"result": result, "logs": []}
+            raise rpc_errors.InternalError(f"Internal error: {type(error).__name__}") from error
+
+    return call
 
 
-class _Problem(Exception):
-    def __init__(self, code: int, message: str, **data: Any) -> None:
-        super().__init__(message)
-        self.code = code
-        self.data = data
+def _error(request_id: Any, problem: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = Response(id=request_id, error=problem).to_json()
+    return answer
 
 
-def _failed(request_id: Any, problem: _Problem) -> dict[str, Any]:
-    data = {"data": problem.data} if problem.data else {}
-    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": problem.code, "message": str(problem), **data}}
+def _no_request(reason: str, request_id: Any = None) -> dict[str, Any]:
+    problem = rpc_errors.InvalidRequestError(f"Invalid Request: {reason}", data={"reason": reason})
+    return _error(request_id, problem)
 
 
-def _no_request(reason: str) -> _Problem:
-    return _Problem(-32600, f"Invalid Request: {reason}", reason=reason)
-
-
-def _why_none(request: Any) -> str:
-    """Why this is no request; "" where it is one."""
-    if isinstance(request, list):
-        return "a batch inside a batch"
-    if not isinstance(request, dict):
-        return "expected an object"
-    if request.get("jsonrpc") != "2.0":
-        return "jsonrpc: expected '2.0'"
-    if not isinstance(request.get("method"), str):
-        return "method: expected the name of a method"
-    if not isinstance(request.get("id"), int | str | None):
-        return "id: expected text, a whole number or null"
-    if not isinstance(request.get("params"), dict | list | None):
-        return "params: expected an object or a list"
-    return ""
-
-
-def _by_name(method: Operation[Any, Any], positional: list[Any]) -> dict[str, Any]:
-    """`workspace_id` comes last. Raises RequestError."""
-    known = [*method.arguments, WORKSPACE]
-    if len(positional) > len(known):
-        problem = f"{len(positional)} parameters; there are {len(known)}: {', '.join(known)}"
-        raise RequestError(problem, field="params")
-    return dict(zip(known, positional, strict=False))
+def _as_it_is(value: Any, **_: Any) -> Any:
+    return value
