@@ -140,6 +140,8 @@ def add(usage: Usage, entry: LedgerEntry) -> None:
 
 def total(parts: list[Usage]) -> Usage:
     """The sum; its cost is unknown where the parts are in two currencies."""
+    if len(parts) == 1:
+        return parts[0].model_copy()
     whole = Usage()
     for part in parts:
         _add_cost(whole, part.cost, part.currency)

@@ -6,14 +6,12 @@ from typing import Any
 
 from toolmem.guidance.shown import guidance_shown
 from toolmem.guidance.skip import count_covered, count_new
-from toolmem.guidance.statistics import Measured, lifetime_statistics, measured
+from toolmem.guidance.statistics import Measured, measured
 from toolmem.models import (
     CLAIM_DATA,
     ToolMemory,
-    ToolRecord,
     ToolStatistics,
 )
-from toolmem.readers.plain_text import counted
 from toolmem.stored import StoredMemory
 
 
@@ -36,12 +34,12 @@ def tool_memory(
     """
     record = stored.record
     guidance = guidance_shown(record.guidance) if record.guidance is not None else None
-    statistics, window = measured(stored) if figures is None else figures
+    statistics, window, lifetime = measured(stored) if figures is None else figures
     hidden = set() if upkeep else CLAIM_DATA
     metadata: dict[str, Any] = {
         "statistics": statistics.model_dump(mode="json"),
         "window": dict(window),
-        "lifetime": _lifetime(record, statistics),
+        "lifetime": dict(lifetime),
         "guidance_statistics": guidance.statistics.model_dump(mode="json") if guidance else None,
         "claims": [claim.model_dump(mode="json", exclude=hidden) for claim in guidance.claims] if guidance else [],
         "prompt_version": guidance.prompt_version if guidance else None,
@@ -75,21 +73,3 @@ def mixing_note(statistics: ToolStatistics) -> str:
     if len(statistics.judges) < 2:
         return ""
     return f"the average score mixes {len(statistics.judges)} judges: {', '.join(statistics.judges)}"
-
-
-def _lifetime(record: ToolRecord, window: ToolStatistics) -> dict[str, Any]:
-    rates = lifetime_statistics(record.counters)
-    outside = record.counters.judged - (window.calls - window.unscored)
-    return {
-        **record.counters.model_dump(mode="json"),
-        "unknown": rates.unknown,
-        "success_rate": rates.success_rate,
-        "avg_score": rates.avg_score,
-        "avg_time_cost": rates.avg_time_cost,
-        "avg_token_cost": rates.avg_token_cost,
-        **({"judges_note": _outside_note(outside)} if outside > 0 else {}),
-    }
-
-
-def _outside_note(calls: int) -> str:
-    return f"avg_score counts {counted(calls, 'call')} outside the window; who scored those is not kept"

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult, ToolRecord, ToolStatistics
 from toolmem.protocols import MemoryStore
+from toolmem.readers.plain_text import counted
 from toolmem.stored import StoredMemory
 
 
@@ -105,12 +106,14 @@ class Measured(NamedTuple):
 
     statistics: ToolStatistics
     window: Mapping[str, Any]  # as in `tool_memory`
+    lifetime: Mapping[str, Any]  # the same
 
 
 def measured(stored: StoredMemory) -> Measured:
     """Of the calls that were handed over."""
     calls: Sequence[CallFigures] | Sequence[ToolCallResult] = stored.figures or stored.calls
-    return Measured(statistics_of(calls), _window(stored.record, calls))
+    statistics = statistics_of(calls)
+    return Measured(statistics, _window(stored.record, calls), _lifetime(stored.record, statistics))
 
 
 def _window(record: ToolRecord, calls: Sequence[CallFigures] | Sequence[ToolCallResult]) -> dict[str, Any]:
@@ -120,6 +123,24 @@ def _window(record: ToolRecord, calls: Sequence[CallFigures] | Sequence[ToolCall
         "calls": len(calls),
         "kept": record.last_seq - record.first_seq + 1,
     }
+
+
+def _lifetime(record: ToolRecord, window: ToolStatistics) -> dict[str, Any]:
+    rates = lifetime_statistics(record.counters)
+    outside = record.counters.judged - (window.calls - window.unscored)
+    return {
+        **record.counters.model_dump(mode="json"),
+        "unknown": rates.unknown,
+        "success_rate": rates.success_rate,
+        "avg_score": rates.avg_score,
+        "avg_time_cost": rates.avg_time_cost,
+        "avg_token_cost": rates.avg_token_cost,
+        **({"judges_note": _outside_note(outside)} if outside > 0 else {}),
+    }
+
+
+def _outside_note(calls: int) -> str:
+    return f"avg_score counts {counted(calls, 'call')} outside the window; who scored those is not kept"
 
 
 # ---------------------------------------------------------------- figures of tools that did not change
