@@ -135,14 +135,15 @@ class ToolMemApp:
     async def run_detailed(self, flow: str | Node, /, **request: Any) -> FlowRun:
         """As `run_flow`, with what the ops left and the run's report. Takes a flow composed in Python as well."""
         if isinstance(flow, str):
-            return await self._run(self._flow(flow), flow, request)
-        return await self._run(self.configured.bind(flow), "", request)
+            return await self.run_bound(self._flow(flow), flow, request)
+        return await self.run_bound(self.configured.bind(flow), "", request)
 
     async def execute(self, node: Node, request: Mapping[str, Any]) -> FlowResponse:
         """Run a flow that was composed in Python; `node.run(app, ...)` ends here."""
         return (await self.run_detailed(node, **request)).response
 
-    async def _run(self, node: Node, name: str, request: Mapping[str, Any]) -> FlowRun:
+    async def run_bound(self, node: Node, name: str, request: Mapping[str, Any]) -> FlowRun:
+        """As `run_detailed`, of what `configured.bind` made: for those who run it again and again."""
         self._check_models(node)
         with self.services.one_budget():
             run = await run_node(

@@ -98,6 +98,7 @@ class AgentSession:
         self._judging: asyncio.Task[None] | None = None
         settings = app.settings
         self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=bool(settings.rules.capture))
+        self._keeping = app.configured.bind(UpdateVectorStoreOp())
         self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
 
     @classmethod
@@ -265,9 +266,8 @@ class AgentSession:
 
     async def _store(self, calls: Sequence[tuple[int, Any]]) -> None:
         """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""
-        await self.app.run_detailed(
-            UpdateVectorStoreOp(), workspace_id=self.workspace_id, judged_calls=list(calls), keep_calls=self._keep_calls
-        )
+        given = {"workspace_id": self.workspace_id, "judged_calls": list(calls), "keep_calls": self._keep_calls}
+        await self.app.run_bound(self._keeping, "", given)
         self._to_judge |= {call.tool_name for _, call in calls}
         if self.app.settings.session.judging == "background" and (self._judging is None or self._judging.done()):
             self._judging = asyncio.create_task(self._judge(), name=f"toolmem judging {self.session_id}")
