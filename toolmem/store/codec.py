@@ -17,7 +17,7 @@ from toolmem.errors import RequestError
 from toolmem.stored import CallFailure
 
 if TYPE_CHECKING:
-    from toolmem.models import Guidance, JudgeIdentity, ToolCallResult
+    from toolmem.models import Guidance, ToolCallResult
 
 logger = logging.getLogger("toolmem.store")
 
@@ -217,41 +217,6 @@ def prepared(index: int, call: ToolCallResult, tool: str, call_id: str | None) -
 def require_keep(keep: int) -> None:
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
         raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
-
-
-def read_call(
-    tool: str,
-    seq: int,
-    figures: Sequence[Any],
-    payload: str,
-    judge: JudgeIdentity | None,
-    assigned_id: str,
-    summarized: bool,
-) -> ToolCallResult:
-    """`figures`: success, execution_failed, score, time_cost, token_cost as in the row. Raises ValueError on damage."""
-    body = json.loads(payload)
-    if not isinstance(body, dict) or "create_time" not in body:
-        raise ValueError("the payload is not a call")
-    success, execution_failed, score, time_cost, token_cost = figures
-    from toolmem.models import ToolCallResult
-
-    return ToolCallResult.model_validate(
-        {
-            "id": assigned_id,
-            "evaluation_status": "ok",
-            **body,
-            "tool_name": tool,
-            "create_time": moment(body["create_time"]),
-            "success": flag(success),
-            "execution_failed": flag(execution_failed),
-            "score": score,
-            "time_cost": time_cost,
-            "token_cost": token_cost,
-            "judge": judge,
-            "seq": seq,
-            "is_summarized": summarized,
-        }
-    )
 
 
 def flag(value: Any) -> bool | None:

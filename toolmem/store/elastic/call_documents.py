@@ -7,13 +7,14 @@ import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from toolmem.models import CallFigures, JudgeIdentity, ToolCallResult
-from toolmem.store.codec import CALL_FAULTS, GuidanceCache, clip, members, read_call
+from toolmem.models import JudgeIdentity, ToolCallResult
+from toolmem.store.codec import GuidanceCache
 from toolmem.store.elastic.connection import Connection, Operation
 from toolmem.store.elastic.indices import Layout
 from toolmem.store.elastic.names import call_doc_id, tool_id, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, read_state
+from toolmem.store.window import read_calls, read_figures
 from toolmem.stored import StoredMemory
 
 logger = logging.getLogger("toolmem.store")
@@ -130,45 +131,21 @@ def _memory(
     *,
     whole: bool = True,
 ) -> StoredMemory:
+    row, values = state.read_guidance(guidance), [_row(seq, source) for seq, source in rows]
     return StoredMemory(
-        record=state.read_guidance(guidance).record(state.workspace),
-        figures=tuple(_readable_figures(state, rows)),
-        calls=tuple(_readable_calls(state, rows)) if calls else (),
+        record=row.record(state.workspace),
+        figures=read_figures(row, values, lambda named: str(_judge(named) or "")),
+        calls=read_calls(row, values, _judge) if calls else (),
         state=_commit(state) if whole else None,
     )
 
 
-def _readable_figures(state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterable[CallFigures]:
-    for seq, source in rows:
-        try:
-            success, execution_failed, score, time_cost, token_cost, judge = source["figures"]
-            yield CallFigures(
-                seq=seq,
-                success=success,
-                execution_failed=execution_failed,
-                score=score,
-                time_cost=time_cost,
-                token_cost=token_cost,
-                judge=str(_judge(judge) or ""),
-            )
-        except (ValueError, TypeError, KeyError):
-            logger.error("the figures of call %d of tool %r are damaged and left out", seq, state.row.name)
-
-
-def _readable_calls(state: ToolState, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterable[ToolCallResult]:
-    covered = members(clip(state.row.covered, state.row.first_seq, state.row.last_seq))
-    for seq, source in rows:
-        try:
-            yield _call(state, seq, source, seq in covered)
-        except CALL_FAULTS as error:
-            logger.error("call %d of tool %r is damaged and left out: %s", seq, state.row.name, type(error).__name__)
-
-
-def _call(state: ToolState, seq: int, source: Mapping[str, Any], summarized: bool) -> ToolCallResult:
-    figures = source["figures"]
-    return read_call(
-        state.row.name, seq, figures[:5], source["body"], _judge(figures[5]), state.row.assigned_id(seq), summarized
-    )
+def _row(seq: int, source: Mapping[str, Any]) -> tuple[Any, ...]:
+    """As `toolmem.store.window` reads it; a damaged one as one that it finds to be damaged."""
+    figures = source.get("figures")
+    if not isinstance(figures, list) or len(figures) != 6 or (figures[5] and len(figures[5]) != 3):
+        figures = ["damaged"] * 5 + [None]
+    return (seq, *figures, source.get("body"))
 
 
 def _judge(named: Sequence[str] | None) -> JudgeIdentity | None:
@@ -180,14 +157,9 @@ def _judge(named: Sequence[str] | None) -> JudgeIdentity | None:
 async def kept_calls(
     connection: Connection, layout: Layout, state: ToolState, seqs: Iterable[int]
 ) -> dict[int, ToolCallResult]:
-    """Those of these seqs that are kept and readable, not marked as summarized."""
+    """Those of these seqs that are kept and readable."""
     kept = state.call_ids(state.row.first_seq, state.row.last_seq)
     documents = {seq: kept[seq] for seq in seqs if seq in kept}
     found = await _fetch(connection, layout, list(documents.values()), payload=True)
-    calls = {}
-    for seq, document in documents.items():
-        try:
-            calls[seq] = _call(state, seq, found[document], summarized=False)
-        except CALL_FAULTS:
-            continue
-    return calls
+    rows = [_row(seq, found[document]) for seq, document in documents.items() if document in found]
+    return {call.seq or 0: call for call in read_calls(state.row, rows, _judge)}

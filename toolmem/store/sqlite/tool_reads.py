@@ -5,34 +5,27 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from toolmem.light_models import LifetimeCounters
 from toolmem.store.codec import (
-    CALL_FAULTS,
     GuidanceCache,
     Ranges,
-    clip,
     digest,
-    members,
     moment,
-    read_call,
     read_ranges,
     storable,
 )
 from toolmem.store.semantics import ToolRow
 from toolmem.store.sqlite.lookup import Judges, one, workspace_id
+from toolmem.store.window import read_calls, read_figures
 from toolmem.stored import StoredMemory
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-    from toolmem.models import CallFigures, ToolCallResult
+    from toolmem.models import ToolCallResult
 
 logger = logging.getLogger("toolmem.store")
 
@@ -50,7 +43,6 @@ _BY_NAMES = (
     "ORDER BY asked.key"
 )
 
-_FIGURE_FIELDS = ("seq", "success", "execution_failed", "score", "time_cost", "token_cost", "judge")
 _FIGURES = "key & 0xffffffff, success, execution_failed, score, time_cost, token_cost, judge"
 
 
@@ -162,8 +154,8 @@ def memories(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, w
             found.append(StoredMemory(record, state=state))
             continue
         rows = _rows_at(db, row, row.shown_seqs(wanted.recent, (wanted.seqs or {}).get(row.name)), wanted.calls)
-        figures = tuple(_figures(row, rows, judges))
-        calls = tuple(_readable_calls(row, rows, judges)) if wanted.calls else ()
+        figures = read_figures(row, rows, judges.name)
+        calls = read_calls(row, rows, judges.__getitem__) if wanted.calls else ()
         found.append(StoredMemory(record, figures, calls, state))
     return found
 
@@ -184,52 +176,7 @@ def key(row: ToolRow, seq: int) -> int:
     return row.id << 32 | seq
 
 
-def _figures(row: ToolRow, rows: Iterable[Sequence[Any]], judges: Judges) -> list[CallFigures]:
-    found = [dict(zip(_FIGURE_FIELDS, (*values[:6], judges.name(values[6])), strict=True)) for values in rows]
-    try:
-        return _many_figures().validate_python(found)
-    except ValueError:  # rare: look for the damaged ones
-        return [each for fields in found for each in _readable_figures(row, fields)]
-
-
-@cache
-def _many_figures() -> TypeAdapter[list[CallFigures]]:
-    """All of a window in one go: three times as fast as one by one."""
-    from pydantic import TypeAdapter
-
-    from toolmem.models import CallFigures
-
-    return TypeAdapter(list[CallFigures])
-
-
-def _readable_figures(row: ToolRow, fields: dict[str, Any]) -> Iterable[CallFigures]:
-    from toolmem.models import CallFigures
-
-    try:
-        yield CallFigures.model_validate(fields)
-    except ValueError:
-        logger.error("the figures of call %r of tool %r are damaged and left out", fields["seq"], row.name)
-
-
-def _readable_calls(row: ToolRow, rows: Iterable[Sequence[Any]], judges: Judges) -> Iterable[ToolCallResult]:
-    covered = members(clip(row.covered, row.first_seq, row.last_seq))
-    for values in rows:
-        try:
-            yield stored_call(row, values, judges, values[0] in covered)
-        except CALL_FAULTS as error:
-            logger.error("call %d of tool %r is damaged and left out: %s", values[0], row.name, type(error).__name__)
-
-
-def stored_call(row: ToolRow, values: Sequence[Any], judges: Judges, summarized: bool) -> ToolCallResult:
-    """`values`: seq, the figures, the judge's number and the payload. Raises ValueError and its like on damage."""
-    seq = values[0]
-    return read_call(row.name, seq, values[1:6], values[7], judges[values[6]], row.assigned_id(seq), summarized)
-
-
 def kept_calls(db: apsw.Connection, row: ToolRow, seqs: Sequence[int]) -> dict[int, ToolCallResult]:
-    """Those of these seqs that are kept and readable, not marked as summarized."""
-    judges, calls = Judges(db), {}
-    for values in _rows_at(db, row, row.shown_seqs(None, seqs), payload=True):
-        with suppress(*CALL_FAULTS):
-            calls[values[0]] = stored_call(row, values, judges, summarized=False)
-    return calls
+    """Those of these seqs that are kept and readable."""
+    rows = _rows_at(db, row, row.shown_seqs(None, seqs), payload=True)
+    return {call.seq or 0: call for call in read_calls(row, rows, Judges(db).__getitem__)}
