@@ -1,6 +1,7 @@
 """Where memories live: the backends of `toolmem.protocols.MemoryStore`.
 
-`sqlite.SqliteStore` is the embedded one. A call on its way in meets, in this order: `lanes` (the connection and its
-thread), `tool_writes` (the transaction), `codec` (the row). A search meets `search`, `words` and `vector_index`, and
-`fusion`. `tables` holds the schema, `connection` opens the file.
+What they have in common: `decided` (every write as a request), `semantics` (what a request decides, pure), `merging`
+(a dumped memory), `records` (keyed records), `searching` and `words`, `codec` and `window` (calls in and out).
+`sqlite.SqliteStore` is the embedded one, `elasticsearch.ElasticsearchStore` the distributed one. `masked` keeps secrets
+out of either, `copying` copies one into another.
 """
