@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolmem import ToolCallResult, ToolMem
-from toolmem.engine import StoreFile, after, prompt_for, user_said
+from toolmem.engine import GUIDANCE_TOKENS, KEEP_CALLS, StoreFile, after, prompt_for, user_said
 from toolmem.engine.store_file import MachineClock
 from toolmem.errors import RecordError, RequestError, StoreClosed, StoreUnavailable
 from toolmem.formats.records import RecordNotes, read_fields, read_record
@@ -27,6 +27,7 @@ from toolmem.light_models import PendingCall
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.readers.weight import MOST_AT_ONCE, at_once
+from toolmem.rules.prompt_choice import CAPS
 from toolmem.sample import load_records
 
 SENTENCES = Path(__file__).parents[2] / "benchmarks" / "decree_sentences.csv"
@@ -163,6 +164,21 @@ def test_a_damaged_rule_hides_no_other_and_damaged_guidance_no_rule(tmp_path: Pa
         assert "by day" not in told
     with ToolMem(tmp_path / "memory.db") as mem:  # which had the guidance in memory
         assert told == mem.prompt(tools=["search"])
+
+
+def test_what_a_hook_is_not_told_is_as_in_the_default_configuration(memory: ToolMem) -> None:
+    settings = memory.app.settings
+    assert settings.session.guidance_tokens == GUIDANCE_TOKENS
+    assert (settings.rules.max_in_prompt, settings.rules.max_characters, settings.rules.max_critical_characters) == CAPS
+    assert memory.app.keep_calls == KEEP_CALLS
+
+
+def test_the_prompt_is_chinese_where_the_configuration_says_so(tmp_path: Path) -> None:
+    with ToolMem(tmp_path / "memory.db", overrides=["language=zh"]) as mem:
+        mem.rules.put("search", "never search at night", priority="critical")
+        with StoreFile(tmp_path / "memory.db") as store:
+            assert prompt_for(store, ["search"], language="zh") == mem.prompt(tools=["search"])
+            assert prompt_for(store, ["search"], language="en") == prompt_for(store, ["search"])
 
 
 # ---------------------------------------------------------------- what the user said

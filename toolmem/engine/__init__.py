@@ -37,15 +37,16 @@ def prompt_for(
     *,
     workspace_id: str = DEFAULT_WORKSPACE,
     base_prompt: str = "",
-    language: Language = "",
+    language: str = "",
     caps: Caps | None = None,
     guidance_tokens: int = GUIDANCE_TOKENS,
     count: Callable[[str], int] | None = None,
 ) -> str:
     """The system prompt of an agent with these tools: `base_prompt`, the pinned rules, then the tools' guidance.
 
-    Without tools there are the rules of all tools and no guidance. `caps`: as in the configuration's section `rules`.
-    `count` None: tokens are estimated, because a vocabulary takes a second to load. Raises RequestError, StoreError.
+    Without tools there are the rules of all tools and no guidance. `language`: "zh", or else English. `caps`: as in the
+    configuration's section `rules`. `count` None: tokens are estimated, because a vocabulary takes a second to load.
+    Raises RequestError, StoreError.
     """
     from toolmem.engine.system_prompt import prompt_of
     from toolmem.providers.tokenizer import estimated_tokens
@@ -57,7 +58,8 @@ def prompt_for(
     records, known = store.prompt_rows(workspace_id, spaces_of(names), tool_names(catalogue) if guidance_tokens else [])
     pinned = chosen_for_prompt(records, names, limits)
     tell_left_out(pinned, limits)
-    return prompt_of(base_prompt, pinned, known, guidance_tokens, count or estimated_tokens, language)
+    spoken: Language = "zh" if language == "zh" else ""
+    return prompt_of(base_prompt, pinned, known, guidance_tokens, count or estimated_tokens, spoken)
 
 
 def user_said(

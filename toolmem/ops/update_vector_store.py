@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from toolmem.engine import KEEP_CALLS
 from toolmem.flow.op import Context, Op
 from toolmem.guidance.memory import tool_memory
 from toolmem.models import ToolCallResult
-
-_KEEP_CALLS = 100  # where no op before this one says how many
 
 
 class UpdateVectorStoreOp(Op):
@@ -26,7 +25,7 @@ class UpdateVectorStoreOp(Op):
         if not judged:
             context.response.metadata.setdefault("memory_list", [])
             return
-        keep: int = context.get("keep_calls", _KEEP_CALLS)
+        keep: int = context.get("keep_calls", KEEP_CALLS)  # where no op before this one says how many
         store = await context.services.store(self)
         by_tool: dict[str, list[tuple[int, ToolCallResult]]] = defaultdict(list)
         for index, call in judged:
