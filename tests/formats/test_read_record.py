@@ -10,7 +10,7 @@ import pytest
 
 from toolmem.errors import RecordError, RequestError
 from toolmem.formats import RecordNotes, read_record, read_records
-from toolmem.formats.json_values import MAX_DEPTH, NotJsonError, Repairs, clean_value
+from toolmem.readers.json_values import MAX_DEPTH, NotJsonError, Repairs, clean_value
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

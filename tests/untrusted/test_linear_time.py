@@ -18,7 +18,7 @@ from toolmem.config.environment import fill_in, read_dotenv
 from toolmem.config.overrides import read_override
 from toolmem.config.scalars import read_scalar
 from toolmem.errors import ToolMemError
-from toolmem.formats import json_values, lines
+from toolmem.formats import lines
 from toolmem.guidance import reply
 from toolmem.guidance.counted import conditions, error_messages, incremental, sql, values
 from toolmem.guidance.counted.analysis import analyze
@@ -28,7 +28,7 @@ from toolmem.judge.reply import read_verdict
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import ToolCallResult
 from toolmem.providers.hashing import normalized
-from toolmem.readers import plain_text
+from toolmem.readers import json_values, plain_text
 from toolmem.readers.secrets import SecretMask
 from toolmem.rules import identity
 from toolmem.rules.capture.failures import failure_class

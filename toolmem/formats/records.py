@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RecordError
-from toolmem.formats.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.formats.times import read_time, zone
 from toolmem.light_models import CONVERSATION_KEYS, conversation_told
+from toolmem.readers.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.stored import CallFailure
 
 if TYPE_CHECKING:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from toolmem.models import ToolCallResult
+from toolmem.readers.chat import read_arguments
 from toolmem.rules.turns import ToolUse, Turn
 
 _SOMETIME = datetime(2000, 1, 1, tzinfo=UTC)  # a call needs a time; the check does not look at it
@@ -34,9 +33,10 @@ def outcome_reader() -> Callable[[ToolUse], ToolUse]:
     def outcome(use: ToolUse) -> ToolUse:
         if use.success is True or (use.success is None and not use.output_summary.strip()):
             return use
+        given = read_arguments(use.arguments)
         call = ToolCallResult(
             tool_name=use.name,
-            input=_input(use.arguments),
+            input=given if isinstance(given, dict | list | str) else {},
             output=use.output_summary,
             success=use.success,
             create_time=_SOMETIME,
@@ -45,14 +45,3 @@ def outcome_reader() -> Callable[[ToolUse], ToolUse]:
         return replace(use, success=False, error_class=verdict.error_class) if verdict.execution_failed else use
 
     return outcome
-
-
-def _input(arguments: Any) -> dict[str, Any] | list[Any] | str:
-    """Arguments as conversations hold them are JSON text."""
-    if isinstance(arguments, str):
-        try:
-            read = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return arguments
-        return read if isinstance(read, dict | list) else arguments
-    return arguments if isinstance(arguments, dict | list) else {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
 from toolmem.light_models import ToolSchema
+from toolmem.readers.chat import read_chat, text_of
 from toolmem.rules.identity import folded_name
 
 Tools = Sequence[str | ToolSchema]  # names, or schemas
@@ -135,64 +136,17 @@ def _text(value: Any, field: str) -> str:
 # ---------------------------------------------------------------- from chat messages
 
 
-@dataclass(slots=True)
-class _Open:
-    """A turn that is being read."""
-
-    user_message: str
-    uses: list[ToolUse] = field(default_factory=list)
-    waiting: dict[str, int] = field(default_factory=dict)  # call id -> position in `uses`
-
-    def ask(self, call: Any) -> None:
-        body = call.get("function") if isinstance(call, Mapping) else None
-        body = body if isinstance(body, Mapping) else call
-        name = body.get("name") if isinstance(body, Mapping) else None
-        if not isinstance(name, str) or not name.strip():
-            return
-        self.waiting[str(call.get("id") or f"#{len(self.uses)}")] = len(self.uses)
-        self.uses.append(ToolUse(name.strip(), arguments=body.get("arguments")))
-
-    def answer(self, message: Mapping[str, Any]) -> None:
-        position = self.waiting.pop(str(message.get("tool_call_id")), None)
-        if position is None and self.waiting and not message.get("tool_call_id"):
-            position = self.waiting.pop(next(iter(self.waiting)))
-        if position is not None:
-            self.uses[position] = replace(self.uses[position], output_summary=message_text(message.get("content")))
-
-
 def turns_of_messages(messages: Sequence[Any], tools: Tools = (), session_id: str = "") -> list[Turn]:
     """Turns of an OpenAI conversation: each begins with a message of the user. `success` stays unknown.
 
     What is no message is passed over. Where `tools` is empty, the tools that the conversation calls are the catalogue.
     """
-    turns: list[_Open] = []
-    for message in messages:
-        if not isinstance(message, Mapping):
-            continue
-        role = message.get("role")
-        if role == "user":
-            turns.append(_Open(message_text(message.get("content"))))
-            continue
-        if role in ("assistant", "tool", "function") and not turns:
-            turns.append(_Open(""))
-        if role == "assistant":
-            asked = message.get("tool_calls")
-            for call in asked if isinstance(asked, list) else ():
-                turns[-1].ask(call)
-            if isinstance(message.get("function_call"), Mapping):
-                turns[-1].ask(message["function_call"])
-        elif role in ("tool", "function"):
-            turns[-1].answer(message)
-    called = dict.fromkeys(use.name for turn in turns for use in turn.uses)
-    catalogue = tuple(tools) or tuple(called)
-    return [Turn(turn.user_message, tuple(turn.uses), session_id, catalogue) for turn in turns]
-
-
-def message_text(content: Any) -> str:
-    """The text of a message's content: a string, or the text parts of a list."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = [part if isinstance(part, str) else part.get("text") for part in content if part]
-        return "\n".join(part for part in parts if isinstance(part, str))
-    return ""
+    chat = read_chat(messages)
+    uses: list[list[ToolUse]] = [[] for _ in chat.said]
+    for call in chat.calls:
+        if isinstance(call.name, str) and call.name.strip():
+            use = ToolUse(call.name.strip(), arguments=call.arguments, output_summary=call.output)
+            uses[call.turn].append(use)
+    catalogue = tuple(tools) or tuple(dict.fromkeys(use.name for turn in uses for use in turn))
+    said = [text_of(content, own_words=True) for content in chat.said]
+    return [Turn(words, tuple(ran), session_id, catalogue) for words, ran in zip(said, uses, strict=True)]

@@ -16,6 +16,7 @@ from toolmem.formats.records import read_records
 from toolmem.models import Language, ToolMemoryRule, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
+from toolmem.readers.chat import read_chat
 from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
@@ -27,7 +28,7 @@ from toolmem.session.turns import (
     Message,
     keep_newest,
     message_tokens,
-    records_of_messages,
+    records_of,
     user_message_of,
     uses_of,
     without_host_keys,
@@ -228,9 +229,9 @@ class AgentSession:
         deferred. Answers what the capture hook made of it; its `notes` are for the user.
         Raises RequestError where a turn cannot be read.
         """
-        messages = [dict(message) for message in turn]
-        said = user_message_of(messages) or user_message or self._pending_user or ""
-        records = records_of_messages(messages) if calls is None else [dict(call) for call in calls]
+        chat = read_chat(turn)
+        said = user_message_of(chat) or user_message or self._pending_user or ""
+        records = records_of(chat) if calls is None else [dict(call) for call in calls]
         self._turns += 1
         for number, record in enumerate(records):
             record.setdefault("context", said)
@@ -240,11 +241,12 @@ class AgentSession:
         read = read_records(records, clock=self.app.clock, time_zone=self.app.settings.time_zone)
         if read.failures:
             raise RequestError(f"turn: call {read.failures[0].index}: {read.failures[0].error}", field="turn")
+        messages = [dict(message) for message in turn]
         if not any(message.get("role") == "user" for message in messages) and said:
             messages.insert(0, {"role": "user", "content": said})
         self._pending_user = None
         self.buffer += messages
-        uses = uses_of(records)
+        uses = uses_of(call for _, call in read.calls)
         heard = Turn(said, uses, self.session_id, self._tools, self._turns)
         captured = await self._hook.after_turn(heard)
         demands = list(captured.session)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.models import ToolCallResult
 from toolmem.ops.turn_outcomes import outcome_reader
-from toolmem.rules.turns import ToolUse, message_text
+from toolmem.readers.chat import Chat, read_arguments, text_of
+from toolmem.rules.turns import ToolUse
 
 Message = dict[str, Any]  # OpenAI chat form: role, content, tool_calls, tool_call_id
 Compressor = Callable[[list[Message], int, Callable[[str], int]], list[Message]]
@@ -52,37 +54,24 @@ _SUMMARY = 2000  # characters of an output that capture is shown
 _OF_RESULT = ("success", "time_cost", "token_cost", "create_time")  # what a host may add to a `tool` message
 
 
-def records_of_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def records_of(chat: Chat) -> list[dict[str, Any]]:
     """The tool calls of a turn as records of `add_tool_call_result`; calls without an answer are left out.
 
     A `tool` message may carry `success`, `time_cost` (seconds), `token_cost` and `create_time` beside its content.
     """
-    asked: dict[str, Mapping[str, Any]] = {}
-    records: list[dict[str, Any]] = []
-    for message in messages:
-        if message.get("role") == "assistant":
-            for call in message.get("tool_calls") or []:
-                asked[str(call.get("id"))] = call.get("function") or call
-        elif message.get("role") == "tool":
-            body = asked.pop(str(message.get("tool_call_id")), None)
-            if body is None:
-                raise RequestError(
-                    f"turn: a tool message answers {message.get('tool_call_id')!r}, which no assistant message called",
-                    field="turn",
-                )
-            record = {
-                "tool_name": body.get("name"),
-                "input": _arguments(body.get("arguments")),
-                "output": message_text(message.get("content")),
-            }
-            record.update({key: message[key] for key in _OF_RESULT if message.get(key) is not None})
-            records.append(record)
-    return records
+    for _, problem in chat.problems:
+        raise RequestError(f"turn: {problem}", field="turn")
+    return [
+        {"tool_name": call.name, "input": read_arguments(call.arguments), "output": call.output}
+        | {key: call.answer[key] for key in _OF_RESULT if call.answer.get(key) is not None}
+        for call in chat.calls
+        if call.answer is not None
+    ]
 
 
-def user_message_of(messages: Sequence[Message]) -> str:
+def user_message_of(chat: Chat) -> str:
     """All that the user said in these messages."""
-    said = [message_text(message.get("content")) for message in messages if message.get("role") == "user"]
+    said = [text_of(content, own_words=True) for content in chat.said]
     return "\n".join(text for text in said if text)
 
 
@@ -91,32 +80,13 @@ def without_host_keys(message: Message) -> Message:
     return {key: value for key, value in message.items() if key not in _OF_RESULT}
 
 
-def uses_of(records: Sequence[Mapping[str, Any]]) -> tuple[ToolUse, ...]:
+def uses_of(calls: Iterable[ToolCallResult]) -> tuple[ToolUse, ...]:
     """The same calls as capture and statistics see them; an outcome that is not given is read from the output."""
     outcome = outcome_reader()
-    return tuple(_shortened(outcome(_use(record))) for record in records)
+    uses = [outcome(_use(call)) for call in calls]
+    return tuple(replace(use, output_summary=use.output_summary[:_SUMMARY]) for use in uses)
 
 
-def _use(record: Mapping[str, Any]) -> ToolUse:
-    output = record.get("output")
-    return ToolUse(
-        name=str(record["tool_name"]),
-        arguments=record.get("input"),
-        success=record.get("success"),
-        output_summary="" if output is None else output if isinstance(output, str) else json.dumps(output, default=str),
-        duration_ms=None if record.get("time_cost") is None else float(record["time_cost"]) * 1000,
-    )
-
-
-def _shortened(use: ToolUse) -> ToolUse:
-    return replace(use, output_summary=use.output_summary[:_SUMMARY])
-
-
-def _arguments(given: Any) -> Any:
-    if isinstance(given, str):
-        try:
-            read = json.loads(given)
-        except ValueError:
-            return given
-        return read if isinstance(read, dict | list) else given
-    return {} if given is None else given
+def _use(call: ToolCallResult) -> ToolUse:
+    duration = None if call.time_cost is None else call.time_cost * 1000
+    return ToolUse(call.tool_name, call.input, call.success, call.output, duration)
