@@ -43,7 +43,8 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
     count, tools, times = (100, 20, 20) if quick else (1000, 200, 200)
     clock, embedder = SystemClock(), HashingEmbedder(384)
     async with SqliteStore(folder / "memory.db", clock=clock, embedder=embedder.identity) as store:
-        rules = ToolMemoryStore(store, "bench", clock=clock, embedder=embedder)
+        # All critical rules are pinned, however long: this measures a thousand.
+        rules = ToolMemoryStore(store, "bench", clock=clock, embedder=embedder, max_critical_characters=10**6)
         hook = ToolMemoryCaptureHook(rules, enabled=True)
 
         async def put(number: int) -> None:
@@ -71,7 +72,7 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
             turn = Turn(f"Please look up order {number} and tell me when it arrives.", uses(number), tools=catalogue)
             assert not (await hook.after_turn(turn)).rules
 
-        async def turn_with_a_decree(number: int) -> None:
+        async def turn_with_an_instruction(number: int) -> None:
             turn = Turn(
                 f"Thanks. Never email customer {number} at c{number}@example.com.", uses(number), tools=catalogue
             )
@@ -88,8 +89,10 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
             Figure("rules_for_prompt, 10 tools", await median_ms(times, pin_ten), "ms", 5, "", basis),
             Figure("put of a new rule", putting, "ms", 2, "", f"median of {count}"),
             Figure("capture: nothing demanded", await median_ms(times, quiet_turn), "ms", 2, "", basis),
-            Figure("capture: a new decree", await median_ms(times, turn_with_a_decree), "ms", 2, "", basis),
-            Figure("capture: a decree said again", await median_ms(times, turn_that_repeats_it), "ms", 2, "", basis),
+            Figure("capture: a new instruction", await median_ms(times, turn_with_an_instruction), "ms", 2, "", basis),
+            Figure(
+                "capture: an instruction said again", await median_ms(times, turn_that_repeats_it), "ms", 2, "", basis
+            ),
         ]
 
 

@@ -173,6 +173,8 @@ def _entries(value: Any) -> str:
 
 def module() -> str:
     nouns = yaml.safe_load((FOLDER / "nouns.yaml").read_text(encoding="utf-8"))
+    for patterns in (nouns["forms"], nouns["failures"]["classes"]):
+        patterns.update({name: in_one_line(pattern) for name, pattern in patterns.items()})
     tables = {
         "EN": language(FOLDER / "en.yaml"),
         "ZH": language(FOLDER / "zh.yaml"),

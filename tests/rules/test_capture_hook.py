@@ -1,4 +1,4 @@
-"""After a turn: decrees become critical rules, repeated failures normal ones."""
+"""After a turn: instructions become critical rules, repeated failures normal ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def told(rules) -> list[tuple[str, str]]:
     return [(rule.tool_name, rule.rule) for rule in (await rules.all_rules())[0]]
 
 
-# ---------------------------------------------------------------- decrees
+# ---------------------------------------------------------------- instructions
 
 
 @pytest.mark.parametrize("message", [SARAH, "永远不要给 sarah@example.com 的 Sarah 发邮件"])

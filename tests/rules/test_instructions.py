@@ -1,4 +1,4 @@
-"""What becomes a decree, and what does not."""
+"""What becomes an instruction, and what does not."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_two_decrees_on_two_tools_are_two_rules() -> None:
 
 
 def test_one_sentence_that_names_two_tools_holds_for_both() -> None:
-    [decree] = standing("Never send an email or a Slack message on my behalf.")
-    assert set(decree.tool_names) == {"send_email", "slack_post_message"}
+    [instruction] = standing("Never send an email or a Slack message on my behalf.")
+    assert set(instruction.tool_names) == {"send_email", "slack_post_message"}
 
 
 def test_a_decree_that_names_no_tool_is_about_the_first_that_ran() -> None:
@@ -54,9 +54,9 @@ def test_the_tool_that_is_named_wins_over_the_first_that_ran() -> None:
 
 
 def test_without_any_tool_a_decree_is_unscoped() -> None:
-    [decree] = find_instructions("Never email Sarah at sarah@example.com.").standing
-    assert decree.tool_names == (UNSCOPED,)
-    assert decree.unscoped
+    [instruction] = find_instructions("Never email Sarah at sarah@example.com.").standing
+    assert instruction.tool_names == (UNSCOPED,)
+    assert instruction.unscoped
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_this_is_not_a_decree(message: str) -> None:
 def test_a_demand_on_this_one_task_holds_for_the_session_only(message: str) -> None:
     found = find_instructions(message, ran=["send_email"], catalogue=CATALOGUE)
     assert not found.standing
-    assert [decree.rule for decree in found.session] == [message.rstrip(".")]
+    assert [instruction.rule for instruction in found.session] == [message.rstrip(".")]
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_a_demand_on_this_one_task_holds_for_the_session_only(message: str) -> N
     ],
 )
 def test_each_form_of_a_standing_decree_is_heard(message: str) -> None:
-    assert [decree.tool_names for decree in standing(message, "shell")] == [("send_email",)]
+    assert [instruction.tool_names for instruction in standing(message, "shell")] == [("send_email",)]
 
 
 def test_polite_refusal_of_being_transferred_is_heard() -> None:
-    [decree] = find_instructions(
+    [instruction] = find_instructions(
         "I'd rather not be transferred.", catalogue=["transfer_to_human_agents", "shell"]
     ).standing
-    assert decree.tool_names == ("transfer_to_human_agents",)
+    assert instruction.tool_names == ("transfer_to_human_agents",)
 
 
 PASTED = [
@@ -176,7 +176,7 @@ def test_pasted_text_makes_no_rule(message: str) -> None:
 
 def test_what_the_author_says_beside_pasted_text_counts() -> None:
     message = "> please write to me\nNever email that man.\n```\nstop\n```"
-    assert [decree.rule for decree in standing(message, "send_email")] == ["Never email that man"]
+    assert [instruction.rule for instruction in standing(message, "send_email")] == ["Never email that man"]
 
 
 def test_a_quoted_word_inside_a_decree_still_names_its_tool() -> None:
@@ -188,7 +188,7 @@ def test_a_sentence_that_is_too_long_is_counted_and_never_cut() -> None:
     long = "never email " + "a very important person and " * 30 + "Bob"
     assert len(long) > MAX_SENTENCE
     found = find_instructions(f"{long}. Never use the shell.", catalogue=CATALOGUE)
-    assert [decree.rule for decree in found.standing] == ["Never use the shell"]
+    assert [instruction.rule for instruction in found.standing] == ["Never use the shell"]
     assert found.too_long == 1
     assert find_instructions("a" * 2000, catalogue=CATALOGUE).too_long == 0
 
@@ -206,8 +206,8 @@ def test_schemas_tell_by_their_description_where_the_name_does_not() -> None:
         ToolSchema(name="x1", description="Waters the plants in the greenhouse"),
         ToolSchema(name="x2", description="Feeds the goldfish in the pond"),
     ]
-    [decree] = find_instructions("Never feed the goldfish at night.", ran=["other"], catalogue=tools).standing
-    assert decree.tool_names == ("x2",)
+    [instruction] = find_instructions("Never feed the goldfish at night.", ran=["other"], catalogue=tools).standing
+    assert instruction.tool_names == ("x2",)
 
 
 def test_configured_nouns_add_to_the_table() -> None:
@@ -221,5 +221,5 @@ def test_configured_nouns_add_to_the_table() -> None:
 
 
 def test_tools_are_named_by_words_not_by_parts_of_words() -> None:
-    [decree] = find_instructions("Never do something else.", ran=["web"], catalogue=["ls"]).standing
-    assert decree.tool_names == ("web",)
+    [instruction] = find_instructions("Never do something else.", ran=["web"], catalogue=["ls"]).standing
+    assert instruction.tool_names == ("web",)

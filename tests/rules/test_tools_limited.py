@@ -24,7 +24,7 @@ def standing(message: str, *catalogue: str) -> list[Instruction]:
 @pytest.mark.parametrize("other", ["get_stock_quote", "translate_text", "read_inbox"])
 def test_a_tool_is_meant_by_any_name_and_not_the_first_that_ran(other: str) -> None:
     assert len(PAIRS) >= 60
-    found = {pair: [decree.tool_names for decree in standing(pair[0], other, pair[1])] for pair in PAIRS}
+    found = {pair: [instruction.tool_names for instruction in standing(pair[0], other, pair[1])] for pair in PAIRS}
     wrong = {pair: names for pair, names in found.items() if names != [(pair[1],)]}
     assert not wrong
 
@@ -50,12 +50,12 @@ def test_known_parts_of_a_joined_name_count_and_chance_substrings_do_not(word: s
 
 
 def test_a_browser_is_what_opens_pages_where_there_is_one_and_what_reads_the_web_where_there_is_none() -> None:
-    [decree] = standing("never use the browser", "get_stock_quote", "browser_open", "web_search", "http_request")
-    assert decree.tool_names == ("browser_open",)
-    [decree] = standing(
+    [instruction] = standing("never use the browser", "get_stock_quote", "browser_open", "web_search", "http_request")
+    assert instruction.tool_names == ("browser_open",)
+    [instruction] = standing(
         "never use the browser", "get_stock_quote", "web_search", "web_fetch", "http_request", "WebFetch"
     )
-    assert decree.tool_names == ("web_search", "web_fetch", "http_request", "WebFetch")
+    assert instruction.tool_names == ("web_search", "web_fetch", "http_request", "WebFetch")
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_a_browser_is_what_opens_pages_where_there_is_one_and_what_reads_the_web
     ],
 )
 def test_an_instruction_binds_every_tool_that_it_limits(message: str, named: set[str], also: set[str]) -> None:
-    [decree] = standing(message, "get_stock_quote", *CODING)
-    assert set(decree.tool_names) == named
-    assert set(decree.also) == also
-    assert set(decree.bound) == named | also
+    [instruction] = standing(message, "get_stock_quote", *CODING)
+    assert set(instruction.tool_names) == named
+    assert set(instruction.also) == also
+    assert set(instruction.bound) == named | also
 
 
 async def test_a_rule_stands_under_each_tool_that_it_limits(rules) -> None:
@@ -109,7 +109,7 @@ async def test_a_rule_stands_under_each_tool_that_it_limits(rules) -> None:
 )
 def test_how_something_is_always_done_is_a_standing_demand(message: str) -> None:
     tools = ["send_email", "create_payment", "calendar_create_event", "get_weather", "shell"]
-    assert [decree.rule for decree in standing(message, *tools)] == [message.rstrip(".")]
+    assert [instruction.rule for instruction in standing(message, *tools)] == [message.rstrip(".")]
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def sentences(message: str) -> Iterator[Sentence]:
     masked = mask_pasted(message)
     start = line = 0
     for end in _ends(masked):
-        sentence = _sentence(message[start:end], masked[start:end], line, _breaks(message, start, end))
-        if sentence is not None:
-            yield sentence
+        text, own = _without_lead(message[start:end], masked[start:end])
+        if any(char.isalnum() and char != MASK for char in own):  # what lies between sentences is not looked at further
+            yield Sentence(text, own, ends_with(own, "?？"), line, _breaks(message, start, end))
         line += message.count("\n", start, end)
         start = end
 
@@ -89,15 +89,12 @@ def _breaks(message: str, start: int, end: int) -> int:
     return message.count("\n", last, space.end()) if space else 0
 
 
-def _sentence(text: str, masked: str, line: int, breaks: int) -> Sentence | None:
+def _without_lead(text: str, masked: str) -> tuple[str, str]:
+    """Without the bullet or number before it and the space behind it."""
     lead = _FORM["lead"].match(masked)
     cut = lead.end() if lead else 0
-    text, masked = text[cut:], masked[cut:]
-    stripped = masked.rstrip()
-    text, masked = text[: len(stripped)], stripped
-    if not any(char.isalnum() and char != MASK for char in masked):
-        return None
-    return Sentence(text, masked, ends_with(masked, "?？"), line, breaks)
+    end = max(cut, len(masked.rstrip()))
+    return text[cut:end], masked[cut:end]
 
 
 def ends_with(text: str, signs: str) -> bool:

@@ -13,32 +13,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 from toolmem.light_models import ToolSchema
+from toolmem.rules.capture.cues import Forms
 from toolmem.rules.capture.english import ACTION_VERBS, stems
 from toolmem.rules.capture.sentences import CJK
 from toolmem.rules.capture.tables import NOUNS
 
-_NAME_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[\u3400-\u9fff]+")
-_WORD = re.compile(r"[a-z]+(?:[-'][a-z]+)*")
-_LINK = re.compile(
-    r"https?://\S+|[\w.+-]+@[\w-]+\.[\w.-]+|\b[\w-]+(?:\.[\w-]+)+:\d\S*|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io"
-    r"|dev)\b\S*"
-)
-_PATH = re.compile(
-    r"(?:^|[\s(])(?:(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]*)*|[\w.-]+/(?=[\s,;)]|$)|[\w.-]+/[\w.-]+/[\w./-]*)"
-    r"|(?:^|\s)\.[a-z]{2,6}\b|\b[\w-]+\.(?:[a-z]{2,4}|json|yaml|toml|docx|xlsx|lock|tar\.gz)\b"
-)
-_PATH_MEANS = ("file", "path", "directory", "folder")
-_ADDRESS = re.compile(r"[\w.+-]{1,64}@")
-_ADDRESS_MEANS = ("mail", "email", "gmail")
-_CHANNEL = re.compile(r"(?<!\S)#[a-z][\w-]*")
-_CHANNEL_MEANS = ("slack", "discord", "teams", "channel", "message")
-_HOST = re.compile(r"\b[a-z]+-\d+\b")  # web-01 is no web
-_SUM = re.compile(
-    r"\b(?:above|over|beyond|exceed(?:s|ing)?|costs? more than)\s+"
-    r"(?:[$€£¥]\s?\d|\d[\d.,]{0,20}k?\s?(?:euros?|eur|dollars?|usd|pounds?|gbp|yuan|rmb|chf|francs?|bucks|€|\$|£|¥))"
-)
-_SUM_MEANS = ("payment", "pay", "purchase", "buy")
-_NOT_ACTS = re.compile(r"会议室|实付|应付|已付|未付|到付|对付|付出")  # their characters look like a thing or an action
+_FORM = Forms(NOUNS["forms"])
+_SIGNS: dict[str, list[str]] = NOUNS["signs"]
 _LONGEST_NAME = 40  # characters of a name's word that is looked into
 _VAGUE = 3  # tools; a thing that means so many of them means none in particular
 _VERBS = ACTION_VERBS | frozenset(NOUNS["name_verbs"].split())
@@ -100,9 +81,9 @@ class Said:
         small = text.lower()
         found = set(table.last.said_in(small, self.plain))
         if self.by_path:
-            found.update(_PATH_MEANS, table.also["file"])
-        if _SUM.search(small):
-            found.update(_SUM_MEANS)
+            found.update(_SIGNS["path"], table.also["file"])
+        if _FORM["sum"].search(small):
+            found.update(_SIGNS["sum"])
         return frozenset(found)
 
     def with_paths(self) -> Said:
@@ -158,17 +139,16 @@ def _meanings(means: Mapping[str, Iterable[str]]) -> _Meanings:
 
 def words_said(text: str, table: Table) -> Said:
     """What a text speaks of; links count for nothing, an address may mean mail, a path a file."""
-    small = _HOST.sub(" ", _NOT_ACTS.sub(" ", _LINK.sub(" ", text.lower().replace("’", "'"))))
-    words = _WORD.findall(small)
+    small = _FORM["host"].sub(" ", _FORM["not_acts"].sub(" ", _FORM["link"].sub(" ", text.lower().replace("’", "'"))))
+    words = _FORM["word"].findall(small)
     forms = {form for word in words for part in (word, *word.split("-")) for form in stems(part)}
     forms |= {first + second for first, second in pairwise(words)}  # "look up" for lookup, "call back" for callback
     plain = frozenset(forms)
     weak = table.weak.said_in(small, plain)
-    if _ADDRESS.search(text):
-        weak.update({name: weak.get(name, frozenset()) | {"an address"} for name in _ADDRESS_MEANS})
-    if _CHANNEL.search(small):
-        weak.update({name: weak.get(name, frozenset()) | {"a channel"} for name in _CHANNEL_MEANS})
-    by_path = {name: frozenset({"a path"}) for name in _PATH_MEANS} if _PATH.search(small) else {}
+    for sign, written in (("address", text), ("channel", small)):
+        if _FORM[sign].search(written):
+            weak.update({name: weak.get(name, frozenset()) | {sign} for name in _SIGNS[sign]})
+    by_path = {name: frozenset({"path"}) for name in _SIGNS["path"]} if _FORM["path"].search(small) else {}
     return Said(table.things.said_in(small, plain), weak, table.actions.said_in(small, plain), plain, by_path)
 
 
@@ -309,14 +289,16 @@ def parts_of_name(word: str, table: Table) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _profile(name: str, description: str, table: Table) -> _Tool:
-    words = [part for word in _NAME_WORD.findall(name) for part in parts_of_name(word.lower(), table)]
+    words = [part for word in _FORM["name_word"].findall(name) for part in parts_of_name(word.lower(), table)]
     words = [word for word in words if word not in _UNSAID and not word.isdigit()] or words
     actions = frozenset(word for word in words if word in NOUNS["actions"])
     rare = frozenset(word for word in words if word in _VERBS and word not in table.nouns) - actions
     if len(words) == len(rare | actions):
         rare = frozenset()  # a name of nothing but verbs: they are all that it can be meant by
     actions |= rare
-    told = frozenset().union(*(stems(word) for word in _WORD.findall(description[:300].lower()) if len(word) > 3))
+    told = frozenset().union(
+        *(stems(word) for word in _FORM["word"].findall(description[:300].lower()) if len(word) > 3)
+    )
     things = frozenset(words) - actions
     spoken = actions.union(*map(stems, things))
     return _Tool(name, things, actions, told - _COMMON, rare - _GENERIC, things | actions, spoken)
