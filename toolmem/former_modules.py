@@ -143,6 +143,10 @@ def _keep_exports(package: ModuleType, former: str) -> None:
         parent, _, child = name.rpartition(".")
         if parent == package.__name__ and vars(package).get(child, module) is not module:
             sys.modules[f"{former}.{child}"] = module
+    for name, now in NAMES.items():
+        parent, _, child = name.rpartition(".")
+        if parent == former and child in getattr(package, "__all__", ()):
+            sys.modules[name] = import_module(now)
 
 
 def warn(former: str, now: str) -> None:
