@@ -93,7 +93,7 @@ async def test_where_the_model_fails_the_cues_decide(make_app):
 async def test_nobody_is_asked_about_a_message_that_demands_nothing_or_without_a_model(make_app):
     llm = ScriptedLLM([])
     await captured(make_app, llm, user_message="Please look up order 7 and tell me when it arrives.")
-    await captured(make_app, llm, user_message="Never email Sarah.")
+    await captured(make_app, llm, user_message="Never email Sarah. I don't have my number with me.")
     assert llm.requests == []
     async with make_app("rules.capture=model") as app:
         run = await app.run_flow("capture_tool_rules", workspace_id="offline", **TURN)

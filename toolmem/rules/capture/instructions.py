@@ -111,8 +111,11 @@ def doubtful(message: str) -> list[str]:
 
 def _may_demand(text: str) -> bool:
     written = small(text)
-    found = any(cue.pattern.search(written) for language in (ENGLISH, CHINESE) for cue in language.cues_in(written))
-    return found or ENGLISH.forms["in_other_languages"].search(text) is not None
+    cues = [cue for language in (ENGLISH, CHINESE) for cue in language.cues_in(written)]
+    starts = (match.start() for cue in cues for match in cue.pattern.finditer(written))
+    told = ENGLISH.forms["person_before"]  # "I don't have it with me"
+    foreign = ENGLISH.forms["in_other_languages"].search(text)
+    return foreign is not None or any(not told.search(written[:start]) for start in starts)
 
 
 def says_always(message: str) -> bool:
