@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -68,7 +69,7 @@ def serve(
         print(server.openai_url, flush=True)
         say("the first address is for backend dashscope, the second for openai_compatible; Ctrl-C stops")
         while True:
-            signal.pause()
+            time.sleep(3600)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     finally:

@@ -147,7 +147,10 @@ class ServiceProcess:
 
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
+        if hasattr(os, "killpg"):
+            os.killpg(pid, signal.SIGKILL)
+        else:  # Windows, where this ends a process at once; its workers see that nobody waits for them
+            os.kill(pid, signal.SIGTERM)
 
 
 def _free_port() -> int:

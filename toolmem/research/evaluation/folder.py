@@ -50,7 +50,8 @@ def refuse_foreign(folder: Path) -> None:
 def _has_sign(path: Path, sign: str) -> bool:
     """An empty file has it: there is nothing to lose."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8", errors="replace") as file:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(handle, encoding="utf-8", errors="replace") as file:
             head = file.read(_HEAD) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else "other"
     except OSError:
         return False

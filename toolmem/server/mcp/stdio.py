@@ -86,13 +86,15 @@ def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     """A SIGTERM or SIGINT calls `stop` instead of ending the process."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
-    for each in signals:
-        loop.add_signal_handler(each, stop)
+    with suppress(NotImplementedError):  # on Windows a signal ends the process; what was answered is stored
+        for each in signals:
+            loop.add_signal_handler(each, stop)
     try:
         yield
     finally:
-        for each in signals:
-            loop.remove_signal_handler(each)
+        with suppress(NotImplementedError):
+            for each in signals:
+                loop.remove_signal_handler(each)
 
 
 class Answers:

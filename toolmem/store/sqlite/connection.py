@@ -114,7 +114,7 @@ def open_read_only(path: str, busy_timeout: float) -> apsw.Connection:
         except (apsw.CantOpenError, apsw.ReadOnlyError):
             # Nobody has it open, and SQLite may not make the two files beside it through which processes agree. On a
             # read-only medium nobody can write: there is nothing to agree about.
-            if not os.statvfs(path).f_flag & os.ST_RDONLY:
+            if not _on_read_only_medium(path):
                 raise StoreUnavailable(
                     f"cannot read the store {path}: its folder is not writable; {_COPY_IT}"
                 ) from None
@@ -125,6 +125,10 @@ def open_read_only(path: str, busy_timeout: float) -> apsw.Connection:
             db = _connect_read_only(path, "immutable=1", busy_timeout)
         _set_pragmas(db)
         return db
+
+
+def _on_read_only_medium(path: str) -> bool:
+    return hasattr(os, "statvfs") and bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
 _COPY_IT = "copy it, with the files beside it, to a writable folder and read it there"

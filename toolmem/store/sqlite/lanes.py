@@ -194,7 +194,8 @@ def _keep_inherited() -> None:
         _inherited.extend(lanes.connections())
 
 
-os.register_at_fork(after_in_child=_keep_inherited)
+if hasattr(os, "register_at_fork"):  # where processes fork
+    os.register_at_fork(after_in_child=_keep_inherited)
 
 
 # ---------------------------------------------------------------- a thread that owns one connection
