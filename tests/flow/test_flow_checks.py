@@ -4,7 +4,7 @@ import pytest
 
 from toolmem.config.settings import Argument
 from toolmem.errors import RequestError
-from toolmem.flow.checks import check_flow, check_request, wanted
+from toolmem.flow.checks import check_arguments, check_flow, check_request, wanted
 from toolmem.flow.expression import parse
 from toolmem.flow.op import Op
 
@@ -153,3 +153,17 @@ def test_a_flow_composed_in_python_takes_what_its_ops_read(ops):
         check_request({"workspace_id": "w", "txt": "a"}, None, flow)
     with pytest.raises(RequestError, match="workspace_id: missing"):
         check_request({"text": "a"}, None, flow)
+
+
+def test_a_number_of_any_length_is_a_number():
+    given = {"n": 10**400}
+    assert check_arguments(given, {"n": Argument(type="number")}) == given
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("integer", 5.0), ("integer", True), ("number", True), ("number", float("nan")), ("array", "a"), ("array", b"a")],
+)
+def test_a_request_takes_the_type_that_is_asked_for_and_nothing_near_it(kind, value):
+    with pytest.raises(RequestError, match=r"^n: expected"):
+        check_arguments({"n": value}, {"n": Argument(type=kind)})

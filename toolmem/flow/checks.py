@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolmem.config.names import hint, nearest
@@ -13,6 +13,7 @@ from toolmem.config.settings import Argument
 from toolmem.errors import RequestError
 from toolmem.flow.op import Node, Op, Parallel, Sequential
 from toolmem.flow.registry import known_ops
+from toolmem.readers.json_values import is_json_type
 
 WORKSPACE_KEY = "workspace_id"
 WORKSPACE_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -185,12 +186,7 @@ def _problem(value: Any, argument: Argument) -> str:
 
 
 def _is(value: Any, name: str, argument: Argument) -> bool:
-    """Is the value of this JSON type?"""
-    if name == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
-    if name == "number":
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if name == "array":
-        listed = isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
-        return listed and (not argument.of_strings or all(isinstance(each, str) for each in value))
-    return isinstance(value, {"string": str, "boolean": bool, "object": Mapping}[name])
+    """Is the value of this JSON type? Other than in JSON Schema, 5.0 is no integer, and a number is finite."""
+    if not is_json_type(value, name) or (isinstance(value, float) and (name == "integer" or not math.isfinite(value))):
+        return False
+    return name != "array" or not argument.of_strings or all(isinstance(each, str) for each in value)

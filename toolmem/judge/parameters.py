@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolmem.models import ToolSchema
+from toolmem.light_models import ToolSchema
+from toolmem.readers.json_values import is_json_type, json_type
 from toolmem.readers.secrets import has_mask
 
 Violation = Literal[
@@ -58,7 +59,7 @@ def check(given: Any, schema: ToolSchema | None) -> list[ParameterProblem]:
     if not isinstance(given, dict):
         if not _properties(parameters):
             return []
-        return [ParameterProblem("not_an_object", "", f"the input is {_type_name(given)}, the schema wants an object")]
+        return [ParameterProblem("not_an_object", "", f"the input is {json_type(given)}, the schema wants an object")]
     problems: list[ParameterProblem] = []
     _check_object(given, parameters, "", problems, 0)
     return problems[:_MOST]
@@ -112,8 +113,8 @@ def _check_value(value: Any, schema: Any, path: str, problems: list[ParameterPro
     if value is None and (schema.get("nullable") is True or ("default" in schema and schema["default"] is None)):
         return
     types = _types(schema.get("type"))
-    if types and not any(_is_type(value, name) for name in types):
-        message = f"parameter '{path}' is {_type_name(value)} {_shown(value)}, the schema wants {' or '.join(types)}"
+    if types and not any(is_json_type(value, name) for name in types):
+        message = f"parameter '{path}' is {json_type(value)} {_shown(value)}, the schema wants {' or '.join(types)}"
         problems.append(ParameterProblem("wrong_type", path, message))
         return
     _check_enum(value, schema, path, problems)
@@ -162,39 +163,12 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def _is_type(value: Any, name: str) -> bool:
-    if name == "string":
-        return isinstance(value, str)
-    if name == "integer":
-        return (isinstance(value, int) and not isinstance(value, bool)) or (
-            isinstance(value, float) and value.is_integer()
-        )
-    if name == "number":
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if name == "boolean":
-        return isinstance(value, bool)
-    if name == "array":
-        return isinstance(value, list)
-    if name == "object":
-        return isinstance(value, dict)
-    if name == "null":
-        return value is None
-    return True  # a type that JSON Schema does not have says nothing
-
-
-def _type_name(value: Any) -> str:
-    if value is None:
-        return "null"
-    names = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"), (dict, "object"))
-    return next((name for kind, name in names if isinstance(value, kind)), type(value).__name__)
-
-
 def _shown(value: Any) -> str:
     text = re.sub(
         r"\s+",
         " ",
         repr(value)
         if not isinstance(value, (dict, list)) or len(value) < 20
-        else f"{_type_name(value)} of {len(value)}",
+        else f"{json_type(value)} of {len(value)}",
     )
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -20,28 +20,31 @@ def with_outcomes(turn: Turn) -> Turn:
     execution failure away, and stays unknown otherwise.
     """
     outcome = outcome_reader()
-    return replace(turn, tool_calls=tuple(outcome(use) for use in turn.tool_calls))
+    return replace(turn, tool_calls=tuple(outcome(use, _call(use)) for use in turn.tool_calls))
 
 
-def outcome_reader() -> Callable[[ToolUse], ToolUse]:
-    """The same for one call after the other."""
+def outcome_reader() -> Callable[[ToolUse, ToolCallResult], ToolUse]:
+    """The same for one call after the other: as a turn has it, and as the check wants it."""
     # The check takes a while to load, which nothing else should wait for.
     from toolmem.judge.rule_based import RuleBasedCheck
 
     check = RuleBasedCheck()
 
-    def outcome(use: ToolUse) -> ToolUse:
+    def outcome(use: ToolUse, call: ToolCallResult) -> ToolUse:
         if use.success is True or (use.success is None and not use.output_summary.strip()):
             return use
-        given = read_arguments(use.arguments)
-        call = ToolCallResult(
-            tool_name=use.name,
-            input=given if isinstance(given, dict | list | str) else {},
-            output=use.output_summary,
-            success=use.success,
-            create_time=_SOMETIME,
-        )
         verdict = check.check(call)
         return replace(use, success=False, error_class=verdict.error_class) if verdict.execution_failed else use
 
     return outcome
+
+
+def _call(use: ToolUse) -> ToolCallResult:
+    given = read_arguments(use.arguments)
+    return ToolCallResult(
+        tool_name=use.name,
+        input=given if isinstance(given, dict | list | str) else {},
+        output=use.output_summary,
+        success=use.success,
+        create_time=_SOMETIME,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_DEPTH = 100  # levels of objects and lists; serializers give up at about 250
@@ -110,3 +110,35 @@ def _clean_list(value: list[Any] | tuple[Any, ...], repairs: Repairs, depth: int
         except NotJsonError as error:
             raise error.at(f"[{position}]") from None
     return cleaned
+
+
+# ---------------------------------------------------------------- types
+
+_TYPES: tuple[tuple[type, str], ...] = (
+    (type(None), "null"),
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (Mapping, "object"),
+)
+_NAMES = frozenset(name for _, name in _TYPES)
+
+
+def json_type(value: Any) -> str:
+    """The JSON type of a value; Python's name of the type where JSON has none."""
+    for kind, name in _TYPES:
+        if isinstance(value, kind):
+            return name
+    listed = isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray))
+    return "array" if listed else type(value).__name__
+
+
+def is_json_type(value: Any, name: str) -> bool:
+    """As JSON Schema has it: 5.0 is an integer, and an integer a number. A type that it does not have says nothing."""
+    found = json_type(value)
+    if name != "array" and name not in _NAMES:
+        return True
+    if name == "integer" and found == "number":
+        return bool(value.is_integer())
+    return found == name or (name == "number" and found == "integer")

@@ -83,7 +83,7 @@ def without_host_keys(message: Message) -> Message:
 def uses_of(calls: Iterable[ToolCallResult]) -> tuple[ToolUse, ...]:
     """The same calls as capture and statistics see them; an outcome that is not given is read from the output."""
     outcome = outcome_reader()
-    uses = [outcome(_use(call)) for call in calls]
+    uses = [outcome(_use(call), call) for call in calls]
     return tuple(replace(use, output_summary=use.output_summary[:_SUMMARY]) for use in uses)
 
 
