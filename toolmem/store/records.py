@@ -66,10 +66,11 @@ def encode_value(value: Mapping[str, Any]) -> str:
 
 def read_record(raw: RawRecord) -> Record:
     """Raises ValueError and its like where the record is damaged."""
-    value = json.loads(raw.text)
-    if not isinstance(value, dict) or raw.version < 1:
+    namespace, key, text, version, born, modified = raw
+    value = json.loads(text)
+    if not isinstance(value, dict) or version < 1:
         raise ValueError("not a record")
-    return Record(raw.namespace, raw.key, value, raw.version, moment(raw.born), moment(raw.modified))
+    return Record(namespace, key, value, version, moment(born), moment(modified))
 
 
 def readable(records: Iterable[RawRecord]) -> list[Record]:

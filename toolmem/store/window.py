@@ -58,38 +58,36 @@ def read_calls(
     row: ToolRow, rows: Iterable[Row], judge_of: Callable[[Any], JudgeIdentity | None]
 ) -> tuple[ToolCallResult, ...]:
     """In the order of the rows, marked as the row says what is summarized."""
+    from toolmem.models import ToolCallResult
+
     covered, found = members(row.covered), []
     for values in rows:
         try:
-            found.append(_call(row, values, judge_of, covered))
+            found.append(ToolCallResult.model_validate(_fields(row, values, judge_of, covered)))
         except CALL_FAULTS as error:
             logger.error("call %r of tool %r is damaged and left out: %s", values[0], row.name, type(error).__name__)
     return tuple(found)
 
 
-def _call(
+def _fields(
     row: ToolRow, values: Row, judge_of: Callable[[Any], JudgeIdentity | None], covered: Collection[int]
-) -> ToolCallResult:
-    from toolmem.models import ToolCallResult
-
+) -> dict[str, Any]:
     seq, success, execution_failed, score, time_cost, token_cost, judge, payload = values
     body = json.loads(payload)
     if not isinstance(body, dict) or "create_time" not in body:
         raise ValueError("the payload is not a call")
-    return ToolCallResult.model_validate(
-        {
-            "id": row.assigned_id(seq),
-            "evaluation_status": "ok",
-            **body,
-            "tool_name": row.name,
-            "create_time": moment(body["create_time"]),
-            "success": flag(success),
-            "execution_failed": flag(execution_failed),
-            "score": score,
-            "time_cost": time_cost,
-            "token_cost": token_cost,
-            "judge": judge_of(judge),
-            "seq": seq,
-            "is_summarized": seq in covered,
-        }
-    )
+    return {
+        "id": row.assigned_id(seq),
+        "evaluation_status": "ok",
+        **body,
+        "tool_name": row.name,
+        "create_time": moment(body["create_time"]),
+        "success": flag(success),
+        "execution_failed": flag(execution_failed),
+        "score": score,
+        "time_cost": time_cost,
+        "token_cost": token_cost,
+        "judge": judge_of(judge),
+        "seq": seq,
+        "is_summarized": seq in covered,
+    }

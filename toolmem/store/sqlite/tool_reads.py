@@ -150,12 +150,11 @@ def memories(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, w
     found = []
     for row in read_tools(db, workspace, None if tools is None else list(tools)):
         record, state = read_guidance(db, row, wanted.guidance).record(workspace), wanted.state(row)
-        if wanted.known.get(row.name) == state:
-            found.append(StoredMemory(record, state=state))
-            continue
-        rows = _rows_at(db, row, row.shown_seqs(wanted.recent, (wanted.seqs or {}).get(row.name)), wanted.calls)
-        figures = read_figures(row, rows, judges.name)
-        calls = read_calls(row, rows, judges.__getitem__) if wanted.calls else ()
+        rows = []
+        if wanted.known.get(row.name) != state:
+            rows = _rows_at(db, row, row.shown_seqs(wanted.recent, (wanted.seqs or {}).get(row.name)), wanted.calls)
+        figures = read_figures(row, rows, judges.name) if rows else ()
+        calls = read_calls(row, rows, judges.__getitem__) if rows and wanted.calls else ()
         found.append(StoredMemory(record, figures, calls, state))
     return found
 
