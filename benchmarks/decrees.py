@@ -37,7 +37,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolmem.rules.capture.instructions import UNSCOPED, find_instructions
+from toolmem.rules.capture.instructions import find_instructions
+from toolmem.rules.identity import UNSCOPED
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data" / "decrees"

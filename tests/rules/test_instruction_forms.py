@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from toolmem.rules.capture.instructions import UNSCOPED, find_instructions
+from toolmem.rules.capture.instructions import find_instructions
+from toolmem.rules.identity import UNSCOPED
 
 CATALOGUE = [
     "send_email",

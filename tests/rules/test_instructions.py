@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolmem.models import ToolSchema
-from toolmem.rules.capture.instructions import MAX_SENTENCE, UNSCOPED, Instruction, find_instructions
+from toolmem.rules.capture.instructions import MAX_SENTENCE, Instruction, find_instructions
+from toolmem.rules.identity import UNSCOPED
 
 CATALOGUE = [
     "send_email",

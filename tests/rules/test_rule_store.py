@@ -12,7 +12,6 @@ import pytest
 
 from toolmem.errors import RequestError, StoreError
 from toolmem.models import ToolMemoryRule
-from toolmem.rules.capture.instructions import UNSCOPED as UNSCOPED_OF_INSTRUCTIONS
 from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.identity import UNSCOPED
 
@@ -70,7 +69,7 @@ async def test_ids_are_unique_over_tools_and_texts(rules):
 
 
 def test_both_halves_mean_the_same_by_no_tool():
-    assert UNSCOPED == UNSCOPED_OF_INSTRUCTIONS == "__unscoped__"
+    assert UNSCOPED == "__unscoped__"
 
 
 async def test_a_rule_lies_where_the_layout_says(rules, store):

@@ -12,8 +12,8 @@ from toolmem.flow.op import Context
 from toolmem.models import Said
 from toolmem.readers.secrets import SecretMask
 from toolmem.rules.capture.hook import MAX_MESSAGE
-from toolmem.rules.capture.instructions import UNSCOPED, doubtful
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
+from toolmem.rules.identity import UNSCOPED
 from toolmem.rules.turns import Turn
 
 logger = logging.getLogger("toolmem.rules")
@@ -30,6 +30,9 @@ Reply only with one JSON object, for each such sentence its number and the names
 
 async def ask_for_instructions(context: Context, turn: Turn) -> tuple[list[RuleDraft], str]:
     """What the model found, and why it could not be asked; the cues have read the message already."""
+    # The grammar of two languages takes its time to load, which nothing else should wait for.
+    from toolmem.rules.capture.instructions import doubtful
+
     message = turn.user_message
     asked = doubtful(message)[:_MOST_SENTENCES] if len(message) <= MAX_MESSAGE else []
     llm = context.services.chat_model(context.op) if asked else None

@@ -28,8 +28,8 @@ from toolmem.rules.capture.tools_meant import (
     tools_named,
     without_modifiers,
 )
+from toolmem.rules.identity import UNSCOPED
 
-UNSCOPED = "__unscoped__"
 _SHORT_ANSWER = 60  # characters
 MAX_SENTENCE = 500  # characters; a rule is never cut, so a longer sentence is not captured
 _SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
