@@ -1,4 +1,8 @@
-"""Repair coverage: of the failures that the tool's next calls repaired, the share whose kind of repair was named."""
+"""Repair coverage: of the failures that the tool's next calls repaired, the share whose kind of repair was named.
+
+*Strict* coverage gives no credit for sentences about any failure: naming the commonest repair for everything is not
+knowing what repairs.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +57,18 @@ class Coverage:
         return made.assign(budget=self.budget, named=list(self.hits))
 
 
-def coverage(guidance: Mapping[str, Text], later: Sequence[ToolCallResult], budget: int) -> Coverage:
+def coverage(
+    guidance: Mapping[str, Text], later: Sequence[ToolCallResult], budget: int, *, strict: bool = False
+) -> Coverage:
     """Coverage of `later` calls by one guidance per tool (a tool without one is not covered)."""
     asked = opportunities(later)
-    return Coverage(budget, tuple(asked), tuple(named(one, guidance.get(one.tool_name), budget) for one in asked))
+    hits = tuple(named(one, guidance.get(one.tool_name), budget, strict=strict) for one in asked)
+    return Coverage(budget, tuple(asked), hits)
 
 
-def replayed_coverage(in_force: Sequence[Text], calls: Sequence[ToolCallResult], budget: int) -> Coverage:
+def replayed_coverage(
+    in_force: Sequence[Text], calls: Sequence[ToolCallResult], budget: int, *, strict: bool = False
+) -> Coverage:
     """Coverage in a replay: `in_force[i]` is the guidance of `calls[i].tool_name` that the agent had after that call.
 
     It is asked for at every failure that was repaired; what was written later has no say in it. Raises ValueError
@@ -68,7 +77,9 @@ def replayed_coverage(in_force: Sequence[Text], calls: Sequence[ToolCallResult],
     if len(in_force) != len(calls):
         raise ValueError(f"{len(calls)} calls, but guidance for {len(in_force)} of them")
     asked = opportunities(calls)
-    return Coverage(budget, tuple(asked), tuple(named(one, in_force[one.position], budget) for one in asked))
+    return Coverage(
+        budget, tuple(asked), tuple(named(one, in_force[one.position], budget, strict=strict) for one in asked)
+    )
 
 
 def pooled(parts: Sequence[Coverage]) -> Coverage:

@@ -59,24 +59,27 @@ class Reading:
         self._units = [_Unit(*pair) for pair in _units(text)]
         generic = [unit for unit in self._units if unit.generic]
         self._generic = [unit for unit in generic if unit.words <= GENERIC_WORDS][:GENERIC_UNITS]
-        self._known: dict[tuple[str, str, frozenset[Repair]], bool] = {}
+        self._known: dict[tuple[str, str, frozenset[Repair], bool], bool] = {}
 
-    def names(self, opportunity: Opportunity) -> bool:
-        """Whether a unit names, for the failure's class of error, one of the kinds of repair that worked."""
-        key = (opportunity.error_class, opportunity.message, opportunity.repairs)
+    def names(self, opportunity: Opportunity, *, strict: bool = False) -> bool:
+        """Whether a unit names, for the failure's class of error, one of the kinds of repair that worked.
+
+        `strict`: units about any failure count for nothing.
+        """
+        key = (opportunity.error_class, opportunity.message, opportunity.repairs, strict)
         if (known := self._known.get(key)) is None:
             known = self._known[key] = any(
                 unit.names_repair(repair)
-                for unit in self._about(opportunity.error_class, opportunity.message)
+                for unit in self._about(opportunity.error_class, opportunity.message, strict)
                 for repair in opportunity.repairs
             )
         return known
 
-    def _about(self, error_class: str, message: str) -> Iterable[_Unit]:
+    def _about(self, error_class: str, message: str, strict: bool) -> Iterable[_Unit]:
         patterns = _class_pattern(error_class)
         quoted = _telling_words(message)
         yield from (unit for unit in self._units if not unit.generic and unit.is_about(patterns, quoted))
-        yield from self._generic
+        yield from () if strict else self._generic
 
 
 class _Unit:
@@ -132,12 +135,12 @@ class _Unit:
         return _whole(after).search(left) is not None and words.USE.search(left) is not None
 
 
-def named(opportunity: Opportunity, guidance: Guidance | str | None, budget: int) -> bool:
+def named(opportunity: Opportunity, guidance: Guidance | str | None, budget: int, *, strict: bool = False) -> bool:
     """Whether `guidance`, cut to `budget` tokens, names the repair of `opportunity`; None and "" name nothing.
 
     Cheap where the same guidance is asked about again: the newest texts stay read.
     """
-    return bool(guidance) and read_within(guidance, budget).names(opportunity)
+    return bool(guidance) and read_within(guidance, budget).names(opportunity, strict=strict)
 
 
 def read_within(guidance: Guidance | str | None, budget: int) -> Reading:

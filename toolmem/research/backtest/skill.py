@@ -13,7 +13,7 @@ no forecast, and has no skill score.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,8 +57,13 @@ class Forecast:
     cluster: str
 
 
-def forecasts(earlier: Sequence[ToolCallResult], later: Sequence[ToolCallResult]) -> list[Forecast]:
-    """Forecasts for `later` calls of a tool (those whose outcome is known) from what `earlier` calls claim."""
+def forecasts(
+    earlier: Sequence[ToolCallResult], later: Sequence[ToolCallResult], leave_out: Collection[str] = ()
+) -> list[Forecast]:
+    """Forecasts for `later` calls of a tool (those whose outcome is known) from what `earlier` calls claim.
+
+    `leave_out`: kinds of claims ("refused", "parameter") that have no say in it.
+    """
     if not earlier or not later:
         return []
     found = analyze(earlier[0].tool_name, earlier)
@@ -72,7 +77,7 @@ def forecasts(earlier: Sequence[ToolCallResult], later: Sequence[ToolCallResult]
     for i, (one, outcome) in enumerate(zip(seen, outcomes, strict=True)):
         if outcome is None:
             continue
-        side = _counted(found, one)
+        side = _counted(found, one, leave_out)
         probability = rate if side is None else (side[0] + rate) / (side[1] + 1)
         number = grouped.numbers[i]
         cluster = task_of(later[i]) or f"{later[i].tool_name}#{i if number == UNKNOWN else number}"
@@ -104,12 +109,12 @@ def frame_of(made: Sequence[Forecast]) -> pd.DataFrame:
     return pd.DataFrame([[getattr(one, name) for name in names] for one in made], columns=names)
 
 
-def _counted(found: Analysis, one: Observation) -> tuple[int, int] | None:
+def _counted(found: Analysis, one: Observation, leave_out: Collection[str]) -> tuple[int, int] | None:
     """(failures, calls) on this call's side of the strongest claim that compares calls like it."""
-    for refusal in found.refusals:
+    for refusal in () if "refused" in leave_out else found.refusals:
         if refused_by(one, refusal):
             return len(refusal.positions), len(refusal.positions)
-    for pattern in found.failures.patterns:
+    for pattern in () if "parameter" in leave_out else found.failures.patterns:
         if pattern.within is None or holds(one, pattern.within):
             k, n = (pattern.k, pattern.n) if holds(one, pattern.condition) else (pattern.other_k, pattern.other_n)
             return n - k, n
