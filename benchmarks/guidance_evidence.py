@@ -33,9 +33,9 @@ from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.counted.patterns import Pattern
 from toolmem.guidance.counted.refusals import Refusal, refused_by
 from toolmem.guidance.outcomes import UNKNOWN, conversations
-from toolmem.guidance.statistics import wilson_interval
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import Guidance, ToolCallResult
+from toolmem.readers.intervals import wilson_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "toolmem" / "data" / "recording.calls.jsonl.gz"

@@ -64,13 +64,16 @@ NAMES = {
     **_below(
         "guidance",
         "guidance.counted",
-        "analysis claim_edits conditions data_driven error_messages error_targets exact incremental masks on_change "
-        "patterns phrases refusals repair_history repairs shell sql values worth",
+        "analysis claim_edits conditions data_driven error_targets exact incremental masks on_change "
+        "patterns phrases refusals repair_history repairs values worth",
     ),
     "toolmem.guidance.sentences": "toolmem.guidance.counted.claims",
     "toolmem.guidance.repair_sentences": "toolmem.guidance.counted.repair_claims",
     "toolmem.guidance.usage_sentences": "toolmem.guidance.counted.usage_claims",
     "toolmem.guidance.wording": "toolmem.guidance.counted.render",
+    "toolmem.guidance.error_messages": "toolmem.readers.errors",
+    **_below("guidance", "readers", "shell sql"),
+    "toolmem.judge.error_classes": "toolmem.readers.error_classes",
     "toolmem.rules.agent_tools": "toolmem.operations.agent_tools",
     "toolmem.rules.shelf": "toolmem.rules.rule_ids",
     **_below("rules", "rules.capture", "chinese english failures pasted sentences"),

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.error_messages import ErrorGroup, error_groups, mask, telling_line
+from toolmem.guidance.counted.errors import ErrorGroup, error_groups
 from toolmem.models import ToolCallResult
+from toolmem.readers.errors import mask, telling_line
 
 
 def groups_of(calls: list[ToolCallResult]) -> list[ErrorGroup]:
@@ -114,3 +115,18 @@ def test_every_failure_is_in_exactly_one_group(outputs: list[str]) -> None:
     assert sorted(i for group in groups for i in group.positions) == list(range(len(outputs)))
     sizes = [len(group.positions) for group in groups]
     assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("user ann@example.com not found", "user … not found"),
+        ("cannot open /var/log/app.log", "cannot open …"),
+        ("Table 'shop.users' doesn't exist", "Table … doesn't exist"),
+        ("order #W2586676 is unknown", "order … is unknown"),
+        ("at most 12 items, got 40", "at most … items, got …"),
+        ("see https://example.com/help?id=3", "see …"),
+    ],
+)
+def test_particulars_are_masked(message: str, expected: str) -> None:
+    assert mask(message) == expected

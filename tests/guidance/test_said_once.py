@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
-from toolmem.guidance.counted.error_messages import mask, telling_line
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import Guidance, ToolCallResult
+from toolmem.readers.errors import mask, telling_line
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 JUDGE = RuleBasedCheck()

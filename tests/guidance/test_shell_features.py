@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.shell import looks_like_command, read_command
+from toolmem.readers.shell import looks_like_command, read_command
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.sql import looks_like_sql, read_statement
+from toolmem.readers.sql import looks_like_sql, read_statement
 
 
 @pytest.mark.parametrize(

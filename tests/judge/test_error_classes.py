@@ -1,4 +1,4 @@
-"""Classes of error messages, and messages with their particulars masked."""
+"""Classes of error messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.judge.error_classes import ERROR_CLASSES, class_of_status, error_class_of, masked
+from toolmem.readers.error_classes import ERROR_CLASSES, class_of_status, error_class_of
 
 
 @pytest.mark.parametrize(
@@ -53,26 +53,3 @@ def test_every_text_has_a_class_of_the_vocabulary(text: str) -> None:
 @given(st.integers(min_value=400, max_value=599))
 def test_every_http_failure_has_a_class_of_the_vocabulary(code: int) -> None:
     assert class_of_status(code) in ERROR_CLASSES
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("user ann@example.com not found", "user <email> not found"),
-        ("cannot open /var/log/app.log", "cannot open <path>"),
-        ("Table 'shop.users' doesn't exist", "Table <name> doesn't exist"),
-        ("order #W2586676 is unknown", "order <id> is unknown"),
-        ("at most 12 items, got 40", "at most <n> items, got <n>"),
-        ("see https://example.com/help?id=3", "see <url>"),
-        ("line one\nline two", "line one line two"),
-    ],
-)
-def test_particulars_are_masked(message: str, expected: str) -> None:
-    assert masked(message) == expected
-
-
-@given(st.text(max_size=3_000), st.integers(min_value=10, max_value=200))
-def test_a_masked_message_is_one_line_of_the_length_asked(text: str, length: int) -> None:
-    line = masked(text, length)
-    assert len(line) <= length
-    assert len(line.splitlines()) <= 1

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from toolmem.judge.error_classes import ERROR_CLASSES
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import ToolCallResult, Verdict
+from toolmem.readers.error_classes import ERROR_CLASSES
 
 ROWS: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parent / "outputs.jsonl").read_text(encoding="utf-8").splitlines()

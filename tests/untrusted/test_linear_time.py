@@ -20,16 +20,15 @@ from toolmem.config.scalars import read_scalar
 from toolmem.errors import ToolMemError
 from toolmem.formats import lines
 from toolmem.guidance import reply
-from toolmem.guidance.counted import conditions, error_messages, incremental, sql, values
+from toolmem.guidance.counted import conditions, incremental, values
 from toolmem.guidance.counted.analysis import analyze
-from toolmem.guidance.counted.shell import read_command
-from toolmem.judge import error_classes
 from toolmem.judge.reply import read_verdict
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import ToolCallResult
 from toolmem.providers.hashing import normalized
-from toolmem.readers import json_values, plain_text
+from toolmem.readers import error_classes, errors, json_values, plain_text, sql
 from toolmem.readers.secrets import SecretMask
+from toolmem.readers.shell import read_command, signers
 from toolmem.rules import identity
 from toolmem.rules.capture.failures import failure_class
 from toolmem.rules.capture.instructions import find_instructions
@@ -79,10 +78,10 @@ READERS: dict[str, Callable[[str], object]] = {
     ),
     "judged input": lambda text: RuleBasedCheck().check(_call("x: cannot do it", query=text)),
     "class of an error": error_classes.error_class_of,
-    "masked error": error_classes.masked,
-    "telling line": error_messages.telling_line,
-    "mask of a message": error_messages.mask,
+    "telling line": errors.telling_line,
+    "mask of a message": errors.mask,
     "SQL": sql.read_statement,
+    "programs of a command": signers,
     "shell command": read_command,
     "parameters of a call": lambda text: conditions.observe(_call("", query=text), {}),
     "form of a value": lambda text: (values.text_shape(text), values.item_count(text), values.number_of(text)),

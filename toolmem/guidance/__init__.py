@@ -14,9 +14,9 @@ In the order in which a window of calls meets them:
     memory         what an agent, a dump or a report gets of one tool
     fitting        guidance within a token budget, whole sentences only
 
-The data-driven writer stands on modules of one subject each: `values`,
-`sql` and `shell` (what a parameter holds), `conditions` (what can be said of a call before it is made), `exact`
-(Fisher's test, Tarone's correction), `patterns` (conditions that go with success or failure), `error_messages`,
+The data-driven writer stands on modules of one subject each: `values` (with `readers.sql` and `readers.shell`: what a
+parameter holds), `conditions` (what can be said of a call before it is made), `exact`
+(Fisher's test, Tarone's correction), `patterns` (conditions that go with success or failure), `errors`,
 `refusals` (values that errors name), `repairs`, `error_targets` (parameters that errors are about), `repair_history`
 (repairs counted on from summary to summary); `analysis` holds what they find, `claims`, `repair_claims` and
 `usage_claims` say it as data, `worth` orders it, `render` and `phrases` put it into English or Chinese.

@@ -11,7 +11,6 @@
       evidence.py       one piece of evidence, and the place in the output that holds it
       literals.py       a reader of JSON and Python literals that also reads the beginning of a cut one
       parameters.py     the input against the tool's JSON schema
-      error_classes.py  the vocabulary of error classes, and messages with their particulars masked
     llm_judge.py      the judge that asks a model; its prompts are in prompts.yaml
       reply.py          what the model replied -> verdict
       loose_json.py     a reader of the almost-JSON that models send

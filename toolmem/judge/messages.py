@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 
 from toolmem.judge import wording
-from toolmem.judge.error_classes import class_of_status, error_class_of
 from toolmem.judge.evidence import Evidence, in_text, line_end
 from toolmem.judge.expectation import Expectation
+from toolmem.readers.error_classes import class_of_status, error_class_of
 
 HEAD = 1_500  # characters from the beginning in which an opening is looked for
 SHORT = 420  # characters up to which an answer counts as one message

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from toolmem.judge import shell
-from toolmem.judge.error_classes import error_class_of
 from toolmem.judge.evidence import Evidence, in_text, line_end, windows
 from toolmem.judge.expectation import Expectation
-from toolmem.judge.wording import MEASURED, one_of, words
+from toolmem.judge.wording import MEASURED, words
+from toolmem.readers.error_classes import error_class_of, one_of
 
 _EXIT = re.compile(
     r"^[\[({<*\s]{0,6}(?:(?:command|process|script|program|task|tool|it) )?(?:\w{1,30} ){0,3}?(?:exit(?:ed)?|"

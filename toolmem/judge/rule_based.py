@@ -18,15 +18,14 @@ import hashlib
 import re
 from functools import cache
 from importlib import resources
-from typing import Any
 
 from toolmem.judge import bodies, literals, messages, parameters, programs, structured
-from toolmem.judge.error_classes import error_class_of, masked
 from toolmem.judge.evidence import QUOTED, Evidence
 from toolmem.judge.expectation import Expectation, expectation
 from toolmem.judge.parameters import ParameterProblem
 from toolmem.models import JudgeIdentity, ToolCallResult, ToolSchema, Verdict
 from toolmem.protocols import Purpose
+from toolmem.readers.error_classes import error_class_of
 
 MODEL = "rule_based_check"
 _RULE_FILES = [
@@ -41,7 +40,6 @@ _RULE_FILES = [
     "evidence.py",
     "literals.py",
     "parameters.py",
-    "error_classes.py",
 ]
 _ROWS = re.compile(r"\s*\[\s*[(\['\"\d-]")  # a list of tuples, lists, strings or numbers
 _ASKS_A_SERVICE = re.compile(r"\b(?:curl|wget|https?|gh|aws|az|gcloud|kubectl|docker|echo|printf)\b")
@@ -55,8 +53,9 @@ def rules_version() -> str:
     """First 12 characters of the hash of the rules: another wording of a rule is another version of the judge."""
     digest = hashlib.sha256()
     folder = resources.files("toolmem.judge")
-    for name in _RULE_FILES:
-        digest.update(folder.joinpath(name).read_text(encoding="utf-8").encode())
+    readers = resources.files("toolmem.readers")
+    for file in (*(folder.joinpath(name) for name in _RULE_FILES), readers.joinpath("error_classes.py")):
+        digest.update(file.read_text(encoding="utf-8").encode())
     return digest.hexdigest()[:12]
 
 
@@ -123,12 +122,6 @@ def find_evidence(output: str, expected: Expectation) -> Evidence | None:
         found = check_text(reading.value, False)
         return found.inside(QUOTED) if found is not None else None
     return check_text(output, False)
-
-
-def masked_message(output: str, tool_name: str = "", given: Any = None) -> str:
-    """The error message of an output with numbers, quoted names and ids masked; "" where the output shows none."""
-    evidence = find_evidence(output, expectation(tool_name, given))
-    return masked(evidence.message) if evidence is not None else ""
 
 
 def _is_empty(output: str) -> bool:
@@ -207,4 +200,4 @@ def _cut(text: str, length: int) -> str:
     return line if len(line) <= length and len(text) <= 4 * length else line[: length - 3].rstrip() + "..."
 
 
-__all__ = ["RuleBasedCheck", "find_evidence", "masked_message", "rules_version"]
+__all__ = ["RuleBasedCheck", "find_evidence", "rules_version"]

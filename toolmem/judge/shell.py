@@ -6,6 +6,7 @@ import re
 
 from toolmem.judge.evidence import Evidence, in_text, line_end, windows
 from toolmem.judge.expectation import Expectation
+from toolmem.readers.shell import signers
 
 # the texts of strerror(3), and what shells say of programs
 STRERROR = (
@@ -44,10 +45,9 @@ _COMPLAINING = re.compile(
     re.IGNORECASE,
 )
 _USAGE = re.compile(r"(?:usage|syntax):\s", re.IGNORECASE)
+MAX_COMMAND = 4_000  # characters of a command line that are read
 _TRY_HELP = re.compile(r"^Try '[^'\n]{1,80} --?h(?:elp)?' ", re.MULTILINE)
 _ASKS_HELP = re.compile(r"(?:^|\s)(?:--?h(?:elp)?|-\?|/\?|help|man|--usage|--version|info)\b")
-_JOINTS = re.compile(r"(\|\||&&|[|;\n])")
-_WORD = re.compile(r"[\w./+-]{1,80}")
 
 
 def check(text: str, expected: Expectation) -> Evidence | None:
@@ -73,7 +73,7 @@ def _shell_line(text: str, expected: Expectation) -> Evidence | None:
 
 def _signed(text: str, expected: Expectation) -> Evidence | None:
     """A complaint signed by a program of the command line."""
-    programs, hidden = programs_of(expected.command)
+    programs, hidden = signers(expected.command[:MAX_COMMAND])
     for offset, window in windows(text):
         for match in _SIGNED.finditer(window):
             if match[1] not in programs or not _COMPLAINING.search(match[2]):
@@ -84,26 +84,6 @@ def _signed(text: str, expected: Expectation) -> Evidence | None:
             start = offset + match.start()
             return in_text("message of a program", text, start, line_end(text, start))
     return None
-
-
-def programs_of(command: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words of a command line that may sign a message, and those of them whose failure a later part hides.
-
-    The exit status of `a | b` and of `a ; b` is that of `b`.
-    """
-    command = command[:4_000]
-    words = frozenset(word.rsplit("/", 1)[-1] for word in _WORD.findall(command))
-    parts = _JOINTS.split(command)
-    hidden: set[str] = set()
-    shown: set[str] = set()
-    for i in range(0, len(parts), 2):
-        first = parts[i].split()
-        if not first:
-            continue
-        name = first[0].lstrip("(").rsplit("/", 1)[-1]
-        follows = parts[i + 1] if i + 1 < len(parts) else ""
-        (hidden if follows in ("|", ";", "\n", "||") else shown).add(name)
-    return words, frozenset(hidden - shown)
 
 
 def _usage(text: str, expected: Expectation) -> Evidence | None:

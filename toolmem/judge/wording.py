@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import re
 
+from toolmem.readers.error_classes import one_of
+
 
 def words(text: str) -> frozenset[str]:
     """The words of a text, for lists that are long and unordered."""
     return frozenset(text.split())
-
-
-def one_of(*alternatives: str, flags: int = re.IGNORECASE, before: str = "", after: str = "") -> re.Pattern[str]:
-    """A pattern that matches where any of the alternatives does."""
-    return re.compile(f"{before}(?:{'|'.join(alternatives)}){after}", flags)
 
 
 STATUS_PHRASE = (

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.counted.render import Wording, quoted
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.judge.error_classes import ERROR_CLASSES
 from toolmem.models import Claim, Guidance, Language
 from toolmem.providers.tokenizer import QwenTokenizer
+from toolmem.readers.error_classes import ERROR_CLASSES
 from toolmem.research.backtest.opportunities import Opportunity
 from toolmem.research.backtest.reading import GENERIC_UNITS, Reading, named, read_within
 from toolmem.research.backtest.vocabulary import CLASS_PHRASES

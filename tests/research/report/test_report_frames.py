@@ -50,10 +50,6 @@ def test_wilson_interval_agrees_with_published_values(k, n, low, high):
     assert wilson_interval(k, n) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_wilson_interval_of_no_trials_is_unknown():
-    assert wilson_interval(0, 0) is None
-
-
 def test_every_recorded_call_is_counted_once_per_tool(build):
     evaluation = build(per_tool=150)
     tools = tools_frame(evaluation)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from toolmem.guidance.counted.conditions import Observation, TextKind, observe_all, text_kinds
-from toolmem.guidance.counted.error_messages import ErrorGroup, error_groups, telling_line
+from toolmem.guidance.counted.errors import ErrorGroup, error_groups
 from toolmem.guidance.counted.patterns import Search, find_patterns
 from toolmem.guidance.counted.refusals import Refusal, refusals
 from toolmem.guidance.counted.repairs import Recovery, recoveries, repaired, restless, worked_after
@@ -16,6 +16,7 @@ from toolmem.guidance.counted.values import canonical, parameters
 from toolmem.guidance.outcomes import Repeats, blameless, conversations, passing, repeats_of_failures, went_wrong
 from toolmem.guidance.statistics import statistics_of
 from toolmem.models import ToolCallResult, ToolStatistics
+from toolmem.readers.errors import telling_line
 
 
 @dataclass(frozen=True)

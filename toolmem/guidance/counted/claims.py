@@ -11,13 +11,14 @@ from typing import Any
 
 from toolmem.guidance.counted import values
 from toolmem.guidance.counted.analysis import Analysis
-from toolmem.guidance.counted.error_messages import MASK, ErrorGroup, mask
+from toolmem.guidance.counted.errors import ErrorGroup
 from toolmem.guidance.counted.masks import mask_of, positions_of
 from toolmem.guidance.counted.patterns import Pattern
 from toolmem.guidance.counted.refusals import Refusal
 from toolmem.guidance.outcomes import flag_is_wrong
-from toolmem.guidance.statistics import wilson_interval
 from toolmem.models import Claim, Subject
+from toolmem.readers.errors import MASK, mask
+from toolmem.readers.intervals import wilson_interval
 
 MAX_ERRORS = 6
 MAX_EMPTY_PATTERNS = 2

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from toolmem.guidance.counted import shell, sql, values
+from toolmem.guidance.counted import values
 from toolmem.guidance.counted.values import MAX_TEXT
 from toolmem.models import ToolCallResult
+from toolmem.readers import shell, sql
 
 TextKind = Literal["sql", "shell"]
 

@@ -44,6 +44,7 @@ from toolmem.protocols import Purpose
 AUTHOR = "offline/data_driven"
 
 _RULES = ("fitting", "outcomes", "shown", "statistics")  # beside every module of this package
+_READERS = ("errors", "intervals", "shell", "sql")
 
 
 @cache
@@ -52,8 +53,10 @@ def rules_version() -> str:
     digest = hashlib.sha256()
     folder = resources.files("toolmem.guidance")
     counted = sorted(file.name for file in folder.joinpath("counted").iterdir() if file.name.endswith(".py"))
-    for name in (*(f"{name}.py" for name in _RULES), *(f"counted/{name}" for name in counted)):
-        digest.update(folder.joinpath(name).read_text(encoding="utf-8").encode())
+    readers = [resources.files("toolmem.readers").joinpath(f"{name}.py") for name in _READERS]
+    files = (*(f"{name}.py" for name in _RULES), *(f"counted/{name}" for name in counted))
+    for file in (*(folder.joinpath(name) for name in files), *readers):
+        digest.update(file.read_text(encoding="utf-8").encode())
     return digest.hexdigest()[:12]
 
 

@@ -15,8 +15,8 @@ from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.counted.worth import value
 from toolmem.guidance.fitting import BULLET
 from toolmem.guidance.shown import claim_text
-from toolmem.guidance.statistics import wilson_interval
 from toolmem.models import Claim, Language, Subject
+from toolmem.readers.intervals import wilson_interval
 from toolmem.readers.plain_text import hides, plain
 
 Part = Literal["core", "success", "issues", "practices", "statistics"]

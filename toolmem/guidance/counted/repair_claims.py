@@ -8,14 +8,15 @@ from typing import Any
 
 from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.claims import claim
-from toolmem.guidance.counted.error_messages import MASK, ErrorGroup
 from toolmem.guidance.counted.error_targets import NoAdvice, targets
+from toolmem.guidance.counted.errors import ErrorGroup
 from toolmem.guidance.counted.render import MOSTLY
 from toolmem.guidance.counted.repair_history import Total, Totals, error_key, same
 from toolmem.guidance.counted.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.counted.user_values import named_as_own, same_in_another_form
-from toolmem.guidance.statistics import wilson_interval
 from toolmem.models import Claim, Subject
+from toolmem.readers.errors import MASK
+from toolmem.readers.intervals import wilson_interval
 
 MAX_GROUPS = 8  # error groups that repairs are named for
 PER_GROUP = 3  # repairs named for an error that only the history knows

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from toolmem.guidance.counted import sql
 from toolmem.guidance.counted.analysis import Analysis
-from toolmem.guidance.counted.error_messages import mask
 from toolmem.guidance.counted.error_targets import NoAdvice
 from toolmem.guidance.counted.repairs import Recovery, Repair
 from toolmem.models import RepairCount, RepairHistory
+from toolmem.readers import sql
+from toolmem.readers.errors import mask
 
 RULES = 3  # 1 counted calls that name no conversation; 2 parameters that were added along the way
 MAX_ERRORS = 24

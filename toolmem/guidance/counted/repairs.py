@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from toolmem.guidance.counted import shell, sql, values
+from toolmem.guidance.counted import values
 from toolmem.guidance.counted.conditions import Observation
+from toolmem.readers import shell, sql
 
 WITHIN = 3  # calls of the tool after the failure
 RESTLESS_PAIRS, RESTLESS_SHARE = 5, 0.9  # calls that worked and were followed by another one; share with a change

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolmem.guidance.counted.conditions import observe_all, text_kinds
-from toolmem.guidance.counted.error_messages import mask, telling_line
 from toolmem.guidance.counted.repairs import Repair, recoveries
 from toolmem.guidance.counted.values import parameters
 from toolmem.guidance.outcomes import blameless, conversations, went_wrong
 from toolmem.models import ToolCallResult
+from toolmem.readers.errors import mask, telling_line
 from toolmem.research.backtest.splitting import task_of
 
 

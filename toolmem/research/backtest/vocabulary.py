@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-# Phrases that name a class of error (keys: `toolmem.judge.error_classes`), beside the class's own name.
+# Phrases that name a class of error (keys: `toolmem.readers.error_classes`), beside the class's own name.
 # "error" has none: such a failure is recognized by the words of its message only.
 CLASS_PHRASES: dict[str, tuple[str, ...]] = {
     "timeout": (r"tim(?:ed|es|e|ing)[ -]?out", r"took too long", r"deadline", "超时"),

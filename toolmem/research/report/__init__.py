@@ -16,6 +16,7 @@ The road of an evaluation through this room:
 The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in a notebook of your own.
 """
 
+from toolmem.readers.intervals import wilson_interval
 from toolmem.research.report.bill import Bill, make_bill
 from toolmem.research.report.bill_sums import bill_frame, bill_table, charges_frame
 from toolmem.research.report.blocks import Html, scope
@@ -33,7 +34,7 @@ from toolmem.research.report.freshness import freshness_frame, waiting, waiting_
 from toolmem.research.report.money_chart import money_chart
 from toolmem.research.report.page import notebook_path, render_page
 from toolmem.research.report.plots import error_chart, score_chart, success_chart
-from toolmem.research.report.rows import totals, wilson_interval
+from toolmem.research.report.rows import totals
 from toolmem.research.report.savings import resummarized, runs_frame, skips_frame
 from toolmem.research.report.sections import (
     agreement_table,

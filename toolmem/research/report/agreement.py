@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.models import ToolCallResult, Usage
-from toolmem.research.report.rows import wilson_interval
+from toolmem.readers.intervals import wilson_interval
 
 SEED = 20260101  # of the bootstrap
 RESAMPLES = 2000
@@ -148,7 +148,7 @@ def _pair(a: JudgeRun, b: JudgeRun) -> PairAgreement:
         b.name,
         cells,
         alike / cells.calls if cells.calls else None,
-        wilson_interval(alike, cells.calls),
+        wilson_interval(alike, cells.calls) if cells.calls else None,
         kappa,
         None if kappa is None else _bootstrap(cells, cohens_kappa),
     )

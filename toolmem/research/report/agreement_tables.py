@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from toolmem.readers.intervals import wilson_interval
 from toolmem.readers.plain_text import counted
 from toolmem.research.report.agreement import Comparison, Interval, JudgeRun, against_labels, pairs, sides
 from toolmem.research.report.numbers import UNKNOWN, count, interval, percent, seconds
-from toolmem.research.report.rows import input_text, wilson_interval
+from toolmem.research.report.rows import input_text
 from toolmem.research.report.summary import Table
 
 SHOWN_CALLS = 10  # on which judges differ; the CSV file has all
@@ -125,7 +126,7 @@ def _sides(comparison: Comparison) -> Table:
                 *(each.label, each.first, each.second),
                 *map(count, (total, each.with_first, each.with_second)),
                 percent(share),
-                _interval(wilson_interval(each.with_second, total)),
+                _interval(wilson_interval(each.with_second, total) if total else None),
             )
         )
     return Table("Who is right where two differ", columns, tuple(rows), frozenset(columns[3:]))

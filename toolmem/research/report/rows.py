@@ -8,33 +8,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import sqrt
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from toolmem.models import ToolCallResult, ToolMemory
+from toolmem.readers.intervals import wilson_interval
 from toolmem.research.report.evaluation import Evaluation
 
 Row = dict[str, Any]
 
-Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 UNCLASSIFIED = "unclassified"  # a failed call whose judge named no class
-
-
-def wilson_interval(successes: int, trials: int, z: float = Z_95) -> tuple[float, float] | None:
-    """Wilson score interval of a proportion (E. B. Wilson, JASA 22, 1927); None for no trials.
-
-    Unlike the normal approximation it stays inside [0, 1] and has a width for 0 of n and n of n.
-    """
-    if trials <= 0:
-        return None
-    share = successes / trials
-    scale = 1 + z * z / trials
-    centre = (share + z * z / (2 * trials)) / scale
-    half = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / scale
-    low = 0.0 if successes == 0 else max(0.0, centre - half)
-    high = 1.0 if successes == trials else min(1.0, centre + half)
-    return low, high
 
 
 def calls_rows(evaluation: Evaluation) -> list[Row]:
@@ -136,12 +119,12 @@ def _outcomes(calls: Sequence[ToolCallResult]) -> dict[str, float | int | None]:
     known = [call.failed for call in calls if call.failed is not None]
     scores = [call.score for call in calls if call.score is not None]
     failures = sum(known)
-    interval = wilson_interval(len(known) - failures, len(known))
+    interval = wilson_interval(len(known) - failures, len(known)) if known else None
     wrong = sum(
         call.success is True and call.execution_failed is True for call in calls
     )  # known to have failed, whatever the flag says
     worked = len(known) - failures - wrong
-    worked_interval = wilson_interval(worked, len(known))
+    worked_interval = wilson_interval(worked, len(known)) if known else None
     return {
         "calls": len(calls),
         "failures": failures,

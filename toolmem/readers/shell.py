@@ -14,6 +14,8 @@ def _words(text: str) -> frozenset[str]:
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<open>\Z))", re.DOTALL)
 _COMMENT = re.compile(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
 _JOINT = re.compile(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # $( ... ) holds another command
+_HIDING = frozenset({"|", ";", "\n", "||"})  # after these a failure of what stands before is not told
+_WORD = re.compile(r"[\w./+-]{1,80}")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _PROGRAM = re.compile(r"^(?=[\w./+@-]*[A-Za-z])[\w./+@-]+$")
 _FLAG = re.compile(r"^--?[A-Za-z][\w-]*")
@@ -74,8 +76,25 @@ def looks_like_command(text: str) -> bool:
     return first.rsplit("/", 1)[-1] in _COMMON or first.startswith(("./", "/"))
 
 
-def read_command(text: str) -> Command:
-    """Read one command; `text` should be cut to a few thousand characters by the caller."""
+def signers(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of a command line that may sign a message, and those of them whose failure a later part hides.
+
+    The exit status of `a | b` and of `a ; b` is that of `b`. `text` should be cut to a few thousand characters.
+    """
+    words = frozenset(word.rsplit("/", 1)[-1] for word in _WORD.findall(text))
+    bare, _ = _without_quotes(text)
+    joints = [found.group() for found in _JOINT.finditer(bare)]
+    hidden: set[str] = set()
+    shown: set[str] = set()
+    for segment, follows in itertools.zip_longest(_JOINT.split(bare), joints, fillvalue=""):
+        if first := list(itertools.dropwhile(_wraps, segment.split()))[:1]:
+            name = first[0].lstrip("(").rsplit("/", 1)[-1]
+            (hidden if follows in _HIDING else shown).add(name)
+    return words, frozenset(hidden - shown)
+
+
+def _without_quotes(text: str) -> tuple[str, list[str]]:
+    """The text with a mark for each quotation, without comments; and the quotations."""
     quotes: list[str] = []
 
     def keep(found: re.Match[str]) -> str:
@@ -84,7 +103,12 @@ def read_command(text: str) -> Command:
         quotes.append(found.group())
         return f"\0{len(quotes) - 1}\0"
 
-    bare = _QUOTED.sub(keep, _COMMENT.sub("", text.replace("\0", "")))
+    return _QUOTED.sub(keep, _COMMENT.sub("", text.replace("\0", ""))), quotes
+
+
+def read_command(text: str) -> Command:
+    """Read one command; `text` should be cut to a few thousand characters by the caller."""
+    bare, quotes = _without_quotes(text)
     programs: dict[str, None] = {}
     flags: set[str] = set()
     arguments: list[str] = []

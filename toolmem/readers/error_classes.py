@@ -1,4 +1,4 @@
-"""The vocabulary of error classes, and error messages with their particulars masked.
+"""The vocabulary of error classes.
 
 Classes are for grouping: each failed call has one, read from the message that gave the failure away.
 """
@@ -6,8 +6,6 @@ Classes are for grouping: each failed call has one, read from the message that g
 from __future__ import annotations
 
 import re
-
-from toolmem.judge.wording import one_of
 
 ERROR_CLASSES: dict[str, str] = {
     "timeout": "it took too long and was given up",
@@ -32,6 +30,12 @@ ERROR_CLASSES: dict[str, str] = {
     "exception": "a program ended with an exception or crashed",
     "error": "none of the above",
 }
+
+
+def one_of(*alternatives: str, flags: int = re.IGNORECASE, before: str = "", after: str = "") -> re.Pattern[str]:
+    """A pattern that matches where any of the alternatives does."""
+    return re.compile(f"{before}(?:{'|'.join(alternatives)}){after}", flags)
+
 
 _SCAN = 800  # characters of a message that are classified
 
@@ -235,29 +239,3 @@ def class_of_status(code: int) -> str:
         504: "timeout",
     }
     return exact.get(code, "server_error" if code >= 500 else "error")
-
-
-_MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"https?://[^\s\"'<>]{1,500}"), "<url>"),
-    (re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"), "<email>"),
-    (
-        re.compile(
-            r"`[^`\n]{0,200}`|`[^'`\n]{0,200}'|\"[^\"\n]{0,200}\"|(?<!\w)'[^'\n]{0,200}'(?!\w)|“[^”\n]{0,200}”|"
-            r"「[^」\n]{0,200}」"
-        ),
-        "<name>",
-    ),
-    (re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w.@%+~-]{1,200}(?:/[\w.@%+~-]{0,200}){0,40}"), "<path>"),
-    (re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{4,27}\b|\b0x[0-9a-fA-F]{1,40}\b"), "<id>"),
-    (re.compile(r"#?\b(?=[A-Za-z_-]{0,60}\d)(?=[\d_-]{0,60}[A-Za-z])[A-Za-z0-9_-]{3,80}\b"), "<id>"),
-    (re.compile(r"[-+]?\d[\d.,:]{0,60}"), "<n>"),
-)
-_SPACES = re.compile(r"\s+")
-
-
-def masked(message: str, length: int = 160) -> str:
-    """`message` on one line, URLs, addresses, quoted names, paths, ids and numbers masked, at most `length` long."""
-    text = _SPACES.sub(" ", message[:_SCAN]).strip()
-    for pattern, mask in _MASKS:
-        text = pattern.sub(mask, text)
-    return text if len(text) <= length else text[: length - 3] + "..."
