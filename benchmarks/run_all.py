@@ -23,7 +23,7 @@ RESULTS = HERE / "results"
 NAMES = [
     *("store", "flows", "recordings", "start_up", "engine", "files_entered"),
     *("judge_agreement", "guidance_evidence", "decrees"),
-    *("guidance_benefit", "change_detection"),
+    *("guidance_benefit", "sentence_kinds", "change_detection"),
     *("rules", "model_overhead", "model_costs", "summarization_cost", "elasticsearch", "serving", "mcp_calls"),
 ]
 

@@ -66,13 +66,6 @@ def test_a_call_without_a_useful_answer_is_no_example_and_no_usual_form() -> Non
     assert "5 of 5 calls that did not fail answered nothing useful" in text
 
 
-def test_the_example_is_a_call_with_a_useful_answer_though_another_came_more_often() -> None:
-    calls = [call(i, {"q": 1}, score=0.0) for i in range(2)] + [call(2 + i, {"q": 20 + i}) for i in range(3)]
-    (example,) = claims(calls, "example")
-    assert example.text == 'Worked, for example: {"q": 20} (1 of 5 working calls).'
-    assert example.call_ids == ("c2",)
-
-
 def test_it_is_said_that_an_error_behind_a_flag_of_success_counts_as_a_failure() -> None:
     calls = [call(i, {"q": i}) for i in range(3)]
     assert "flag" not in claims(calls, "overall")[0].text

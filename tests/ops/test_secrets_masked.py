@@ -225,7 +225,8 @@ async def test_a_copied_store_goes_on_with_the_same_marks(make_app, tmp_path):
 
 def test_the_report_shows_masked_values_and_counts_them(tmp_path):
     file = tmp_path / "calls.jsonl"
-    file.write_text("".join(json.dumps(record(n)) + "\n" for n in range(5)) + json.dumps({**record(6), "input": {}}))
+    refused = record(6, output=f"Error: no session for api_key={KEY}", success=False)
+    file.write_text("".join(json.dumps(record(n)) + "\n" for n in range(5)) + json.dumps({**refused, "input": {}}))
     run_evaluation(file, tmp_path / "report")
     written = {path.name: path.read_bytes().decode("latin-1") for path in (tmp_path / "report").iterdir()}
     assert [name for name, text in written.items() if PASSWORD in text or KEY in text] == []

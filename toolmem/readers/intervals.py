@@ -21,12 +21,11 @@ def wilson_interval(k: int, n: int, confidence: float = 0.95) -> tuple[float, fl
         raise ValueError(f"confidence lies between 0 and 1, got {confidence}")
     if n == 0:
         return 0.0, 1.0
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
-    p = k / n
-    centre = p + z * z / (2 * n)
-    spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
+    z = round(NormalDist().inv_cdf(0.5 + confidence / 2), 15)
+    p, scale = k / n, 1 + z * z / n
+    centre = (p + z * z / (2 * n)) / scale
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale
     # At k = 0 and k = n one end is exact; rounding must not move it off the proportion.
-    low = 0.0 if k == 0 else min(p, (centre - spread) / scale)
-    high = 1.0 if k == n else max(p, (centre + spread) / scale)
+    low = 0.0 if k == 0 else min(p, centre - half)
+    high = 1.0 if k == n else max(p, centre + half)
     return max(0.0, low), min(1.0, high)

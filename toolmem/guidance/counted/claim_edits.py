@@ -33,7 +33,7 @@ MAX_TEXT = 780  # characters: what an incremental prompt can carry beside ten ca
 MAX_IDS = 200
 _SAID_ANEW = frozenset({"overall", "recorded_flag", "inconclusive"})
 _REPAIRS = frozenset({"repair", "repair_since"})
-_ONE_PER_FORM = frozenset({"usage", "example", "empty_answer"})  # a second one would only say it again
+_ONE_PER_FORM = frozenset({"usage", "empty_answer"})  # a second one would only say it again
 
 Key = tuple[str, Subject]
 

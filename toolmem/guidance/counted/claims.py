@@ -6,10 +6,9 @@ No words here: `render` says a claim in a language, `worth` says what it is wort
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolmem.guidance.counted import values
 from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.errors import ErrorGroup
 from toolmem.guidance.counted.masks import mask_of, positions_of
@@ -86,9 +85,6 @@ def patterns(found: Analysis) -> Iterator[Claim]:
             yield _compared(found, "sequence", "advice_first", pattern)
         elif not _refused_already(found, pattern):
             yield _compared(found, "parameter", "pattern", pattern)
-    search = found.failures
-    if not search.patterns and not found.refusals and search.good and search.bad:
-        yield _nothing_found(found)
 
 
 def _compared(found: Analysis, kind: str, form: str, pattern: Pattern) -> Claim:
@@ -106,18 +102,20 @@ def _refused_already(found: Analysis, pattern: Pattern) -> bool:
     )
 
 
-def _nothing_found(found: Analysis) -> Claim:
+def unexplained(found: Analysis) -> Iterator[Claim]:
+    """What all failures have and no other call, where too few differ for the test; or that there are too few calls.
+
+    Evidence: all calls whose outcome is known.
+    """
     search = found.failures
+    if search.patterns or found.refusals or not (search.good and search.bad):
+        return
     known = [i for i, outcome in enumerate(found.outcomes) if outcome is not None]
-    counts: dict[str, int] = {}
     if search.separating is not None:
         subject = Subject(form="separated", conditions=(search.separating,))
-        counts = {"bad": search.bad}
-    elif search.candidates:
-        subject, counts = Subject(form="inconclusive"), {"tests": search.candidates}
-    else:
-        subject = Subject(form="too_few")
-    return claim(found, "inconclusive", subject, search.good, len(known), known, counts)
+        yield claim(found, "inconclusive", subject, search.good, len(known), known, {"bad": search.bad})
+    elif not search.candidates:
+        yield claim(found, "inconclusive", Subject(form="too_few"), search.good, len(known), known)
 
 
 def refused(found: Analysis) -> Iterator[Claim]:
@@ -147,37 +145,21 @@ def _that_worked(found: Analysis, refusal: Refusal) -> list[str]:
     return [*named[:MAX_LISTED], *(["…"] if len(named) > MAX_LISTED else [])]
 
 
-def example(found: Analysis) -> Iterator[Claim]:
-    """An input of the usual form that worked, where no pattern tells good calls apart. Evidence: the calls with it.
+def errors(found: Analysis, told: Collection[str]) -> Iterator[Claim]:
+    """The most frequent messages of failed calls, but for those that repairs name (`told`, as `Subject.error`).
 
-    Never an input that was ever answered with nothing useful.
+    Evidence: the calls that carry the message.
     """
-    if any(pattern.good for pattern in found.failures.patterns):
-        return
-    good = found.where(True)
-    useless = {values.canonical(found.calls[i].input) for i in found.worthless}
-    inputs = Counter(text for i in good if (text := values.canonical(found.calls[i].input)) not in useless)
-    forms = {values.canonical(found.calls[i].input): frozenset(found.seen[i].params) for i in good}
-    usual = Counter(frozenset(found.seen[i].params) for i in good)
-    short = [
-        (-usual[forms[text]], -count, len(text), text) for text, count in inputs.items() if 2 < len(text) <= MAX_EXAMPLE
-    ]
-    if short:
-        text = min(short)[-1]
-        held = [i for i in good if values.canonical(found.calls[i].input) == text]
-        yield claim(found, "example", Subject(form="worked", named=((text,),)), len(held), len(good), held)
-
-
-def errors(found: Analysis) -> Iterator[Claim]:
-    """The most frequent messages of failed calls. Evidence: the calls that carry the message."""
     failures = len(found.where(False))
     recovered = {one.failure for one in found.recoveries}
     for group in found.errors[:MAX_ERRORS]:
+        if (error := mask(group.label)) in told:
+            continue
         followed = any(position in found.followed for position in group.positions)
         counts = {"recovered": sum(position in recovered for position in group.positions)} if followed else {}
         error_class = group.error_class if group.error_class != "error" else ""
         detail = {"label": group.label, "class": error_class, **_example_of(group)}
-        subject = Subject(form="error", error=mask(group.label))
+        subject = Subject(form="error", error=error)
         yield claim(found, "error_class", subject, len(group.positions), failures, group.positions, counts, detail)
 
 

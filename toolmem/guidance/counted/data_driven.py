@@ -7,7 +7,7 @@ Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds,
   holds worked), `refused` (none of the n calls with such a value worked, k errors name the parameter or its
   value), `empty_pattern` (k of n answers were useful), `inconclusive`;
 * the k calls that the sentence counts among n: `error_class` (of the failures), `empty_answer` (of the calls that did
-  not fail), `usage` and `example` (of the calls shown), `unrecovered` (of those that were followed by another call),
+  not fail), `usage` (of the calls shown), `unrecovered` (of those that were followed by another call),
   `repeat` (of the repeats of failed calls);
 * `repair`: the last failure before each of the k successes that came in this way, of the n that followed failures of
   its kind; a run of failures that ends in one success counts once;
@@ -18,10 +18,10 @@ Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds,
 * none: `schema` (k = n = 0), what the tool's declaration says.
 
 A call went wrong where its recorded flag or the judge says so (`outcomes.went_wrong`); otherwise it worked, whether or
-not its answer was useful; `ToolStatistics.success_rate` goes by the flag alone. A call of no use is no example. What is
-claimed about parameters passed Fisher's exact test under Tarone's correction (`patterns`): the chance of one or more
-false claims per tool is at most 5 %. Where no comparison could have passed, or none did, the text says so. Refused
-values, repairs, errors and repeats state what was counted and no cause.
+not its answer was useful; `ToolStatistics.success_rate` goes by the flag alone. What is claimed about parameters passed
+Fisher's exact test under Tarone's correction (`patterns`): the chance of one or more false claims per tool is at most
+5 %. Refused values, repairs, errors and repeats state what was counted and no cause. An error is told by itself only
+where no repair names it: `benchmarks/sentence_kinds.py` measures what each kind of sentence buys.
 """
 
 from __future__ import annotations
@@ -137,16 +137,17 @@ def _everything(found: Analysis, schema: ToolSchema | None, history: RepairHisto
     if not found.calls:
         return list(claims.overall(found))
     totals = Totals(history) if history is not None and history.calls > len(found.calls) else None
+    repaired = list(repairs(found) if totals is None else since(found, totals))
     return [
         *claims.overall(found),
         *usage(found, schema),
         *claims.patterns(found),
+        *claims.unexplained(found),
         *claims.refused(found),
-        *claims.example(found),
-        *claims.errors(found),
+        *claims.errors(found, {one.subject.error for one in repaired if one.subject is not None}),
         *claims.empty_answers(found),
         *claims.verdict_on_all(found),
-        *(repairs(found) if totals is None else since(found, totals)),
+        *repaired,
         *pointed_at(found, totals),
         *unrecovered(found),
         *claims.repeats(found),

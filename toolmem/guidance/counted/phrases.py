@@ -60,9 +60,6 @@ PHRASES: dict[str, tuple[str, str]] = {
     "and_more_named": ("{params} and {x} more ({names})", "{params} 以及另外 {x} 个（{names}）"),
     "successful": (" that worked", "成功"),
     "all_calls": ("", ""),
-    "mix": ("`{path}` is {top} in {k} of {n:call|calls}{rest}.", "`{path}` 在 {n} 次调用中有 {k} 次是 {top}{rest}。"),
-    "mix_rest": ("; otherwise {x}", "；其余为 {x}"),
-    "answers": ("Calls that worked answer with {shape}: {k} of {n}.", "成功的调用返回{shape}：{n} 次中 {k} 次。"),
     # patterns
     "pattern": (
         "{condition}: {k} of {n} worked; {others} {ok} of {on}.",
@@ -110,10 +107,6 @@ PHRASES: dict[str, tuple[str, str]] = {
         "Before a {action}, run {first} in the same conversation: then {k} of {n} worked, otherwise {ok} of {on}.",
         "在 {action} 之前先在同一会话中执行 {first}：此时 {n} 次中 {k} 次成功，否则 {on} 次中 {ok} 次。",
     ),
-    "inconclusive": (
-        "No parameter explains which calls fail: every difference may be chance ({tests:comparison|comparisons}).",
-        "没有参数能说明哪些调用会失败：各种差异都可能是偶然（共 {tests} 项比较）。",
-    ),
     "separated": (
         (
             "{condition}: {bad:the one such call did not work|none of these # calls worked}, "
@@ -145,10 +138,6 @@ PHRASES: dict[str, tuple[str, str]] = {
     "empty": (
         "{k} of {n:call|calls} that did not fail answered nothing useful{example}.",
         "未失败的 {n} 次调用中有 {k} 次没有有用的回答{example}。",
-    ),
-    "worked": (
-        "Worked, for example: {x} ({k} of {n:working call|working calls}).",
-        "成功的例子：{x}（{n} 次成功中 {k} 次）。",
     ),
     # repairs and repeats
     "repair": (
@@ -290,11 +279,4 @@ SHAPES: dict[str, tuple[str, str]] = {
     "object_with": ("an object with {x}", "含 {x} 的对象"),
     "sql": ("SQL", "SQL"),
     "shell": ("a shell command", "shell 命令"),
-    "json_object": ("a JSON object ({x})", "JSON 对象（{x}）"),
-    "json_list": ("a JSON list", "JSON 列表"),
-    "json_list_of": ("a JSON list of objects ({x})", "由对象（{x}）组成的 JSON 列表"),
-    "nothing": ("no text", "空输出"),
-    "one_line": ("one line of text", "单行文本"),
-    "many_lines": ("several lines of text", "多行文本"),
-    "one_number": ("a number", "一个数字"),
 }

@@ -23,7 +23,7 @@ Part = Literal["core", "success", "issues", "practices", "statistics"]
 PARTS: tuple[Part, ...] = ("core", "success", "issues", "practices", "statistics")
 _PART_OF: Mapping[str, Part] = {
     **dict.fromkeys(("schema", "usage"), "core"),
-    **dict.fromkeys(("refused", "example", "inconclusive"), "success"),
+    **dict.fromkeys(("refused", "inconclusive"), "success"),
     **dict.fromkeys(("error_class", "empty_answer", "empty_pattern", "few_calls"), "issues"),
     **dict.fromkeys(
         ("sequence", "repair", "repair_since", "target", "unrecovered", "repeat", "all_failed"), "practices"
@@ -291,12 +291,6 @@ def _flag(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
 
 
 def _usage(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
-    if about.form == "mix":
-        rest = claim.detail.get("rest")
-        told = say.say("mix_rest", x=say.join(rest)) if rest else ""
-        return {"path": about.path, "top": about.named[0][0], "rest": told}
-    if about.form == "answers":
-        return {"shape": say.holding(*about.named[0][1:])}
     params = say.join([say.given(*one) for one in about.named])
     if more := claim.detail.get("more"):
         names = [f"`{named(name)}`" for name in claim.detail.get("names", ())]

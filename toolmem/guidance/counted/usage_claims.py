@@ -1,8 +1,7 @@
-"""Claims about the core function: what the tool takes and what it answers, as the calls show it."""
+"""Claims about the core function: what the tool takes, as the calls show it."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,13 +17,12 @@ MAX_CHOICES = 4  # values listed for one parameter
 REGULAR = 0.9  # share of the calls that give a parameter which is called usual
 MAX_PURPOSE = 200  # characters of a schema's description
 _CHOICE = re.compile(r"[a-z][a-z _-]{0,30}|[A-Z][A-Z_]{2,30}")
-MAX_OUTPUT = 20_000  # characters of an output that is parsed
 
 Named = tuple[str, ...]  # (name, shape, what the shape holds): as in `Subject.named`
 
 
 def usage(found: Analysis, schema: ToolSchema | None) -> Iterator[Claim]:
-    """Purpose, parameters, actions and the form of answers. Evidence: the calls that the sentence counts."""
+    """Purpose and parameters. Evidence: the calls that the sentence counts."""
     if schema is not None and schema.description.strip():
         text = " ".join(schema.description.split())[:MAX_PURPOSE]
         yield claim(found, "schema", Subject(form="purpose", named=((text,),)), 0, 0)
@@ -32,8 +30,6 @@ def usage(found: Analysis, schema: ToolSchema | None) -> Iterator[Claim]:
     shown = good or list(range(len(found.calls)))
     if shown:
         yield from _parameters(found, shown, "successful" if good else "all_calls")
-    yield from _actions(found)
-    yield from _answers(found, good)
 
 
 def _parameters(found: Analysis, shown: Sequence[int], which: str) -> Iterator[Claim]:
@@ -103,53 +99,6 @@ def _shape(value: Any) -> Named:
     if isinstance(value, dict):
         return ("object_with", *_few(sorted(map(str, value))))
     return (values.type_name(value),)
-
-
-def _actions(found: Analysis) -> Iterator[Claim]:
-    """What the calls do, where a statement, a program or a parameter chooses it."""
-    actions = Counter(one.action for one in found.seen if one.action is not None)
-    if len(actions) < 2:
-        return
-    first, k = min(actions.items(), key=lambda item: (-item[1], item[0]))
-    if first.kind == "value":
-        return  # told with the parameter already
-    n = sum(first.path in one.params for one in found.seen)
-    rest = [f"{action.detail} {count}" for action, count in actions.most_common(6) if action != first]
-    rest = sorted(rest, key=lambda item: (-int(item.rsplit(" ", 1)[1]), item))[:4]
-    held = [i for i, one in enumerate(found.seen) if one.action == first]
-    subject = Subject(form="mix", path=first.path, named=((first.detail,),))
-    yield claim(found, "usage", subject, k, n, held, detail={"rest": rest})
-
-
-def _answers(found: Analysis, good: Sequence[int]) -> Iterator[Claim]:
-    """What successful calls answer, where most of them answer alike."""
-    shapes: dict[Named, list[int]] = {}
-    for position in good:
-        shapes.setdefault(_answer_shape(found.calls[position].output), []).append(position)
-    if not shapes:
-        return
-    shape, held = min(shapes.items(), key=lambda item: (-len(item[1]), item[0]))
-    if 2 * len(held) > len(good):
-        yield claim(found, "usage", Subject(form="answers", named=(("", *shape),)), len(held), len(good), held)
-
-
-def _answer_shape(output: str) -> Named:
-    stripped = output[: MAX_OUTPUT + 1].strip()
-    if not stripped:
-        return ("nothing",)
-    if values.number_of(stripped) is not None:
-        return ("one_number",)
-    if stripped[0] in "{[" and len(stripped) <= MAX_OUTPUT:
-        try:
-            read = json.loads(stripped)
-        except (ValueError, RecursionError):
-            read = None
-        if isinstance(read, dict):
-            return ("json_object", *_few(list(map(str, read))))
-        if isinstance(read, list):
-            keyed = read and isinstance(read[0], dict)
-            return ("json_list_of", *_few(list(map(str, read[0])))) if keyed else ("json_list",)
-    return ("many_lines" if "\n" in stripped else "one_line",)
 
 
 def _few(names: Sequence[str]) -> Sequence[str]:

@@ -32,7 +32,6 @@ _OF_EACH_CALL = {  # times the calls that the sentence counts
     "by_flag_or_judge": 0.2,
     "all_failed": 1.0,
     "separated": 0.02,
-    "inconclusive": 0.02,
     "too_few": 0.02,
 }
 _SEEN_ONCE = 0.8  # a single recovery may have come by chance
@@ -40,10 +39,9 @@ _AT_ALL = {  # whatever the counts
     "overall": ALWAYS,
     "overall_unknown": ALWAYS,
     "few_calls": 0.2,
-    "worked": 0.15,
 }
 # What is known from the declaration anyway yields to what went wrong: times 1 + the failures of the tool.
-_OF_USE = {"purpose": 0.3, "usage": 0.15, "usage_none": 0.15, "usage_optional": 0.1, "mix": 0.08, "answers": 0.07}
+_OF_USE = {"purpose": 0.3, "usage": 0.15, "usage_none": 0.15, "usage_optional": 0.1}
 
 # An agent seldom chooses the statement, program or table for its chances: that they differ is worth less to it.
 _CHOOSABLE = {"statement": 0.3, "program": 0.5, "table": 0.5, "uppercase": 0.5}

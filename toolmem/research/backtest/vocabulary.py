@@ -196,7 +196,7 @@ ARGUMENT_NOUNS = re.compile(
     r"\barguments?\b|\bpaths?\b|\bpatterns?\b|\bfiles?\b|\bfilenames?\b|\bdirector(?:y|ies)\b|\bfolders?\b|\bnames?\b|"
     r"参数|路径|模式|文件|目录|名称"
 )
-# How the parts of a statement may be spelled (keys: `guidance.counted.sql`, `shell`); others stand for themselves.
+# How the parts of a statement may be spelled (keys: `readers.sql`, `readers.shell`); others stand for themselves.
 CLAUSE_WORDS: dict[str, str] = {
     "a subquery": r"\bsub-?quer(?:y|ies)\b|子查询",
     "an aggregate function": r"\baggregat\w+|聚合",
