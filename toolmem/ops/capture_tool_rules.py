@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from toolmem.flow.op import Context, Op
-from toolmem.ops.asked_instructions import ask_for_instructions
 from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
 from toolmem.readers.plain_text import counted, name_shown, plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.hook import Captured, ToolMemoryCaptureHook
+from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.turns import read_turn
 
 _TURN = ("user_message", "tool_calls", "session_id", "tools")
@@ -34,7 +34,13 @@ class CaptureToolRulesOp(Op):
         settings = context.services.settings.rules
         rules = await rule_store(context.services, self, context.workspace)
         hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=bool(settings.capture))
-        asked, unasked = await ask_for_instructions(context, turn) if settings.capture == "model" else ([], "")
+        asked: list[RuleDraft] = []
+        unasked = ""
+        if settings.capture == "model":
+            # Not at the top: no start waits for the cues that it reads.
+            from toolmem.ops.asked_instructions import ask_for_instructions
+
+            asked, unasked = await ask_for_instructions(context, turn)
         captured = await hook.after_turn(turn, asked)
         context["captured_rules"] = captured.rules
         context.response.metadata.update(
