@@ -2,10 +2,12 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+# The versions that are installed. `make test VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt` tries the lowest ones.
+CONSTRAINTS := constraints.txt
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help evaluate serve test test-all test-server lint bench docs clean
+.PHONY: help evaluate serve test test-all test-server lint bench docs lowest clean
 
 # Tests run in as many processes as there are cores, four at most; those of one xdist_group in one process.
 PARALLEL := -n logical --maxprocesses 4 --dist loadgroup
@@ -42,8 +44,13 @@ docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
 	@$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+lowest: $(VENV)/.dev  ## write constraints-lowest.txt: the lowest versions that pyproject.toml allows, on Python 3.11
+	@$(PIP) uv
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --python-version 3.11 \
+	  --upgrade --no-annotate --no-header --quiet -o constraints-lowest.txt
+
 clean:  ## remove what was built (the memory in .toolmem/ stays)
-	rm -rf $(VENV) report build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* report build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -53,22 +60,22 @@ $(BIN)/python:
 	@echo "making $(VENV) ..." >&2
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.evaluate: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.evaluate: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing toolmem and what a report needs into $(VENV) (about 490 MB, once) ..." >&2
 	@$(PIP) -e '.[dashscope,elasticsearch,research]'
 	@touch $@
 
-$(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.serve: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing toolmem and what serving needs into $(VENV) (about 200 MB, once) ..." >&2
 	@$(PIP) -e '.[serve]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing toolmem and its development tools into $(VENV) (once) ..." >&2
 	@$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.evaluate $(VENV)/.serve $(VENV)/.docs
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.docs: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing toolmem and its documentation tools into $(VENV) (once) ..." >&2
 	@$(PIP) -e '.[docs]'
 	@touch $@ $(VENV)/.evaluate $(VENV)/.serve

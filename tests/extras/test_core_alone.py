@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from toolmem.config.extras import EXTRAS
 
@@ -43,6 +45,19 @@ def test_every_requirement_is_among_the_constraints():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
     constrained = {canonicalize_name(line.partition("==")[0]) for line in lines}
     assert requirements().union(*map(requirements, EXTRAS)) <= constrained
+
+
+def test_the_lowest_versions_that_are_tried_are_the_lower_bounds():
+    """`make lowest` writes them down; CI runs the tests with them."""
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").split()
+    tried = {canonicalize_name(name): Version(version) for name, _, version in (line.partition("==") for line in lines)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for line in chain(project["dependencies"], *project["optional-dependencies"].values()):
+        asked = Requirement(line)
+        if asked.name != "toolmem" and (not asked.marker or asked.marker.evaluate()):
+            (bound,) = (each.version for each in asked.specifier if each.operator == ">=")
+            version = tried[canonicalize_name(asked.name)]
+            assert version.release[: len(Version(bound).release)] == Version(bound).release, line
 
 
 def test_a_memory_of_tools_works_in_python(core):
