@@ -80,6 +80,11 @@ unusual wordings to get through.
 * A process of 0.1 on the same SQLite file knows no status of rules: it would pin a proposed one. Upgrade all
   processes of a store together.
 * `AgentSession.messages()` asks the store each time; the event loop waits for it.
+* `rules.capture: model`: the flow asks a model; `AgentSession`, `toolmem rules capture` and the engine of hooks do not. Of
+  other languages, sentences with one of some 25 words in ten languages are asked about; 20 sentences of a message at most.
+* A hook (`toolmem.engine`) estimates tokens: where guidance does not fit into its budget, it may be cut at another
+  sentence than in `ToolMem.prompt` on a machine with `dashscope`. A rule that a hook keeps has no vector before
+  `toolmem store reembed`: `memory.recall` finds it by its words.
 """
 _UNTRUSTED = """\
 ## Text from tools, secrets, folders
@@ -113,8 +118,8 @@ _SERVICE = """\
 * Without the package `dashscope` tokens are estimated: sums over ordinary text within 10 %, base64 or Cyrillic off by
   up to a factor of three.
 * `/docs` behind a token: a browser cannot send the header by itself.
-* A store of one's own takes some 300 lines of Python: what coverage and changed verdicts mean is not yet plain code
-  that a store could call. A chat model of one's own is neither paced nor retried by toolmem.
+* A store of one's own takes some 150 lines of Python on `DecidedStore`; `reembed`, which must not miss what is written
+  meanwhile, each store does in its own way. A chat model of one's own is neither paced nor retried by toolmem.
 * Under several workers, budget, pacing and `limit_concurrency` count per worker.
 """
 _STORE = """\

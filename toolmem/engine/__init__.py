@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolmem.engine.store_file import StoreFile
-
 if TYPE_CHECKING:
+    from toolmem.engine.store_file import StoreFile
     from toolmem.light_models import Language, ToolSchema
     from toolmem.rules.capture.hook import Captured, Nouns
     from toolmem.rules.prompt_choice import Caps
@@ -29,6 +28,15 @@ __all__ = ["StoreFile", "after", "prompt_for", "user_said"]
 DEFAULT_WORKSPACE = "default"
 GUIDANCE_TOKENS = 1000
 KEEP_CALLS = 100
+
+
+def __getattr__(name: str) -> Any:
+    """`StoreFile`, loaded when it is first asked for: who lays out a prompt needs no SQLite."""
+    if name != "StoreFile":
+        raise AttributeError(f"module 'toolmem.engine' has no attribute {name!r}")
+    from toolmem.engine.store_file import StoreFile
+
+    return StoreFile
 
 
 def prompt_for(
