@@ -11,7 +11,6 @@ from typing import Any
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
 from toolmem.light_models import ToolSchema
-from toolmem.readers.chat import read_chat, text_of
 from toolmem.rules.identity import folded_name
 
 Tools = Sequence[str | ToolSchema]  # names, or schemas
@@ -141,6 +140,8 @@ def turns_of_messages(messages: Sequence[Any], tools: Tools = (), session_id: st
 
     What is no message is passed over. Where `tools` is empty, the tools that the conversation calls are the catalogue.
     """
+    from toolmem.readers.chat import read_chat, text_of  # a hook, which reads no conversation, does not load it
+
     chat = read_chat(messages)
     uses: list[list[ToolUse]] = [[] for _ in chat.said]
     for call in chat.calls:
