@@ -81,7 +81,7 @@ def _parameter(parameter: Any) -> dict[str, Any]:
     default = parameter.default() if callable(parameter.default) else parameter.default
     return {
         "help": getattr(parameter, "help", None) or "",
-        "type": str(parameter.type_descriptor.annotation),
+        "type": str(parameter.type_descriptor.annotation).replace("pathlib._local", "pathlib"),  # since Python 3.13
         "required": parameter.required,
         "default": default if isinstance(default, str | int | float | bool | None) else repr(default),
     }

@@ -6,6 +6,7 @@ Every row here counts all recorded calls unless a column says `window`. `frames`
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -144,7 +145,7 @@ def _outcomes(calls: Sequence[ToolCallResult]) -> dict[str, float | int | None]:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    return math.fsum(values) / len(values) if values else None
 
 
 def _window_figures(memory: ToolMemory | None) -> dict[str, object]:
