@@ -184,9 +184,33 @@ class ToolCall(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     def __init__(
-        self, tool_name: str, input: dict[str, Any] | list[Any] | str | None = None, output: str = "", **more: Any
+        self,
+        tool_name: str,
+        input: dict[str, Any] | list[Any] | str | None = None,
+        output: str = "",
+        *,
+        success: bool | None = None,
+        create_time: datetime | None = None,
+        time_cost: float | None = None,
+        token_cost: int | None = None,
+        context: str = "",
+        conversation_id: str | None = None,
+        id: str | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(tool_name=tool_name, input={} if input is None else input, output=output, **more)
+        super().__init__(  # each by its name: one that is misspelt is refused, and type checkers see it
+            tool_name=tool_name,
+            input={} if input is None else input,
+            output=output,
+            success=success,
+            create_time=create_time,
+            time_cost=time_cost,
+            token_cost=token_cost,
+            context=context,
+            conversation_id=conversation_id,
+            id=id,
+            metadata={} if metadata is None else metadata,
+        )
 
     def record(self) -> dict[str, Any]:
         """As a record of a request."""

@@ -212,10 +212,11 @@ def test_a_wrong_or_missing_token_is_told(service):
                 asking.put_rule("t", "one")
 
 
-def test_a_flow_needs_a_workspace_and_rules_have_a_default_one(service):
+def test_a_flow_of_ones_own_needs_a_workspace_and_methods_have_a_default_one(service):
     with Client(service.url, token=TOKEN) as asking:
         with pytest.raises(RequestError, match="workspace_id: missing"):
-            asking.retrieve("x")
+            asking.run("retrieve_tool_memory", tool_names="x")
+        assert asking.retrieve("x").not_found == ["x"]
         rule = asking.put_rule("t", "one")
         assert asking.get_rule("t", rule.id, workspace_id="default") == rule
 

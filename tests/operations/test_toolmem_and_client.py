@@ -103,6 +103,7 @@ async def test_tools_are_listed_and_shown_and_their_calls_are_records(mem: Await
     assert await mem.tool("nosuch") is None
     calls = await mem.calls(["search"], recent=1)
     assert [call.output for call in calls.records()] == ['["umbrella"]']
+    assert list(calls) == calls.records()
     assert list(calls.to_frame()["tool_name"]) == ["search"]
 
 
@@ -201,3 +202,28 @@ def test_every_operation_is_a_method_with_its_own_words() -> None:
 def test_a_misspelt_argument_is_refused_before_anything_is_asked(kind: Any) -> None:
     with pytest.raises(TypeError, match="tool_nams"):
         kind().summarize("search", tool_nams="search")
+
+
+def test_a_client_that_names_no_workspace_works_in_the_one_of_a_memory_that_names_none(service: ServiceProcess) -> None:
+    with Client(service.url) as client, Client(service.url, workspace_id="default") as named:
+        client.add([ToolCall("moved", output="[]")])
+        assert [call.tool_name for call in named.calls(["moved"])] == ["moved"]
+
+
+def test_a_closed_memory_says_so_and_opens_no_other_store() -> None:
+    with ToolMem(":memory:") as mem:
+        mem.rules.put("send_email", SARAH, priority="critical")
+    with pytest.raises(RequestError, match="this ToolMem is closed"):
+        mem.prompt(tools=["send_email"])
+
+
+async def test_so_does_a_closed_memory_of_async_code() -> None:
+    async with AsyncToolMem(":memory:") as mem:
+        await mem.tools()
+    with pytest.raises(RequestError, match="this AsyncToolMem is closed"):
+        await mem.tools()
+
+
+def test_a_misspelt_field_of_a_call_is_refused() -> None:
+    with pytest.raises(TypeError, match="sucess"):
+        ToolCall("search", output="fine", sucess=False)  # type: ignore[call-arg]

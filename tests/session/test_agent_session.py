@@ -51,6 +51,12 @@ def text_of(messages: list[dict[str, Any]]) -> str:
     return "\n".join(str(message.get("content") or "") for message in messages)
 
 
+async def test_one_name_in_place_of_the_tools_is_refused_and_not_read_letter_by_letter(make_app):
+    async with make_app() as app:
+        with pytest.raises(RequestError, match="tools: expected a list"):
+            await start(app, tools="send_email")
+
+
 @pytest.mark.parametrize("as_messages", [True, False])
 async def test_failures_in_a_turns_messages_or_calls_become_a_rule_without_a_flag(make_app, as_messages):
     async with make_app() as app, await start(app) as session:

@@ -238,6 +238,8 @@ _CONFIGURATIONS = (".yaml", ".yml")
 class _Opened(Methods):
     """`workspace` is the one that is meant where a call names none."""
 
+    _closed = False
+
     def __init__(
         self,
         path_or_config: str | Path | None = None,
@@ -274,6 +276,8 @@ class _Opened(Methods):
         return f"{type(self).__name__}(workspace={self.workspace_id!r})"
 
     async def _perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._closed:  # a store in memory would be another, empty one
+            raise RequestError(f"this {type(self).__name__} is closed: make another, or work inside its `with`")
         request = operation.request(self.workspace_id, *args, **kwargs)
         if operation.flow:
             return operation.read(await self.app.run_flow(operation.flow, **request), *args, **kwargs)
@@ -311,9 +315,11 @@ class ToolMem(_Opened, SyncCaller):
 
     def close(self) -> None:
         """Write what waits to be written, and close the store."""
+        self._closed = True
         self.app.__exit__()
 
     def __enter__(self) -> Self:
+        self._closed = False
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -337,9 +343,11 @@ class AsyncToolMem(_Opened, AsyncCaller):
 
     async def close(self) -> None:
         """Write what waits to be written, and close the store."""
+        self._closed = True
         await self.app.close()
 
     async def __aenter__(self) -> Self:
+        self._closed = False
         return self
 
     async def __aexit__(self, *_: object) -> None:

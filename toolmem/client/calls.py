@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from toolmem.client.answers import Answer, flow_value, get_value, rpc_value, rpc_values
 from toolmem.errors import RequestError
-from toolmem.operations.operation import WORKSPACE, Operation
+from toolmem.operations.operation import DEFAULT_WORKSPACE, WORKSPACE, Operation
 
 if TYPE_CHECKING:
     from toolmem.models import FlowResponse
@@ -75,7 +75,7 @@ def batch_call(calls: Sequence[Exchange[Any]]) -> Exchange[list[Any]]:
 
 def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **kwargs: P.kwargs) -> Exchange[T]:
     """The call that asks a service for an operation. Raises TypeError as a call of the operation would."""
-    request = operation.request(workspace, *args, **kwargs)
+    request = operation.request(workspace or DEFAULT_WORKSPACE, *args, **kwargs)
     again, read = operation.repeatable(request), operation.from_json
     if operation.flow:
         return flow_call(operation.flow, request, lambda answer: operation.read(answer, *args, **kwargs), None, again)

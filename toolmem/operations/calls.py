@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import RootModel
 
 from toolmem.config.extras import need_pandas
 from toolmem.models import ToolCallResult
-from toolmem.operations.operation import rpc_operation
-from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.operations.operation import DEFAULT_WORKSPACE, rpc_operation
 from toolmem.protocols import Services
 
 if TYPE_CHECKING:
@@ -22,6 +21,9 @@ class Calls(RootModel[list[ToolCallResult]]):
 
     def __len__(self) -> int:
         return len(self.root)
+
+    def __iter__(self) -> Iterator[ToolCallResult]:  # type: ignore[override]  # pydantic's own yields its field
+        return iter(self.root)
 
     def __getitem__(self, position: int) -> ToolCallResult:
         return self.root[position]

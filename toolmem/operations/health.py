@@ -10,8 +10,7 @@ from typing_extensions import TypedDict
 
 from toolmem.config.problems import unasked_models
 from toolmem.errors import StoreUnavailable
-from toolmem.operations.operation import rpc_operation
-from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.operations.operation import DEFAULT_WORKSPACE, rpc_operation
 from toolmem.protocols import Services
 
 _PATIENCE = 5.0  # seconds for the store to answer

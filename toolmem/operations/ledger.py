@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from toolmem.operations.operation import rpc_operation
-from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.operations.operation import DEFAULT_WORKSPACE, rpc_operation
 from toolmem.protocols import Services
 
 

@@ -34,6 +34,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 WORKSPACE = "workspace_id"
+DEFAULT_WORKSPACE = "default"  # that of a caller who names none
 _JSON_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from toolmem.models import FlowResponse, Language, ToolMemoryRule
-from toolmem.operations.operation import flow_operation, rpc_operation
+from toolmem.operations.operation import DEFAULT_WORKSPACE, flow_operation, rpc_operation
 from toolmem.operations.results import Answer, rules_of
-from toolmem.operations.rules import DEFAULT_WORKSPACE, rule_store
+from toolmem.operations.rules import rule_store
 from toolmem.protocols import Services
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolmem.flow.checks import check_arguments, check_workspace
-from toolmem.operations.operation import WORKSPACE, Operation
-from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.operations.operation import DEFAULT_WORKSPACE, WORKSPACE, Operation
 
 
 def checked(operation: Operation[Any, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 
 from toolmem.light_models import Priority, RuleStatus, Source, ToolMemoryRule
-from toolmem.operations.operation import AgentTool, rpc_operation
+from toolmem.operations.operation import DEFAULT_WORKSPACE, AgentTool, rpc_operation
 from toolmem.protocols import Services
 from toolmem.rules.identity import MAX_RULE
 
 if TYPE_CHECKING:
     from toolmem.rules.rule_store import ToolMemoryStore
 
-DEFAULT_WORKSPACE = "default"
 ToolName = Annotated[str, "The tool's name."]
 Tags = Annotated[Sequence[str] | None, "Labels."]
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from toolmem.models import ToolStatistics
-from toolmem.operations.operation import rpc_operation
-from toolmem.operations.rules import DEFAULT_WORKSPACE
+from toolmem.operations.operation import DEFAULT_WORKSPACE, rpc_operation
 from toolmem.protocols import MemoryStore, Services
 from toolmem.stored import StoredMemory
 

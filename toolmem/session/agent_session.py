@@ -22,7 +22,7 @@ from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import ToolMemoryStore
 from toolmem.rules.section import LeftOut, PinnedRules, ToolMemoryRulesSection
-from toolmem.rules.turns import ToolUse, Turn, tool_names
+from toolmem.rules.turns import ToolUse, Turn, read_tools, tool_names
 from toolmem.session.turns import (
     Compressor,
     Message,
@@ -142,7 +142,7 @@ class AgentSession:
             workspace_id = workspace_id or app.workspace_id
             app = app.app
         workspace_id = workspace_id or "default"
-        catalogue = [tool if isinstance(tool, str | ToolSchema) else ToolSchema.read(tool) for tool in tools]
+        catalogue = list(read_tools(tools))
         spoken = _language(app.settings.language) if language is None else language
         rules = await app.rule_store(rules_workspace_id or workspace_id)
         ignored = on_untrusted == "ignore" and bool(app.services.untrusted())
