@@ -273,3 +273,109 @@ def test_an_entry_point_that_cannot_be_loaded_is_told_to_who_asks_for_its_name_a
     reason = "ModuleNotFoundError: No module named 'what_nobody_has'"
     told = f"{PARSE}.judge: the entry point 'careful' of 'toolmem.judges' cannot be loaded: {reason}"
     assert caught.value.problems == [told]
+
+
+# -- what goes wrong in them
+
+RAIN = ToolCall("search", {"q": "rain"}, output="[]")
+
+
+class Raising(StrictJudge):
+    async def judge(self, call, schema, purpose):
+        raise KeyError(call.input["q"] + " sun" * 1_000_000)
+
+
+class Silent(StrictJudge):
+    async def judge(self, call, schema, purpose):
+        return None
+
+
+class Wordy(StrictJudge):
+    async def judge(self, call, schema, purpose):
+        return "worked"
+
+
+class Parsing(StrictJudge):
+    async def judge(self, call, schema, purpose):
+        raise ValueError(f"not a number: {call.input['password']}")
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (Raising, "the judge strict/nothing_passes@1 raised KeyError: 'rain sun"),
+        (Silent, "the judge strict/nothing_passes@1 answered NoneType, not Verdict"),
+        (Wordy, "the judge strict/nothing_passes@1 answered str, not Verdict"),
+    ],
+)
+@pytest.mark.parametrize("paid", [False, True])
+def test_a_call_of_which_a_judge_of_ones_own_makes_nothing_is_kept_unscored_and_named(broken, told, paid):
+    class Mixed(broken):
+        async def judge(self, call, schema, purpose):
+            wanted = broken if call.input["q"] == "rain" else StrictJudge
+            return await wanted.judge(self, call, schema, purpose)
+
+    judge = Mixed()
+    judge.paid = paid
+    with ToolMem("m.db", overrides=NO_PACING, judges={"default": judge}) as mem:
+        done = mem.add([RAIN, ToolCall("search", {"q": "snow"}, output="[]")])
+        (failure,) = done.failures
+        assert failure.error.startswith(told)
+        assert len(failure.error) < 600
+        rain, snow = mem.calls(["search"]).records()
+        assert (rain.evaluation_status, rain.score, snow.score) == ("failed", None, 0.0)
+    with ToolMem("m.db", judges={"default": StrictJudge()}) as mem:
+        assert mem.retry_evaluations().success
+
+
+def test_what_a_judge_of_ones_own_raises_is_kept_without_the_secrets_of_its_call():
+    with ToolMem("m.db", judges={"default": Parsing()}) as mem:
+        done = mem.add([ToolCall("login", {"password": "hunter2-and-more"}, output="[]")])
+        assert "not a number" in done.failures[0].error
+        assert "hunter2" not in str(done.metadata)
+        assert "hunter2" not in str(mem.calls(["login"]))
+
+
+def test_a_judge_and_a_writer_of_ones_own_need_not_be_async():
+    class Plain(StrictJudge):
+        def judge(self, call, schema, purpose):
+            return Verdict(summary="", evaluation="plainly", score=1.0, execution_failed=False, judge=self.identity)
+
+    class PlainWriter(TerseWriter):
+        def write(self, tool_name, calls, old, purpose):
+            return self._guidance([])
+
+    with ToolMem("m.db", judges={"default": Plain()}, writers={"default": PlainWriter()}) as mem:
+        assert added(mem)["evaluation"] == "plainly"
+        assert mem.summarize("search").success
+
+
+@pytest.mark.parametrize("way", ["raises", "answers None"])
+@pytest.mark.parametrize("policy", ["smart_skip", "incremental"])
+def test_guidance_stays_where_a_writer_of_ones_own_fails_and_the_other_tools_go_on(way, policy):
+    class Failing(TerseWriter):
+        async def write(self, tool_name, calls, old, purpose):
+            if tool_name != "search":
+                return await super().write(tool_name, calls, old, purpose)
+            if way == "raises":
+                raise ZeroDivisionError("no calls")
+            return None
+
+        async def edit(self, tool_name, window, new, old, purpose):
+            return await self.write(tool_name, window, old, purpose)
+
+    overrides = [
+        *NO_PACING,
+        f"{SUMMARY}.params.policy={policy}",
+    ]
+    calls = [RAIN, ToolCall("send", {"to": "a"}, output="[]")]
+    with ToolMem("m.db", overrides=NO_PACING, writers={"default": TerseWriter()}) as mem:
+        mem.add(calls)
+        mem.summarize(["search", "send"])
+    with ToolMem("m.db", overrides=overrides, writers={"default": Failing()}) as mem:
+        mem.add([ToolCall(call.tool_name, call.input, output="[1]") for call in calls])
+        done = mem.summarize(["search", "send"])
+        told = "raised ZeroDivisionError: no calls" if way == "raises" else "answered NoneType, not Guidance"
+        assert [(each.tool, each.action) for each in done] == [("search", "failed"), ("send", "summarized")]
+        assert done.metadata["failures"] == [{"tool_name": "search", "error": f"the writer terse/one_line {told}"}]
+        assert mem.guidance("search").text.endswith("\nBe terse.")

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolmem.errors import BudgetReached, ModelError
+from toolmem.errors import BudgetReached, ConfigError, ModelError, StoreError
 from toolmem.models import ToolCallResult, ToolSchema, Verdict
 from toolmem.protocols import Judge
-from toolmem.readers.plain_text import counted
+from toolmem.readers.plain_text import counted, plain
 from toolmem.readers.secrets import SecretMask
-from toolmem.store.masked import as_given, masked_calls, masked_verdict
+from toolmem.store.masked import as_given, masked_calls, masked_text, masked_verdict
 from toolmem.stored import CallFailure
 
 if TYPE_CHECKING:
     from toolmem.flow.op import Context
 
+T = TypeVar("T")
+
 _BATCH = 256  # unpaid verdicts between two looks at the event loop
+_LONGEST = 500  # characters that an error says of itself
 
 
 @dataclass
@@ -172,15 +176,15 @@ class _Batch:
             raise group_error.exceptions[0] from group_error
 
     async def _judge_one(self, key: str, call: ToolCallResult) -> None:
+        store = await self.context.services.store(self.context.op)
         try:
-            verdict = await self.judge.judge(
-                call, self.schemas.get(call.tool_name), self.context.purpose(call.tool_name)
-            )
+            given = (call, self.schemas.get(call.tool_name), self.context.purpose(call.tool_name))
+            who = f"the judge {self.judge.identity}"
+            verdict = await answer_of(who, Verdict, lambda: self.judge.judge(*given))
         except ModelError as error:
-            self.errors[key] = str(error)
+            self.errors[key] = await masked_text(store, str(error), self.masks[key])
             self._stop_where_hopeless(error)
         else:
-            store = await self.context.services.store(self.context.op)
             verdict = await masked_verdict(store, verdict, self.masks[key])
             self.verdicts[key] = verdict
             if self.judge.paid:  # a crash between judging and storing must pay nothing again
@@ -200,6 +204,30 @@ class _Batch:
                 f"{counted(len(self.errors), 'evaluation')} failed, more than max_errors={limit}; the last: {error}",
                 fatal=True,
             )
+
+
+# ---------------------------------------------------------------- what a judge or a writer of one's own answers
+
+
+async def answer_of(who: str, kind: type[T], work: Callable[[], Any]) -> T:
+    """What `work` answers, awaited where it must be: an instance of `kind`.
+
+    Raises ModelError that names `who` for anything else, so that it costs one call or one tool and not the batch; a
+    store or a configuration that fails is none of its own errors, and stays what it is.
+    """
+    try:
+        answer = work()
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except (ModelError, ConfigError, StoreError):
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{who} raised {type(error).__name__}: {plain(str(error)[: 2 * _LONGEST], _LONGEST)}"
+        ) from error
+    if not isinstance(answer, kind):
+        raise ModelError(f"{who} answered {type(answer).__name__}, not {kind.__name__}")
+    return answer
 
 
 # ---------------------------------------------------------------- what a long paid run will cost

@@ -13,6 +13,7 @@ from toolmem.guidance.counted.on_change import KEPT, baseline_of
 from toolmem.guidance.policies import Plan, Policy
 from toolmem.guidance.skip import Window, count_dropped, window_of
 from toolmem.models import Guidance, ToolCallResult, ToolRecord
+from toolmem.ops.judging import answer_of
 from toolmem.protocols import Embedder, GuidanceWriter, MemoryStore
 from toolmem.stored import Document, StoredMemory
 
@@ -132,17 +133,17 @@ class Summarizing:
     ) -> Guidance:
         """The guidance; `done` learns which prompt it came from. Raises ModelError."""
         tool, old = record.tool_name, record.guidance
-        purpose = self.context.purpose(tool)
+        purpose, who = self.context.purpose(tool), f"the writer {self.writer.author}"
         done.prompt = plan.prompt
         if plan.prompt == "incremental" and old is not None:
             new = [call.seq for call in calls if call.seq in set(window.new) and call.seq is not None]
             try:
-                return await self.writer.edit(tool, calls, new, old, purpose)
+                return await answer_of(who, Guidance, lambda: self.writer.edit(tool, calls, new, old, purpose))
             except ReplyUnreadable as error:
                 log.info("an incremental summary of a tool is written in full instead: %s", error)
                 self.context.note(f"{tool}: the edits of an incremental summary were of no use ({error}); full summary")
                 done.prompt, done.detail = "fallback", str(error)
-        guidance = await self.writer.write(tool, calls, old, purpose)
+        guidance = await answer_of(who, Guidance, lambda: self.writer.write(tool, calls, old, purpose))
         return guidance.model_copy(update={"covered": [call.seq for call in calls if call.seq is not None]})
 
     async def _put(self, record: ToolRecord, guidance: Guidance, plan: Plan) -> bool:

@@ -163,11 +163,20 @@ def _masked_judgement(call: ToolCallResult, mask: SecretMask) -> ToolCallResult:
 
 async def masked_verdict(store: MemoryStore, verdict: Verdict, mask: SecretMask) -> Verdict:
     """The verdict without secrets, those of its call, whose mask this is, among them."""
+    return await _masked_by(store, mask, lambda: _masked_verdict(verdict, mask))
+
+
+async def masked_text(store: MemoryStore, text: str, mask: SecretMask) -> str:
+    """The text without secrets, those of the call whose mask this is among them."""
+    return await _masked_by(store, mask, lambda: mask.again(mask.text(text)))
+
+
+async def _masked_by(store: MemoryStore, mask: SecretMask, work: Callable[[], T]) -> T:
     try:
-        return _masked_verdict(verdict, mask)
-    except _NoKey:  # the call has none, so the mask was made without the key
+        return work()
+    except _NoKey:  # the call has no secret, so the mask was made without the key
         mask.mark = marked_by(await store_key(unmasked(store)))
-        return _masked_verdict(verdict, mask)
+        return work()
 
 
 def _masked_verdict(verdict: Verdict, mask: SecretMask) -> Verdict:
