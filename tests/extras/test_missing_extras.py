@@ -52,9 +52,24 @@ def test_an_address_of_elasticsearch_on_the_command_line_names_it_too(command):
     [
         "from toolmem.operations.calls import Calls; Calls([]).to_frame()",
         "from toolmem.research.report.style import chart; chart(print, 1, '')",
+        "from toolmem.research.report import Bill, bill_chart; bill_chart(Bill())",
+        "from toolmem.research.report import Bill, days_chart; days_chart(Bill())",
         "from toolmem.research.report import render_page; render_page('.', 'report.html')",
     ],
 )
 def test_frames_figures_and_pages_name_the_extra_of_research(core, code):
     done = core(f"from toolmem import ConfigError\ntry:\n    {code}\nexcept ConfigError as error:\n    print(error)")
     assert "pip install 'toolmem[research]'" in done.stdout, done.stderr
+
+
+def test_the_figures_of_the_bill_name_it_before_anything_is_written(core, command, tmp_path):
+    made = core(
+        "from toolmem import ToolCall, ToolMem\nwith ToolMem('m.db') as mem: mem.add([ToolCall('g', {}, '[]')])"
+    )
+    assert made.returncode == 0, made.stderr
+    store = f"vector_store.default.params.path={tmp_path / 'm.db'}"
+    done = command("ledger", "--savings", "--plots", "figures", "--csv", "bill.csv", store)
+    assert done.returncode == 2
+    assert "pip install 'toolmem[research]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not {"figures", "bill.csv"} & {each.name for each in tmp_path.iterdir()}

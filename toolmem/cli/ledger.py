@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table, say
+from toolmem.config.extras import need
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def ledger(
 
     if plots is not None and not savings:
         raise RequestError("--plots: only the bill has figures; add --savings", field="plots")
+    if plots is not None:
+        need("--plots", "research")
     columns = list(dict.fromkeys(by or (BILL_BY if savings else DEFAULT_BY)))
     with logs_to_stderr():
         app = ToolMemApp(config, overrides or ())

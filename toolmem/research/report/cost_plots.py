@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from toolmem.config.extras import need_pandas
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
 from toolmem.research.report.bill import JUDGING, SUMMARIZING, Bill
@@ -67,6 +68,7 @@ def bill_chart(bill: Bill, by: str = "tool", *, zone: tzinfo | None = None) -> C
 
 def days_chart(bill: Bill, *, zone: tzinfo | None = None) -> Chart | None:
     """Tokens (input and output) per day, a bar per day from the first to the last; None where there are none."""
+    need_pandas()
     import pandas as pd
 
     tokens = token_frame(bill, "day", zone=zone)
@@ -96,6 +98,7 @@ def days_chart(bill: Bill, *, zone: tzinfo | None = None) -> Chart | None:
 
 def token_frame(bill: Bill, by: str, *, zone: tzinfo | None = None) -> pd.DataFrame:
     """Tokens (input and output) per value of `by` (index): judging, summarizing, avoided."""
+    need_pandas()
     import pandas as pd
 
     frame = bill_frame(bill, [by, "kind"], zone=zone)
