@@ -227,3 +227,15 @@ async def test_so_does_a_closed_memory_of_async_code() -> None:
 def test_a_misspelt_field_of_a_call_is_refused() -> None:
     with pytest.raises(TypeError, match="sucess"):
         ToolCall("search", output="fine", sucess=False)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("calls", [CALLS[0], CALLS[0].record(), "search", 5])
+async def test_calls_that_are_no_list_are_refused_by_all_four_alike(mem: Awaited, calls: Any) -> None:
+    with pytest.raises(RequestError, match="tool_call_results: expected a list, got") as refused:
+        await mem.add(calls)
+    assert refused.value.field == "tool_call_results"
+
+
+async def test_a_record_that_is_none_is_named_by_all_four_alike(mem: Awaited) -> None:
+    done = await mem.add([CALLS[0], 5])
+    assert [failure.index for failure in done.failures] == [1]

@@ -38,11 +38,11 @@ class Added(Answer):
 
 def _all_have_ids(request: Mapping[str, Any]) -> bool:
     records = request["tool_call_results"]
-    return bool(records) and all(_has_id(record) for record in records)
+    return isinstance(records, list) and bool(records) and all(map(_has_id, records))
 
 
-def _has_id(record: Record) -> bool:
-    given = record.get("id") if isinstance(record, Mapping) else record.id
+def _has_id(record: Any) -> bool:  # whatever was given: a bad one is named by who reads it
+    given = record.get("id") if isinstance(record, Mapping) else getattr(record, "id", None)
     return isinstance(given, str) and bool(given.strip())
 
 
