@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolmem import ToolCallResult, ToolMem
+from toolmem import ToolCall, ToolCallResult, ToolMem
 from toolmem.engine import GUIDANCE_TOKENS, KEEP_CALLS, StoreFile, after, prompt_for, user_said
 from toolmem.engine.store_file import MachineClock
 from toolmem.errors import RecordError, RequestError, StoreClosed, StoreUnavailable
@@ -375,3 +375,30 @@ def test_what_waits_for_an_event_loop_is_refused() -> None:
 
     with pytest.raises(RuntimeError, match="event loop"):
         at_once(work())
+
+
+MORE = {"success": True, "time_cost": 0.5, "metadata": {"a": None}, "context": "asked", "id": "c1"}
+GIVEN = ToolCall("search", {"q": "rain", "limit": None}, output="[]", **MORE)
+
+
+@pytest.mark.parametrize("call", [GIVEN, read_record(GIVEN, 0, clock=MachineClock(), notes=RecordNotes())])
+def test_a_call_made_in_python_is_kept_as_add_keeps_it(call: Any, tmp_path: Path) -> None:
+    kept = []
+    for name in ("engine.db", "add.db"):
+        with ToolMem(tmp_path / name) as mem:
+            mem.add([call] if name == "add.db" else [])
+            if name == "engine.db":
+                with StoreFile(tmp_path / name) as store:
+                    assert after(store, call).stored == 1
+                mem.retry_evaluations()
+            kept += mem.calls(["search"]).records()
+    first, second = (call.model_dump(exclude={"create_time"}) for call in kept)
+    assert first == second
+
+
+@pytest.mark.parametrize("message", [5, None, b"never run sudo", ["never"]])
+def test_a_message_that_is_no_text_is_refused(message: Any, tmp_path: Path) -> None:
+    with StoreFile(tmp_path / "memory.db") as store:
+        with pytest.raises(RequestError, match="message: expected text, got") as refused:
+            user_said(store, message)
+        assert refused.value.field == "message"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolmem.engine.store_file import StoreFile
     from toolmem.light_models import Language, ToolSchema
+    from toolmem.models import ToolCall, ToolCallResult
     from toolmem.rules.capture.hook import Captured, Nouns
     from toolmem.rules.prompt_choice import Caps
     from toolmem.stored import Appended
@@ -83,13 +84,17 @@ def user_said(
     """Keep what the user demands in this message as rules; `session` of the answer holds for this session alone.
 
     `tools`: all that the agent has, as far as the host knows. `turn`: its number in the session, from 1. A failure is
-    logged and named in `failures`, never raised. Where the environment switches capture off, nothing is kept.
+    logged and named in `failures`; only a message that is no text and tools that are none raise RequestError. Where the
+    environment switches capture off, nothing is kept.
     """
+    from toolmem.errors import RequestError
     from toolmem.readers.weight import at_once
     from toolmem.rules.capture.hook import ToolMemoryCaptureHook
     from toolmem.rules.rule_store import ToolMemoryStore
     from toolmem.rules.turns import Turn, read_tools
 
+    if not isinstance(message, str):
+        raise RequestError(f"message: expected text, got {type(message).__name__}", field="message")
     rules = ToolMemoryStore(store.protocol, workspace_id, clock=store.clock)
     heard = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn)
     return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(heard))
@@ -97,7 +102,7 @@ def user_said(
 
 def after(
     store: StoreFile,
-    call: Mapping[str, Any],
+    call: Mapping[str, Any] | ToolCall | ToolCallResult,
     *,
     workspace_id: str = DEFAULT_WORKSPACE,
     time_zone: str = "UTC",
@@ -112,5 +117,8 @@ def after(
     from toolmem.readers.weight import at_once
     from toolmem.store.masked import MaskedStore
 
-    read: Any = PendingCall(**read_fields(call, 0, clock=store.clock, time_zone=time_zone, notes=RecordNotes()))
+    given: Any = call  # a model is read by its own words, because importing models takes as long as all else here
+    if not isinstance(call, Mapping) and hasattr(call, "model_dump"):
+        given = {"tool_name": getattr(call, "tool_name", None), **call.model_dump(mode="json", exclude_defaults=True)}
+    read: Any = PendingCall(**read_fields(given, 0, clock=store.clock, time_zone=time_zone, notes=RecordNotes()))
     return at_once(MaskedStore(store.protocol).append_calls(workspace_id, read.tool_name, [read], keep))
