@@ -55,6 +55,7 @@ class Watch:
 def measured() -> dict[str, Entered]:
     """By what is done: the files that it enters."""
     watch = Watch()
+    import toolmem
     from toolmem import ToolCall, ToolMem
 
     def calls(number: int) -> list[ToolCall]:
@@ -78,6 +79,8 @@ def measured() -> dict[str, Entered]:
             with watch.watching() as found[name]:
                 work(number)
         found["after_turn"] = asyncio.run(_turn(watch, Path(folder) / "session.db"))
+    if not all(found.values()):  # none is no figure that meets a goal
+        sys.exit(f"no file of {ROOT} was entered: toolmem is imported from {toolmem.__file__}; install this checkout")
     return found
 
 
