@@ -121,6 +121,9 @@ _SERVICE = """\
 * `/docs` behind a token: a browser cannot send the header by itself.
 * A store of one's own takes some 150 lines of Python on `DecidedStore`; `reembed`, which must not miss what is written
   meanwhile, each store does in its own way. A chat model of one's own is neither paced nor retried by toolmem.
+* Run on Linux alone, with Python 3.11 and 3.13. On macOS and Windows nothing was run; tests take away from Python what
+  is on POSIX alone and use the embedded store, a session and the command line. On Windows `http.workers` above 1 is not
+  expected to work, and files are not closed to other users by their mode.
 * Under several workers, budget, pacing and `limit_concurrency` count per worker.
 """
 _STORE = """\
