@@ -140,6 +140,8 @@ _STORE = """\
 _POLICIES = """\
 ## The policies of the summary
 
+* Their figures (here, in README and in Benchmarks) were taken before the offline writer's guidance became a quarter
+  shorter: prompts that hold old guidance are somewhat shorter today, and more repairs are named.
 * **They were measured on guidance of the offline writer**, not of a model. What a policy costs is counted on the true
   prompts; what it buys (the share of later repairs that the guidance names) is that writer's.
 * Most of the recordings are public ones that are not in this repository (`intercode`, `tau_bench`, `toolbench`); with
