@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -309,6 +310,19 @@ def test_a_worker_that_dies_is_replaced_and_all_stop_together(start):
     assert code == 0
     assert f"worker {first[0]} ended with code -9" in err
     assert not any(is_running(pid) for pid in (*first, *last))
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "tgkill"), reason="signals for one thread are Linux's")
+def test_a_signal_that_reaches_another_thread_stops_the_workers_too(start):
+    model = ("llm.default.backend=openai_compatible", "llm.default.model_name=m", "llm.default.params.api_key=any")
+    process = start("serve", "http.port=0", "http.workers=2", *model, "llm.default.params.base_url=http://127.0.0.1:9")
+    url_of(process)
+    threads = [int(name) for name in os.listdir(f"/proc/{process.pid}/task") if int(name) != process.pid]
+    assert threads, "the supervisor has no other thread; nothing is tried here"
+    time.sleep(0.5)  # until it waits for its workers and for nothing else
+    assert ctypes.CDLL(None).tgkill(process.pid, threads[-1], signal.SIGTERM) == 0
+    code, _, _ = ended(process)
+    assert code == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

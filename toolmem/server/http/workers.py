@@ -8,7 +8,6 @@ unheard while it waits for them, a closed terminal (SIGHUP) restarts instead of 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import multiprocessing
 import os
@@ -74,12 +73,15 @@ class Workers:
         """Until a signal comes; answers the exit code."""
         os.set_blocking(self._wake_write, False)
         before = {number: signal.signal(number, self._told_to_stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        # A signal may reach another thread: this one goes on waiting then, unless the interpreter itself wakes it.
+        woken = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         try:
             for number in range(len(self._listeners)):
                 self._start(number)
             return self._watch()
         finally:
             self._stop_all()
+            signal.set_wakeup_fd(woken)
             for number, handler in before.items():
                 signal.signal(number, handler)
             os.close(self._wake_read)
@@ -88,8 +90,6 @@ class Workers:
     def _told_to_stop(self, number: int, _: Any) -> None:
         self._forced = self._forced or (self._stopping and number == signal.SIGINT)
         self._stopping = True
-        with contextlib.suppress(BlockingIOError):  # it is full of earlier signals
-            os.write(self._wake_write, b".")
 
     def _start(self, number: int) -> None:
         ours, theirs = self._context.Pipe()
