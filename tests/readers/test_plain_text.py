@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 
@@ -141,7 +142,15 @@ def test_different_names_are_shown_differently(one: str, other: str) -> None:
     assert shown(name_shown(one)) == name_shown(one)
 
 
+def test_a_joiner_stays_behind_what_it_joins_and_not_behind_what_cannot_be_seen() -> None:
+    assert escaped("\xad\u200c") == "\\u00ad\\u200c"
+    assert escaped("\xad\u200c\u200d") == "\\u00ad\\u200c\\u200d"
+    assert escaped("\u200d") == "\\u200d"
+    for joined in ("\u2764\ufe0f\u200d\U0001f525", "\u0645\u06cc\u200c\u062e"):
+        assert escaped(joined) == joined
+
+
 @given(HOSTILE)
 def test_an_escaped_text_loses_nothing_to_the_eye(text: str) -> None:
-    there = escaped(text)
+    there = re.sub("(?<=[^\\x00-\\x7f])[\u200c\u200d\ufe0e\ufe0f]+", "", escaped(text))  # they join what is seen
     assert not any(unicodedata.category(mark) in {"Cc", "Cf", "Cs"} for mark in there if mark not in "\n\t")

@@ -178,12 +178,13 @@ def escaped(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _ACTS.sub(lambda found: _code_point(found[0]), text)
+    return _ACTS.sub(lambda found: found[1] or _code_point(found[0]), text)
 
 
 def escaped_json(text: str) -> str:
     """The same for a JSON text, which stays the same JSON."""
-    return _ACTS.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _ACTS.sub(lambda found: found[1] or json.dumps(found[0])[1:-1], text)
 
 
-_ACTS = re.compile(f"(?!\\n|\\t|(?<=[^\\x00-\x7f])[\u200c\u200d\ufe0e\ufe0f])[{_UNSEEN}]")
+# Group 1: joiners behind something that can be seen and is not ASCII, which they belong to.
+_ACTS = re.compile(f"(?<![\\x00-\x7f{_UNSEEN}])(?<=.)([\u200c\u200d\ufe0e\ufe0f]+)|(?!\\n|\\t)[{_UNSEEN}]", re.DOTALL)
