@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.client.answers import Answer
-from toolmem.client.attempts import may_go_again
-from toolmem.client.calls import as_json, batch_call, call_of, flow_call, rpc_call
+from toolmem.client.answers import HttpAnswer
+from toolmem.client.requests import as_json, batch_call, call_of, flow_call, rpc_call
+from toolmem.client.retrying import may_go_again
 from toolmem.errors import ServiceUnreachable, StoreError, ToolMemError
-from toolmem.operations import add, health, retrieve, rules, workspaces
+from toolmem.operations import add, health, retrieve, tool_rules, workspace_actions
 
 text = st.text(st.characters(), max_size=20)  # lone surrogates among them
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text
@@ -23,16 +23,16 @@ values = st.recursive(
 CALLS = [
     flow_call("retrieve_tool_memory", {"tool_names": "t"}, lambda answer: answer, "w"),
     call_of(retrieve.retrieve, "w", "t"),
-    call_of(workspaces.memories, "w"),
+    call_of(workspace_actions.memories, "w"),
     call_of(health.health, None),
-    call_of(rules.put_rule, None, "t", "one"),
-    call_of(rules.get_rule, None, "t", "x"),
-    call_of(rules.list_rules, None, "t"),
-    call_of(rules.delete_rule, None, "t", "x"),
-    call_of(rules.rules_for_prompt, None),
-    call_of(rules.rules_json, None, "t"),
+    call_of(tool_rules.put_rule, None, "t", "one"),
+    call_of(tool_rules.get_rule, None, "t", "x"),
+    call_of(tool_rules.list_rules, None, "t"),
+    call_of(tool_rules.delete_rule, None, "t", "x"),
+    call_of(tool_rules.rules_for_prompt, None),
+    call_of(tool_rules.rules_json, None, "t"),
     rpc_call("memory.recall", {}, lambda value: value, "w"),
-    batch_call((call_of(rules.get_rule, None, "t", "x"), call_of(rules.list_rules, None, "t"))),
+    batch_call((call_of(tool_rules.get_rule, None, "t", "x"), call_of(tool_rules.list_rules, None, "t"))),
 ]
 
 
@@ -70,7 +70,7 @@ bodies = (
 @pytest.mark.parametrize("exchange", CALLS, ids=lambda call: call.name)
 @given(status=st.sampled_from([200, 200, 200, 204, 302, 401, 403, 404, 413, 422, 429, 500, 502, 503]), content=bodies)
 def test_whatever_comes_back_is_a_value_or_an_error_of_toolmems_tree(exchange, status, content):
-    answer = Answer(status, content, "http://127.0.0.1:8002", "TOOLMEM_TOKEN", token_sent=False)
+    answer = HttpAnswer(status, content, "http://127.0.0.1:8002", "TOOLMEM_TOKEN", token_sent=False)
     error: ToolMemError | None = None
     try:
         exchange.read(answer)

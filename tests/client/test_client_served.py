@@ -17,7 +17,7 @@ from toolmem.client.clients import FormerMethods, FormerRuleMethods
 from toolmem.errors import NotProvided, RequestError, ServiceDenied
 from toolmem.models import FlowResponse, ToolCallResult, ToolMemory, ToolMemoryRule
 from toolmem.operations.methods import Methods
-from toolmem.operations.operation import Method
+from toolmem.operations.operation import Operation
 
 SARAH = "never email Sarah at sarah@example.com"
 CALLS = [
@@ -250,11 +250,11 @@ async def test_one_client_serves_many_tasks_and_threads(service):
 
 def test_every_described_call_is_a_method_of_both_clients_with_its_signature_and_words():
     methods = {name: m for owner in (Methods, FormerMethods, FormerRuleMethods) for name, m in vars(owner).items()}
-    methods = {name: method for name, method in methods.items() if isinstance(method, Method)}
+    methods = {name: method for name, method in methods.items() if isinstance(method, Operation)}
     assert len(methods) >= 20
     with Client() as asking:
         for name, method in methods.items():
-            assert inspect.signature(getattr(asking, name)) == method.operation.signature
+            assert inspect.signature(getattr(asking, name)) == method.signature
             assert getattr(AsyncClient, name) is getattr(Client, name)
             assert method.__doc__
 

@@ -14,7 +14,7 @@ import pytest
 
 from toolmem.client.clients import FormerMethods, FormerRuleMethods
 from toolmem.operations.methods import Methods
-from toolmem.operations.operation import Method
+from toolmem.operations.operation import Operation
 from toolmem.testing.service_process import ServiceProcess
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
@@ -66,5 +66,5 @@ async def _run(cell: str, names: dict[str, Any]) -> str:
 def test_every_method_stands_on_the_page():
     for owner in (Methods, FormerMethods, FormerRuleMethods):
         for name, method in vars(owner).items():
-            if isinstance(method, Method):
+            if isinstance(method, Operation):
                 assert re.search(rf"`{name}[(`]", PAGE), name

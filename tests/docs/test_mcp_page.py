@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 from toolmem.config import Settings
 from toolmem.config.settings import McpSettings
 from toolmem.server.mcp import McpService
-from toolmem.server.mcp.prompts import PROMPTS
+from toolmem.server.mcp.offered_prompts import PROMPTS
 from toolmem.server.mcp.resources import TEMPLATES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")

@@ -18,7 +18,6 @@ TODAY = {  # take out what is renamed; nothing comes in
     "rules/rule_ids.py: shelf",
     "rules/speakers.py: as_heard",
     "rules/speakers.py: heard_from",
-    "server/http/access.py: doorkeeper",
     "server/mcp/http.py: door",
     "store/sqlite/lanes.py: lanes",
 }

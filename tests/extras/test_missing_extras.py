@@ -50,7 +50,7 @@ def test_an_address_of_elasticsearch_on_the_command_line_names_it_too(command):
 @pytest.mark.parametrize(
     "code",
     [
-        "from toolmem.operations.calls import Calls; Calls([]).to_frame()",
+        "from toolmem.operations.kept_calls import Calls; Calls([]).to_frame()",
         "from toolmem.research.report.style import chart; chart(print, 1, '')",
         "from toolmem.research.report import Bill, bill_chart; bill_chart(Bill())",
         "from toolmem.research.report import Bill, days_chart; days_chart(Bill())",

@@ -15,16 +15,15 @@ import pytest
 
 from toolmem import AgentSession, AsyncToolMem, Client, RequestError, ToolMem
 from toolmem.cli import main
-from toolmem.client.calls import call_of
+from toolmem.client.requests import call_of
 from toolmem.operations import table
 from toolmem.operations.agent_tools import AgentTools
 from toolmem.operations.operation import AgentTool, Operation, rpc_operation
-from toolmem.operations.requests import checked
 from toolmem.operations.table import OPERATIONS, described_flows, register
 from toolmem.protocols import Services
-from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.access import AccessControl
 from toolmem.server.http.application import application
-from toolmem.server.mcp.tools import McpTools
+from toolmem.server.mcp.tool_calls import McpTools
 from toolmem.server.mcp.under_way import UnderWay
 from toolmem.server.rpc import RpcService
 
@@ -47,7 +46,7 @@ def count_calls() -> Iterator[Operation[Any, int]]:
         workspace_id: str | None = None,
     ) -> int:
         """Count the kept calls of a tool."""
-        from toolmem.operations.calls import calls
+        from toolmem.operations.kept_calls import calls
 
         kept = await calls.run(services, {"tool_names": [tool_name], "workspace_id": workspace_id})
         return min(len(kept), at_most)
@@ -80,7 +79,7 @@ async def test_an_operation_that_is_added_is_served_over_http_and_described_ther
     make_app: Any, count_calls: Any
 ) -> None:
     async with make_app() as app:
-        transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+        transport = httpx.ASGITransport(application(app, AccessControl(None)))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             request = {"jsonrpc": "2.0", "id": 1, "method": "memory.count_calls", "params": {"tool_name": "t"}}
             assert (await client.post("/rpc", json=request)).json()["result"] == 0
@@ -102,7 +101,7 @@ async def test_a_flow_that_is_composed_in_yaml_is_described_and_checked_as_the_o
         "flow.mine.flow_content=retrieve_tool_memory_op",
         'flow.mine.input_schema={"tool_names": {"type": "array", "items": {"type": "string"}}}',
     ) as app:
-        transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+        transport = httpx.ASGITransport(application(app, AccessControl(None)))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             document = (await client.get("/openapi.json")).json()
             refused = await client.post("/mine", json={"workspace_id": "w", "tool_names": [1]})
@@ -151,7 +150,7 @@ def test_two_operations_of_one_name_are_refused(count_calls: Any) -> None:
 
 
 def test_a_parameter_has_the_type_the_words_and_the_default_of_the_signature(count_calls: Any) -> None:
-    given = checked(count_calls, {"tool_name": "t", "at_most": None})
+    given = count_calls.checked({"tool_name": "t", "at_most": None})
     assert given == {"tool_name": "t", "workspace_id": "default"}
     argument = count_calls.arguments["tool_name"]
     assert (argument.types, argument.description, argument.required) == (("string",), "The tool.", True)
@@ -203,7 +202,7 @@ async def test_a_session_starts_on_a_toolmem_and_in_its_workspace() -> None:
 
 async def test_every_operation_is_a_method_and_described_by_the_service(make_app: Any) -> None:
     async with make_app() as app:
-        transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+        transport = httpx.ASGITransport(application(app, AccessControl(None)))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             document = (await client.get("/openapi.json")).json()
     for name, operation in OPERATIONS.items():

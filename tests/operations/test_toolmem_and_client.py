@@ -13,7 +13,7 @@ import pytest
 from toolmem import AsyncClient, AsyncToolMem, Client, RequestError, ToolCall, ToolMem
 from toolmem.models import ToolMemory, ToolMemoryRule
 from toolmem.operations.methods import Methods, RuleMethods
-from toolmem.operations.operation import Method
+from toolmem.operations.operation import Operation
 from toolmem.testing.service_process import ServiceProcess
 
 SARAH = "never email Sarah at sarah@example.com"
@@ -193,9 +193,9 @@ async def test_a_wrong_argument_is_refused_by_name(mem: Awaited, method: str, ar
 
 def test_every_operation_is_a_method_with_its_own_words() -> None:
     for name, method in {**vars(Methods), **vars(RuleMethods)}.items():
-        if isinstance(method, Method):
+        if isinstance(method, Operation):
             assert method.__doc__, name
-            assert "workspace_id" in method.operation.signature.parameters, name
+            assert "workspace_id" in method.signature.parameters, name
 
 
 @pytest.mark.parametrize("kind", [ToolMem, Client])

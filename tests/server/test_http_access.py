@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolmem.config import Settings
 from toolmem.config.settings import AuthSettings
 from toolmem.errors import ConfigError
-from toolmem.server.http.access import BearerToken, Doorkeeper, check_address, host_name, is_loopback, read_token
+from toolmem.server.http.access import AccessControl, BearerToken, check_address, host_name, is_loopback, read_token
 from toolmem.testing.service_process import ServiceProcess
 
 TOKEN = "s3cret-of-the-team"
@@ -131,7 +131,7 @@ def test_all_problems_of_access_are_told_at_once():
         {"http": {"host": "0.0.0.0", "cors_origins": ["*", "example.org", "https://*.example.org"]}}
     )
     with pytest.raises(ConfigError) as caught:
-        Doorkeeper.of(settings, "http")
+        AccessControl.of(settings, "http")
     assert len(caught.value.problems) == 4
 
 

@@ -169,7 +169,7 @@ def test_in_a_browser_that_reaches_nothing_else_the_page_shows_every_address_and
 
 
 async def test_a_flow_of_ones_own_is_documented_as_it_is_declared(make_app):
-    from toolmem.server.http.access import Doorkeeper
+    from toolmem.server.http.access import AccessControl
     from toolmem.server.http.application import application
 
     async with make_app(
@@ -177,7 +177,7 @@ async def test_a_flow_of_ones_own_is_documented_as_it_is_declared(make_app):
         "flow.mine.description='Mine <only>'",
         'flow.mine.input_schema={"tool_names": {"type": "array", "required": true}}',
     ) as app:
-        transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+        transport = httpx.ASGITransport(application(app, AccessControl(None)))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             document = (await client.get("/openapi.json")).json()
     assert document["components"]["schemas"]["mine_request"]["properties"]["tool_names"]["type"] == "array"

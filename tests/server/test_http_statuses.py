@@ -13,9 +13,9 @@ import pytest
 from toolmem.flow.op import Context, Op
 from toolmem.flow.registry import register
 from toolmem.models import FlowResponse
-from toolmem.server.http.access import Doorkeeper
-from toolmem.server.http.answers import answered
+from toolmem.server.http.access import AccessControl
 from toolmem.server.http.application import application
+from toolmem.server.http.responses import answered
 from toolmem.testing.model_script import Script
 from toolmem.testing.model_server import ModelServer
 
@@ -48,7 +48,7 @@ class WaitsToBeReleasedOp(Op):
 
 @asynccontextmanager
 async def client_of(app: Any):
-    transport = httpx.ASGITransport(application(app, Doorkeeper(None)))
+    transport = httpx.ASGITransport(application(app, AccessControl(None)))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 

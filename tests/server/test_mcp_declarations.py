@@ -13,7 +13,7 @@ from toolmem.errors import ConfigError
 from toolmem.flow.report import Event
 from toolmem.server.mcp import McpService
 from toolmem.server.mcp.declarations import offered_tools
-from toolmem.server.mcp.progress import Progress
+from toolmem.server.mcp.progress_notifications import ProgressNotifications
 from toolmem.server.mcp.under_way import UnderWay
 
 
@@ -109,7 +109,7 @@ def test_progress_only_grows_and_never_exceeds_its_total(events):
         told.append(progress)
 
     async def follow() -> None:
-        async with Progress(send) as progress:
+        async with ProgressNotifications(send) as progress:
             progress.tell(Event("flow_started", "f", total=2))
             for event in events:
                 progress.tell(event)

@@ -18,7 +18,7 @@ from toolmem.guidance.counted.phrases import HEADINGS
 from toolmem.guidance.shown import guidance_text, said_to_be_data
 from toolmem.models import Claim, Guidance, ToolCallResult, ToolRecord
 from toolmem.readers.plain_text import name_shown
-from toolmem.server.mcp.prompts import McpPrompts
+from toolmem.server.mcp.offered_prompts import McpPrompts
 from toolmem.server.mcp.resources import McpResources, tool_uri
 from toolmem.session import AgentSession
 

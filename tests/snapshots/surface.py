@@ -19,6 +19,7 @@ from unittest import mock
 import typer
 
 from toolmem import cli
+from toolmem.operations.operation import Operation
 
 FILE = Path(__file__).parents[1] / "surface.json"
 MODULES = (
@@ -106,7 +107,7 @@ def _exit_code(kind: type[BaseException]) -> int:
     with (
         open(os.devnull, "w") as nowhere,
         contextlib.redirect_stderr(nowhere),
-        mock.patch("toolmem.cli.arguments.arrange", raising),
+        mock.patch("toolmem.cli.override_arguments.arrange", raising),
     ):
         try:
             cli.main([])
@@ -135,7 +136,7 @@ def exports() -> dict[str, Any]:
 def _described(value: Any) -> Any:
     if inspect.isclass(value):
         methods = {
-            name: _signature(each.operation.signature if hasattr(each, "operation") else each)
+            name: _signature(each.signature if isinstance(each, Operation) else each)
             for name, each in inspect.getmembers(value)
             if not name.startswith("_") and _is_method(each)
         }
@@ -144,7 +145,7 @@ def _described(value: Any) -> Any:
 
 
 def _is_method(value: Any) -> bool:
-    if hasattr(value, "operation"):
+    if isinstance(value, Operation):
         return True
     ours = str(getattr(value, "__module__", "") or "").startswith("toolmem")
     return callable(value) and ours and not inspect.isclass(value)

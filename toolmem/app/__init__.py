@@ -20,7 +20,6 @@ from toolmem.flow.runner import FlowRun, SystemClock, run_node
 from toolmem.models import FlowResponse
 from toolmem.operations.methods import AsyncRules, Methods, Rules
 from toolmem.operations.operation import AsyncCaller, Operation, SyncCaller
-from toolmem.operations.requests import checked
 from toolmem.operations.table import described_flows
 from toolmem.protocols import LLM, Clock, Embedder, GuidanceWriter, Judge, MemoryStore
 
@@ -108,7 +107,7 @@ class ToolMemApp:
 
     async def rule_store(self, workspace_id: str = "default") -> ToolMemoryStore:
         """The rules of a workspace, in the default store, with the configured caps."""
-        from toolmem.operations.rules import rule_store
+        from toolmem.operations.tool_rules import rule_store
 
         return await rule_store(self.services, workspace_id)
 
@@ -281,7 +280,7 @@ class _Opened(Methods):
         request = operation.request(self.workspace_id, *args, **kwargs)
         if operation.flow:
             return operation.read(await self.app.run_flow(operation.flow, **request), *args, **kwargs)
-        return await operation.run(self.app.services, checked(operation, request))
+        return await operation.run(self.app.services, operation.checked(request))
 
 
 class ToolMem(_Opened, SyncCaller):

@@ -22,8 +22,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = [each for each in arguments[:own] if each != "--debug"] + arguments[own:]
     try:
         # Imported here, because an interrupt while the commands are being imported is one like any other.
-        from toolmem.cli.arguments import arrange
         from toolmem.cli.commands import app, option_names
+        from toolmem.cli.override_arguments import arrange
 
         app(arrange(arguments, option_names()), standalone_mode=True)
     except Refused as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from toolmem.cli import commands as config
-from toolmem.cli import evaluate, flows, judge, ledger, mcp, rules, serve, store, testing, tools
+from toolmem.cli import evaluate, flows, judge, ledger, mcp, rules_commands, serve, store, testing, tools_commands
 from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table
 
 
@@ -62,8 +62,8 @@ app = typer.Typer(
 )
 evaluate.add_to(app)
 flows.add_to(app)
-tools.add_to(app)
-rules.add_to(app)
+tools_commands.add_to(app)
+rules_commands.add_to(app)
 judge.add_to(app)
 ledger.add_to(app)
 config.add_to(app)

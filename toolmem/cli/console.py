@@ -206,9 +206,8 @@ def asked(
 
     async def whole() -> T:
         from toolmem.app import ToolMemApp
-        from toolmem.operations.requests import checked
 
-        request = checked(operation, given)
+        request = operation.checked(given)
         async with ToolMemApp(config, overrides or ()) as app:
             return await operation.run(app.services, request)
 

@@ -61,14 +61,13 @@ async def _run(
 ) -> FlowResponse | str:
     """The response of a flow, or the result of an operation as JSON text."""
     from toolmem.app import ToolMemApp
-    from toolmem.operations.requests import checked
     from toolmem.operations.table import OPERATIONS
 
     async with ToolMemApp(config, overrides or ()) as app:
         app.listeners.append(progress)
         operation = OPERATIONS.get(flow)
         if operation is not None and not operation.flow and flow not in app.flows:
-            result = await operation.run(app.services, checked(operation, body))
+            result = await operation.run(app.services, operation.checked(body))
             return json.dumps(operation.to_json(result), ensure_ascii=False, indent=2)
         response = await app.run_flow(flow, **body)
         if reports is not None and app.last_report is not None:

@@ -69,10 +69,10 @@ def _prepared(app: ToolMemApp, workspace: str) -> McpService:
     except ConfigError as error:
         problems += error.problems
     if app.settings.mcp.transport != "stdio":
-        from toolmem.server.http.access import Doorkeeper
+        from toolmem.server.http.access import AccessControl
 
         try:
-            Doorkeeper.of(app.settings, "mcp")
+            AccessControl.of(app.settings, "mcp")
         except ConfigError as error:
             problems += error.problems
     if service is None or problems:

@@ -94,7 +94,7 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
         from toolmem.server.http.preparing import prepare
 
         log_to_stderr()
-        app, doorkeeper = prepare(files, overrides)
+        app, access = prepare(files, overrides)
         if app.settings.http.workers == 1:
             from toolmem.server.http.running import run
     http = app.settings.http
@@ -105,7 +105,7 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
         print(f"toolmem {__version__} serves {url} ({_described(app.settings)})", flush=True)
 
     if http.workers == 1:
-        run(app, doorkeeper, listeners[0], ready=ready)
+        run(app, access, listeners[0], ready=ready)
         return 0
     from toolmem.server.http.workers import Workers
 

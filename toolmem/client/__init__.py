@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolmem.client.clients import AsyncBatch, AsyncClient, Batch, Client
     from toolmem.operations.results import Memories as Retrieved
-    from toolmem.operations.rules import PromptRules
+    from toolmem.operations.tool_rules import PromptRules
 
 _HOMES = {
     **dict.fromkeys(("AsyncBatch", "AsyncClient", "Batch", "Client"), "toolmem.client.clients"),
-    "PromptRules": "toolmem.operations.rules",
+    "PromptRules": "toolmem.operations.tool_rules",
 }
 
 __all__ = ["AsyncBatch", "AsyncClient", "Batch", "Client", "PromptRules", "Retrieved"]

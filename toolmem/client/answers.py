@@ -39,7 +39,7 @@ _NAMED: dict[str, type[ToolMemError]] = {
 _BY_STATUS: dict[int, type[ToolMemError]] = {502: ModelError, 503: StoreError}
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """One HTTP answer. `url` and `token_name` are the client's, for messages."""
 
     status: int
@@ -113,7 +113,7 @@ def _first_error(body: dict[str, Any]) -> dict[str, Any]:
     return told[0] if isinstance(told, list) and told and isinstance(told[0], dict) else {}
 
 
-def flow_value(answer: Answer, flow: str, read: Callable[[FlowResponse], T]) -> T:
+def flow_value(answer: HttpAnswer, flow: str, read: Callable[[FlowResponse], T]) -> T:
     """Partial results and things not found are answers (`success` is false), not errors."""
     from toolmem.models import FlowResponse
 
@@ -124,13 +124,13 @@ def flow_value(answer: Answer, flow: str, read: Callable[[FlowResponse], T]) -> 
         return read(FlowResponse.model_validate(body))
 
 
-def get_value(answer: Answer, name: str, read: Callable[[Any], T]) -> T:
+def get_value(answer: HttpAnswer, name: str, read: Callable[[Any], T]) -> T:
     body = answer.body(name)
     with _understood(answer, name):
         return read(body)
 
 
-def rpc_value(answer: Answer, method: str, read: Callable[[Any], T]) -> T:
+def rpc_value(answer: HttpAnswer, method: str, read: Callable[[Any], T]) -> T:
     body = answer.body(method)
     if "error" in body:
         raise _rpc_error(body["error"])
@@ -140,7 +140,7 @@ def rpc_value(answer: Answer, method: str, read: Callable[[Any], T]) -> T:
         return read(body["result"])
 
 
-def rpc_values(answer: Answer, name: str, readers: Sequence[Callable[[Any], Any]]) -> list[Any]:
+def rpc_values(answer: HttpAnswer, name: str, readers: Sequence[Callable[[Any], Any]]) -> list[Any]:
     """In the order of the calls, whatever order they came in. Raises where the batch as a whole was refused."""
     by_id = {str(each.get("id")): each for each in answer.values(name) if isinstance(each, dict)}
     results: list[Any] = []
@@ -155,7 +155,7 @@ def rpc_values(answer: Answer, name: str, readers: Sequence[Callable[[Any], Any]
 
 
 @contextmanager
-def _understood(answer: Answer, name: str) -> Iterator[None]:
+def _understood(answer: HttpAnswer, name: str) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from toolmem.client.answers import Answer
-from toolmem.client.attempts import Arrival, failures_named, policy
-from toolmem.client.calls import Exchange, as_it_is, batch_call, call_of, flow_call, rpc_call
-from toolmem.client.connection import DEFAULT_URL, TOKEN_VARIABLE, Connection
+from toolmem.client.answers import HttpAnswer
+from toolmem.client.client_settings import DEFAULT_URL, TOKEN_VARIABLE, ClientSettings
+from toolmem.client.requests import ServiceRequest, as_it_is, batch_call, call_of, flow_call, rpc_call
+from toolmem.client.retrying import Arrival, failures_named, policy
 from toolmem.errors import ClientClosed
-from toolmem.operations import add, rules, workspaces
+from toolmem.operations import add, tool_rules, workspace_actions
 from toolmem.operations.methods import AsyncRules, Methods, Rules
-from toolmem.operations.operation import AsyncCaller, Collector, Method, Operation, SyncCaller
+from toolmem.operations.operation import AsyncCaller, Collector, Operation, SyncCaller
 
 if TYPE_CHECKING:
     import httpx
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 class FormerRuleMethods:
     """`put_rule` is `rules.put` now, and so on."""
 
-    put_rule = Method(rules.put_rule)
-    get_rule = Method(rules.get_rule)
-    list_rules = Method(rules.list_rules)
-    delete_rule = Method(rules.delete_rule)
-    rules_for_prompt = Method(rules.rules_for_prompt)
-    rules_json = Method(rules.rules_json)
+    put_rule = tool_rules.put_rule
+    get_rule = tool_rules.get_rule
+    list_rules = tool_rules.list_rules
+    delete_rule = tool_rules.delete_rule
+    rules_for_prompt = tool_rules.rules_for_prompt
+    rules_json = tool_rules.rules_json
 
 
 class FormerMethods(FormerRuleMethods):
     """`add_tool_call_results` is `add` now, `list_memories` is `memories`."""
 
-    add_tool_call_results = Method(add.add)
-    list_memories = Method(workspaces.memories)
+    add_tool_call_results = add.add
+    list_memories = workspace_actions.memories
 
 
 P = ParamSpec("P")
@@ -56,7 +56,7 @@ class _Configured(FormerMethods, Methods):
         timeout: float | None = TIMEOUT,
         retries: int = RETRIES,
     ) -> None:
-        self._connection = Connection(base_url, token, timeout, retries)
+        self._connection = ClientSettings(base_url, token, timeout, retries)
         self.workspace_id = workspace_id
         self._open(self._connection.options())
 
@@ -70,13 +70,13 @@ class _Configured(FormerMethods, Methods):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, workspace_id={self.workspace_id!r})"
 
-    def _check_open(self, is_closed: bool, exchange: Exchange[Any]) -> None:
+    def _check_open(self, is_closed: bool, exchange: ServiceRequest[Any]) -> None:
         if is_closed:
             raise ClientClosed(f"{exchange.name}: this {type(self).__name__} is closed; make a new one")
 
-    def _answer(self, response: httpx.Response) -> Answer:
+    def _answer(self, response: httpx.Response) -> HttpAnswer:
         connection = self._connection
-        return Answer(
+        return HttpAnswer(
             response.status_code, response.content, connection.url, TOKEN_VARIABLE, token_sent=connection.has_token
         )
 
@@ -123,13 +123,13 @@ class Client(_Configured, SyncCaller):
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
         return self._send(rpc_call(method, params, as_it_is, self.workspace_id))
 
-    def _send(self, exchange: Exchange[T]) -> T:
+    def _send(self, exchange: ServiceRequest[T]) -> T:
         from tenacity import Retrying
 
         value: T = Retrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
         return value
 
-    def _attempt(self, exchange: Exchange[T], arrival: Arrival) -> T:
+    def _attempt(self, exchange: ServiceRequest[T], arrival: Arrival) -> T:
         self._check_open(self._http.is_closed, exchange)
         with arrival.attempt():
             with failures_named(exchange, self.base_url, self._connection.timeout):
@@ -178,13 +178,13 @@ class AsyncClient(_Configured, AsyncCaller):
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
         return await self._send(rpc_call(method, params, as_it_is, self.workspace_id))
 
-    async def _send(self, exchange: Exchange[T]) -> T:
+    async def _send(self, exchange: ServiceRequest[T]) -> T:
         from tenacity import AsyncRetrying
 
         value: T = await AsyncRetrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
         return value
 
-    async def _attempt(self, exchange: Exchange[T], arrival: Arrival) -> T:
+    async def _attempt(self, exchange: ServiceRequest[T], arrival: Arrival) -> T:
         self._check_open(self._http.is_closed, exchange)
         with arrival.attempt():
             with failures_named(exchange, self.base_url, self._connection.timeout):
@@ -206,7 +206,7 @@ class AsyncClient(_Configured, AsyncCaller):
 class _Collected(FormerRuleMethods, Collector):
     def __init__(self, workspace: str | None) -> None:
         self._workspace = workspace
-        self._calls: list[Exchange[Any]] = []
+        self._calls: list[ServiceRequest[Any]] = []
 
     def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> None:
         """Add a call."""

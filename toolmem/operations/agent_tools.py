@@ -9,7 +9,6 @@ from toolmem.config.names import hint
 from toolmem.config.settings import Settings
 from toolmem.errors import RequestError
 from toolmem.operations.operation import Operation
-from toolmem.operations.requests import checked
 from toolmem.operations.table import OPERATIONS
 from toolmem.protocols import ConfiguredOp, Embedder, MemoryStore, Services
 from toolmem.rules.general_memory import GeneralMemory
@@ -79,7 +78,7 @@ class AgentTools:
         for argument in given:
             if argument not in properties:
                 raise RequestError(f"{argument}: unknown ({hint(str(argument), properties)})", field=str(argument))
-        request = checked(operation, {**given, "workspace_id": self._workspace})
+        request = operation.checked({**given, "workspace_id": self._workspace})
         with heard_from("agent"):
             return operation.to_json(await operation.run(self._services, request))
 
@@ -88,10 +87,10 @@ class AgentMemoryTools(AgentTools):
     """The same over a rule store that is open already."""
 
     def __init__(self, rules: ToolMemoryStore, memory: GeneralMemory | None = None) -> None:
-        super().__init__(cast("Services", _Opened(rules)), rules.workspace)
+        super().__init__(cast("Services", _OpenRules(rules)), rules.workspace)
 
 
-class _Opened:
+class _OpenRules:
     """Services for operations on rules and general memory alone."""
 
     def __init__(self, rules: ToolMemoryStore) -> None:

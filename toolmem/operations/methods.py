@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from toolmem.operations import add as add_
-from toolmem.operations import calls as calls_
-from toolmem.operations import capture, evaluations, memory, rules, workspaces
+from toolmem.operations import (
+    capture,
+    evaluations,
+    kept_calls,
+    known_tools,
+    notes,
+    spending,
+    tool_rules,
+    workspace_actions,
+)
 from toolmem.operations import health as health_
-from toolmem.operations import ledger as ledger_
 from toolmem.operations import prompt as prompt_
 from toolmem.operations import retrieve as retrieve_
 from toolmem.operations import summarize as summarize_
-from toolmem.operations import tools as tools_
-from toolmem.operations.operation import AsyncCaller, Method, Operation, SyncCaller, bound
-
-C = TypeVar("C", SyncCaller, AsyncCaller)
+from toolmem.operations.operation import AsyncCaller, SyncCaller, bound
 
 
 class RuleMethods:
     """The rules of the tools."""
 
-    put = Method(rules.put_rule)
-    get = Method(rules.get_rule)
-    list = Method(rules.list_rules)
-    delete = Method(rules.delete_rule)
-    json = Method(rules.rules_json)
-    for_prompt = Method(rules.rules_for_prompt)
-    review = Method(rules.review_rules)
-    set_status = Method(rules.set_rule_status)
+    put = tool_rules.put_rule
+    get = tool_rules.get_rule
+    list = tool_rules.list_rules
+    delete = tool_rules.delete_rule
+    json = tool_rules.rules_json
+    for_prompt = tool_rules.rules_for_prompt
+    review = tool_rules.review_rules
+    set_status = tool_rules.set_rule_status
 
 
 class Rules(RuleMethods, SyncCaller):
@@ -48,38 +52,39 @@ class AsyncRules(RuleMethods, AsyncCaller):
 class Methods:
     """Every operation as a method; one that was registered by somebody else is found by its name as well."""
 
-    add = Method(add_.add)
-    summarize = Method(summarize_.summarize)
-    retrieve = Method(retrieve_.retrieve)
-    guidance = Method(retrieve_.guidance)
-    prompt = Method(prompt_.prompt)
-    capture_rules = Method(capture.capture_rules)
-    rules_block = Method(prompt_.rules_block)
+    add = add_.add
+    summarize = summarize_.summarize
+    retrieve = retrieve_.retrieve
+    guidance = retrieve_.guidance
+    prompt = prompt_.prompt
+    capture_rules = capture.capture_rules
+    rules_block = prompt_.rules_block
 
-    tools = Method(tools_.tools)
-    tool = Method(tools_.tool)
-    calls = Method(calls_.calls)
-    ledger = Method(ledger_.ledger)
-    health = Method(health_.health)
+    tools = known_tools.tools
+    tool = known_tools.tool
+    calls = kept_calls.calls
+    ledger = spending.ledger
+    health = health_.health
 
-    recall = Method(memory.recall)
-    remember = Method(memory.remember)
-    forget = Method(memory.forget)
+    recall = notes.recall
+    remember = notes.remember
+    forget = notes.forget
 
-    retry_evaluations = Method(evaluations.retry_evaluations)
-    rejudge = Method(evaluations.rejudge)
-    memories = Method(workspaces.memories)
-    copy_workspace = Method(workspaces.copy_workspace)
-    delete_tools = Method(workspaces.delete_tools)
-    delete_memories = Method(workspaces.delete_memories)
-    delete_workspace = Method(workspaces.delete_workspace)
-    dump = Method(workspaces.dump)
-    load = Method(workspaces.load)
+    retry_evaluations = evaluations.retry_evaluations
+    rejudge = evaluations.rejudge
+    memories = workspace_actions.memories
+    copy_workspace = workspace_actions.copy_workspace
+    delete_tools = workspace_actions.delete_tools
+    delete_memories = workspace_actions.delete_memories
+    delete_workspace = workspace_actions.delete_workspace
+    dump = workspace_actions.dump
+    load = workspace_actions.load
 
-    def __getattr__(self, name: str) -> Any:
-        from toolmem.operations.table import OPERATIONS
+    if not TYPE_CHECKING:  # so that a misspelt method is an error of the type checker
 
-        operation: Operation[Any, Any] | None = OPERATIONS.get(name)
-        if operation is None:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        return bound(self, operation)
+        def __getattr__(self, name: str) -> Any:
+            from toolmem.operations.table import OPERATIONS
+
+            if name not in OPERATIONS:
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            return bound(self, OPERATIONS[name])

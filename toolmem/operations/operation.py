@@ -27,6 +27,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from pydantic import Field
 
 from toolmem.config.settings import Argument
+from toolmem.flow.checks import check_arguments, check_workspace
 from toolmem.models import FlowResponse
 from toolmem.protocols import Services
 
@@ -86,7 +87,23 @@ class Operation(Generic[P, T]):
     @property
     def description(self) -> str:
         """The first paragraph of the docstring, on one line."""
-        return " ".join((inspect.getdoc(self.function) or "").partition("\n\n")[0].split())
+        return " ".join((self.__doc__ or "").partition("\n\n")[0].split())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", inspect.getdoc(self.function))
+
+    # -- as an attribute of a class: a method of its instances
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Operation[P, T]: ...
+    @overload
+    def __get__(self, owner: SyncCaller, kind: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, owner: AsyncCaller, kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, owner: Collector, kind: type) -> Callable[P, None]: ...
+    def __get__(self, owner: Any, kind: type) -> Any:
+        return self if owner is None else bound(owner, self)
 
     # -- what a caller gives
 
@@ -118,6 +135,15 @@ class Operation(Generic[P, T]):
         if self.confirms and WORKSPACE in named:
             named.setdefault(self.confirms, named[WORKSPACE])
         return {**self.always, **named}
+
+    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of an RPC operation by name, `workspace_id` among them.
+
+        Raises RequestError, whose `field` is the argument that is missing, unknown or wrong.
+        """
+        accepted = check_arguments(given, self.arguments)
+        accepted[WORKSPACE] = check_workspace(accepted.get(WORKSPACE, DEFAULT_WORKSPACE))
+        return accepted
 
     def repeatable(self, request: Mapping[str, Any]) -> bool:
         """Whether this request may be sent again after an answer was lost."""
@@ -151,54 +177,22 @@ class Operation(Generic[P, T]):
         return result
 
 
-def flow_operation(
-    flow: str,
-    *,
-    sends: Mapping[str, str] | None = None,
-    always: Mapping[str, Any] | None = None,
-    reads_only: bool = False,
-    repeats: Callable[[Mapping[str, Any]], bool] | bool = False,
-    about: str = "",
-    confirms: str = "",
-) -> Callable[[Callable[Concatenate[FlowResponse, P], T]], Operation[P, T]]:
-    """The function reads the answer of the flow."""
+def flow_operation(flow: str, **details: Any) -> Callable[[Callable[Concatenate[FlowResponse, P], T]], Operation[P, T]]:
+    """The function reads the answer of the flow. `details`: fields of Operation."""
 
     def described(function: Callable[Concatenate[FlowResponse, P], T]) -> Operation[P, T]:
-        return Operation(
-            function,
-            flow=flow,
-            sends=sends or {},
-            always=always or {},
-            reads_only=reads_only,
-            repeats=repeats,
-            about=about,
-            confirms=confirms,
-        )
+        return Operation(function, flow=flow, **details)
 
     return described
 
 
 def rpc_operation(
-    method: str,
-    *,
-    reads_only: bool = False,
-    repeats: Callable[[Mapping[str, Any]], bool] | bool = False,
-    agent: AgentTool | None = None,
-    shown: Callable[[Any], Any] | None = None,
-    address: str = "",
+    method: str, **details: Any
 ) -> Callable[[Callable[Concatenate[Services, P], Awaitable[T]]], Operation[P, T]]:
-    """The function does the work, over the services of the process that it runs in."""
+    """The function does the work, over the services of its process. `details`: fields of Operation."""
 
     def described(function: Callable[Concatenate[Services, P], Awaitable[T]]) -> Operation[P, T]:
-        return Operation(
-            function,
-            method=method,
-            address=address,
-            reads_only=reads_only,
-            repeats=repeats,
-            agent=agent,
-            shown=shown,
-        )
+        return Operation(function, method=method, **details)
 
     return described
 
@@ -230,25 +224,6 @@ class Collector:
         raise NotImplementedError
 
 
-class Method(Generic[P, T]):
-    """An operation as a method: a SyncCaller answers its result, an AsyncCaller is awaited for it."""
-
-    def __init__(self, operation: Operation[P, T]) -> None:
-        self.operation = operation
-        self.__doc__ = inspect.getdoc(operation.function)
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Method[P, T]: ...
-    @overload
-    def __get__(self, owner: SyncCaller, kind: type) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, owner: AsyncCaller, kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    @overload
-    def __get__(self, owner: Collector, kind: type) -> Callable[P, None]: ...
-    def __get__(self, owner: Any, kind: type) -> Any:
-        return self if owner is None else bound(owner, self.operation)
-
-
 def bound(owner: Any, operation: Operation[P, T]) -> Callable[P, Any]:
     """The operation as a function that `owner` performs, with the operation's name, docstring and signature."""
 
@@ -256,7 +231,7 @@ def bound(owner: Any, operation: Operation[P, T]) -> Callable[P, Any]:
         return owner.perform(operation, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = operation.name
-    method.__doc__ = inspect.getdoc(operation.function)
+    method.__doc__ = operation.__doc__
     method.__signature__ = operation.signature  # type: ignore[attr-defined]
     return method
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from toolmem.models import FlowResponse, Language, ToolMemoryRule
 from toolmem.operations.operation import DEFAULT_WORKSPACE, flow_operation, rpc_operation
 from toolmem.operations.results import Answer, rules_of
-from toolmem.operations.rules import rule_store
+from toolmem.operations.tool_rules import rule_store
 from toolmem.protocols import Services
 
 
@@ -19,6 +19,9 @@ class RulesBlock(Answer):
     def text(self) -> str:
         """ "" where no rule is pinned."""
         return self.answer
+
+    def __str__(self) -> str:
+        return self.text
 
     @property
     def rules(self) -> list[ToolMemoryRule]:

@@ -18,6 +18,9 @@ class GuidanceText(Answer):
         """ "" where no tool that was asked for has guidance yet."""
         return self.answer if self.metadata.get("memory_list") else ""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @flow_operation("retrieve_tool_memory", reads_only=True)
 def retrieve(

@@ -7,26 +7,26 @@ from typing import Any
 
 from toolmem.operations import (
     add,
-    calls,
     capture,
     evaluations,
     health,
-    ledger,
-    memory,
+    kept_calls,
+    known_tools,
+    notes,
     prompt,
     retrieve,
-    rules,
+    spending,
     summarize,
-    tools,
-    workspaces,
+    tool_rules,
+    workspace_actions,
 )
 from toolmem.operations.operation import Operation, Parameter
 
 OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for module in (
-        *(add, summarize, retrieve, workspaces, evaluations, capture, prompt),
-        *(rules, memory, tools, calls, ledger, health),
+        *(add, summarize, retrieve, workspace_actions, evaluations, capture, prompt),
+        *(tool_rules, notes, known_tools, kept_calls, spending, health),
     )
     for operation in vars(module).values()
     if isinstance(operation, Operation)

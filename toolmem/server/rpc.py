@@ -25,7 +25,6 @@ from pjrpc.server import exceptions as rpc_errors
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.operations.operation import WORKSPACE, Operation
-from toolmem.operations.requests import checked
 from toolmem.operations.table import rpc_operations
 from toolmem.protocols import Services
 from toolmem.server.json_text import read_aside, read_json, write_json
@@ -132,7 +131,7 @@ def _checked(method: Operation[Any, Any], params: Any) -> dict[str, Any]:
                 problem = f"{len(params)} parameters; there are {len(known)}: {', '.join(known)}"
                 raise RequestError(problem, field="params")
             params = dict(zip(known, params, strict=False))
-        return checked(method, params)
+        return method.checked(params)
     except RequestError as error:
         raise _invalid(error) from error
 

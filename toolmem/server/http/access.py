@@ -115,21 +115,21 @@ def is_loopback_origin(header: str) -> bool:
     return bool(separator) and scheme in ("http", "https") and is_loopback(host_name(host))
 
 
-class Refused(NamedTuple):
+class Denial(NamedTuple):
     status: int
     kind: str
     message: str
     headers: Mapping[str, str] = MappingProxyType({})
 
 
-class Doorkeeper:
+class AccessControl:
     """Decides on a request from its headers alone. Shared by the HTTP and the MCP service."""
 
     def __init__(self, token: BearerToken | None) -> None:
         self.token = token
 
     @classmethod
-    def of(cls, settings: Settings, section: str) -> Doorkeeper:
+    def of(cls, settings: Settings, section: str) -> AccessControl:
         """For the service whose address `http` or `mcp` (`section`) holds. Raises ConfigError with all problems."""
         token, problems = None, []
         try:
@@ -157,16 +157,16 @@ class Doorkeeper:
         origin = header(headers, b"origin")
         return self.token is not None or not origin or is_loopback_origin(origin) or origin in allowed
 
-    def refuses(self, headers: Headers, origins: Sequence[str] = (), *, openly: bool = False) -> Refused | None:
+    def refuses(self, headers: Headers, origins: Sequence[str] = (), *, openly: bool = False) -> Denial | None:
         """Why this request may not come in. `origins`: of web pages that may ask; `openly`: it needs no token."""
         if not self.admits_host(headers):
-            return Refused(403, "WrongHost", "Host: this service answers to localhost and 127.0.0.1 only")
+            return Denial(403, "WrongHost", "Host: this service answers to localhost and 127.0.0.1 only")
         if not self.admits_origin(headers, origins):
             told = "Origin: without a token, pages of this machine and those of http.cors_origins alone may come in"
-            return Refused(403, "WrongOrigin", told)
+            return Denial(403, "WrongOrigin", told)
         if not openly and not self.knows(headers):
             told = "the token is missing or wrong; expected the header Authorization: Bearer <token>"
-            return Refused(401, "Unauthorized", told, {"WWW-Authenticate": "Bearer"})
+            return Denial(401, "Unauthorized", told, {"WWW-Authenticate": "Bearer"})
         return None
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolmem.server.http.answers import failed, refusal
 from toolmem.server.http.limits import Gone
+from toolmem.server.http.responses import failed, refusal
 
 NOTES = "toolmem.log"  # in the scope: what a route adds to its request's line
 GONE = 499  # the status that is logged where the client went away before it had an answer

@@ -1,6 +1,6 @@
 """The flows over HTTP: `POST /<flow>`, `POST /rpc` for JSON-RPC, `GET /health`, `GET /docs`, `GET /openapi.json`.
 
-`application(app, doorkeeper)` is an ASGI application; `running` serves it. The layers of a request:
+`application(app, access)` is an ASGI application; `running` serves it. The layers of a request:
 `AccessLog` (one line each, and an answer whatever happens), CORS where it is configured, `Gate` (host, token, how many
 at once), and FastAPI's routes. Requests are checked by the flows themselves, so that HTTP, the command line and Python
 refuse the same with the same words; the OpenAPI document is made from what they check.
@@ -27,9 +27,11 @@ from toolmem.operations.health import Health, health
 from toolmem.operations.table import rpc_operations
 from toolmem.rules.speakers import heard_from
 from toolmem.server.http import openapi
-from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.access import AccessControl
 from toolmem.server.http.access_log import AccessLog, note_workspaces
-from toolmem.server.http.answers import (
+from toolmem.server.http.docs_page import FILES, files, page
+from toolmem.server.http.limits import Limits, Unreadable
+from toolmem.server.http.responses import (
     BUSY_PAUSE,
     JsonAnswer,
     answered,
@@ -38,8 +40,6 @@ from toolmem.server.http.answers import (
     nothing_at_the_root,
     refusal,
 )
-from toolmem.server.http.limits import Limits, Unreadable
-from toolmem.server.http.page import FILES, files, page
 from toolmem.server.json_text import write_json
 from toolmem.server.rpc import RpcService
 
@@ -50,10 +50,10 @@ whatever comes of it. `POST /rpc` takes JSON-RPC 2.0.
 """
 
 
-def application(app: ToolMemApp, doorkeeper: Doorkeeper) -> ASGIApp:
+def application(app: ToolMemApp, access: AccessControl) -> ASGIApp:
     """The service over an app, which the caller opens and closes."""
     http = app.settings.http
-    inner: ASGIApp = Gate(_routes(app, doorkeeper), doorkeeper, http.limit_concurrency, http.cors_origins)
+    inner: ASGIApp = Gate(_routes(app, access), access, http.limit_concurrency, http.cors_origins)
     if http.cors_origins:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -72,9 +72,9 @@ class Gate:
     uvicorn's own `limit_concurrency` counts idle connections too, turns `/health` away, and answers in plain text.
     """
 
-    def __init__(self, inner: ASGIApp, doorkeeper: Doorkeeper, limit: int | None, origins: Sequence[str] = ()) -> None:
+    def __init__(self, inner: ASGIApp, access: AccessControl, limit: int | None, origins: Sequence[str] = ()) -> None:
         self._inner = inner
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = access
         self._limit = limit
         self._origins = origins
         self._inside = 0
@@ -105,13 +105,13 @@ class Gate:
         return None
 
 
-def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
+def _routes(app: ToolMemApp, access: AccessControl) -> FastAPI:
     token = HTTPBearer(auto_error=False, scheme_name="token")  # described alone: `Gate` looks at it
     routes = FastAPI(
         title="toolmem",
         description=_ABOUT,
         version=__version__,
-        dependencies=[] if doorkeeper.token is None else [Depends(token)],
+        dependencies=[] if access.token is None else [Depends(token)],
         responses=openapi.refusals(openapi.BEFORE_ANY),
         docs_url=None,
         redoc_url=None,
@@ -135,7 +135,7 @@ def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
         tags=["rules"],
         responses=openapi.RPC_ANSWERS,
     )
-    answer = _health(app, doorkeeper)
+    answer = _health(app, access)
     told = "The store answers. Where a token is configured, a request without it is told the status alone."
     routes.add_api_route(
         HEALTH,
@@ -146,7 +146,7 @@ def _routes(app: ToolMemApp, doorkeeper: Doorkeeper) -> FastAPI:
         tags=["service"],
         response_model=Health,
         response_description=told,
-        openapi_extra={} if doorkeeper.token is None else {"security": [{}]},
+        openapi_extra={} if access.token is None else {"security": [{}]},
     )
     routes.add_route(HEALTH, answer, methods=["HEAD"], include_in_schema=False)
     _add_pages(routes)
@@ -227,9 +227,9 @@ def _rpc(app: ToolMemApp, limits: Limits) -> openapi.Answer:
     return run
 
 
-def _health(app: ToolMemApp, doorkeeper: Doorkeeper) -> openapi.Answer:
+def _health(app: ToolMemApp, access: AccessControl) -> openapi.Answer:
     async def run(request: Request) -> Response:
-        known = doorkeeper.knows(request.scope["headers"])
+        known = access.knows(request.scope["headers"])
         try:
             told = await health.run(app.services, {})
         except StoreError as error:

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope
 
 from toolmem.config.settings import HttpSettings
 from toolmem.server.http.access import header
-from toolmem.server.http.answers import JsonAnswer, refusal
+from toolmem.server.http.responses import JsonAnswer, refusal
 from toolmem.server.json_text import read_aside, read_json
 
 _DRAINED = 8  # so many times the limit is read and thrown away, so that the sender gets to read the answer

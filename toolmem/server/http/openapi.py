@@ -20,8 +20,8 @@ from starlette.responses import Response
 from toolmem.config.settings import Argument
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.operations.operation import DEFAULT_WORKSPACE, Operation, Parameter
-from toolmem.server.http.answers import MEANINGS
 from toolmem.server.http.examples import Example, examples
+from toolmem.server.http.responses import MEANINGS
 
 Answer = Callable[[Request], Awaitable[Response]]
 

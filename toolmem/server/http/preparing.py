@@ -8,18 +8,18 @@ from pathlib import Path
 from toolmem.app import ToolMemApp
 from toolmem.config.loading import read
 from toolmem.errors import ConfigError
-from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.access import AccessControl
 
 RESERVED = ("rpc", "health", "docs")  # addresses of the HTTP service that no flow may have
 
 
-def prepare(files: Sequence[str | Path], overrides: Sequence[str]) -> tuple[ToolMemApp, Doorkeeper]:
+def prepare(files: Sequence[str | Path], overrides: Sequence[str]) -> tuple[ToolMemApp, AccessControl]:
     """The app that will be served, and who may come in. Opens nothing.
 
     Raises ConfigError with every problem of the configuration, that of serving it and that of its models.
     """
     problems: list[str] = []
-    app = doorkeeper = None
+    app = access = None
     try:
         app = ToolMemApp(files, overrides)
         settings = app.settings
@@ -30,15 +30,15 @@ def prepare(files: Sequence[str | Path], overrides: Sequence[str]) -> tuple[Tool
         except ConfigError:  # it cannot be read at all, which is told already
             raise error from None
     try:
-        doorkeeper = Doorkeeper.of(settings, "http")
+        access = AccessControl.of(settings, "http")
     except ConfigError as error:
         problems += error.problems
     if app is not None:
         problems += _reserved_names(app)
         problems += _unaskable_models(app)
-    if problems or app is None or doorkeeper is None:
+    if problems or app is None or access is None:
         raise ConfigError(list(dict.fromkeys(problems)))
-    return app, doorkeeper
+    return app, access
 
 
 def _reserved_names(app: ToolMemApp) -> list[str]:

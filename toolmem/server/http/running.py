@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from toolmem.app import ToolMemApp
 from toolmem.errors import StoreUnavailable
-from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.access import AccessControl
 from toolmem.server.http.application import application
 from toolmem.server.http.protocol import SIGNALS, Ready, Server, config_of
 
@@ -19,7 +19,7 @@ logger = logging.getLogger("toolmem.service")
 
 def run(
     app: ToolMemApp,
-    doorkeeper: Doorkeeper,
+    access: AccessControl,
     listeners: list[socket.socket],
     *,
     ready: Ready,
@@ -32,7 +32,7 @@ def run(
     Raises StoreError where the store cannot be opened, StoreUntrusted where it was found and this user neither made nor
     trusts it; a cluster that is not reached yet is waited for.
     """
-    config = config_of(application(app, doorkeeper), app.settings.http)
+    config = config_of(application(app, access), app.settings.http)
     server = Server(config, ready, signals)
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(_serve(app, server, listeners, stopper))

@@ -193,13 +193,13 @@ def _work(files: list[Path], overrides: list[str], listeners: Listeners, pipe: C
         from toolmem.server.http.running import run
 
         logging.disable(logging.WARNING)  # the supervisor has said it
-        app, doorkeeper = prepare(files, overrides)
+        app, access = prepare(files, overrides)
         logging.disable(logging.NOTSET)
     log_to_stderr()
     try:
         run(
             app,
-            doorkeeper,
+            access,
             listeners,
             ready=lambda: pipe.send_bytes(_READY),
             signals=(signal.SIGTERM,),

@@ -13,12 +13,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolmem.config import Settings
-from toolmem.server.http.access import Doorkeeper
+from toolmem.server.http.access import AccessControl
 from toolmem.server.http.access_log import AccessLog
 from toolmem.server.http.limits import Limits
 from toolmem.server.http.listening import listen, url_of
 from toolmem.server.http.protocol import Server, config_of
-from toolmem.server.mcp.frames import read_frame
+from toolmem.server.mcp.posted_frames import read_frame
 from toolmem.server.mcp.server import McpService
 
 PATH = "/mcp"
@@ -29,9 +29,9 @@ _ORIGINS = [f"{scheme}://{name}{port}" for scheme in ("http", "https") for name 
 class Door:
     """Lets in what carries the token (where one is configured) and is meant for this service."""
 
-    def __init__(self, app: ASGIApp, doorkeeper: Doorkeeper, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, access: AccessControl, limits: Limits) -> None:
         self._app = app
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = access
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,10 +53,10 @@ def _refused(status: int, message: str, headers: Mapping[str, str] | None = None
     return JSONResponse({"error": message}, status, headers=headers)
 
 
-def http_app(service: McpService, doorkeeper: Doorkeeper, limits: Limits) -> ASGIApp:
+def http_app(service: McpService, access: AccessControl, limits: Limits) -> ASGIApp:
     """The whole ASGI application. Without a token pages of other origins are turned away as well."""
     security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=doorkeeper.token is None,
+        enable_dns_rebinding_protection=access.token is None,
         allowed_hosts=[*_NAMES, *(f"{name}:*" for name in _NAMES)],
         allowed_origins=_ORIGINS,
     )
@@ -66,7 +66,7 @@ def http_app(service: McpService, doorkeeper: Doorkeeper, limits: Limits) -> ASG
         max_request_body_size=limits.body,
         transport_security=security,
     )
-    return AccessLog(Door(inner, doorkeeper, limits))
+    return AccessLog(Door(inner, access, limits))
 
 
 async def serve_http(service: McpService, settings: Settings, announce: Callable[[str], None]) -> None:
@@ -74,9 +74,9 @@ async def serve_http(service: McpService, settings: Settings, announce: Callable
 
     Raises ConfigError where the address may not be, or cannot be, bound.
     """
-    doorkeeper = Doorkeeper.of(settings, "mcp")
+    access = AccessControl.of(settings, "mcp")
     sockets = listen(settings.mcp.host, settings.mcp.port, section="mcp")[0]
     address = url_of(settings.mcp.host, sockets) + PATH
-    app = http_app(service, doorkeeper, Limits.of(settings.http))
+    app = http_app(service, access, Limits.of(settings.http))
     async with service:
         await Server(config_of(app, settings.http, lifespan="on"), lambda: announce(address)).serve(sockets=sockets)

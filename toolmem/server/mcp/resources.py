@@ -27,7 +27,7 @@ from mcp_types import (
 
 from toolmem.app import ToolMemApp
 from toolmem.flow.checks import WORKSPACE_PATTERN
-from toolmem.operations.rules import rules_for_prompt
+from toolmem.operations.tool_rules import rules_for_prompt
 from toolmem.readers.plain_text import name_shown
 
 PAGE = 100  # resources

@@ -37,13 +37,13 @@ from toolmem import __version__
 from toolmem.app import ToolMemApp
 from toolmem.errors import ConfigError, RequestError, ToolMemError
 from toolmem.flow.checks import check_workspace
-from toolmem.server.mcp.answers import Result
 from toolmem.server.mcp.declarations import OFFERED, offered_tools
-from toolmem.server.mcp.progress import tell_progress
-from toolmem.server.mcp.prompts import PROMPT, PROMPTS, McpPrompts
+from toolmem.server.mcp.offered_prompts import PROMPT, PROMPTS, McpPrompts
+from toolmem.server.mcp.progress_notifications import tell_progress
 from toolmem.server.mcp.resources import TEMPLATES, McpResources, rules_uri
 from toolmem.server.mcp.stdio import stdio_streams
-from toolmem.server.mcp.tools import McpTools
+from toolmem.server.mcp.tool_calls import McpTools
+from toolmem.server.mcp.tool_results import Result
 from toolmem.server.mcp.under_way import UnderWay
 
 logger = logging.getLogger("toolmem.service")

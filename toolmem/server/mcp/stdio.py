@@ -42,16 +42,16 @@ _TOO_LONG = b"too long"  # this very object stands for a line of more bytes
 
 
 @asynccontextmanager
-async def stdio_streams() -> AsyncIterator[tuple[Any, Answers]]:
+async def stdio_streams() -> AsyncIterator[tuple[Any, AnswerStream]]:
     """What a server reads and writes, until stdin ends, a SIGTERM or SIGINT comes, or the client has gone.
 
     Until the end, whatever else of this process prints lands on stderr, and whatever reads stdin finds it empty: the
     protocol's bytes are nobody else's.
     """
     with _standard_input() as wire, _client_may_leave():
-        lines = Lines(wire)
+        lines = MessageLines(wire)
         async with stdio_server(stdin=lines) as (requests, answers):  # type: ignore[arg-type]
-            lines.answers = Answers(answers, lines.answered)
+            lines.answers = AnswerStream(answers, lines.answered)
             with _stopped_by_signals(lines.stop):
                 try:
                     yield requests, lines.answers
@@ -97,7 +97,7 @@ def _stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
                 loop.remove_signal_handler(each)
 
 
-class Answers:
+class AnswerStream:
     """The SDK's stream of answers, which tells of each that was sent."""
 
     def __init__(self, inner: Any, answered: Callable[[Any], None]) -> None:
@@ -121,13 +121,13 @@ class Answers:
         await self.aclose()
 
 
-class Lines:
+class MessageLines:
     """The lines of stdin that are messages; the others are answered here.
 
     Ends when stdin does, or when told to `stop`: once what it gave is answered.
     """
 
-    answers: Answers
+    answers: AnswerStream
 
     def __init__(self, wire: int, *, grace: float = GRACE) -> None:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -223,7 +223,7 @@ class Lines:
             try:
                 self._note(_read(line))
                 return line
-            except _UnreadableError as error:
+            except _NotAMessage as error:
                 await self.answers.send(SessionMessage(error.answer))
         await self._settle()
         raise StopAsyncIteration
@@ -250,7 +250,7 @@ class Lines:
                 await self._settled.wait()
 
 
-class _UnreadableError(Exception):
+class _NotAMessage(Exception):
     """A line that is no message; `answer` says so."""
 
     def __init__(self, code: int, message: str, id: RequestId | None = None) -> None:
@@ -259,21 +259,21 @@ class _UnreadableError(Exception):
 
 
 def _read(line: bytes) -> JSONRPCMessage:
-    """The message of a line. Raises _UnreadableError, with the line's id where it has one."""
+    """The message of a line. Raises _NotAMessage, with the line's id where it has one."""
     if line is _TOO_LONG:
-        raise _UnreadableError(INVALID_REQUEST, f"Invalid Request: the line is longer than {MAX_LINE:,} bytes")
+        raise _NotAMessage(INVALID_REQUEST, f"Invalid Request: the line is longer than {MAX_LINE:,} bytes")
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
         if error.errors(include_input=False)[0]["type"] == "json_invalid":
-            raise _UnreadableError(PARSE_ERROR, "Parse error: the line is not JSON") from None
+            raise _NotAMessage(PARSE_ERROR, "Parse error: the line is not JSON") from None
         id = _members(line).get("id")
         known = id if isinstance(id, str) or (isinstance(id, int) and not isinstance(id, bool)) else None
         problem = "Invalid Request: expected one JSON-RPC 2.0 message a line"
-        raise _UnreadableError(INVALID_REQUEST, problem, known) from None
+        raise _NotAMessage(INVALID_REQUEST, problem, known) from None
     if isinstance(message, JSONRPCNotification) and "id" in _members(line):
         # The SDK takes a request whose id is none (NaN, null, a list) for a notification, and who asked would wait.
-        raise _UnreadableError(INVALID_REQUEST, "Invalid Request: id: expected text or a whole number")
+        raise _NotAMessage(INVALID_REQUEST, "Invalid Request: id: expected text or a whole number")
     return message
 
 

@@ -19,7 +19,7 @@ from toolmem.errors import RequestError, ServiceError, ServiceUnreachable, Store
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-    from toolmem.client.calls import Exchange
+    from toolmem.client.requests import ServiceRequest
 
 logger = logging.getLogger("toolmem.client")
 
@@ -52,7 +52,7 @@ class Arrival:
 
 
 @contextmanager
-def failures_named(exchange: Exchange[Any], url: str, timeout: float | None) -> Iterator[None]:
+def failures_named(exchange: ServiceRequest[Any], url: str, timeout: float | None) -> Iterator[None]:
     """Make toolmem's errors of what httpx raises."""
     import httpx
 
@@ -84,11 +84,11 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _open_question(exchange: Exchange[Any]) -> str:
+def _open_question(exchange: ServiceRequest[Any]) -> str:
     return "" if exchange.repeatable else "; whether it was carried out is not known"
 
 
-def policy(exchange: Exchange[Any], retries: int) -> dict[str, Any]:
+def policy(exchange: ServiceRequest[Any], retries: int) -> dict[str, Any]:
     """For tenacity's Retrying and AsyncRetrying."""
     from tenacity import retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -101,7 +101,7 @@ def policy(exchange: Exchange[Any], retries: int) -> dict[str, Any]:
     }
 
 
-def may_go_again(error: BaseException, exchange: Exchange[Any]) -> bool:
+def may_go_again(error: BaseException, exchange: ServiceRequest[Any]) -> bool:
     if isinstance(error, _TimedOut):
         return False
     if isinstance(error, ServiceUnreachable):

@@ -18,9 +18,9 @@ from toolmem.models import FlowResponse
 from toolmem.operations.agent_tools import AgentTools
 from toolmem.readers.plain_text import plain_text
 from toolmem.rules.speakers import heard_from
-from toolmem.server.mcp.answers import Result, answered, flow_answered
 from toolmem.server.mcp.declarations import RESULT, WORKSPACE, agent_tools, offered_tools
-from toolmem.server.mcp.progress import Progress, Send
+from toolmem.server.mcp.progress_notifications import ProgressNotifications, Send
+from toolmem.server.mcp.tool_results import Result, answered, flow_answered
 from toolmem.server.mcp.under_way import UnderWay
 
 logger = logging.getLogger("toolmem.service")
@@ -49,7 +49,7 @@ class McpTools:
             if progress is None:
                 result = await self._under_way.run(work())
             else:
-                async with Progress(progress):
+                async with ProgressNotifications(progress):
                     result = await self._under_way.run(work())
             outcome = "ok"
         except ToolMemError as error:

@@ -126,7 +126,7 @@ def add(
     toolmem rules add send_email "never email Sarah at sarah@example.com" --priority critical
     """
 
-    from toolmem.operations.rules import put_rule
+    from toolmem.operations.tool_rules import put_rule
 
     given = {"tool_name": tool, "rule": rule, "priority": priority, "tags": tag, "workspace_id": workspace}
     chosen = source if source is not None or id else "user_explicit"
@@ -219,7 +219,7 @@ def prompt(
 
     toolmem rules prompt --tools send_email,shell language=zh
     """
-    from toolmem.operations.rules import rules_for_prompt
+    from toolmem.operations.tool_rules import rules_for_prompt
     from toolmem.ops.tool_rules_prompt import read_prompt_tools
 
     given = {"tools": None if tools is None else list(read_prompt_tools(tools)), "workspace_id": workspace}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from toolmem.operations.operation import DEFAULT_WORKSPACE, AgentTool, rpc_operation
-from toolmem.operations.rules import Tags
+from toolmem.operations.tool_rules import Tags
 from toolmem.protocols import Services
 from toolmem.rules.general_memory import GLOBAL, LIMIT, MAX_LIMIT, MemoryEntry
 

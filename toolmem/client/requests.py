@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from toolmem.client.answers import Answer, flow_value, get_value, rpc_value, rpc_values
+from toolmem.client.answers import HttpAnswer, flow_value, get_value, rpc_value, rpc_values
 from toolmem.errors import RequestError
 from toolmem.operations.operation import DEFAULT_WORKSPACE, WORKSPACE, Operation
 
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange(Generic[T]):
+class ServiceRequest(Generic[T]):
     """One HTTP request, and how its answer is read."""
 
     name: str  # in messages
     method: str
     path: str
     body: Any  # None: there is none
-    read: Callable[[Answer], T]  # raises ToolMemError
+    read: Callable[[HttpAnswer], T]  # raises ToolMemError
     repeatable: bool = False  # sent twice, it does no more than sent once
     value: Callable[[Any], T] | None = None  # of a JSON-RPC method: reads its result alone
 
@@ -44,12 +44,12 @@ def flow_call(
     read: Callable[[FlowResponse], T],
     workspace: str | None,
     repeatable: bool = False,
-) -> Exchange[T]:
+) -> ServiceRequest[T]:
     """`POST /<flow>`. `workspace`: the client's, for a request that names none."""
     if not flow or not isinstance(flow, str) or "/" in flow or flow in (".", ".."):
         raise RequestError(f"flow: expected the name of a flow, got {flow!r}"[:200], field="flow")
     path, body = "/" + quote(flow, safe=""), _given(request, workspace)
-    return Exchange(flow, "POST", path, body, lambda answer: flow_value(answer, flow, read), repeatable)
+    return ServiceRequest(flow, "POST", path, body, lambda answer: flow_value(answer, flow, read), repeatable)
 
 
 def rpc_call(
@@ -58,22 +58,24 @@ def rpc_call(
     read: Callable[[Any], T],
     workspace: str | None,
     repeatable: bool = False,
-) -> Exchange[T]:
+) -> ServiceRequest[T]:
     """One method of `POST /rpc`."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": _given(params, workspace)}
-    return Exchange(method, "POST", "/rpc", body, lambda answer: rpc_value(answer, method, read), repeatable, read)
+    return ServiceRequest(
+        method, "POST", "/rpc", body, lambda answer: rpc_value(answer, method, read), repeatable, read
+    )
 
 
-def batch_call(calls: Sequence[Exchange[Any]]) -> Exchange[list[Any]]:
+def batch_call(calls: Sequence[ServiceRequest[Any]]) -> ServiceRequest[list[Any]]:
     """Several methods in one request, one after the other; a failed one is an error in the list of results."""
     name = f"a batch of {len(calls)}"
     bodies = [{**call.body, "id": number} for number, call in enumerate(calls, start=1)]
     readers = [call.value or as_it_is for call in calls]
     again = all(call.repeatable for call in calls)
-    return Exchange(name, "POST", "/rpc", bodies, lambda answer: rpc_values(answer, name, readers), again)
+    return ServiceRequest(name, "POST", "/rpc", bodies, lambda answer: rpc_values(answer, name, readers), again)
 
 
-def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **kwargs: P.kwargs) -> Exchange[T]:
+def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **kwargs: P.kwargs) -> ServiceRequest[T]:
     """The call that asks a service for an operation. Raises TypeError as a call of the operation would."""
     request = operation.request(workspace or DEFAULT_WORKSPACE, *args, **kwargs)
     again, read = operation.repeatable(request), operation.from_json
@@ -81,7 +83,7 @@ def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **
         return flow_call(operation.flow, request, lambda answer: operation.read(answer, *args, **kwargs), None, again)
     if operation.address:
         name = operation.name
-        return Exchange(name, "GET", operation.address, None, lambda answer: get_value(answer, name, read), again)
+        return ServiceRequest(name, "GET", operation.address, None, lambda answer: get_value(answer, name, read), again)
     return rpc_call(operation.method, request, read, None, again)
 
 

@@ -19,7 +19,7 @@ IDLE = 3.0  # seconds
 MAX_CONNECTIONS = 100
 
 
-class Connection:
+class ClientSettings:
     """Raises RequestError for an address, a token or a time that cannot be used; no message holds the token."""
 
     def __init__(self, base_url: str, token: str | None, timeout: float | None, retries: int) -> None:

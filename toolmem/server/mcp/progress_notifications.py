@@ -11,7 +11,7 @@ from toolmem.flow.report import Event
 Send = Callable[[float, float | None, str | None], Awaitable[None]]  # progress, total, message
 
 INTERVAL = 0.05  # seconds between two notifications
-_WATCHING: ContextVar[Progress | None] = ContextVar("toolmem_mcp_progress", default=None)
+_WATCHING: ContextVar[ProgressNotifications | None] = ContextVar("toolmem_mcp_progress", default=None)
 
 
 def tell_progress(event: Event) -> None:
@@ -21,7 +21,7 @@ def tell_progress(event: Event) -> None:
         progress.tell(event)
 
 
-class Progress:
+class ProgressNotifications:
     """Follows one flow, between `async with`. `total` is the number of its ops; an op counts by the share it has done.
 
     A client that reads slowly gets fewer notifications, never old ones.
@@ -51,7 +51,7 @@ class Progress:
             return
         self._news.set()
 
-    async def __aenter__(self) -> Progress:
+    async def __aenter__(self) -> ProgressNotifications:
         self._token = _WATCHING.set(self)
         self._pump = asyncio.create_task(self._keep_sending())
         return self

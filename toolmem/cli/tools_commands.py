@@ -9,7 +9,7 @@ import typer
 from toolmem.cli.console import AsJson, Config, Overrides, asked, print_json, print_table, say, tell
 
 if TYPE_CHECKING:
-    from toolmem.operations.tools import ToolOverview
+    from toolmem.operations.known_tools import ToolOverview
 
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose tools.")]
 _COLUMNS = ("tool", "calls", "kept", "failed", "success rate", "score", "new calls", "guidance")
@@ -31,7 +31,7 @@ def list_(
 
     toolmem tools list --workspace team --json
     """
-    from toolmem.operations.tools import tools
+    from toolmem.operations.known_tools import tools
 
     found = asked(tools, {"workspace_id": workspace}, config, overrides)
     if as_json:
@@ -53,7 +53,7 @@ def show(
 
     toolmem tools show search
     """
-    from toolmem.operations.tools import tool as look_up
+    from toolmem.operations.known_tools import tool as look_up
 
     found = asked(look_up, {"tool_name": tool, "workspace_id": workspace}, config, overrides)
     if found is None:
