@@ -1,4 +1,4 @@
-"""Writes `toolmem/rules/capture/tables.py`, plain Python that imports nothing, from the YAML files beside it.
+"""Writes `toolmem/rules/capture/tables.json` from the YAML files beside it: a hook reads it without a YAML reader.
 
 python docs/capture_tables.py          write it
 python docs/capture_tables.py --check  exit 1 where it is not what would be written
@@ -6,6 +6,7 @@ python docs/capture_tables.py --check  exit 1 where it is not what would be writ
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).resolve().parent.parent / "toolmem" / "rules" / "capture"
-TABLES = FOLDER / "tables.py"
+TABLES = FOLDER / "tables.json"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _MOST_WORDS = 24  # that a cue is looked for by
 _LONGEST_WORD = 6  # characters: beginnings are shared by more cues than whole phrases
@@ -53,12 +54,19 @@ def language(path: Path) -> dict[str, Any]:
     return table
 
 
-def _cue(cue: dict[str, Any], parts: Parts, in_chat: dict[str, str]) -> tuple[Any, ...]:
+def _cue(cue: dict[str, Any], parts: Parts, in_chat: dict[str, str]) -> dict[str, Any]:
     pattern = parts.filled(cue["pattern"])
     if in_chat:
         shortened = re.compile(rf"(?:(?<=\\b)|(?<![a-z\\]))({'|'.join(in_chat)})(?![a-z'*+?])")
         pattern = shortened.sub(lambda word: f"(?:{word[1]}|{in_chat[word[1]]})", pattern)
-    return cue["id"], pattern, cue["strength"], cue["place"], tuple(cue.get("needs", ())), held_words(pattern)
+    return {
+        "id": cue["id"],
+        "written": pattern,
+        "strength": cue["strength"],
+        "place": cue["place"],
+        "needs": cue.get("needs", []),
+        "words": held_words(pattern),
+    }
 
 
 def _decision(each: dict[str, Any], forms: dict[str, str]) -> tuple[Any, ...]:
@@ -156,38 +164,40 @@ def _sequence(parts: Iterable[Any]) -> set[str] | None:
     return words
 
 
-# ---------------------------------------------------------------- the module
+# ---------------------------------------------------------------- the file
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _entries(value: Any) -> str:
-    """A table with one entry a line."""
-    if isinstance(value, dict) and value and isinstance(next(iter(value.values())), (dict, list)):
-        inner = "".join(f"{name!r}: {_entries(each)},\n" for name, each in value.items())
-        return f"{{\n{inner}}}"
-    if isinstance(value, dict):
-        return "{\n" + "".join(f"{name!r}: {each!r},\n" for name, each in value.items()) + "}"
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
-        return "[\n" + "".join(f"{each!r},\n" for each in value) + "]"
-    return repr(value)
+    """JSON with one entry of a table a line."""
+    if isinstance(value, dict) and value:
+        inner = (f"{_json(name)}:{_entries(each)}" for name, each in value.items())
+    elif isinstance(value, list) and value and not isinstance(value[0], str):
+        inner = map(_json, value)
+    else:
+        return _json(value)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n" + ",\n".join(inner) + f"\n{closing}"
 
 
-def module() -> str:
+def tables() -> str:
     nouns = yaml.safe_load((FOLDER / "nouns.yaml").read_text(encoding="utf-8"))
     for patterns in (nouns["forms"], nouns["failures"]["classes"]):
         patterns.update({name: in_one_line(pattern) for name, pattern in patterns.items()})
-    tables = {
-        "EN": language(FOLDER / "en.yaml"),
-        "ZH": language(FOLDER / "zh.yaml"),
-        "SHOWN_TEXT": shown_text(FOLDER / "shown_text.yaml"),
-        "NOUNS": nouns,
+    made = {
+        "en": language(FOLDER / "en.yaml"),
+        "zh": language(FOLDER / "zh.yaml"),
+        "shown_text": shown_text(FOLDER / "shown_text.yaml"),
+        "nouns": nouns,
     }
-    text = '"""Made by `python docs/capture_tables.py` of the YAML files beside it: change those."""\n\n'
-    text += "# ruff: noqa\n# fmt: off\nTYPE_CHECKING = False\nif TYPE_CHECKING:\n    from typing import Any\n\n"
-    return text + "\n".join(f'{name}: "dict[str, Any]" = {_entries(table)}\n' for name, table in tables.items())
+    return _entries(made) + "\n"
 
 
 def main() -> int:
-    text = module()
+    text = tables()
     if "--check" in sys.argv:
         return 0 if TABLES.read_text(encoding="utf-8") == text else 1
     TABLES.write_text(text, encoding="utf-8")

@@ -17,7 +17,6 @@ from toolmem.rules.capture.chinese import CHINESE
 from toolmem.rules.capture.english import ENGLISH
 from toolmem.rules.capture.instructions import MAX_SENTENCE, find_instructions, readings
 from toolmem.rules.capture.sentences import sentences
-from toolmem.rules.capture.tables import EN, ZH
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "toolmem" / "rules" / "capture"
@@ -26,7 +25,7 @@ WRITTEN = {
     for language in ("en", "zh")
     for cue in yaml.safe_load((FOLDER / f"{language}.yaml").read_text(encoding="utf-8"))["cues"]
 }
-COMPILED = {f"{name}: {row[0]}": row for name, table in (("en", EN), ("zh", ZH)) for row in table["cues"]}
+COMPILED = {f"{name}: {cue.id}": cue for name, table in (("en", ENGLISH), ("zh", CHINESE)) for cue in table.cues}
 cues = pytest.mark.parametrize(("name", "cue"), WRITTEN.items(), ids=WRITTEN)
 
 
@@ -45,7 +44,7 @@ def test_a_cue_reads_its_examples(name: str, cue: dict[str, Any]) -> None:
 def test_a_cue_does_not_read_its_counter_examples_though_they_hold_its_words(name: str, cue: dict[str, Any]) -> None:
     assert cue["counter"]
     assert [text for text in cue["counter"] if cue["id"] in read_by(text)] == []
-    words = COMPILED[name][5]
+    words = COMPILED[name].words
     assert all(any(word in text.lower() for word in words) for text in cue["counter"])
 
 
@@ -63,8 +62,8 @@ def test_no_cue_is_passed_over_that_a_sentence_fits() -> None:
 @cues
 def test_a_cue_takes_no_longer_than_its_text_allows(name: str, cue: dict[str, Any]) -> None:
     """Sentences longer than MAX_SENTENCE are not read; up to there, and twice as far, no text makes a cue slow."""
-    pattern = re.compile(COMPILED[name][1])
-    words = COMPILED[name][5]
+    pattern = COMPILED[name].pattern
+    words = COMPILED[name].words
     for unit in (*cue["examples"], *words, *(f"{word} you " for word in words), "a ", "我"):
         for end in ("", " \n!"):
             text = (unit.lower() * (2 * MAX_SENTENCE))[: 2 * MAX_SENTENCE] + end

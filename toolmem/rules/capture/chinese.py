@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from toolmem.rules.capture.cues import Cue, Kind, Language, Reading
+from toolmem.rules.capture.cues import TABLES, Cue, CueReading, Grammar, Kind
 from toolmem.rules.capture.sentences import Sentence
-from toolmem.rules.capture.tables import ZH
 
-CHINESE = Language(ZH)
+CHINESE = Grammar(TABLES["zh"])
 FORM = CHINESE.forms
 
 
-def read_chinese(sentence: Sentence) -> list[tuple[Cue, Reading]]:
+def read_chinese(sentence: Sentence) -> list[tuple[Cue, CueReading]]:
     """What each cue reads in a Chinese sentence."""
     text = FORM["tag_question"].sub("", sentence.masked)
     asked = (sentence.question and text == sentence.masked) or bool(FORM["question"].search(text))
@@ -35,7 +34,7 @@ def opens_shown_chinese(lead: str) -> bool:
     return bool(FORM["opens_task"].match(lead) or (FORM["opens_shown"].search(lead) and not own))
 
 
-def _readings(cues: Sequence[Cue], text: str) -> Iterator[tuple[Cue, Reading]]:
+def _readings(cues: Sequence[Cue], text: str) -> Iterator[tuple[Cue, CueReading]]:
     condition = task = spec = False
     for clause in FORM["clause"].finditer(text):
         words = clause[0]
@@ -56,7 +55,7 @@ def _readings(cues: Sequence[Cue], text: str) -> Iterator[tuple[Cue, Reading]]:
                 yield cue, _reading(cue, text, clause, match)
 
 
-def _reading(cue: Cue, text: str, clause: re.Match[str], match: re.Match[str]) -> Reading:
+def _reading(cue: Cue, text: str, clause: re.Match[str], match: re.Match[str]) -> CueReading:
     words, rest, strength = clause[0], clause[0][match.end() :], cue.strength
     again = strength in ("firm", "rule", "ever") and FORM["again_like_that"].search(words)
     needs_tool = "tool" in cue.needs or bool(FORM["style"].search(words)) or not (FORM["acts"].search(words) or again)
@@ -70,7 +69,7 @@ def _reading(cue: Cue, text: str, clause: re.Match[str], match: re.Match[str]) -
     topic = _topic_before(before)
     by_itself = needs_tool and strength in ("plain", "firm") and topic == len(before)
     by_itself = by_itself and not FORM["set_against"].search(before)
-    return Reading(kind, topic, clause.start() + match.start(), clause.end(), needs_tool, by_itself)
+    return CueReading(kind, topic, clause.start() + match.start(), clause.end(), needs_tool, by_itself)
 
 
 def _kind(strength: str, text: str, words: str, rest: str) -> Kind:

@@ -1,4 +1,4 @@
-"""The cues of a language, its forms and its lists of decisions, as `tables` holds them.
+"""The cues of a language, its forms and its lists of decisions, as `tables.json` holds them.
 
 A cue is a form by which a sentence forbids or bounds something. All of them stand in `en.yaml` and `zh.yaml`, each with
 the sentences that it must and must not read; `docs/capture_tables.py` makes the tables of those files.
@@ -6,17 +6,20 @@ the sentences that it must and must not read; `docs/capture_tables.py` makes the
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["standing", "session"]
+TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("tables.json").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CueReading:
     """An instruction inside a sentence, before tools are looked for."""
 
     kind: Kind
@@ -28,14 +31,14 @@ class Reading:
     by_subject: bool = False  # what stands before the cue must name it: "the browser must not ..."
 
 
-def combined(found: Iterable[Reading]) -> Reading | None:
+def combined(found: Iterable[CueReading]) -> CueReading | None:
     """One reading of a whole sentence: what is for good wins, and its surest instruction decides."""
     readings = list(found)
     if not readings:
         return None
     chosen = [reading for reading in readings if reading.kind == "standing"] or readings
     surest = min(chosen, key=lambda reading: (reading.needs_tool, reading.cue))
-    return Reading(
+    return CueReading(
         surest.kind,
         min(reading.start for reading in chosen),
         min(reading.cue for reading in chosen),
@@ -64,23 +67,24 @@ class Cue:
     written: str  # its group "verb", where it has one, is the verb of what is demanded
     strength: str  # what the cue itself says about how long
     place: str  # where in a sentence it is said to the agent
-    needs: frozenset[str]
+    needs: list[str]
+    words: list[str]  # one of them stands in every match
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self.written)
 
 
-class Language:
+class Grammar:
     """The table of one language."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.forms = Forms(table["forms"])
         self._decisions: Mapping[str, list[Any]] = table["decisions"]
-        self.cues = tuple(Cue(row[0], row[1], row[2], row[3], frozenset(row[4])) for row in table["cues"])
+        self.cues = tuple(Cue(**row) for row in table["cues"])
         self._by_word: dict[str, list[Cue]] = {}
-        for cue, row in zip(self.cues, table["cues"], strict=True):
-            for word in row[5]:
+        for cue in self.cues:
+            for word in cue.words:
                 self._by_word.setdefault(word, []).append(cue)
 
     def cues_in(self, text: str) -> list[Cue]:
@@ -98,5 +102,5 @@ class Language:
                 return str(then)
         return None
 
-    def _has(self, text: str, forms: tuple[str, ...]) -> bool:
+    def _has(self, text: str, forms: Iterable[str]) -> bool:
         return any(self.forms[form].search(text) for form in forms)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from toolmem.rules.capture.cues import Cue, Kind, Language, Reading
+from toolmem.rules.capture.cues import TABLES, Cue, CueReading, Grammar, Kind
 from toolmem.rules.capture.sentences import Sentence
-from toolmem.rules.capture.tables import EN
 
-ENGLISH = Language(EN)
+EN = TABLES["en"]
+ENGLISH = Grammar(EN)
 FORM = ENGLISH.forms
 ACTION_VERBS, IDLE_VERBS, NO_VERBS, BASE_VERBS, OF_TABLES, OF_PEOPLE = (
     frozenset(EN[f"{name}_verbs"]) for name in ("action", "idle", "none", "base", "of_tables", "of_people")
@@ -23,7 +23,7 @@ _ENDINGS = ("ing", "ed", "es", "s", "d")
 _LONGEST_INTRODUCTION = 90  # characters
 
 
-def read_english(sentence: Sentence) -> list[tuple[Cue, Reading]]:
+def read_english(sentence: Sentence) -> list[tuple[Cue, CueReading]]:
     """What each cue reads in an English sentence."""
     text = small(sentence.masked)
     cues = ENGLISH.cues_in(text)
@@ -54,7 +54,7 @@ def small(text: str) -> str:
     return lowered if len(lowered) == len(small) else "".join(c.lower() if len(c.lower()) == 1 else c for c in small)
 
 
-def _readings(cue: Cue, text: str) -> Iterator[Reading]:
+def _readings(cue: Cue, text: str) -> Iterator[CueReading]:
     for match in cue.pattern.finditer(text):
         start = match.start()
         if PLACES[cue.place](text, start) and not shown_after_colon(text, start):
@@ -65,7 +65,7 @@ def _readings(cue: Cue, text: str) -> Iterator[Reading]:
                 yield reading
 
 
-def _reading(cue: Cue, text: str, start: int, after: int, verb: str) -> Reading | None:
+def _reading(cue: Cue, text: str, start: int, after: int, verb: str) -> CueReading | None:
     rest = text[after:]
     if not _is_said_of(cue, verb, rest):
         return None
@@ -81,7 +81,7 @@ def _reading(cue: Cue, text: str, start: int, after: int, verb: str) -> Reading 
     by_itself = needs_tool and not asks and not (of_subject and FORM["points_back"].search(text[clause:end]))
     styled = FORM["of_style"].search(text[start:end]) is not None and not _stems(verb) & OF_TABLES
     kind = _kind(cue.strength, text, verb, start, after, end, text[clause:start] if of_subject else "")
-    return Reading(kind, clause, start, end, needs_tool or styled, by_itself, "tool_as_subject" in cue.needs)
+    return CueReading(kind, clause, start, end, needs_tool or styled, by_itself, "tool_as_subject" in cue.needs)
 
 
 def _is_said_of(cue: Cue, verb: str, rest: str) -> bool:

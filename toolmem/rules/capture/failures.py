@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from toolmem.rules.capture.cues import Forms
-from toolmem.rules.capture.tables import NOUNS
+from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.drafts import REPEATED_FAILURE, RuleDraft
 from toolmem.rules.identity import failure_id, namespace_of
 from toolmem.rules.turns import ToolUse
 
 MIN_FAILURES = 2  # of one tool in one turn
 _SCANNED = 2000  # characters of an output
-_FAILURES = NOUNS["failures"]
+_FAILURES = TABLES["nouns"]["failures"]
 _CLASSES = Forms(_FAILURES["classes"])
 MIXED = "mixed"  # of failures that have nothing in common: what their rule is known by
 

@@ -14,13 +14,13 @@ from itertools import zip_longest
 
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import CHINESE, read_chinese
-from toolmem.rules.capture.cues import Cue, Reading, combined
+from toolmem.rules.capture.cues import Cue, CueReading, combined
 from toolmem.rules.capture.english import ENGLISH, questions_it, read_english, small
 from toolmem.rules.capture.pasted import MASK
 from toolmem.rules.capture.sentences import CJK, Sentence, ends_with, sentences
 from toolmem.rules.capture.shown_text import own_sentences
 from toolmem.rules.capture.tools_meant import (
-    Table,
+    NounTable,
     able_too,
     load_table,
     named_exactly,
@@ -130,7 +130,7 @@ def _has(form: str, text: str) -> bool:
     return any(language.forms[form].search(text) for language in (ENGLISH, CHINESE))
 
 
-def readings(sentence: Sentence) -> list[tuple[Cue, Reading]]:
+def readings(sentence: Sentence) -> list[tuple[Cue, CueReading]]:
     """What each cue reads in a sentence."""
     return read_chinese(sentence) if CJK.search(sentence.masked) else read_english(sentence)
 
@@ -144,7 +144,7 @@ def _demands(sentence: Sentence) -> bool:
     return _has("plain_cue", sentence.masked) if _is_too_long(sentence) else bool(readings(sentence))
 
 
-def _read(sentence: Sentence, following: Sentence | None) -> Reading | None:
+def _read(sentence: Sentence, following: Sentence | None) -> CueReading | None:
     """One reading of a sentence, where it is not too long and the next one does not talk about it."""
     if _is_too_long(sentence) or (following is not None and questions_it(following)):
         return None
@@ -160,13 +160,15 @@ def _known(ran: Sequence[str], catalogue: Sequence[str | ToolSchema]) -> list[To
     return list(known.values())
 
 
-def _subject_named(sentence: Sentence, reading: Reading, tools: Sequence[ToolSchema], table: Table) -> bool:
+def _subject_named(sentence: Sentence, reading: CueReading, tools: Sequence[ToolSchema], table: NounTable) -> bool:
     """ "The browser must not ..." is for the agent, "employees must not ..." for others."""
     subject = sentence.text[reading.start : reading.cue]
     return bool(tools_named(subject, [subject], tools, table))
 
 
-def _tools_of(sentence: Sentence, reading: Reading, tools: Sequence[ToolSchema], table: Table) -> tuple[str, ...]:
+def _tools_of(
+    sentence: Sentence, reading: CueReading, tools: Sequence[ToolSchema], table: NounTable
+) -> tuple[str, ...]:
     # Short quotes are shown again: 'never use "force push"' names what it quotes.
     text = _SHORT_QUOTE.sub(lambda quote: sentence.text[quote.start() : quote.end()], sentence.masked)
     demand = text[reading.cue : reading.end]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from toolmem.rules.capture.cues import Forms
-from toolmem.rules.capture.tables import SHOWN_TEXT
+from toolmem.rules.capture.cues import TABLES, Forms
 
 MASK = "\ue000"  # a private character in place of each masked one, so that positions stay
 
 # The forms of such lines stand in `shown_text.yaml`.
-_FORM = Forms(SHOWN_TEXT["lines"])
-_QUOTES = sorted(name for name in SHOWN_TEXT["lines"] if name.startswith("quote_"))
+_LINES = TABLES["shown_text"]["lines"]
+_FORM = Forms(_LINES)
+_QUOTES = sorted(name for name in _LINES if name.startswith("quote_"))
 # Texts that run over several lines: how they begin, and how they end.
 _COMMENTS = (("/*", "*/"), ("<!--", "-->"))
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from toolmem.rules.capture.cues import Forms
+from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.pasted import MASK, mask_pasted
-from toolmem.rules.capture.tables import SHOWN_TEXT
 
-_FORM = Forms(SHOWN_TEXT["lines"])
+_FORM = Forms(TABLES["shown_text"]["lines"])
 _SPACE = re.compile(r"\s*")
 _LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # all that Unicode knows, as one
 CJK = re.compile(r"[\u3400-\u9fff]")

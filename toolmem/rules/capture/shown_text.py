@@ -13,11 +13,10 @@ from dataclasses import replace
 from itertools import islice
 
 from toolmem.rules.capture.chinese import opens_shown_chinese
-from toolmem.rules.capture.cues import Forms
+from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.english import opens_before_colon, small
 from toolmem.rules.capture.pasted import MASK
 from toolmem.rules.capture.sentences import CJK, Sentence, ends_with
-from toolmem.rules.capture.tables import SHOWN_TEXT
 
 _LANGUAGES = ("en", "zh")
 _SPAN = 400  # characters at either end of a sentence that are looked at
@@ -28,7 +27,7 @@ _COLONS = 6  # of a sentence that are looked at: the words that announce a text 
 # By language, each kind of form as one pattern: `own` (it speaks of the user's own rules), `work` (it asks to work on a
 # text, whatever it speaks of), `anywhere` (opens a text, wherever it stands), `line_end` (one on another line), `colon`
 # (the same, behind a colon), `block` (a text that a blank line sets off), `back` (points at the text before it).
-_FORMS = {language: Forms(SHOWN_TEXT[language]) for language in _LANGUAGES}
+_FORMS = {language: Forms(TABLES["shown_text"][language]) for language in _LANGUAGES}
 
 
 def own_sentences(sentences: Sequence[Sentence], demands: Callable[[Sentence], bool]) -> list[Sentence]:

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 from toolmem.light_models import ToolSchema
-from toolmem.rules.capture.cues import Forms
+from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.english import ACTION_VERBS, stems
 from toolmem.rules.capture.sentences import CJK
-from toolmem.rules.capture.tables import NOUNS
 
+NOUNS: dict[str, Any] = TABLES["nouns"]
 _FORM = Forms(NOUNS["forms"])
 _SIGNS: dict[str, list[str]] = NOUNS["signs"]
 _LONGEST_NAME = 40  # characters of a name's word that is looked into
@@ -51,7 +52,7 @@ class _Meanings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class NounTable:
     """Words of sentences -> words of tool names."""
 
     things: _Meanings
@@ -67,7 +68,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WordsSaid:
     """Words of tool names that a text means -> the words that mean them."""
 
     things: Mapping[str, frozenset[str]]
@@ -76,7 +77,7 @@ class Said:
     plain: frozenset[str]  # stems of all its words
     by_path: Mapping[str, frozenset[str]]  # what a path in it may mean
 
-    def at_last(self, text: str, table: Table) -> frozenset[str]:
+    def at_last(self, text: str, table: NounTable) -> frozenset[str]:
         """Words of tool names that `text` means where nothing else is meant by it."""
         small = text.lower()
         found = set(table.last.said_in(small, self.plain))
@@ -86,26 +87,26 @@ class Said:
             found.update(_SIGNS["sum"])
         return frozenset(found)
 
-    def with_paths(self) -> Said:
+    def with_paths(self) -> WordsSaid:
         """The same, a path counting as the thing that it may mean."""
         things = {name: self.things.get(name, frozenset()) | by for name, by in self.by_path.items()}
-        return Said({**self.things, **things}, self.weak, self.actions, self.plain, {})
+        return WordsSaid({**self.things, **things}, self.weak, self.actions, self.plain, {})
 
 
-def load_table(nouns: Mapping[str, Sequence[str]] | None = None) -> Table:
+def load_table(nouns: Mapping[str, Sequence[str]] | None = None) -> NounTable:
     """The built-in table, and `nouns` beside it: word of a tool's name -> words of a sentence that mean it."""
     return _table(tuple(sorted((word.lower(), tuple(means)) for word, means in (nouns or {}).items())))
 
 
 @lru_cache(maxsize=16)
-def _table(nouns: tuple[tuple[str, tuple[str, ...]], ...]) -> Table:
+def _table(nouns: tuple[tuple[str, tuple[str, ...]], ...]) -> NounTable:
     core: dict[str, list[str]] = {name: list(means) for name, means in NOUNS["things"].items()}
     for name, means in nouns:
         core.setdefault(name, []).extend([*means, name])
     things = {**{name: means for name, means in NOUNS["further_things"].items() if name not in core}, **core}
     chinese = sorted({word for words in things.values() for word in words if CJK.match(word)}, key=len, reverse=True)
     known = {*things, *NOUNS["weak"], *NOUNS["actions"], *NOUNS["stands_for"]}
-    return Table(
+    return NounTable(
         things=_meanings(things),
         weak=_meanings(NOUNS["weak"]),
         actions=_meanings(NOUNS["actions"]),
@@ -137,7 +138,7 @@ def _meanings(means: Mapping[str, Iterable[str]]) -> _Meanings:
     return _Meanings(words, phrases, chinese)
 
 
-def words_said(text: str, table: Table) -> Said:
+def words_said(text: str, table: NounTable) -> WordsSaid:
     """What a text speaks of; links count for nothing, an address may mean mail, a path a file."""
     small = _FORM["host"].sub(" ", _FORM["not_acts"].sub(" ", _FORM["link"].sub(" ", text.lower().replace("’", "'"))))
     words = _FORM["word"].findall(small)
@@ -149,10 +150,10 @@ def words_said(text: str, table: Table) -> Said:
         if _FORM[sign].search(written):
             weak.update({name: weak.get(name, frozenset()) | {sign} for name in _SIGNS[sign]})
     by_path = {name: frozenset({"path"}) for name in _SIGNS["path"]} if _FORM["path"].search(small) else {}
-    return Said(table.things.said_in(small, plain), weak, table.actions.said_in(small, plain), plain, by_path)
+    return WordsSaid(table.things.said_in(small, plain), weak, table.actions.said_in(small, plain), plain, by_path)
 
 
-def without_modifiers(text: str, table: Table) -> str:
+def without_modifiers(text: str, table: NounTable) -> str:
     """Chinese text without the things that only modify another: 邮件里的链接 is a link."""
     return table.modified.sub(" ", text)
 
@@ -184,7 +185,7 @@ class _Evidence:
 _NOTHING = _Evidence(frozenset(), frozenset(), frozenset(), frozenset())
 
 
-def tools_named(written: str, texts: Sequence[str], tools: Sequence[ToolSchema], table: Table) -> tuple[str, ...]:
+def tools_named(written: str, texts: Sequence[str], tools: Sequence[ToolSchema], table: NounTable) -> tuple[str, ...]:
     """The tools that a sentence means, in the order of `tools`; empty where it means none.
 
     `written` is the sentence as typed (exact names count even in quotes); `texts` are parts of it, from the demand
@@ -213,7 +214,7 @@ def named_exactly(written: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
     return tuple(exact)
 
 
-def able_too(demand: str, named: Sequence[str], tools: Sequence[ToolSchema], table: Table) -> tuple[str, ...]:
+def able_too(demand: str, named: Sequence[str], tools: Sequence[ToolSchema], table: NounTable) -> tuple[str, ...]:
     """The tools beside those `named` that can do what the demand forbids: a shell runs git, and reaches a path."""
     profiles = [_profile(tool.name, tool.description, table) for tool in tools]
     meant = frozenset().union(*(tool.words for tool in profiles if tool.name in named))
@@ -223,13 +224,13 @@ def able_too(demand: str, named: Sequence[str], tools: Sequence[ToolSchema], tab
     return tuple(tool.name for tool in profiles if tool.name not in named and tool.words & able)
 
 
-def speaks_of_tools(text: str, table: Table) -> bool:
+def speaks_of_tools(text: str, table: NounTable) -> bool:
     """Does a text speak of any thing that tools are for, whether or not there is such a tool?"""
     said = words_said(text, table)
     return bool(table.core & said.things.keys() or said.by_path)
 
 
-def _meant_at_last(texts: Sequence[str], tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
+def _meant_at_last(texts: Sequence[str], tools: Sequence[_Tool], table: NounTable) -> tuple[str, ...]:
     """The first text that means anything decides; all the tools that it may mean are meant."""
     for text in texts:
         said = words_said(text, table).at_last(text, table)
@@ -238,7 +239,7 @@ def _meant_at_last(texts: Sequence[str], tools: Sequence[_Tool], table: Table) -
     return ()
 
 
-def _described(said: Said, tools: Sequence[_Tool]) -> tuple[str, ...]:
+def _described(said: WordsSaid, tools: Sequence[_Tool]) -> tuple[str, ...]:
     """By the words of the descriptions, where names say nothing: the tools that share most, at least two."""
     shared = {tool.name: len(said.plain & tool.description) for tool in tools}
     most = max(shared.values(), default=0)
@@ -265,7 +266,7 @@ def _shows_name(written: str, name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def parts_of_name(word: str, table: Table) -> tuple[str, ...]:
+def parts_of_name(word: str, table: NounTable) -> tuple[str, ...]:
     """The words that a word of a tool's name is joined of, `websearch` of web and search; itself where it is of none.
 
     Known words and fillers must make up all of it: chance substrings count for nothing.
@@ -288,7 +289,7 @@ def parts_of_name(word: str, table: Table) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _profile(name: str, description: str, table: Table) -> _Tool:
+def _profile(name: str, description: str, table: NounTable) -> _Tool:
     words = [part for word in _FORM["name_word"].findall(name) for part in parts_of_name(word.lower(), table)]
     words = [word for word in words if word not in _UNSAID and not word.isdigit()] or words
     actions = frozenset(word for word in words if word in NOUNS["actions"])
@@ -304,13 +305,13 @@ def _profile(name: str, description: str, table: Table) -> _Tool:
     return _Tool(name, things, actions, told - _COMMON, rare - _GENERIC, things | actions, spoken)
 
 
-def _meant(said: Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
+def _meant(said: WordsSaid, tools: Sequence[_Tool], table: NounTable) -> tuple[str, ...]:
     found = _meant_by_words(said, tools, table)
     # A path means file tools only where nothing else is meant: "run no commands that touch /etc" is about commands.
     return found if found or not said.by_path else _meant_by_words(said.with_paths(), tools, table)
 
 
-def _meant_by_words(said: Said, tools: Sequence[_Tool], table: Table) -> tuple[str, ...]:
+def _meant_by_words(said: WordsSaid, tools: Sequence[_Tool], table: NounTable) -> tuple[str, ...]:
     shared = Counter(word for tool in tools for word in tool.words)
     named = said.things.keys() | said.weak.keys() | said.actions.keys()
     evidence = [
@@ -332,11 +333,11 @@ def _meant_by_words(said: Said, tools: Sequence[_Tool], table: Table) -> tuple[s
     return tuple(tool.name for i, tool in enumerate(tools) if i in chosen)
 
 
-def _telling(tool: _Tool, said: frozenset[str], table: Table) -> frozenset[str]:
+def _telling(tool: _Tool, said: frozenset[str], table: NounTable) -> frozenset[str]:
     return said & frozenset().union(*(table.telling.get(action, frozenset()) for action in tool.actions))
 
 
-def _evidence(said: Said, tool: _Tool, shared: Mapping[str, int]) -> _Evidence:
+def _evidence(said: WordsSaid, tool: _Tool, shared: Mapping[str, int]) -> _Evidence:
     things: frozenset[str] = frozenset()
     parts: set[frozenset[str]] = set()  # for each word of its name, what said it that alone would be too weak
     for word in tool.things:
@@ -353,7 +354,7 @@ def _evidence(said: Said, tool: _Tool, shared: Mapping[str, int]) -> _Evidence:
     return _Evidence(things, weak, frozenset().union(*by_action.values()), frozenset().union(*alone))
 
 
-def _outdone(chosen: set[int], tools: Sequence[_Tool], said: Said) -> set[int]:
+def _outdone(chosen: set[int], tools: Sequence[_Tool], said: WordsSaid) -> set[int]:
     """Of git_push and git_force_push only one is meant: the second where "force" is said, else the first."""
     words = [tool.words for tool in tools]
     lose = set()
