@@ -1,4 +1,4 @@
-"""The bodies of a `ModelServer`'s answers, in DashScope's protocol and in OpenAI's."""
+"""What a `ModelServer` is asked and what it answers, in DashScope's protocol and in OpenAI's."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ PATHS: dict[str, tuple[Protocol, Kind]] = {
     "/chat/completions": ("openai", "chat"),
     "/embeddings": ("openai", "embedding"),
 }
+USAGE = {"dashscope": ("input_tokens", "output_tokens"), "openai": ("prompt_tokens", "completion_tokens")}
 
 
 def route(path: str) -> tuple[Protocol, Kind] | None:
@@ -25,43 +26,68 @@ def route(path: str) -> tuple[Protocol, Kind] | None:
     return next((served for end, served in PATHS.items() if path.partition("?")[0].endswith(end)), None)
 
 
-@dataclass(slots=True)
-class Asked:
-    """A request's body as it was understood."""
+def read_object(body: bytes) -> dict[str, Any]:
+    """The body's JSON object; {} where it is none."""
+    try:
+        read = json.loads(body)
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
 
-    protocol: Protocol
+
+@dataclass(slots=True, kw_only=True)
+class ModelRequest:
+    """One request as the server saw it. Times are in seconds of `time.monotonic`."""
+
+    number: int  # from 1, in order of arrival
+    started: float  # when it had arrived whole
+    path: str
     kind: Kind
-    model: str
-    prompt: str  # all message texts, or the texts to embed, one per line
+    protocol: Protocol
+    body: dict[str, Any]
+    headers: dict[str, str]  # names in lower case, without those that hold a key
+    in_flight: int  # requests being answered at its start, itself among them
+    model: str = ""
+    prompt: str = ""  # all message texts, or the texts to embed, one per line
     texts: list[str] = field(default_factory=list)  # to embed
     dimension: int | None = None
     problem: str = ""  # why it cannot be served
+    behaviour: str = "ok"  # name
+    status: int | None = None  # None: not answered (yet)
+    finished: float | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
+    def __post_init__(self) -> None:
+        """Understands what toolmem and the SDKs send; what is missing or not served is a `problem`."""
+        dashscope = self.protocol == "dashscope"
+        inner, parameters = ((self.body.get(name) if dashscope else self.body) for name in ("input", "parameters"))
+        inner, parameters = (value if isinstance(value, dict) else {} for value in (inner, parameters))
+        if self.kind == "chat":
+            self._read_messages(inner, streams=bool(parameters.get("stream")))
+        else:
+            self._read_texts(inner.get("texts" if dashscope else "input"))
+            self.dimension = parameters.get("dimension" if dashscope else "dimensions")
+        self.model = str(self.body.get("model") or "")
+        if not self.body:
+            self.problem = "the body is no JSON object"
+        elif not self.model:
+            self.problem = self.problem or "no model"
 
-def read_body(protocol: Protocol, kind: Kind, body: Any) -> Asked:
-    """Understands what toolmem and the SDKs send; what is missing or not served is a `problem`."""
-    if not isinstance(body, dict):
-        return Asked(protocol, kind, "", "", problem="the body is no JSON object")
-    asked = Asked(protocol, kind, str(body.get("model") or ""), "")
-    inner = body.get("input") if protocol == "dashscope" else body
-    parameters = body.get("parameters") if protocol == "dashscope" else body
-    inner, parameters = (value if isinstance(value, dict) else {} for value in (inner, parameters))
-    if kind == "chat":
+    def _read_messages(self, inner: dict[str, Any], *, streams: bool) -> None:
         messages = inner.get("messages")
-        asked.prompt = "\n".join(_text(m.get("content")) for m in messages or () if isinstance(m, dict))
-        asked.prompt = asked.prompt or str(inner.get("prompt") or "")
-        if not asked.prompt:
-            asked.problem = "no messages"
-        elif parameters.get("stream"):
-            asked.problem = "streaming is not provided by this server"
-    else:
-        texts = inner.get("texts") if protocol == "dashscope" else inner.get("input")
-        asked.texts = [texts] if isinstance(texts, str) else [t for t in texts or () if isinstance(t, str)]
-        asked.prompt = "\n".join(asked.texts)
-        asked.dimension = parameters.get("dimension" if protocol == "dashscope" else "dimensions")
-        if not asked.texts or not all(text.strip() for text in asked.texts):
-            asked.problem = "texts to embed cannot be missing or empty"
-    return asked if asked.model or asked.problem else Asked(protocol, kind, "", "", problem="no model")
+        self.prompt = "\n".join(_text(each.get("content")) for each in messages or () if isinstance(each, dict))
+        self.prompt = self.prompt or str(inner.get("prompt") or "")
+        if not self.prompt:
+            self.problem = "no messages"
+        elif streams:
+            self.problem = "streaming is not provided by this server"
+
+    def _read_texts(self, texts: Any) -> None:
+        self.texts = [texts] if isinstance(texts, str) else [text for text in texts or () if isinstance(text, str)]
+        self.prompt = "\n".join(self.texts)
+        if not self.texts or not all(text.strip() for text in self.texts):
+            self.problem = "texts to embed cannot be missing or empty"
 
 
 def _text(content: Any) -> str:
@@ -76,31 +102,27 @@ def error_body(protocol: Protocol, code: str, message: str, request_id: str) -> 
     return _json({"error": {"message": message, "type": code, "param": None, "code": code}, "request_id": request_id})
 
 
-def reply_body(asked: Asked, behaviour: Behaviour, script: Script, request_id: str) -> tuple[bytes, int, int]:
-    """The body of a good answer, with its prompt and completion tokens as the Qwen tokenizer counts them."""
+def reply_body(asked: ModelRequest, behaviour: Behaviour, script: Script, request_id: str) -> bytes:
+    """The body of a good answer. `asked` gets its tokens as the Qwen tokenizer counts them."""
     tokenizer = QwenTokenizer()
     if asked.kind == "embedding":
-        tokens = sum(tokenizer.count(text) for text in asked.texts)
-        return _json(_embeddings(asked, script, tokens, behaviour.usage, request_id)), tokens, 0
+        asked.prompt_tokens = sum(tokenizer.count(text) for text in asked.texts)
+        return _json(_embeddings(asked, script, behaviour.usage, request_id))
     text = script.reply(asked.prompt) if behaviour.text is None else behaviour.text
-    prompt_tokens, completion_tokens = tokenizer.count(asked.prompt), tokenizer.count(text)
-    body = _chat(asked, text, behaviour, prompt_tokens, completion_tokens, request_id)
-    return _json(body), prompt_tokens, completion_tokens
+    asked.prompt_tokens, asked.completion_tokens = tokenizer.count(asked.prompt), tokenizer.count(text)
+    return _json(_chat(asked, text, behaviour, request_id))
 
 
-def _chat(
-    asked: Asked, text: str, behaviour: Behaviour, prompt_tokens: int, completion_tokens: int, request_id: str
-) -> dict[str, Any]:
+def _chat(asked: ModelRequest, text: str, behaviour: Behaviour, request_id: str) -> dict[str, Any]:
     choice = {"finish_reason": behaviour.finish_reason, "message": {"role": "assistant", "content": text}}
-    total = prompt_tokens + completion_tokens
+    names = (
+        ("input_tokens", "output_tokens") if asked.protocol == "dashscope" else ("prompt_tokens", "completion_tokens")
+    )
+    spent = (asked.prompt_tokens, asked.completion_tokens)
+    usage = {**dict(zip(names, spent, strict=True)), "total_tokens": sum(spent)}
     if asked.protocol == "dashscope":
-        usage = {"input_tokens": prompt_tokens, "output_tokens": completion_tokens, "total_tokens": total}
-        return {
-            "output": {"choices": [choice]},
-            "usage": usage if behaviour.usage else {},
-            "request_id": request_id,
-        }
-    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens, "total_tokens": total}
+        told = usage if behaviour.usage else {}
+        return {"output": {"choices": [choice]}, "usage": told, "request_id": request_id}
     return {
         "id": f"chatcmpl-{request_id}",
         "object": "chat.completion",
@@ -111,7 +133,8 @@ def _chat(
     }
 
 
-def _embeddings(asked: Asked, script: Script, tokens: int, usage: bool, request_id: str) -> dict[str, Any]:
+def _embeddings(asked: ModelRequest, script: Script, usage: bool, request_id: str) -> dict[str, Any]:
+    tokens = asked.prompt_tokens
     vectors = HashingEmbedder(asked.dimension or script.dimension).vectors(asked.texts).tolist()
     if asked.protocol == "dashscope":
         items = [{"text_index": index, "embedding": vector} for index, vector in enumerate(vectors)]

@@ -15,47 +15,16 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Self
 
-from toolmem.testing.model_answers import Asked, error_body, read_body, reply_body, route
-from toolmem.testing.model_http import HttpAnswer, HttpConnection, HttpRequest
+from aiohttp import web
+
+from toolmem.testing.model_answers import ModelRequest, Protocol, error_body, read_object, reply_body, route
 from toolmem.testing.model_script import Behaviour, Script
 
 BACKLOG = 256  # connections that may wait to be accepted; with the usual 100 a burst of clients gets resets
 SECRET_HEADERS = ("authorization", "api-key", "x-api-key")
-
-
-@dataclass(slots=True)
-class ModelRequest:
-    """One request as the server saw it. Times are in seconds of `time.monotonic`."""
-
-    number: int  # from 1, in order of arrival
-    started: float  # when it had arrived whole
-    path: str
-    kind: str  # "chat" or "embedding"
-    protocol: str  # "dashscope" or "openai"
-    model: str
-    prompt: str
-    texts: list[str]  # to embed
-    body: dict[str, Any]
-    headers: dict[str, str]  # names in lower case, without those that hold a key
-    in_flight: int  # requests being answered at its start, itself among them
-    behaviour: str = "ok"  # name
-    status: int | None = None  # None: not answered (yet)
-    finished: float | None = None
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-@dataclass(slots=True)
-class _State:
-    """What belongs to the thread of a running server."""
-
-    loop: asyncio.AbstractEventLoop
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ModelServer:
@@ -69,13 +38,13 @@ class ModelServer:
         self._port = port
         self._in_flight = 0
         self._numbers = itertools.count(1)
-        self._connections: set[HttpConnection] = set()
         self._thread: threading.Thread | None = None
-        self._state: _State | None = None
+        self._stopped: asyncio.Future[None] | None = None
+        self._http: web.Server | None = None
 
     # -- running
 
-    def start(self) -> ModelServer:
+    def start(self) -> Self:
         """Raises OSError where the port is taken."""
         listener = socket.create_server(("127.0.0.1", self._port), backlog=BACKLOG)
         self._port = listener.getsockname()[1]
@@ -89,12 +58,12 @@ class ModelServer:
 
     def stop(self) -> None:
         """Ends at once; requests that are being answered are cut."""
-        if self._thread is not None and self._state is not None:
-            self._state.loop.call_soon_threadsafe(self._state.stop.set)
+        if self._thread is not None and self._stopped is not None:
+            self._stopped.get_loop().call_soon_threadsafe(self._stopped.set_result, None)
             self._thread.join()
-        self._thread = self._state = None
+        self._thread = self._stopped = None
 
-    def __enter__(self) -> ModelServer:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(
@@ -104,18 +73,24 @@ class ModelServer:
 
     async def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
         loop = asyncio.get_running_loop()
-        self._state = _State(loop)
+        self._stopped = loop.create_future()
+        app = web.Application(client_max_size=0)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
+        await runner.setup()
+        self._http = runner.server
         server = await loop.create_server(self._connection, sock=listener, backlog=BACKLOG)
         ready.set()
-        await self._state.stop.wait()
+        await self._stopped
         server.close()
-        for connection in list(self._connections):
-            connection.close()
-        await server.wait_closed()
+        for connection in self._http.connections if self._http else ():
+            connection.force_close()
+        await runner.cleanup()
 
-    def _connection(self) -> HttpConnection:
+    def _connection(self) -> asyncio.Protocol:
+        assert self._http is not None
         self.connections_made += 1
-        return HttpConnection(self._handle, self._connections)
+        return self._http()
 
     # -- addresses and figures
 
@@ -139,7 +114,7 @@ class ModelServer:
 
     @property
     def open_connections(self) -> int:
-        return len(self._connections)
+        return len(self._http.connections) if self._http else 0
 
     def starts(self) -> list[float]:
         """When requests came, in seconds after the first one."""
@@ -153,58 +128,54 @@ class ModelServer:
 
     # -- answering
 
-    async def _handle(self, http: HttpRequest) -> HttpAnswer:
+    async def _handle(self, http: web.Request) -> web.StreamResponse:
         served = route(http.path)
         if served is None or http.method != "POST":
-            there = ", ".join(("POST .../services/aigc/text-generation/generation", ".../chat/completions"))
-            return _error(
-                "dashscope", 404, "InvalidURL", f"{http.method} {http.path}: not served; there are {there}, ..."
-            )
-        body = http.json()
-        asked = read_body(*served, body)
+            there = "there are POST .../services/aigc/text-generation/generation, .../chat/completions, ..."
+            return _error("dashscope", 404, "InvalidURL", f"{http.method} {http.path}: not served; {there}")
+        body = await http.read()
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        record = ModelRequest(
+        headers = {name.lower(): value for name, value in http.headers.items()}
+        key = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        asked = ModelRequest(
             number=next(self._numbers),
             started=time.monotonic(),
             path=http.path,
-            kind=asked.kind,
-            protocol=asked.protocol,
-            model=asked.model,
-            prompt=asked.prompt,
-            texts=asked.texts,
-            body=body if isinstance(body, dict) else {},
-            headers={name: value for name, value in http.headers.items() if name not in SECRET_HEADERS},
+            protocol=served[0],
+            kind=served[1],
+            body=read_object(body),
+            headers={name: value for name, value in headers.items() if name not in SECRET_HEADERS},
             in_flight=self._in_flight,
         )
-        self.requests.append(record)
+        self.requests.append(asked)
         try:
-            answer = await self._answer(asked, record, http.headers.get("authorization", ""))
-            record.status = answer.status
-            return answer
+            return await self._answer(asked, key, http)
         finally:
             self._in_flight -= 1
-            record.finished = time.monotonic()
+            asked.finished = time.monotonic()
 
-    async def _answer(self, asked: Asked, record: ModelRequest, authorization: str) -> HttpAnswer:
-        key = authorization.removeprefix("Bearer ").strip()
+    async def _answer(self, asked: ModelRequest, key: str, http: web.Request) -> web.StreamResponse:
         if (not key and self.script.key is None) or (self.script.key is not None and key != self.script.key):
-            record.behaviour = "unauthorized"
+            asked.behaviour, asked.status = "unauthorized", 401
             return _error(asked.protocol, 401, "InvalidApiKey", "Invalid API-key provided.")
         if asked.problem:
-            record.behaviour = "bad_request"
+            asked.behaviour, asked.status = "bad_request", 400
             return _error(asked.protocol, 400, "InvalidParameter", asked.problem)
         behaviour = self.script.behaviour(asked.kind, asked.prompt)
-        record.behaviour = behaviour.name
+        asked.behaviour = behaviour.name
         if behaviour.hang:
             await asyncio.Event().wait()  # until the client leaves or the server stops
         if self.script.latency + behaviour.delay > 0:
             await asyncio.sleep(self.script.latency + behaviour.delay)
-        return self._scripted(asked, behaviour, record)
+        answer = self._scripted(asked, behaviour)
+        asked.status = behaviour.status
+        await _cut(behaviour, http, answer)
+        return answer
 
-    def _scripted(self, asked: Asked, behaviour: Behaviour, record: ModelRequest) -> HttpAnswer:
-        request_id = f"loopback-{record.number}"
-        headers = dict(behaviour.headers)
+    def _scripted(self, asked: ModelRequest, behaviour: Behaviour) -> web.Response:
+        request_id = f"loopback-{asked.number}"
+        headers = {"Content-Type": "application/json", **dict(behaviour.headers)}
         if behaviour.retry_after is not None:
             headers["Retry-After"] = str(behaviour.retry_after)
         if behaviour.body is not None:
@@ -213,20 +184,26 @@ class ModelServer:
         elif behaviour.error is not None:
             body = error_body(asked.protocol, *behaviour.error, request_id)
         else:
-            body, record.prompt_tokens, record.completion_tokens = reply_body(asked, behaviour, self.script, request_id)
-        return HttpAnswer(behaviour.status, body, headers, behaviour.cut)
+            body = reply_body(asked, behaviour, self.script, request_id)
+        return web.Response(status=behaviour.status, body=body, headers=headers)
 
 
-def _error(protocol: Any, status: int, code: str, message: str) -> HttpAnswer:
-    return HttpAnswer(status, error_body(protocol, code, message, "loopback"), {})
+async def _cut(behaviour: Behaviour, http: web.Request, answer: web.Response) -> None:
+    """Reset the connection in place of (the end of) the answer."""
+    if not behaviour.cut or http.transport is None:
+        return
+    if behaviour.cut == "within":
+        body = answer.body
+        assert isinstance(body, bytes)
+        begun = web.StreamResponse(status=answer.status, headers=answer.headers)
+        begun.content_length = len(body)
+        await begun.prepare(http)
+        await begun.write(body[: len(body) // 2])
+        http.transport.close()
+    else:
+        http.transport.abort()
 
 
-def serve(
-    port: int = 8765, script: Script | None = None, on_start: Callable[[ModelServer], None] | None = None
-) -> None:
-    """Serve until interrupted (KeyboardInterrupt is raised again). `on_start` gets the running server, to print its
-    addresses. Raises OSError where the port is taken."""
-    with ModelServer(script, port=port) as server:
-        if on_start is not None:
-            on_start(server)
-        threading.Event().wait()
+def _error(protocol: Protocol, status: int, code: str, message: str) -> web.Response:
+    body = error_body(protocol, code, message, "loopback")
+    return web.Response(status=status, body=body, content_type="application/json")
