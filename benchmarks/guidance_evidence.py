@@ -35,7 +35,7 @@ from toolmem.guidance.counted.refusals import Refusal, refused_by
 from toolmem.guidance.outcomes import UNKNOWN, conversations
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import Guidance, ToolCallResult
-from toolmem.readers.intervals import wilson_interval
+from toolmem.readers.proportions import wilson_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "toolmem" / "data" / "recording.calls.jsonl.gz"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.counted.errors import ErrorGroup, error_groups
 from toolmem.models import ToolCallResult
-from toolmem.readers.errors import mask, telling_line
+from toolmem.readers.error_messages import mask, telling_line
 
 
 def groups_of(calls: list[ToolCallResult]) -> list[ErrorGroup]:

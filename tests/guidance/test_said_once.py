@@ -10,7 +10,7 @@ import pytest
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import Guidance, ToolCallResult
-from toolmem.readers.errors import mask, telling_line
+from toolmem.readers.error_messages import mask, telling_line
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 JUDGE = RuleBasedCheck()

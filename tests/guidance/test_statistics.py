@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.statistics import lifetime_statistics, statistics_of
 from toolmem.models import CallFigures, JudgeIdentity, LifetimeCounters, ToolCallResult
-from toolmem.readers.intervals import wilson_interval
+from toolmem.readers.proportions import wilson_interval
 
 RULES = JudgeIdentity(backend="offline", model="rule_based_check", prompt_version="a")
 QWEN = JudgeIdentity(backend="dashscope", model="qwen-plus", prompt_version="b")

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolmem.errors import ReplyUnreadable
-from toolmem.judge.reply import ReadReply, read_verdict
+from toolmem.judge.verdict_reply import ReadReply, read_verdict
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=60).map(str.strip).filter(bool)
 # typographic quotes have no escape, so that a text inside them must not hold any

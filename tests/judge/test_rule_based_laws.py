@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.judge.evidence import EXCERPT_LENGTH, text_at
 from toolmem.judge.expectation import expectation
+from toolmem.judge.failure_evidence import EXCERPT_LENGTH, text_at
 from toolmem.judge.literals import read
 from toolmem.judge.rule_based import RuleBasedCheck, find_evidence
 from toolmem.models import ToolCallResult, ToolSchema

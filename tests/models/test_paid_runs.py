@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from toolmem.providers.ledger import read_ledger
+from toolmem.providers.usage_log import read_ledger
 from toolmem.testing.model_script import Script
 from toolmem.testing.model_server import ModelServer
 

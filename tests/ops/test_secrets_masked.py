@@ -12,7 +12,7 @@ import pytest
 
 from toolmem.cli import main
 from toolmem.formats import read_file
-from toolmem.readers.secrets import MASK, SecretMask, masks_in
+from toolmem.readers.masking import MASK, SecretMask, masks_in
 from toolmem.research.evaluation import Evaluator
 from toolmem.research.evaluation import evaluate as run_evaluation
 from toolmem.research.recordings import read_recording

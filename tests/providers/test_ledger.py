@@ -10,7 +10,7 @@ from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.flow.runner import SystemClock
 from toolmem.protocols import LedgerEntry
 from toolmem.providers.hashing import HashingEmbedder
-from toolmem.providers.ledger import NAMESPACE, Ledger, read_ledger, sum_up
+from toolmem.providers.usage_log import NAMESPACE, Ledger, read_ledger, sum_up
 from toolmem.store.sqlite import SqliteStore
 
 START = datetime(2026, 3, 1, 23, 30, tzinfo=UTC)

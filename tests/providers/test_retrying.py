@@ -192,7 +192,7 @@ async def test_a_denial_is_not_held_against_later_requests(make_llm, book):
 
 
 async def test_a_first_request_that_hangs_does_not_hold_up_the_others_for_long(make_llm, book, monkeypatch):
-    monkeypatch.setattr("toolmem.providers.attempts.ALONE", 0.1)
+    monkeypatch.setattr("toolmem.providers.request_queue.ALONE", 0.1)
     with ModelServer(Script([Rule(Behaviour(hang=True), nth=(1,))])) as server:
         llm = make_llm(server, timeout=600.0, max_retries=0)
         first = asyncio.ensure_future(llm.complete("hangs", book.purpose()))

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolmem.models import ToolCallResult
-from toolmem.readers.secrets import MASK, SecretMask, count_secrets, marked_by, mask_call
+from toolmem.readers.masking import MASK, SecretMask, count_secrets, marked_by, mask_call
 
 MARK = marked_by(b"a key of 32 bytes, as a store has")
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"

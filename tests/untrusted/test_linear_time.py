@@ -22,12 +22,12 @@ from toolmem.formats import lines
 from toolmem.guidance import reply
 from toolmem.guidance.counted import conditions, incremental, values
 from toolmem.guidance.counted.analysis import analyze
-from toolmem.judge.reply import read_verdict
 from toolmem.judge.rule_based import RuleBasedCheck
+from toolmem.judge.verdict_reply import read_verdict
 from toolmem.models import ToolCallResult
 from toolmem.providers.hashing import normalized
-from toolmem.readers import error_classes, errors, json_values, plain_text, sql
-from toolmem.readers.secrets import SecretMask
+from toolmem.readers import error_classes, error_messages, json_values, plain_text, sql
+from toolmem.readers.masking import SecretMask
 from toolmem.readers.shell import read_command, signers
 from toolmem.rules import identity
 from toolmem.rules.capture.failures import failure_class
@@ -78,8 +78,8 @@ READERS: dict[str, Callable[[str], object]] = {
     ),
     "judged input": lambda text: RuleBasedCheck().check(_call("x: cannot do it", query=text)),
     "class of an error": error_classes.error_class_of,
-    "telling line": errors.telling_line,
-    "mask of a message": errors.mask,
+    "telling line": error_messages.telling_line,
+    "mask of a message": error_messages.mask,
     "SQL": sql.read_statement,
     "programs of a command": signers,
     "shell command": read_command,

@@ -26,10 +26,10 @@ from toolmem.protocols import (
     LedgerEntry,
     MemoryStore,
 )
-from toolmem.providers.attempts import one_run
 from toolmem.providers.budget import Budget
-from toolmem.providers.ledger import Ledger
 from toolmem.providers.prices import PriceTable
+from toolmem.providers.request_queue import one_run
+from toolmem.providers.usage_log import Ledger
 from toolmem.store.masked import masking
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.flow.report import RunReport
     from toolmem.protocols import LedgerEntry
-    from toolmem.providers.ledger import LedgerSum
+    from toolmem.providers.usage_log import LedgerSum
     from toolmem.research.report.run_savings import Saved
     from toolmem.stored import StoredMemory
 
@@ -82,7 +82,7 @@ def ledger(
     toolmem ledger --savings --reports runs --by policy --by reason --csv bill.csv --plots figures
     """
     from toolmem.app import ToolMemApp
-    from toolmem.providers.ledger import sum_up
+    from toolmem.providers.usage_log import sum_up
 
     if plots is not None and not savings:
         raise RequestError("--plots: only the bill has figures; add --savings", field="plots")
@@ -134,7 +134,7 @@ def ledger(
 
 def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
     """Raises RequestError."""
-    from toolmem.providers.ledger import sum_up
+    from toolmem.providers.usage_log import sum_up
     from toolmem.research.report.bill import Bill
     from toolmem.research.report.bill_sums import sum_bill
 
@@ -166,7 +166,7 @@ async def _read(
     app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None, *, calls_of: set[str] | None
 ) -> tuple[list[LedgerEntry], list[str], str, list[StoredMemory]]:
     """(requests, workspaces with a ledger, where the store is, kept calls of `calls_of` and of the requests' tools)"""
-    from toolmem.providers.ledger import NAMESPACE, read_ledger
+    from toolmem.providers.usage_log import NAMESPACE, read_ledger
 
     async with app:
         store = await app.services.store_named()
@@ -203,7 +203,7 @@ def _is_day(given: str) -> bool:
 
 
 def _print_sums(columns: Sequence[str], sums: Sequence[LedgerSum], entries: Sequence[LedgerEntry]) -> None:
-    from toolmem.providers.ledger import sum_up
+    from toolmem.providers.usage_log import sum_up
 
     total = [each for each in sum_up(entries, []) if len(sums) > 1]
     rows = [[*(each.group[name] for name in columns), *_figures(each)] for each in sums]

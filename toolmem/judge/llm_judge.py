@@ -17,7 +17,7 @@ from toolmem.config.prompts import (
     seconds_text,
 )
 from toolmem.errors import ModelError, ReplyUnreadable
-from toolmem.judge.reply import ReadReply, read_verdict
+from toolmem.judge.verdict_reply import ReadReply, read_verdict
 from toolmem.models import JudgeIdentity, Language, ToolCallResult, ToolSchema, Verdict
 from toolmem.protocols import LLM, Completion, Judge, Purpose, Tokenizer
 from toolmem.readers.plain_text import name_shown

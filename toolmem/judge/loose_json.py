@@ -63,7 +63,7 @@ _LITERALS: dict[str, Any] = {
 }
 
 
-class _UnreadableError(Exception):
+class _NoObjectError(Exception):
     """Not an object after all. `truncated`: the text ended inside it."""
 
     def __init__(self, *, truncated: bool = False) -> None:
@@ -89,7 +89,7 @@ def top_level_objects(text: str) -> tuple[list[Object], bool]:
             value, position = scanner.object_at(found.start(), 0)
             objects.append(value)
             truncated = False
-        except _UnreadableError as error:
+        except _NoObjectError as error:
             truncated = error.truncated
             position = max(scanner.last_string, found.start()) + 1
         if starts == MAX_STARTS or scanner.exhausted:
@@ -112,9 +112,9 @@ class _Scanner:
         return self._work < 0
 
     def object_at(self, start: int, depth: int) -> tuple[Object, int]:
-        """The object whose `{` stands at `start`, and the position behind it. Raises _UnreadableError."""
+        """The object whose `{` stands at `start`, and the position behind it. Raises _NoObjectError."""
         if depth > MAX_DEPTH:
-            raise _UnreadableError
+            raise _NoObjectError
         pairs: list[tuple[str, Any]] = []
         position = self._gap(start + 1)
         while self._peek(position) != "}":
@@ -126,7 +126,7 @@ class _Scanner:
 
     def _list_at(self, start: int, depth: int) -> tuple[list[Any], int]:
         if depth > MAX_DEPTH:
-            raise _UnreadableError
+            raise _NoObjectError
         items: list[Any] = []
         position = self._gap(start + 1)
         while self._peek(position) != "]":
@@ -142,19 +142,19 @@ class _Scanner:
         if sign == closing:
             return position
         if sign not in ",，":
-            raise _UnreadableError
+            raise _NoObjectError
         return self._gap(position + 1)
 
     def _key(self, position: int) -> tuple[str, int]:
         if self._peek(position) in _QUOTES:
             key, position = self._string(position, _KEYS)
             if len(key) > MAX_KEY or not _NO_KEY.isdisjoint(key):
-                raise _UnreadableError
+                raise _NoObjectError
         else:
             key, position = self._bare(position)
         position = self._gap(position)
         if self._peek(position) not in ":：":
-            raise _UnreadableError
+            raise _NoObjectError
         return key, position + 1
 
     def _value(self, position: int, depth: int, strings: _Strings = _VALUES) -> tuple[Any, int]:
@@ -173,7 +173,7 @@ class _Scanner:
     def _bare(self, position: int) -> tuple[str, int]:
         match = _BARE.match(self.text, position)
         if match is None:
-            raise _UnreadableError
+            raise _NoObjectError
         self._spend(match.end() - position)
         return match.group(), match.end()
 
@@ -185,7 +185,7 @@ class _Scanner:
         self._spend(end - start)
         self._peek(end)
         if strings.behind.match(self.text, end + 1) is None:
-            raise _UnreadableError
+            raise _NoObjectError
         inside = self.text[start + 1 : end]
         return (_ESCAPE.sub(_escaped, inside) if "\\" in inside else inside), end + 1
 
@@ -198,14 +198,14 @@ class _Scanner:
 
     def _peek(self, position: int) -> str:
         if position >= len(self.text):
-            raise _UnreadableError(truncated=True)
+            raise _NoObjectError(truncated=True)
         self._spend(1)
         return self.text[position]
 
     def _spend(self, characters: int) -> None:
         self._work -= characters
         if self._work < 0:
-            raise _UnreadableError
+            raise _NoObjectError
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from toolmem.judge import wording
-from toolmem.judge.evidence import Evidence, in_text, line_end
 from toolmem.judge.expectation import Expectation
+from toolmem.judge.failure_evidence import Evidence, in_text, line_end
 from toolmem.readers.error_classes import class_of_status, error_class_of
 
 HEAD = 1_500  # characters from the beginning in which an opening is looked for

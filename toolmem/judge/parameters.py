@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from toolmem.light_models import ToolSchema
 from toolmem.readers.json_values import is_json_type, json_type
-from toolmem.readers.secrets import has_mask
+from toolmem.readers.masking import has_mask
 
 Violation = Literal[
     "unknown_parameter", "missing_parameter", "wrong_type", "not_in_enum", "out_of_range", "not_an_object"

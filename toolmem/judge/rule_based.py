@@ -20,8 +20,8 @@ from functools import cache
 from importlib import resources
 
 from toolmem.judge import bodies, literals, messages, parameters, programs, structured
-from toolmem.judge.evidence import QUOTED, Evidence
 from toolmem.judge.expectation import Expectation, expectation
+from toolmem.judge.failure_evidence import QUOTED, Evidence
 from toolmem.judge.parameters import ParameterProblem
 from toolmem.models import JudgeIdentity, ToolCallResult, ToolSchema, Verdict
 from toolmem.protocols import Purpose
@@ -36,8 +36,7 @@ _RULE_FILES = [
     "messages.py",
     "wording.py",
     "programs.py",
-    "shell.py",
-    "evidence.py",
+    "failure_evidence.py",
     "literals.py",
     "parameters.py",
 ]

@@ -29,7 +29,7 @@ from toolmem.judge.bodies import (
     names_no_error,
     plain,
 )
-from toolmem.judge.evidence import Evidence, of_value
+from toolmem.judge.failure_evidence import Evidence, of_value
 from toolmem.readers.error_classes import class_of_status, error_class_of
 
 # (text, is_message) -> the failure that it tells, if it tells one; `is_message`: it stands where a body keeps what it

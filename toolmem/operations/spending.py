@@ -31,7 +31,7 @@ async def ledger(
 ) -> list[Spent]:
     """Every request to a model, summed up; `by` names columns: flow, op, tool, backend, model, day, outcome."""
     from toolmem.ops import SummaryToolMemoryOp
-    from toolmem.providers.ledger import read_ledger, sum_up
+    from toolmem.providers.usage_log import read_ledger, sum_up
 
     entries = await read_ledger(await services.store(SummaryToolMemoryOp()), workspace_id or DEFAULT_WORKSPACE)
     return [Spent.model_validate({**each.row(), "group": each.group}) for each in sum_up(entries, tuple(by))]

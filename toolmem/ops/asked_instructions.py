@@ -10,7 +10,7 @@ from typing import Any
 from toolmem.errors import ModelError
 from toolmem.flow.op import Context
 from toolmem.models import Said
-from toolmem.readers.secrets import SecretMask
+from toolmem.readers.masking import SecretMask
 from toolmem.rules.capture.hook import MAX_MESSAGE
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
 from toolmem.rules.identity import UNSCOPED

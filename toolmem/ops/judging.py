@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from toolmem.errors import BudgetReached, ConfigError, ModelError, StoreError
 from toolmem.models import ToolCallResult, ToolSchema, Verdict
 from toolmem.protocols import Judge
+from toolmem.readers.masking import SecretMask
 from toolmem.readers.plain_text import counted, plain
-from toolmem.readers.secrets import SecretMask
 from toolmem.store.masked import as_given, masked_calls, masked_text, masked_verdict
 from toolmem.stored import CallFailure
 

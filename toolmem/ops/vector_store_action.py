@@ -16,7 +16,7 @@ from toolmem.formats.memory_dump import read_dump, write_dump
 from toolmem.guidance.memory import tool_memory
 from toolmem.models import ToolMemory
 from toolmem.protocols import MemoryStore
-from toolmem.providers.ledger import NAMESPACE as LEDGER
+from toolmem.providers.usage_log import NAMESPACE as LEDGER
 from toolmem.readers.plain_text import counted
 from toolmem.rules.effectiveness import NAMESPACE as EFFECTIVENESS
 from toolmem.rules.general_memory import MEMORY_PREFIX

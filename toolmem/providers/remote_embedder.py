@@ -14,10 +14,10 @@ from toolmem.config.prompts import without_surrogates
 from toolmem.config.settings import EmbeddingSettings
 from toolmem.errors import ConfigError, ReplyBroken
 from toolmem.protocols import Clock, EmbedderIdentity, Meter, Purpose, Tokenizer
-from toolmem.providers.attempts import FIRST_PAUSE
 from toolmem.providers.budget import Budget, Price
 from toolmem.providers.exchange import Exchange
 from toolmem.providers.remote_model import RemoteModel
+from toolmem.providers.request_queue import FIRST_PAUSE
 
 OP = "embedding"  # under which requests are booked
 
@@ -109,7 +109,7 @@ class RemoteEmbedder(RemoteModel[EmbeddingSettings]):
         async def send(exchange: Exchange) -> NDArray[np.float32]:
             return self._unit(await self._ask(exchange, texts), len(texts))
 
-        vectors, _ = await self._attempts.make(send, "\n".join(texts), self._purpose, self._lane)
+        vectors, _ = await self._attempts.make(send, "\n".join(texts), self._purpose, self._queue)
         return vectors
 
     @abstractmethod

@@ -12,9 +12,9 @@ from toolmem.config.settings import LLMSettings
 from toolmem.errors import ContentFiltered, ModelRefused, ReplyBroken, ReplyEmpty, ReplyTruncated
 from toolmem.flow.pacing import PacingGate
 from toolmem.protocols import Completion, Purpose
-from toolmem.providers.attempts import Lane
 from toolmem.providers.exchange import Exchange
 from toolmem.providers.remote_model import RemoteModel
+from toolmem.providers.request_queue import RequestQueue
 
 logger = logging.getLogger("toolmem.llm")
 
@@ -44,30 +44,30 @@ class RemoteLLM(RemoteModel[LLMSettings]):
 
     def for_op(self, gate: PacingGate | None = None, *, max_retries: int | None = None) -> LLMForOp:
         """The model as one op asks it: each attempt takes a turn at `gate`; `max_retries` goes before the model's."""
-        return LLMForOp(self, self._attempts.lane(gate, max_retries))
+        return LLMForOp(self, self._attempts.queue(gate, max_retries))
 
     async def complete(self, prompt: str, purpose: Purpose, *, json_reply: bool = False) -> Completion:
         """Raises ModelError. `json_reply`: the service is asked for a JSON object, where it knows how to give one."""
-        return await self.complete_in(self._lane, prompt, purpose, json_reply)
+        return await self.complete_in(self._queue, prompt, purpose, json_reply)
 
-    async def complete_in(self, lane: Lane, prompt: str, purpose: Purpose, json_reply: bool) -> Completion:
+    async def complete_in(self, queue: RequestQueue, prompt: str, purpose: Purpose, json_reply: bool) -> Completion:
         prompt = without_surrogates(prompt)
         logger.debug("%s: prompt for %s of %s: %s", self._endpoint.name, purpose.op, purpose.tool, prompt)
         structured = json_reply and self._json_mode
         try:
-            return await self._complete(lane, prompt, purpose, structured)
+            return await self._complete(queue, prompt, purpose, structured)
         except ModelRefused as error:
             if not structured or not any(word in str(error).lower() for word in _JSON_MODE):
                 raise
             logger.warning("%s has no structured replies, asking without: %s", self._endpoint.name, error)
             self._json_mode = False
-        return await self._complete(lane, prompt, purpose, False)
+        return await self._complete(queue, prompt, purpose, False)
 
-    async def _complete(self, lane: Lane, prompt: str, purpose: Purpose, structured: bool) -> Completion:
+    async def _complete(self, queue: RequestQueue, prompt: str, purpose: Purpose, structured: bool) -> Completion:
         async def send(exchange: Exchange) -> str:
             return self._text(await self._ask(exchange, prompt, structured), exchange)
 
-        text, exchange = await self._attempts.make(send, prompt, purpose, lane)
+        text, exchange = await self._attempts.make(send, prompt, purpose, queue)
         logger.debug("%s: reply: %s", self._endpoint.name, text)
         return Completion(
             text,
@@ -117,9 +117,9 @@ class RemoteLLM(RemoteModel[LLMSettings]):
 class LLMForOp:
     """A remote model as one op asks it; implements `ports.LLM`. Made by `RemoteLLM.for_op`."""
 
-    def __init__(self, llm: RemoteLLM, lane: Lane) -> None:
+    def __init__(self, llm: RemoteLLM, queue: RequestQueue) -> None:
         self._llm = llm
-        self._lane = lane
+        self._queue = queue
 
     @property
     def backend(self) -> str:
@@ -130,10 +130,10 @@ class LLMForOp:
         return self._llm.model
 
     def __repr__(self) -> str:
-        return f"{self._llm!r} at one request per {self._lane.gate.interval:g} s"
+        return f"{self._llm!r} at one request per {self._queue.gate.interval:g} s"
 
     async def complete(self, prompt: str, purpose: Purpose, *, json_reply: bool = False) -> Completion:
-        return await self._llm.complete_in(self._lane, prompt, purpose, json_reply)
+        return await self._llm.complete_in(self._queue, prompt, purpose, json_reply)
 
     async def close(self) -> None:
         await self._llm.close()

@@ -9,12 +9,12 @@ from toolmem.config.environment import key_variables
 from toolmem.config.settings import EmbeddingSettings, LLMSettings
 from toolmem.errors import ModelError
 from toolmem.protocols import Clock, Tokenizer
-from toolmem.providers.attempts import FIRST_PAUSE, Attempts
 from toolmem.providers.budget import Budget, Price
 from toolmem.providers.endpoint import Endpoint, endpoint
 from toolmem.providers.exchange import Exchange
-from toolmem.providers.failures import failure
 from toolmem.providers.http_sessions import HttpSessions
+from toolmem.providers.model_failures import failure
+from toolmem.providers.request_queue import FIRST_PAUSE, Attempts
 
 
 class ModelService(ABC):
@@ -100,7 +100,7 @@ class RemoteModel(ABC, Generic[Entry]):
             first_pause=first_pause,
             prepare=self._service.prepare,
         )
-        self._lane = self._attempts.lane()
+        self._queue = self._attempts.queue()
 
     async def close(self) -> None:
         """Close the connections. The adapter may be used again afterwards."""

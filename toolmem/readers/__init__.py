@@ -2,10 +2,10 @@
 
 chat        messages of a conversation: turns, calls and their answers, texts and arguments
 json_values what JSON can carry, checked and cleaned
-errors      the line of an output that says what went wrong, and the line without its particulars
+error_messages  the line of an output that says what went wrong, and the line without its particulars
 error_classes  what kind of error a message tells
 shell, sql  commands and statements, taken apart
-intervals   Wilson's interval of a share
+proportions Wilson's interval of a share
 loopback    addresses that reach nobody but this machine
 plain_text  names, values and texts as they may be shown
 """

@@ -41,14 +41,14 @@ class Chat:
 
 def read_chat(messages: Iterable[Any]) -> Chat:
     """Each message of the user begins a turn. What is wrong takes nothing else with it; time is linear."""
-    reader = _Reader(Chat())
+    reader = _ChatReader(Chat())
     for position, message in enumerate(messages):
         reader.read(message, position)
     return reader.chat
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ChatReader:
     chat: Chat
     by_id: dict[str, _Waiting] = field(default_factory=dict)
     by_name: dict[str, _Waiting] = field(default_factory=lambda: defaultdict(_Waiting))  # calls without an id; "": any

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from toolmem.errors import Conflict, StoreError
 from toolmem.protocols import OF_THE_STORE, MemoryStore
-from toolmem.readers.secrets import SecretMask, count_secrets, marked_by, mask_call
+from toolmem.readers.masking import SecretMask, count_secrets, marked_by, mask_call
 from toolmem.readers.weight import aside
 from toolmem.stored import Appended, Document
 

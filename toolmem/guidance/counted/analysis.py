@@ -16,7 +16,7 @@ from toolmem.guidance.counted.values import canonical, parameters
 from toolmem.guidance.outcomes import Repeats, blameless, conversations, passing, repeats_of_failures, went_wrong
 from toolmem.guidance.statistics import statistics_of
 from toolmem.models import ToolCallResult, ToolStatistics
-from toolmem.readers.errors import telling_line
+from toolmem.readers.error_messages import telling_line
 
 
 @dataclass(frozen=True)

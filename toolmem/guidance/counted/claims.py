@@ -16,8 +16,8 @@ from toolmem.guidance.counted.patterns import Pattern
 from toolmem.guidance.counted.refusals import Refusal
 from toolmem.guidance.outcomes import flag_is_wrong
 from toolmem.models import Claim, Subject
-from toolmem.readers.errors import MASK, mask
-from toolmem.readers.intervals import wilson_interval
+from toolmem.readers.error_messages import MASK, mask
+from toolmem.readers.proportions import wilson_interval
 
 MAX_ERRORS = 6
 MAX_EMPTY_PATTERNS = 2

@@ -44,7 +44,7 @@ from toolmem.protocols import Purpose
 AUTHOR = "offline/data_driven"
 
 _RULES = ("fitting", "outcomes", "shown", "statistics")  # beside every module of this package
-_READERS = ("errors", "intervals", "shell", "sql")
+_READERS = ("error_messages", "proportions", "shell", "sql")
 
 
 @cache

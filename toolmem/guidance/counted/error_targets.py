@@ -19,7 +19,7 @@ from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.errors import ErrorGroup
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.outcomes import passing
-from toolmem.readers.errors import MASK
+from toolmem.readers.error_messages import MASK
 
 LEAST_WORD = 3  # letters of a word that names a parameter by itself, and of a value that is looked for
 LEAST_NUMBER = 4  # digits of a number in a text that is looked for: shorter ones stand for something else too often

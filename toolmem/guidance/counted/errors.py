@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolmem.models import ToolCallResult
-from toolmem.readers.errors import MASK, MASKED, STATUS, hide_status, mask, restore
+from toolmem.readers.error_messages import MASK, MASKED, STATUS, hide_status, mask, restore
 
 MAX_LINE = 160  # characters of a message that are kept for showing
 MAX_COMPARED = 50  # different messages of a group that are compared word for word

@@ -16,8 +16,8 @@ from toolmem.guidance.counted.worth import value
 from toolmem.guidance.fitting import BULLET
 from toolmem.guidance.shown import claim_text
 from toolmem.models import Claim, Language, Subject
-from toolmem.readers.intervals import wilson_interval
 from toolmem.readers.plain_text import hides, plain
+from toolmem.readers.proportions import wilson_interval
 
 Part = Literal["core", "success", "issues", "practices", "statistics"]
 PARTS: tuple[Part, ...] = ("core", "success", "issues", "practices", "statistics")

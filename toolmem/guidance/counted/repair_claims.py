@@ -15,8 +15,8 @@ from toolmem.guidance.counted.repair_history import Total, Totals, error_key, sa
 from toolmem.guidance.counted.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.counted.user_values import named_as_own, same_in_another_form
 from toolmem.models import Claim, Subject
-from toolmem.readers.errors import MASK
-from toolmem.readers.intervals import wilson_interval
+from toolmem.readers.error_messages import MASK
+from toolmem.readers.proportions import wilson_interval
 
 MAX_GROUPS = 8  # error groups that repairs are named for
 PER_GROUP = 3  # repairs named for an error that only the history knows

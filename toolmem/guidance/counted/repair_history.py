@@ -17,7 +17,7 @@ from toolmem.guidance.counted.error_targets import NoAdvice
 from toolmem.guidance.counted.repairs import Recovery, Repair
 from toolmem.models import RepairCount, RepairHistory
 from toolmem.readers import sql
-from toolmem.readers.errors import mask
+from toolmem.readers.error_messages import mask
 
 RULES = 3  # 1 counted calls that name no conversation; 2 parameters that were added along the way
 MAX_ERRORS = 24

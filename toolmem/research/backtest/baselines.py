@@ -18,7 +18,7 @@ from toolmem.guidance.counted.render import MAX_MENTION, Wording, quoted
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.outcomes import went_wrong
 from toolmem.models import Language, ToolCallResult
-from toolmem.readers.errors import mask, telling_line
+from toolmem.readers.error_messages import mask, telling_line
 from toolmem.research.backtest.opportunities import opportunities
 
 

@@ -10,7 +10,7 @@ from toolmem.guidance.counted.repairs import Repair, recoveries
 from toolmem.guidance.counted.values import parameters
 from toolmem.guidance.outcomes import blameless, conversations, went_wrong
 from toolmem.models import ToolCallResult
-from toolmem.readers.errors import mask, telling_line
+from toolmem.readers.error_messages import mask, telling_line
 from toolmem.research.backtest.splitting import task_of
 
 

@@ -18,8 +18,8 @@ from toolmem.guidance.memory import tool_memory
 from toolmem.models import FlowResponse, ToolCallResult, ToolMemory, Usage
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.protocols import LedgerEntry
+from toolmem.readers.masking import masks_in
 from toolmem.readers.plain_text import counted
-from toolmem.readers.secrets import masks_in
 from toolmem.research.evaluation.folder import WORKSPACE
 from toolmem.research.recordings import Recording
 from toolmem.research.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage

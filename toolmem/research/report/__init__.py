@@ -16,7 +16,7 @@ The road of an evaluation through this room:
 The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in a notebook of your own.
 """
 
-from toolmem.readers.intervals import wilson_interval
+from toolmem.readers.proportions import wilson_interval
 from toolmem.research.report.bill import Bill, make_bill
 from toolmem.research.report.bill_sums import bill_frame, bill_table, charges_frame
 from toolmem.research.report.blocks import Html, scope

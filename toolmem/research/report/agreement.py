@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.models import ToolCallResult, Usage
-from toolmem.readers.intervals import wilson_interval
+from toolmem.readers.proportions import wilson_interval
 
 SEED = 20260101  # of the bootstrap
 RESAMPLES = 2000

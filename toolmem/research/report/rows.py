@@ -13,7 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from toolmem.models import ToolCallResult, ToolMemory
-from toolmem.readers.intervals import wilson_interval
+from toolmem.readers.proportions import wilson_interval
 from toolmem.research.report.evaluation import Evaluation
 
 Row = dict[str, Any]

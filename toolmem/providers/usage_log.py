@@ -1,4 +1,4 @@
-"""The ledger: every request to a model, kept in the store, and its sums.
+"""The usage log, called ledger: every request to a model, kept in the store, and its sums.
 
 Requests are kept in keyed records of the namespace "ledger" of their workspace: one record for all that were booked
 within a fraction of a second, so that booking costs no write per request. A record's key is the time of its first

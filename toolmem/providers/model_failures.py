@@ -50,7 +50,7 @@ _KEY_LIKE = re.compile(r"\b(sk-[\w*-]{6,}|Bearer\s+\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ServerMessage:
     """What the body of an answer says went wrong; empty where it says nothing."""
 
     code: str = ""
@@ -106,7 +106,7 @@ def _no_answer(
     return None
 
 
-def _by_status(exchange: Exchange, said: Said, message: str, name: str) -> ModelError:
+def _by_status(exchange: Exchange, said: ServerMessage, message: str, name: str) -> ModelError:
     status = exchange.status or 0
     retry_after = _retry_after(exchange.headers)
     by_code = _by_code(said, message, retry_after)
@@ -124,7 +124,7 @@ def _by_status(exchange: Exchange, said: Said, message: str, name: str) -> Model
 _ADVICE = {401: " (is the key right?)", 404: " (are model_name and base_url right?)"}
 
 
-def _by_code(said: Said, message: str, retry_after: float | None) -> ModelError | None:
+def _by_code(said: ServerMessage, message: str, retry_after: float | None) -> ModelError | None:
     head = re.sub(r"[^a-z]", "", said.code.partition(".")[0].lower())
     if head in _FILTERED:
         return ContentFiltered(message)
@@ -135,21 +135,21 @@ def _by_code(said: Said, message: str, retry_after: float | None) -> ModelError 
     return None
 
 
-def _read(body: bytes) -> Said:
+def _read(body: bytes) -> ServerMessage:
     """`{"code", "message", "request_id"}` (DashScope), `{"error": {"code", "message"}}` (OpenAI), or `{"detail"}`."""
     try:
         found = json.loads(body)
     except ValueError:
-        return Said()
+        return ServerMessage()
     if not isinstance(found, dict):
-        return Said()
+        return ServerMessage()
     request_id = _text(found.get("request_id"))
     inner = found.get("error")
     if isinstance(inner, Mapping):
         code = _text(inner.get("code")) or _text(inner.get("type"))
-        return Said(code, _text(inner.get("message")), request_id)
+        return ServerMessage(code, _text(inner.get("message")), request_id)
     message = _text(found.get("message")) or _text(inner) or _text(found.get("detail"))
-    return Said(_text(found.get("code")), message, request_id)
+    return ServerMessage(_text(found.get("code")), message, request_id)
 
 
 def _text(value: Any) -> str:
@@ -158,7 +158,7 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def _told(said: Said, secret: str, prompt: str) -> str:
+def _told(said: ServerMessage, secret: str, prompt: str) -> str:
     parts = [said.code, _clean(said.message, secret, prompt)]
     told = ": ".join(part for part in parts if part)
     return (f" {told}" if told else "") + (f" (request {said.request_id})" if said.request_id else "")

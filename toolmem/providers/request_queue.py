@@ -49,7 +49,7 @@ def one_run(clock: Clock) -> Iterator[None]:
         _run_began.reset(token)
 
 
-class Lane:
+class RequestQueue:
     """An op's way to a model: its pacing gate, and how often its requests are tried again."""
 
     def __init__(self, gate: PacingGate, max_retries: int) -> None:
@@ -103,17 +103,17 @@ class Attempts:
         if self._budget is not None:
             self._budget.check_model(model)
 
-    def lane(self, gate: PacingGate | None = None, max_retries: int | None = None) -> Lane:
+    def queue(self, gate: PacingGate | None = None, max_retries: int | None = None) -> RequestQueue:
         """A way to this model; without a gate unpaced, held back by Retry-After alone."""
         gate = gate if gate is not None else PacingGate(0.0, self._clock)
         self._gates.add(gate)
         held = self._held_until - self._clock.monotonic()
         if held > 0:
             gate.hold_back(held)
-        return Lane(gate, self._max_retries if max_retries is None else max_retries)
+        return RequestQueue(gate, self._max_retries if max_retries is None else max_retries)
 
     async def make(
-        self, send: Callable[[Exchange], Awaitable[T]], prompt: str, purpose: Purpose | None, lane: Lane
+        self, send: Callable[[Exchange], Awaitable[T]], prompt: str, purpose: Purpose | None, queue: RequestQueue
     ) -> tuple[T, Exchange]:
         """The value that `send` answered, with the exchange that brought it. `prompt`: all text that is sent.
 
@@ -122,17 +122,17 @@ class Attempts:
         from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt  # who asks no model waits for none
 
         again = AsyncRetrying(
-            stop=stop_after_attempt(lane.max_retries + 1),
+            stop=stop_after_attempt(queue.max_retries + 1),
             retry=retry_if_exception(_may_pass),
             wait=self._pause,
             sleep=self._clock.sleep,
             before_sleep=self._report,
             reraise=True,
         )
-        return await again(self._attempt, send, prompt, purpose, lane)
+        return await again(self._attempt, send, prompt, purpose, queue)
 
     async def _attempt(
-        self, send: Callable[[Exchange], Awaitable[T]], prompt: str, purpose: Purpose | None, lane: Lane
+        self, send: Callable[[Exchange], Awaitable[T]], prompt: str, purpose: Purpose | None, queue: RequestQueue
     ) -> tuple[T, Exchange]:
         tokens = 0 if self._budget is None else self._tokenizer.count(prompt)
         if self._budget is not None:
@@ -140,7 +140,7 @@ class Attempts:
         asked = self._clock.monotonic()
         began = _run_began.get()
         self._check_denied(asked if began is None else began)
-        async with self._turn(lane):
+        async with self._turn(queue):
             self._check_denied(asked if began is None else began)
             reserved = None if self._budget is None else self._budget.reserve(self.model, tokens)
             record = _Record(self, prompt, purpose, reserved, waited=self._clock.monotonic() - asked)
@@ -168,17 +168,17 @@ class Attempts:
                 self._hold_back(error.retry_after)
 
     @asynccontextmanager
-    async def _turn(self, lane: Lane) -> AsyncIterator[None]:
+    async def _turn(self, queue: RequestQueue) -> AsyncIterator[None]:
         async with AsyncExitStack() as held:
             async with AsyncExitStack() as waiting:
-                if lane.gate.interval > 0:
-                    await waiting.enter_async_context(lane.head)
+                if queue.gate.interval > 0:
+                    await waiting.enter_async_context(queue.head)
                 await held.enter_async_context(self._slots)
                 if not self._answered and await self._goes_first():
                     held.callback(self._first.release)
                 if self._prepare is not None:
                     await self._prepare()
-                await lane.gate.turn()
+                await queue.gate.turn()
             yield
 
     async def _goes_first(self) -> bool:
