@@ -70,6 +70,10 @@ class Purpose:
     tool: str
     meter: Meter
 
+    def book(self, **figures: Any) -> None:
+        """Book one request; `figures`: the fields of LedgerEntry that are not told here."""
+        self.meter.book(LedgerEntry(workspace=self.workspace, flow=self.flow, op=self.op, tool=self.tool, **figures))
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from toolmem.config.settings import Price
 from toolmem.protocols import Purpose
-from toolmem.providers.dry_run import DryRunLLM, WarmPrefixCache
+from toolmem.providers.dry_run import DryRunLLM
 from toolmem.providers.prices import PriceTable
+from toolmem.research.backtest.replay import WarmPrefixCache
 from toolmem.testing.clock import ManualClock
 
 
@@ -68,7 +69,7 @@ async def test_a_dry_run_books_the_cached_tokens_at_their_price():
     prices = PriceTable({"m": Price(input=1.0, cached_input=0.2, output=9.0)})
     meter = Booked()
     cache = WarmPrefixCache(Characters(), least=4)
-    llm = DryRunLLM("m", Characters(), clock=ManualClock(), price=prices, cache=cache)
+    llm = DryRunLLM("m", Characters(), clock=ManualClock(), price=prices, cached=cache.served)
     for prompt in ("a" * 1000, "a" * 1000 + "b" * 500):
         completion = await llm.complete(prompt, purpose(meter=meter))
     assert [entry.cached_tokens for entry in meter.entries] == [0, 1000]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 class Exchange:
     """One attempt. Token counts are None where the reply did not say."""
 
+    began: datetime
+    waited: float = 0.0  # seconds before it, in the queue
+    seconds: float = 0.0  # that it took
     starts: int = 0  # requests begun on the wire
     sent: bool = False  # the request's headers left this machine
     status: int | None = None  # None: no answer
@@ -78,47 +82,46 @@ def trace() -> aiohttp.TraceConfig:
     import aiohttp
 
     config = aiohttp.TraceConfig()
-    config.on_request_start.append(_started)
-    config.on_request_headers_sent.append(_sent)
+    config.on_request_start.append(_noting(_started))
+    config.on_request_headers_sent.append(_noting(_sent))
     config.on_request_redirect.append(_redirected)
-    config.on_request_end.append(_answered)
-    config.on_request_exception.append(_failed)
-    config.on_response_chunk_received.append(_received)
+    config.on_request_end.append(_noting(_answered))
+    config.on_request_exception.append(_noting(_failed))
+    config.on_response_chunk_received.append(_noting(_received))
     return config
 
 
-async def _started(session: Any, context: Any, params: Any) -> None:
-    exchange = _current.get()
-    if exchange is not None:
-        exchange.starts += 1
-        if exchange.starts > 1:
-            raise SentTwiceError
+def _noting(note: Callable[[Exchange, Any], None]) -> Callable[[Any, Any, Any], Awaitable[None]]:
+    async def hook(session: Any, context: Any, params: Any) -> None:
+        exchange = _current.get()
+        if exchange is not None:
+            note(exchange, params)
+
+    return hook
 
 
-async def _sent(session: Any, context: Any, params: Any) -> None:
-    exchange = _current.get()
-    if exchange is not None:
-        exchange.sent = True
+def _started(exchange: Exchange, params: Any) -> None:
+    exchange.starts += 1
+    if exchange.starts > 1:
+        raise SentTwiceError
+
+
+def _sent(exchange: Exchange, params: Any) -> None:
+    exchange.sent = True
 
 
 async def _redirected(session: Any, context: Any, params: Any) -> None:
     raise RedirectedError(str(params.response.headers.get("Location", ""))[:200])
 
 
-async def _answered(session: Any, context: Any, params: Any) -> None:
-    exchange = _current.get()
-    if exchange is not None:
-        exchange.status = params.response.status
-        exchange.headers = params.response.headers
+def _answered(exchange: Exchange, params: Any) -> None:
+    exchange.status = params.response.status
+    exchange.headers = params.response.headers
 
 
-async def _failed(session: Any, context: Any, params: Any) -> None:
-    exchange = _current.get()
-    if exchange is not None and exchange.error is None:
-        exchange.error = params.exception
+def _failed(exchange: Exchange, params: Any) -> None:
+    exchange.error = exchange.error or params.exception
 
 
-async def _received(session: Any, context: Any, params: Any) -> None:
-    exchange = _current.get()
-    if exchange is not None:
-        exchange.body = params.chunk
+def _received(exchange: Exchange, params: Any) -> None:
+    exchange.body = params.chunk

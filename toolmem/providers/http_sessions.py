@@ -15,6 +15,7 @@ from toolmem.providers.exchange import AnswerTooLargeError, trace
 if TYPE_CHECKING:
     import aiohttp
 
+    _Open = tuple[aiohttp.ClientSession, AsyncGenerator[None, None]]  # the session, and what closes it
 
 MAX_ANSWER = 32_000_000  # bytes of a model's answer; compressed, a thousandth of it may make as many
 
@@ -29,46 +30,40 @@ class HttpSessions:
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
-        self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, _Scope] = WeakKeyDictionary()
+        self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, _Open] = WeakKeyDictionary()
 
     async def get(self) -> aiohttp.ClientSession:
         """The running loop's session."""
         loop = asyncio.get_running_loop()
-        scope = self._open.get(loop)
-        if scope is None or scope.session.closed:
-            scope = self._open[loop] = _Scope(_new_session(self._base_url))
-            await scope.enter()
-        return scope.session
+        session, _ = self._open.get(loop, (None, None))
+        if session is None or session.closed:
+            session = _new_session(self._base_url)
+            closing = _until_shutdown(session)
+            self._open[loop] = session, closing
+            await anext(closing)
+        return session
 
     async def close(self) -> None:
         """Close the running loop's session; those of other loops are closed there, if these still run."""
         here = asyncio.get_running_loop()
-        for loop, scope in list(self._open.items()):
+        for loop, (_, closing) in list(self._open.items()):
             if loop is here:
-                await scope.leave()
+                await closing.aclose()
             elif loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(scope.leave(), loop))
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_closed(closing), loop))
         self._open.clear()
 
 
-class _Scope:
-    """A session and the asynchronous generator that closes it: loops close their generators when they shut down."""
+async def _closed(closing: AsyncGenerator[None, None]) -> None:
+    await closing.aclose()
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self.session = session
-        self._closing = self._until_shutdown()
 
-    async def _until_shutdown(self) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            await self.session.close()
-
-    async def enter(self) -> None:
-        await anext(self._closing)
-
-    async def leave(self) -> None:
-        await self._closing.aclose()
+async def _until_shutdown(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    """Closes the session with itself: loops close their asynchronous generators when they shut down."""
+    try:
+        yield
+    finally:
+        await session.close()
 
 
 def _new_session(base_url: str) -> aiohttp.ClientSession:

@@ -4,46 +4,66 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toolmem.providers.exchange import Exchange, watched
+from toolmem.providers.exchange import Exchange
 from toolmem.providers.remote_embedder import RemoteEmbedder
 from toolmem.providers.remote_llm import RemoteLLM
 from toolmem.providers.remote_model import ModelService
 
+if TYPE_CHECKING:
+    import aiohttp
+
 
 class OpenAIService(ModelService):
-    """HTTP client: aiohttp, which comes with dashscope and elasticsearch[async]."""
+    """HTTP by aiohttp."""
 
     backend = "openai_compatible"
     default_url = "https://dashscope.aliyuncs.com/compatible-mode/v1"
     keyless_here = True
 
-    async def post(self, exchange: Exchange, path: str, body: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
-        """The JSON object of a "200 OK" that is no error. Raises ModelError."""
+    async def chat(self, exchange: Exchange, prompt: str, parameters: Mapping[str, Any]) -> Any:
+        body = {"messages": [{"role": "user", "content": prompt}], **parameters}
+        answer = await self._post(exchange, "/chat/completions", body, prompt)
+        usage = _mapping(answer.get("usage"))
+        if usage:
+            cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+            exchange.take_usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+        return answer.get("choices")
+
+    async def embed(self, exchange: Exchange, texts: list[str], dimensions: int | None) -> Any:
+        given = {} if dimensions is None else {"dimensions": dimensions}
+        body = {"input": texts, "encoding_format": "float", **given}
+        answer = await self._post(exchange, "/embeddings", body, "\n".join(texts))
+        usage = _mapping(answer.get("usage"))
+        if usage:
+            exchange.take_usage(usage.get("prompt_tokens", usage.get("total_tokens")), 0)
+        return answer.get("data")
+
+    async def _post(self, exchange: Exchange, path: str, body: Mapping[str, Any], prompt: str) -> Any:
         import aiohttp
 
-        error: Exception | None = None
-        answer: Any = None
         key = self._endpoint.key
         headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-        session = await self._sessions.get()
-        with watched(exchange):
-            try:
-                async with session.post(
-                    f"{self._endpoint.base_url}{path}",
-                    data=json.dumps({"model": self._endpoint.model, **body}, ensure_ascii=False).encode(),
-                    headers=headers,
-                    timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout),
-                ) as response:
-                    content = await response.read()
-                    answer = json.loads(content) if response.status == 200 else None
-            except Exception as raised:
-                error = raised
-        if isinstance(answer, Mapping) and not answer.get("error"):
-            return answer
-        typed = self._failure(exchange, error, prompt)
-        raise (typed or error or AssertionError("an answer that is neither a reply nor an error")) from None
+
+        async def request(session: aiohttp.ClientSession) -> Any:
+            async with session.post(
+                f"{self._endpoint.base_url}{path}",
+                data=json.dumps({"model": self._endpoint.model, **body}, ensure_ascii=False).encode(),
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout),
+            ) as response:
+                content = await response.read()
+                return json.loads(content) if response.status == 200 else None
+
+        return await self._ask(exchange, prompt, request)
+
+    def _is_reply(self, exchange: Exchange, answer: Any) -> bool:
+        return isinstance(answer, Mapping) and not answer.get("error")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 class OpenAICompatibleEmbedder(RemoteEmbedder):
@@ -51,17 +71,6 @@ class OpenAICompatibleEmbedder(RemoteEmbedder):
     may be asked without one."""
 
     protocol = OpenAIService
-    _service: OpenAIService
-
-    async def _ask(self, exchange: Exchange, texts: list[str]) -> list[tuple[int, Any]]:
-        body: dict[str, Any] = {"input": texts, "encoding_format": "float"}
-        if self._settings.params.dimensions is not None:
-            body["dimensions"] = self._settings.params.dimensions
-        answer = await self._service.post(exchange, "/embeddings", body, "\n".join(texts))
-        usage = answer.get("usage")
-        if isinstance(usage, Mapping):
-            exchange.take_usage(usage.get("prompt_tokens", usage.get("total_tokens")), 0)
-        return self._pairs(answer.get("data"), "index")
 
 
 class OpenAICompatibleLLM(RemoteLLM):
@@ -69,14 +78,3 @@ class OpenAICompatibleLLM(RemoteLLM):
     asked without one."""
 
     protocol = OpenAIService
-    _service: OpenAIService
-
-    async def _ask(self, exchange: Exchange, prompt: str, structured: bool) -> Mapping[str, Any]:
-        body = {"messages": [{"role": "user", "content": prompt}], **self._parameters(structured)}
-        answer = await self._service.post(exchange, "/chat/completions", body, prompt)
-        usage = answer.get("usage")
-        if isinstance(usage, Mapping):
-            details = usage.get("prompt_tokens_details")
-            cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
-            exchange.take_usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-        return self._first_choice(answer.get("choices"))

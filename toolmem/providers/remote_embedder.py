@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,7 +34,7 @@ DIMENSIONS = {
 
 
 class RemoteEmbedder(RemoteModel[EmbeddingSettings]):
-    """Implements `ports.Embedder`. Blank texts are not sent: they are zero rows.
+    """Implements `protocols.Embedder`. Blank texts are not sent: they are zero rows.
 
     Every request is booked with `meter`, in `workspace`, under the op "embedding". Other arguments and errors: those
     of `RemoteModel`; ConfigError as well where the length of the model's vectors is neither known nor set.
@@ -107,22 +106,18 @@ class RemoteEmbedder(RemoteModel[EmbeddingSettings]):
 
     async def _embed_batch(self, texts: list[str]) -> NDArray[np.float32]:
         async def send(exchange: Exchange) -> NDArray[np.float32]:
-            return self._unit(await self._ask(exchange, texts), len(texts))
+            found = await self._service.embed(exchange, texts, self._settings.params.dimensions)
+            return self._unit(found, len(texts))
 
         vectors, _ = await self._attempts.make(send, "\n".join(texts), self._purpose, self._queue)
         return vectors
 
-    @abstractmethod
-    async def _ask(self, exchange: Exchange, texts: list[str]) -> list[tuple[int, Any]]:
-        """One request; answers (index, vector) of each text, in any order, and notes the usage."""
-
-    def _pairs(self, items: Any, index: str) -> list[tuple[int, Any]]:
-        if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
-            raise ReplyBroken(f"{self._endpoint.name}: an answer without embeddings")
-        return [(item.get(index), item.get("embedding")) for item in items]
-
-    def _unit(self, pairs: list[tuple[int, Any]], count: int) -> NDArray[np.float32]:
+    def _unit(self, items: Any, count: int) -> NDArray[np.float32]:
+        """Rows of unit length in the order of the texts. `items`: `{"index" or "text_index", "embedding"}`, in any."""
         name, dimension = self._endpoint.name, self._identity.dimension
+        if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
+            raise ReplyBroken(f"{name}: an answer without embeddings")
+        pairs = [(item.get("index", item.get("text_index")), item.get("embedding")) for item in items]
         if sorted(index for index, _ in pairs if isinstance(index, int)) != list(range(count)):
             raise ReplyBroken(f"{name}: asked for {count} embeddings, got {len(pairs)} that do not fit")
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import logging
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +14,6 @@ from toolmem.flow.pacing import PacingGate
 from toolmem.protocols import Completion, Purpose
 from toolmem.providers.exchange import Exchange
 from toolmem.providers.remote_model import RemoteModel
-from toolmem.providers.request_queue import RequestQueue
 
 logger = logging.getLogger("toolmem.llm")
 
@@ -22,14 +21,12 @@ _JSON_MODE = ("response_format", "json_object", "json mode", "json_mode", "struc
 
 
 class RemoteLLM(RemoteModel[LLMSettings]):
-    """Implements `ports.LLM`. One instance serves all flows of a process, on any event loop.
+    """Implements `protocols.LLM`. One instance serves all flows of a process, on any event loop.
 
     It asks unpaced; an op that is paced asks through `for_op`. Arguments and errors: those of `RemoteModel`.
     """
 
     section = "llm"
-
-    _json_mode = True  # until the service says that it has none
 
     @property
     def backend(self) -> str:
@@ -39,35 +36,31 @@ class RemoteLLM(RemoteModel[LLMSettings]):
     def model(self) -> str:
         return self._endpoint.model
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._endpoint.name})"
-
-    def for_op(self, gate: PacingGate | None = None, *, max_retries: int | None = None) -> LLMForOp:
+    def for_op(self, gate: PacingGate | None = None, *, max_retries: int | None = None) -> RemoteLLM:
         """The model as one op asks it: each attempt takes a turn at `gate`; `max_retries` goes before the model's."""
-        return LLMForOp(self, self._attempts.queue(gate, max_retries))
+        as_asked = copy.copy(self)  # the same service, the same requests in flight
+        as_asked._queue = self._attempts.queue(gate, max_retries)
+        return as_asked
 
     async def complete(self, prompt: str, purpose: Purpose, *, json_reply: bool = False) -> Completion:
         """Raises ModelError. `json_reply`: the service is asked for a JSON object, where it knows how to give one."""
-        return await self.complete_in(self._queue, prompt, purpose, json_reply)
-
-    async def complete_in(self, queue: RequestQueue, prompt: str, purpose: Purpose, json_reply: bool) -> Completion:
         prompt = without_surrogates(prompt)
         logger.debug("%s: prompt for %s of %s: %s", self._endpoint.name, purpose.op, purpose.tool, prompt)
-        structured = json_reply and self._json_mode
+        structured = json_reply and self._service.json_mode
         try:
-            return await self._complete(queue, prompt, purpose, structured)
+            return await self._complete(prompt, purpose, structured)
         except ModelRefused as error:
             if not structured or not any(word in str(error).lower() for word in _JSON_MODE):
                 raise
             logger.warning("%s has no structured replies, asking without: %s", self._endpoint.name, error)
-            self._json_mode = False
-        return await self._complete(queue, prompt, purpose, False)
+            self._service.json_mode = False
+        return await self._complete(prompt, purpose, False)
 
-    async def _complete(self, queue: RequestQueue, prompt: str, purpose: Purpose, structured: bool) -> Completion:
+    async def _complete(self, prompt: str, purpose: Purpose, structured: bool) -> Completion:
         async def send(exchange: Exchange) -> str:
-            return self._text(await self._ask(exchange, prompt, structured), exchange)
+            return self._text(await self._service.chat(exchange, prompt, self._parameters(structured)), exchange)
 
-        text, exchange = await self._attempts.make(send, prompt, purpose, queue)
+        text, exchange = await self._attempts.make(send, prompt, purpose, self._queue)
         logger.debug("%s: reply: %s", self._endpoint.name, text)
         return Completion(
             text,
@@ -84,14 +77,13 @@ class RemoteLLM(RemoteModel[LLMSettings]):
         asked = {"temperature": params.temperature, **{k: v for k, v in given.items() if v is not None}}
         return {**asked, "response_format": {"type": "json_object"}} if structured else asked
 
-    @abstractmethod
-    async def _ask(self, exchange: Exchange, prompt: str, structured: bool) -> Mapping[str, Any]:
-        """One request; answers the first choice, `{"finish_reason", "message": {"content"}}`, and notes the usage."""
-
-    def _text(self, choice: Mapping[str, Any], exchange: Exchange) -> str:
-        """The reply's text. Raises ReplyTruncated, ReplyEmpty, ContentFiltered, ReplyBroken."""
-        name, reason = self._endpoint.name, choice.get("finish_reason")
-        message = choice.get("message")
+    def _text(self, choices: Any, exchange: Exchange) -> str:
+        """The first choice's text. Raises ReplyTruncated, ReplyEmpty, ContentFiltered, ReplyBroken."""
+        name = self._endpoint.name
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, Mapping):
+            raise ReplyBroken(f"{name}: an answer without choices")
+        reason, message = choice.get("finish_reason"), choice.get("message")
         text = _content(message.get("content")) if isinstance(message, Mapping) else None
         if exchange.completion_tokens is None:
             exchange.completion_tokens = self._tokenizer.count(text or "")
@@ -107,36 +99,6 @@ class RemoteLLM(RemoteModel[LLMSettings]):
         if not text.strip():
             raise ReplyEmpty(f"{name}: the reply is empty (finish_reason {reason!r})")
         return text
-
-    def _first_choice(self, choices: Any) -> Mapping[str, Any]:
-        if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
-            return choices[0]
-        raise ReplyBroken(f"{self._endpoint.name}: an answer without choices")
-
-
-class LLMForOp:
-    """A remote model as one op asks it; implements `ports.LLM`. Made by `RemoteLLM.for_op`."""
-
-    def __init__(self, llm: RemoteLLM, queue: RequestQueue) -> None:
-        self._llm = llm
-        self._queue = queue
-
-    @property
-    def backend(self) -> str:
-        return self._llm.backend
-
-    @property
-    def model(self) -> str:
-        return self._llm.model
-
-    def __repr__(self) -> str:
-        return f"{self._llm!r} at one request per {self._queue.gate.interval:g} s"
-
-    async def complete(self, prompt: str, purpose: Purpose, *, json_reply: bool = False) -> Completion:
-        return await self._llm.complete_in(self._queue, prompt, purpose, json_reply)
-
-    async def close(self) -> None:
-        await self._llm.close()
 
 
 def _content(content: Any) -> str | None:

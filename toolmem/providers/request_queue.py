@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from toolmem.errors import ModelDenied, ModelError
 from toolmem.flow.pacing import PacingGate
-from toolmem.protocols import Clock, LedgerEntry, Purpose, Tokenizer
+from toolmem.protocols import Clock, Purpose, Tokenizer
 from toolmem.providers.budget import Budget, Price, Reservation
 from toolmem.providers.exchange import Exchange
 from toolmem.providers.slots import Slots
@@ -143,17 +143,54 @@ class Attempts:
         async with self._turn(queue):
             self._check_denied(asked if began is None else began)
             reserved = None if self._budget is None else self._budget.reserve(self.model, tokens)
-            record = _Record(self, prompt, purpose, reserved, waited=self._clock.monotonic() - asked)
-            exchange = record.exchange
+            exchange = Exchange(began=self._clock.now(), waited=self._clock.monotonic() - asked)
+            outcome = "ok"
             try:
                 value = await send(exchange)
+                self._answered = True
             except BaseException as error:
-                record.close(f"error: {type(error).__name__}")
+                outcome = f"error: {type(error).__name__}"
                 self._learn(error)
                 raise
-            self._answered = True
-            record.close("ok")
+            finally:
+                exchange.seconds = self._clock.monotonic() - asked - exchange.waited
+                self._count(exchange, prompt)
+                self._book(exchange, purpose, reserved, outcome)
             return value, exchange
+
+    def _count(self, exchange: Exchange, prompt: str) -> None:
+        """Fill in the prompt tokens that may be billed and that no reply told.
+
+        A request that was refused costs nothing; one whose reply was lost may have been worked on.
+        """
+        if exchange.prompt_tokens is None and exchange.may_be_billed:
+            exchange.prompt_tokens = self._tokenizer.count(prompt)
+            exchange.estimated = True
+
+    def _book(self, exchange: Exchange, purpose: Purpose | None, reserved: Reservation | None, outcome: str) -> None:
+        prompt_tokens, completion_tokens = exchange.prompt_tokens or 0, exchange.completion_tokens or 0
+        cost, currency = (
+            (None, "")
+            if self._price is None
+            else self._price(self.model, prompt_tokens, completion_tokens, exchange.cached_tokens)
+        )
+        if self._budget is not None and reserved is not None:
+            self._budget.settle(reserved, prompt_tokens + completion_tokens, cost)
+        if purpose is not None:
+            purpose.book(
+                time=exchange.began,
+                backend=self.backend,
+                model=self.model,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+                cached_tokens=exchange.cached_tokens,
+                estimated=exchange.estimated,
+                outcome=outcome,
+                seconds=exchange.seconds,
+                waited=exchange.waited,
+                cost=cost,
+                currency=currency,
+            )
 
     def _check_denied(self, since: float) -> None:
         if self._denied is not None and self._denied[0] >= since:
@@ -216,64 +253,3 @@ class Attempts:
 
 def _may_pass(error: BaseException) -> bool:
     return isinstance(error, ModelError) and error.temporary and not error.fatal
-
-
-class _Record:
-    """The booking of one attempt."""
-
-    def __init__(
-        self, model: Attempts, prompt: str, purpose: Purpose | None, reserved: Reservation | None, waited: float
-    ) -> None:
-        self.exchange = Exchange()
-        self._model = model
-        self._prompt = prompt
-        self._purpose = purpose
-        self._reserved = reserved
-        self._waited = waited
-        self._time = model._clock.now()
-        self._started = model._clock.monotonic()
-
-    def close(self, outcome: str) -> None:
-        """Book the attempt, with the tokens that the reply told, or that the tokenizer counts where it did not."""
-        model, exchange = self._model, self.exchange
-        seconds = model._clock.monotonic() - self._started
-        self._count()
-        prompt_tokens, completion_tokens = exchange.prompt_tokens or 0, exchange.completion_tokens or 0
-        cost, currency = (
-            (None, "")
-            if model._price is None
-            else model._price(model.model, prompt_tokens, completion_tokens, exchange.cached_tokens)
-        )
-        if model._budget is not None and self._reserved is not None:
-            model._budget.settle(self._reserved, prompt_tokens + completion_tokens, cost)
-        if self._purpose is None:
-            return
-        self._purpose.meter.book(
-            LedgerEntry(
-                time=self._time,
-                workspace=self._purpose.workspace,
-                flow=self._purpose.flow,
-                op=self._purpose.op,
-                tool=self._purpose.tool,
-                backend=model.backend,
-                model=model.model,
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
-                cached_tokens=exchange.cached_tokens,
-                estimated=exchange.estimated,
-                outcome=outcome,
-                seconds=seconds,
-                waited=self._waited,
-                cost=cost,
-                currency=currency,
-            )
-        )
-
-    def _count(self) -> None:
-        """Fill in the prompt tokens that may be billed and that no reply told.
-
-        A request that was refused costs nothing; one whose reply was lost may have been worked on.
-        """
-        if self.exchange.prompt_tokens is None and self.exchange.may_be_billed:
-            self.exchange.prompt_tokens = self._model._tokenizer.count(self._prompt)
-            self.exchange.estimated = True

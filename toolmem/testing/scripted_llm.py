@@ -11,7 +11,7 @@ from typing import Any
 
 from toolmem.errors import ModelError
 from toolmem.flow.runner import SystemClock
-from toolmem.protocols import Clock, Completion, LedgerEntry, Purpose, Tokenizer
+from toolmem.protocols import Clock, Completion, Purpose, Tokenizer
 from toolmem.readers.plain_text import counted
 
 Reply = str | Exception
@@ -147,22 +147,16 @@ class ScriptedLLM:
         return -(-len(text) // 4) if self._tokenizer is None else self._tokenizer.count(text)
 
     def _book(self, purpose: Purpose, prompt_tokens: int, completion_tokens: int, outcome: str, started: float) -> None:
-        purpose.meter.book(
-            LedgerEntry(
-                time=self._clock.now(),
-                workspace=purpose.workspace,
-                flow=purpose.flow,
-                op=purpose.op,
-                tool=purpose.tool,
-                backend=self.backend,
-                model=self.model,
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
-                cached_tokens=0,
-                estimated=False,
-                outcome=outcome,
-                seconds=self._clock.monotonic() - started,
-            )
+        purpose.book(
+            time=self._clock.now(),
+            backend=self.backend,
+            model=self.model,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            cached_tokens=0,
+            estimated=False,
+            outcome=outcome,
+            seconds=self._clock.monotonic() - started,
         )
 
 

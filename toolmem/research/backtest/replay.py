@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toolmem.app import ToolMemApp
 from toolmem.flow.report import RunReport
-from toolmem.providers.dry_run import DryRunLLM, WarmPrefixCache
+from toolmem.providers.dry_run import DryRunLLM
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.clock import ManualClock
 
 if TYPE_CHECKING:
     from toolmem.models import Guidance, ToolCallResult
-    from toolmem.protocols import Tokenizer
+    from toolmem.protocols import Purpose, Tokenizer
 
 WORKSPACE = "replay"
 FLOW = "summary_tool_memory"
@@ -74,7 +74,9 @@ async def replay(
     ]
     counter = tokenizer or QwenTokenizer()
     clock = ManualClock(calls[0].create_time) if calls else ManualClock()
-    dry = DryRunLLM(model, counter, clock=clock, price=lambda *tokens: prices(*tokens), cache=WarmPrefixCache(counter))
+    dry = DryRunLLM(
+        model, counter, clock=clock, price=lambda *tokens: prices(*tokens), cached=WarmPrefixCache(counter).served
+    )
     app = ToolMemApp(overrides=settings, clock=clock, llms={"default": dry})
     prices = app.services.price  # of the configuration that the model is part of
     async with app:
@@ -122,3 +124,33 @@ def _key(call: ToolCallResult, cadence: Cadence, place: int) -> str:
         return f"{call.create_time:%Y-%m-%d}"
     conversation = call.conversation_id if cadence == "conversation" else ""
     return f"conversation {conversation}" if conversation else f"call {place}"
+
+
+# ---------------------------------------------------------------- a warm prefix cache
+
+LEAST = 256  # tokens; shorter prefixes are not kept (help.aliyun.com/en/model-studio/context-cache; it varies by model)
+
+
+class WarmPrefixCache:
+    """Remembers the last prompt of each workspace, op and tool. Tokens of a prefix are counted by `tokenizer`."""
+
+    def __init__(self, tokenizer: Tokenizer, least: int = LEAST) -> None:
+        self._tokenizer = tokenizer
+        self._least = least
+        self._last: dict[tuple[str, str, str], str] = {}
+
+    def served(self, prompt: str, purpose: Purpose) -> int:
+        """Tokens of `prompt` that the cache serves; 0 where the prefix is shorter than `least`. Remembers `prompt`."""
+        key = (purpose.workspace, purpose.op, purpose.tool)
+        shared = prompt[: _alike(self._last.get(key, ""), prompt)]
+        self._last[key] = prompt
+        if len(shared) < self._least:  # a token has at least one character
+            return 0
+        tokens = self._tokenizer.count(shared)
+        return tokens if tokens >= self._least else 0
+
+
+def _alike(first: str, second: str) -> int:
+    """How many characters both begin with."""
+    differing = (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    return next(differing, min(len(first), len(second)))
