@@ -103,7 +103,8 @@ NAMES = {
         "english_words",
     ),
     "toolmem.store.guidance_cache": "toolmem.store.codec",
-    "toolmem.store.worker": "toolmem.store.sqlite.lanes",
+    "toolmem.store.worker": "toolmem.store.sqlite.worker_threads",
+    "toolmem.store.lanes": "toolmem.store.sqlite.worker_threads",
     "toolmem.store.tool_rows": "toolmem.store.semantics",
     "toolmem.store.fusion": "toolmem.store.searching",
     "toolmem.store.vector_cache": "toolmem.store.sqlite.search",
@@ -114,7 +115,7 @@ NAMES = {
     **_below(
         "store",
         "store.sqlite",
-        "connection documents keyed_records lanes lookup reembedding search tables tool_reads tool_writes "
+        "connection documents keyed_records lookup reembedding search tables tool_reads tool_writes "
         "vector_index verdict_cache workspaces",
     ),
 }

@@ -18,7 +18,6 @@ TODAY = {  # take out what is renamed; nothing comes in
     "rules/speakers.py: as_heard",
     "rules/speakers.py: heard_from",
     "server/mcp/http.py: door",
-    "store/sqlite/lanes.py: lanes",
 }
 
 

@@ -13,22 +13,18 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from toolmem.errors import StoreClosed
 from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
 from toolmem.store.codec import GuidanceCache
-from toolmem.store.decided import DecidedStore
+from toolmem.store.decided import RecordStore
 from toolmem.store.semantics import AppendCalls, ToolRow
 from toolmem.store.sqlite import keyed_records, tool_reads, tool_writes
 from toolmem.store.sqlite.connection import (
-    InPlace,
+    OpenFile,
     can_be_written,
-    explained,
     location_of,
     open_read_only,
     open_writer,
-    read_transaction,
-    write_transaction,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +56,7 @@ class MachineClock:
         time.sleep(seconds)  # noqa: ASYNC251  # no loop runs it
 
 
-class StoreFile(DecidedStore):
+class StoreFile(RecordStore):
     """What the engine needs of `MemoryStore`. Its coroutines wait for nothing: each ends at its first step.
 
     A file that is not there is made; one that may not be written is read. Used by the thread that opened it.
@@ -68,20 +64,13 @@ class StoreFile(DecidedStore):
     """
 
     def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
-        self._path = location_of(path)
-        self._busy_timeout = busy_timeout
+        place = location_of(path)
         self.clock = self._clock = MachineClock()
-        self._embedder = None
-        written = can_be_written(self._path)
-        self._db: apsw.Connection | None = (
-            open_writer(self._path, "FULL", busy_timeout) if written else open_read_only(self._path, busy_timeout)
-        )
-        self._place = InPlace(self._db)
+        db = open_writer(place, "FULL", busy_timeout) if can_be_written(place) else open_read_only(place, busy_timeout)
+        self._file = OpenFile(db, place, busy_timeout)
 
     def close(self) -> None:
-        db, self._db = self._db, None
-        if db is not None:
-            db.close()
+        self._file.close()
 
     def __enter__(self) -> StoreFile:
         return self
@@ -104,25 +93,27 @@ class StoreFile(DecidedStore):
         """The records of rules (None: of all tools), and the guidance of these tools, of one moment of the store."""
 
         def rows(db: apsw.Connection) -> tuple[list[RawRecord], list[tuple[str, str | None]]]:
-            rules = keyed_records.list_raw(db, workspace, namespaces, TOOL_PREFIX, RULE_PREFIX)
+            rules = keyed_records.list_raw(db, workspace, namespaces, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
             known = tool_reads.read_tools(db, workspace, list(tools)) if tools else []
             return rules, [(row.name, tool_reads.guidance_text(db, row)) for row in known]
 
-        records, known = self._read(rows)
+        records, known = self._file.read(rows)
         return records, [(tool, lines) for tool, text in known if (lines := _guidance_lines(tool, text)) is not None]
 
     # -- keyed records
 
     async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
-        return self._read(lambda db: keyed_records.get(db, workspace, namespace, key))
+        return self._file.read(lambda db: keyed_records.get(db, workspace, namespace, key))
 
     async def list_raw(
         self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
     ) -> list[RawRecord]:
-        return self._read(lambda db: keyed_records.list_raw(db, workspace, namespaces, prefix, key_prefix))
+        return self._file.read(
+            lambda db: keyed_records.list_raw(db, workspace, namespaces, prefix=prefix, key_prefix=key_prefix)
+        )
 
     async def _put(self, record: PutRecord) -> RawRecord:
-        return self._write(lambda db: keyed_records.put(db, record, None))
+        return self._file.write(lambda db: keyed_records.put(db, record, None))
 
     # -- calls
 
@@ -130,30 +121,7 @@ class StoreFile(DecidedStore):
         """`record` of the answer is None."""
         request = _KeepCalls(self.clock.now(), workspace, tool, lambda: calls, keep)
         request.prepare()
-        return self._write(lambda db: tool_writes.commit(db, request, _NoGuidance(), None)).answer()
-
-    # -- transactions
-
-    def _open(self) -> apsw.Connection:
-        if self._db is None:
-            raise StoreClosed(f"the store {self._path} is closed")
-        return self._db
-
-    def _read(self, job: Callable[[apsw.Connection], T]) -> T:
-        db = self._open()
-        with explained(self._path, self._busy_timeout):
-            self._place.require(db)
-            with read_transaction(db):
-                return job(db)
-
-    def _write(self, job: Callable[[apsw.Connection], T]) -> T:
-        db = self._open()
-        with explained(self._path, self._busy_timeout):
-            with write_transaction(db):
-                self._place.require(db)
-                result = job(db)
-            self._place.require(db)  # nothing is acknowledged that was taken away under the commit
-        return result
+        return self._file.write(lambda db: tool_writes.commit(db, request, _NoGuidance(), None)).answer()
 
 
 class _KeepCalls(AppendCalls):

@@ -76,6 +76,16 @@ def storable(text: str) -> bool:
     return True
 
 
+def storables(names: Iterable[str]) -> list[str]:
+    """The different names that there can be anything of."""
+    return [name for name in dict.fromkeys(names) if storable(name)]
+
+
+def unnameable(*asked: Any) -> bool:
+    """Whether a text among these cannot be stored: then there is nothing of that name."""
+    return not all(storable(each) for each in asked if isinstance(each, str))
+
+
 def require_storable(text: str, field: str) -> None:
     try:
         require_unicode(text)
@@ -245,6 +255,7 @@ class GuidanceCache:
     """
 
     def __init__(self, capacity: int = 4096) -> None:
+        self.opening: Hashable = object()  # another one each time: in between the file may have been replaced
         self._capacity = capacity
         self._kept: OrderedDict[Hashable, Guidance | None] = OrderedDict()
         self._lock = threading.Lock()

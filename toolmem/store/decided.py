@@ -3,31 +3,88 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from toolmem.errors import StoreError
-from toolmem.store.codec import CALL_FAULTS, require_names, storable
+from toolmem.protocols import EmbedderIdentity, MemoryStore
+from toolmem.store.codec import CALL_FAULTS, require_names, unnameable
 from toolmem.store.records import PutRecord, check_verdicts, read_record, readable
-from toolmem.store.searching import Asked, Legs, asked, fuse
+from toolmem.store.searching import Legs, SearchRequest, fuse, search_request
 from toolmem.store.semantics import AppendCalls, PutGuidance, Request, UpdateVerdicts
-from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
+from toolmem.stored import Appended, Document, Hit, RawRecord, Record, Where
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
-    from toolmem.protocols import Clock, EmbedderIdentity
+    from toolmem.protocols import Clock
+
+logger = logging.getLogger("toolmem.store")
 
 T = TypeVar("T")
 
 
-class DecidedStore:
-    """A store that gives `_commit`: read what the request asks for, decide it, write the step whole or not at all."""
+class RecordStore:
+    """Keyed records, in a store that gives `_put`, `_get` and `list_raw`."""
 
     _clock: Clock
+
+    async def put(
+        self,
+        workspace: str,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        document: Document | None = None,
+        expected_version: int | None = None,
+    ) -> Record:
+        record = PutRecord(self._clock.now(), workspace, namespace, key, value, document, expected_version)
+        return read_record(await self._put(record))
+
+    async def _put(self, record: PutRecord) -> RawRecord:
+        """Decide on the version that is there, and write what was decided."""
+        raise NotImplementedError
+
+    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+        if unnameable(workspace, namespace, key):
+            return None
+        raw = await self._get(workspace, namespace, key)
+        try:
+            return None if raw is None else read_record(raw)
+        except CALL_FAULTS as error:
+            raise StoreError(
+                f"workspace {workspace!r}: record {key!r} of {namespace!r} is damaged; put or delete it"
+            ) from error
+
+    async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
+        raise NotImplementedError
+
+    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
+        return readable(await self.list_raw(workspace, [namespace]))
+
+    async def list_raw(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> builtins.list[RawRecord]:
+        raise NotImplementedError
+
+
+class DecidedStore(RecordStore, MemoryStore):
+    """A store that gives `_commit`: read what the request asks for, decide it, write the step whole or not at all."""
+
     _embedder: EmbedderIdentity | None
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- tool memories
 
     async def _commit(self, request: Request[T]) -> T:
         raise NotImplementedError
@@ -61,20 +118,7 @@ class DecidedStore:
         ids = [record.memory_id for record in await self.records(workspace, None)]
         return len(await self.delete_memories(workspace, ids))
 
-    async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
-        raise NotImplementedError
-
-    async def memories(
-        self,
-        workspace: str,
-        tools: Sequence[str] | None,
-        *,
-        calls: bool = False,
-        recent: int | None = None,
-        seqs: Mapping[str, Sequence[int]] | None = None,
-        known: Mapping[str, Hashable] | None = None,
-    ) -> builtins.list[StoredMemory]:
-        raise NotImplementedError
+    # -- verdict cache
 
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         check_verdicts(verdicts)
@@ -85,44 +129,7 @@ class DecidedStore:
     async def _put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         raise NotImplementedError
 
-    async def put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        document: Document | None = None,
-        expected_version: int | None = None,
-    ) -> Record:
-        record = PutRecord(self._clock.now(), workspace, namespace, key, value, document, expected_version)
-        return read_record(await self._put(record))
-
-    async def _put(self, record: PutRecord) -> RawRecord:
-        """Decide on the version that is there, and write what was decided."""
-        raise NotImplementedError
-
-    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
-        if not (storable(workspace) and storable(namespace) and storable(key)):
-            return None
-        raw = await self._get(workspace, namespace, key)
-        try:
-            return None if raw is None else read_record(raw)
-        except CALL_FAULTS as error:
-            raise StoreError(
-                f"workspace {workspace!r}: record {key!r} of {namespace!r} is damaged; put or delete it"
-            ) from error
-
-    async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
-        raise NotImplementedError
-
-    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
-        return readable(await self.list_raw(workspace, [namespace]))
-
-    async def list_raw(
-        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
-    ) -> builtins.list[RawRecord]:
-        raise NotImplementedError
+    # -- search
 
     async def search(
         self,
@@ -132,15 +139,14 @@ class DecidedStore:
         top_k: int,
         where: Where | None = None,
     ) -> builtins.list[Hit]:
-        legs = await self._legs(workspace, asked(text, vector, top_k, where or Where(), self._embedder))
+        legs = await self._legs(workspace, search_request(text, vector, top_k, where or Where(), self._embedder))
         return fuse(*legs, top_k)
 
-    async def _legs(self, workspace: str, asked: Asked) -> Legs:
+    async def _legs(self, workspace: str, request: SearchRequest) -> Legs:
         """Raises EmbedderMismatch: the vector is another embedder's."""
         raise NotImplementedError
 
+    # -- the store itself
+
     async def workspaces(self) -> builtins.list[str]:
         return builtins.list((await self.info())["workspaces"])
-
-    async def info(self) -> dict[str, Any]:
-        raise NotImplementedError

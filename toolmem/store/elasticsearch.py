@@ -38,7 +38,7 @@ from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_commits import RequestPlan
 from toolmem.store.elastic.tool_state import ToolState
 from toolmem.store.records import PutRecord
-from toolmem.store.searching import Asked, Legs
+from toolmem.store.searching import Legs, SearchRequest
 from toolmem.store.semantics import Found, Request
 from toolmem.stored import Document, RawRecord, StoredMemory
 
@@ -264,7 +264,7 @@ class ElasticsearchStore(DecidedStore):
 
     # -- search
 
-    async def _legs(self, workspace: str, asked: Asked) -> Legs:
+    async def _legs(self, workspace: str, asked: SearchRequest) -> Legs:
         return await search.legs(self._open_session(), workspace, asked)
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:

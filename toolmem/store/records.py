@@ -92,3 +92,13 @@ def check_verdicts(verdicts: Mapping[str, Verdict]) -> None:
                 require_unicode(text)
         except ValueError as error:
             raise RequestError(f"verdicts[{key!r}]: {error}", field="verdicts") from error
+
+
+def read_verdict(found: dict[str, Verdict], key: str, fields: Any) -> None:
+    """Add the cached verdict of these fields. A damaged one is logged and left out: it is judged again."""
+    from toolmem.models import Verdict
+
+    try:
+        found[key] = Verdict.model_validate(fields)
+    except ValueError:
+        logger.error("the cached verdict %r is damaged and left out", key)

@@ -23,7 +23,7 @@ RANK_CONSTANT = 60  # k in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusio
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchRequest:
     """A search as the legs are asked."""
 
     words: Sequence[str]  # none: no text leg
@@ -50,9 +50,9 @@ class Legs(NamedTuple):
     similarity: Mapping[str, float | None] = {}
 
 
-def asked(
+def search_request(
     text: str, vector: NDArray[np.float32] | None, top_k: int, where: Where, embedder: EmbedderIdentity | None
-) -> Asked:
+) -> SearchRequest:
     """Raises RequestError (a bad vector or filter)."""
     unit = None if vector is None else unit_vector(vector, embedder, "vector")
     if where.namespace is None and where.equals:
@@ -63,7 +63,7 @@ def asked(
         since = None if where.modified_since is None else micros(where.modified_since)
     except ValueError as error:
         raise RequestError(f"where.modified_since: {error}", field="where.modified_since") from error
-    return Asked(query_words(text), unit, leg_depth(top_k), where, since)
+    return SearchRequest(query_words(text), unit, leg_depth(top_k), where, since)
 
 
 def leg_depth(top_k: int) -> int:
@@ -90,7 +90,7 @@ def best_first(scores: Mapping[str, float], depth: int) -> list[str]:
     return sorted(scores, key=lambda key: (-round(scores[key], 9), key))[:depth]
 
 
-def scan(asked: Asked, documents: Iterable[tuple[RawRecord | str, Document, int]]) -> Legs:
+def scan(asked: SearchRequest, documents: Iterable[tuple[RawRecord | str, Document, int]]) -> Legs:
     """The legs of a store without an index, which looks at each document of a namespace: its record (or the name of its
     tool), itself, when it was written in microseconds since 1970."""
     found: dict[str, float] = {}
@@ -169,6 +169,26 @@ def unit_vector(vector: NDArray[np.float32], embedder: EmbedderIdentity | None, 
         raise RequestError(f"{field}: holds NaN or infinity", field=field)
     length = float(np.linalg.norm(array))
     return (array / length if length else array).astype(np.float32)
+
+
+def pack(vector: NDArray[np.float32]) -> bytes:
+    """Its numbers as they are kept: float32, little endian."""
+    return vector.astype("<f4").tobytes()
+
+
+def unpack(packed: bytes) -> NDArray[np.float32]:
+    """The numbers of one vector, or of several one after the other."""
+    import numpy as np
+
+    return np.frombuffer(packed, dtype="<f4").astype(np.float32, copy=False)
+
+
+def cosines(rows: NDArray[np.float32], query: NDArray[np.float32]) -> list[float]:
+    """Products in float64, row by row: equal vectors get equal figures, on every backend."""
+    import numpy as np
+
+    products: list[float] = np.clip((rows.astype(np.float64) * query).sum(axis=1), -1.0, 1.0).tolist()
+    return products
 
 
 def require_embedder(stored: EmbedderIdentity | None, embedder: EmbedderIdentity | None) -> None:

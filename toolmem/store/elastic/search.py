@@ -23,7 +23,7 @@ from toolmem.store.elastic.indices import packed_field, vector_field
 from toolmem.store.elastic.names import is_cut, record_id, scope_key, tool_id, workspace_key
 from toolmem.store.elastic.searchable import fact
 from toolmem.store.elastic.session import Session
-from toolmem.store.searching import Asked, Legs, best_first
+from toolmem.store.searching import Legs, SearchRequest, best_first
 from toolmem.stored import Document
 
 MAX_DEPTH = 10_000  # of a leg: the engine's own limit for the hits of a search, and for neighbours
@@ -33,7 +33,7 @@ Packed = dict[str, str | None]  # keys with their vectors as the engine hands th
 _CANDIDATES = 2  # per neighbour, for the approximate index
 
 
-async def legs(session: Session, workspace: str, asked: Asked) -> Legs:
+async def legs(session: Session, workspace: str, asked: SearchRequest) -> Legs:
     """Raises EmbedderMismatch: the vector is another embedder's."""
     query = asked.vector
     filters = _filters(workspace, asked)
@@ -94,7 +94,7 @@ async def documents(
 # -- filters
 
 
-def _filters(workspace: str, asked: Asked) -> list[dict[str, Any]] | None:
+def _filters(workspace: str, asked: SearchRequest) -> list[dict[str, Any]] | None:
     """None: nothing can pass."""
     where = asked.where
     if not storable(workspace) or not storable(where.namespace or ""):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 import apsw
 
 from toolmem.config.own_folder import OWN, make_folder, refuse_links, write_new
-from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
+from toolmem.errors import StoreClosed, StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store.known_stores import give_id, remember_made
 from toolmem.store.sqlite.tables import APPLICATION_ID, SCHEMA_VERSION, migrate
 
@@ -26,6 +26,7 @@ CACHE_KIB = 16_384  # page cache of each connection
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # a log that a huge transaction blew up is cut back to this
 
 Synchronous = Literal["FULL", "NORMAL"]
+T = TypeVar("T")
 
 
 def location_of(path: str | Path) -> str:
@@ -298,23 +299,9 @@ def explained(path: str, busy_timeout: float) -> Iterator[None]:
 
 
 @contextmanager
-def write_transaction(db: apsw.Connection) -> Iterator[None]:
+def write_transaction(db: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     """All or nothing. IMMEDIATE: the lock is waited for before anything is read, so no writer ever loses its work."""
-    db.execute("BEGIN IMMEDIATE")
-    with _finished(db):
-        yield
-
-
-@contextmanager
-def read_transaction(db: apsw.Connection) -> Iterator[None]:
-    """Everything read inside is of one moment."""
-    db.execute("BEGIN")
-    with _finished(db):
-        yield
-
-
-@contextmanager
-def _finished(db: apsw.Connection) -> Iterator[None]:
+    db.execute(begin)
     try:
         yield
         db.execute("COMMIT")
@@ -324,33 +311,69 @@ def _finished(db: apsw.Connection) -> Iterator[None]:
         raise
 
 
-# ---------------------------------------------------------------- is the file still in its place?
+def read_transaction(db: apsw.Connection) -> AbstractContextManager[None]:
+    """Everything read inside is of one moment."""
+    return write_transaction(db, "BEGIN")
+
+
+# ---------------------------------------------------------------- an open file
 
 
 _BESIDE = ("-wal", "-shm")  # as long as a connection is open, these two stay the same files as well
 
 
-class InPlace:
-    """Is the file that a connection has open still the one at its path?
+class OpenFile:
+    """A connection, in the hands of one thread at a time: its transactions, each with SQLite's errors explained.
 
     A connection goes on with the file that it opened, wherever that was moved, and also when it was deleted: each write
-    would be acknowledged and lost.
+    would be acknowledged and lost. So it is asked of each read and write whether the file is still in its place.
     """
 
-    def __init__(self, db: apsw.Connection) -> None:
-        self._path = db.filename  # "": in memory
-        self._beside = {side: inode for side in _BESIDE if (inode := _inode(self._path + side))} if self._path else {}
+    def __init__(self, db: apsw.Connection, path: str, busy_timeout: float) -> None:
+        self.db: apsw.Connection | None = db
+        self._path = path
+        self._busy_timeout = busy_timeout
+        self._name = db.filename  # "": in memory
+        beside = {self._name + side: _inode(self._name + side) for side in _BESIDE} if self._name else {}
+        self._beside = {name: inode for name, inode in beside.items() if inode}
 
-    def holds(self, db: apsw.Connection) -> bool:
-        if not self._path:
+    def close(self) -> None:
+        db, self.db = self.db, None
+        if db is not None:
+            db.close()
+
+    def read(self, job: Callable[[apsw.Connection], T]) -> T:
+        """`job` sees one moment of the store."""
+        with explained(self._path, self._busy_timeout):
+            db = self._opened()
+            self._require_in_place(db)
+            with read_transaction(db):
+                return job(db)
+
+    def write(self, job: Callable[[apsw.Connection], T]) -> T:
+        """One transaction."""
+        with explained(self._path, self._busy_timeout):
+            db = self._opened()
+            with write_transaction(db):
+                self._require_in_place(db)
+                result = job(db)
+            self._require_in_place(db)  # nothing is acknowledged that was taken away under the commit
+        return result
+
+    def _opened(self) -> apsw.Connection:
+        if self.db is None:
+            raise StoreClosed(f"the store {self._path} is closed")
+        return self.db
+
+    def in_place(self, db: apsw.Connection) -> bool:
+        if not self._name:
             return True
         moved = ctypes.c_int(0)
         db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
-        return not moved.value and all(_inode(self._path + side) == inode for side, inode in self._beside.items())
+        return not moved.value and all(_inode(name) == inode for name, inode in self._beside.items())
 
-    def require(self, db: apsw.Connection) -> None:
-        """Raises StoreUnavailable."""
-        if not self.holds(db):
+    def _require_in_place(self, db: apsw.Connection) -> None:
+        if not self.in_place(db):
             raise StoreUnavailable(
                 f"the store {self._path} was moved, replaced or deleted while it was open, and takes nothing more: put "
                 f"it back together with {self._path}-wal, which holds the newest writes, or start again"

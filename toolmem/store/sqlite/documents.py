@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from toolmem.store.codec import storable
-from toolmem.store.searching import stored_document
+from toolmem.store.codec import storables
+from toolmem.store.searching import pack, stored_document, unpack
 from toolmem.store.sqlite.lookup import one, workspace_id
 from toolmem.store.words import index_words
 from toolmem.stored import Document
@@ -42,7 +42,7 @@ def write(
     """Insert or replace. Raises RequestError (a text or vector that cannot be kept) or EmbedderMismatch."""
     stored = None if document.vector is None else stored_embedder(db)
     kept = stored_document(document, embedder, stored)
-    blob = None if kept.vector is None else kept.vector.astype("<f4").tobytes()
+    blob = None if kept.vector is None else pack(kept.vector)
     if blob is not None and stored is None and embedder is not None:
         replace_embedder(db, embedder)  # the first vector written decides whose vectors the store holds
     scope, change = _next_change(db, workspace, kind, namespace)
@@ -68,8 +68,6 @@ def scope_of(db: apsw.Connection, workspace: str, namespace: str | None) -> int 
     """Of the records in this namespace, or of the guidance of tools (None); None where nothing was ever written."""
     number = workspace_id(db, workspace)
     kind = GUIDANCE if namespace is None else RECORDS
-    if number is None or not storable(namespace or ""):
-        return None
     sql = "SELECT id FROM scopes WHERE workspace = ? AND kind = ? AND namespace = ?"
     row = one(db, sql, number, kind, namespace or "")
     return None if row is None else int(row[0])
@@ -80,14 +78,11 @@ def read(db: apsw.Connection, workspace: str, namespace: str | None, keys: Seque
     scope = scope_of(db, workspace, namespace)
     if scope is None:
         return {}
-    import numpy as np
-
     found = {}
-    for key in keys:
-        row = storable(key) and one(db, "SELECT text, vector FROM documents WHERE scope = ? AND key = ?", scope, key)
-        if row:
-            vector = None if row[1] is None else np.frombuffer(row[1], dtype="<f4").astype(np.float32)
-            found[key] = Document(row[0], vector)
+    for key in storables(keys):
+        row = one(db, "SELECT text, vector FROM documents WHERE scope = ? AND key = ?", scope, key)
+        if row is not None:
+            found[key] = Document(row[0], None if row[1] is None else unpack(row[1]))
     return found
 
 

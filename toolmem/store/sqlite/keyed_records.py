@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from toolmem.store.codec import storable
+from toolmem.store.codec import storables
 from toolmem.store.records import PutRecord
 from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
@@ -19,26 +19,19 @@ if TYPE_CHECKING:
 
 # A damaged value may be of any type.
 _SELECT = "SELECT namespace, key, CAST(value AS TEXT), version, time_created, time_modified FROM records"
+_PUT = (
+    "INSERT INTO records (workspace, namespace, key, version, time_created, time_modified, value) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (workspace, namespace, key) DO UPDATE "
+    "SET value = excluded.value, version = excluded.version, time_modified = excluded.time_modified"
+)
 
 
 def put(db: apsw.Connection, record: PutRecord, embedder: EmbedderIdentity | None) -> RawRecord:
     """Runs inside a write transaction."""
-    held = get(db, record.workspace, record.namespace, record.key)
-    new = record.decide(held)
     number = require_workspace_id(db, record.workspace)
     place = (number, record.namespace, record.key)
-    if held is None:
-        db.execute(
-            "INSERT INTO records (workspace, namespace, key, version, time_created, time_modified, value) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*place, new.version, new.born, new.modified, new.text),
-        )
-    else:
-        db.execute(
-            "UPDATE records SET value = ?, version = ?, time_modified = ? "
-            "WHERE workspace = ? AND namespace = ? AND key = ?",
-            (new.text, new.version, new.modified, *place),
-        )
+    new = record.decide(_held(db, *place))
+    db.execute(_PUT, (*place, new.version, new.born, new.modified, new.text))
     if record.document is None:
         documents.remove(db, number, documents.RECORDS, record.namespace, record.key)
     else:
@@ -48,25 +41,26 @@ def put(db: apsw.Connection, record: PutRecord, embedder: EmbedderIdentity | Non
 
 
 def get(db: apsw.Connection, workspace: str, namespace: str, key: str) -> RawRecord | None:
-    number = workspace_id(db, workspace)
-    row = one(db, f"{_SELECT} WHERE workspace = ? AND namespace = ? AND key = ?", number, namespace, key)
+    return _held(db, workspace_id(db, workspace), namespace, key)
+
+
+def _held(db: apsw.Connection, workspace: int | None, namespace: str, key: str) -> RawRecord | None:
+    row = one(db, f"{_SELECT} WHERE workspace = ? AND namespace = ? AND key = ?", workspace, namespace, key)
     return None if row is None else RawRecord._make(row)
 
 
 def list_raw(
-    db: apsw.Connection, workspace: str, namespaces: Sequence[str] | None, prefix: str, key_prefix: str
+    db: apsw.Connection, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
 ) -> list[RawRecord]:
     """`namespaces` None: all whose name begins with `prefix`. Walks the index of keys, one range per namespace."""
     number = workspace_id(db, workspace)
-    if number is None or not storable(prefix) or not storable(key_prefix):
-        return []
     conditions = ["workspace = ?"]
     values: list[Any] = [number]
     if namespaces is None:
         _begins_with("namespace", prefix, conditions, values)
     else:
         conditions.append("namespace IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps([name for name in namespaces if storable(name)]))
+        values.append(json.dumps(storables(namespaces)))
     _begins_with("key", key_prefix, conditions, values)
     sql = f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY namespace, key"
     return list(map(RawRecord._make, db.execute(sql, values)))
@@ -88,10 +82,8 @@ def _begins_with(column: str, prefix: str, conditions: list[str], values: list[A
 def delete(db: apsw.Connection, workspace: str, namespace: str, key: str) -> bool:
     """Runs inside a write transaction."""
     number = workspace_id(db, workspace)
-    if number is None or not storable(namespace) or not storable(key):
-        return False
     db.execute("DELETE FROM records WHERE workspace = ? AND namespace = ? AND key = ?", (number, namespace, key))
-    if not db.changes():
+    if number is None or not db.changes():
         return False
     documents.remove(db, number, documents.RECORDS, namespace, key)
     return True

@@ -26,10 +26,10 @@ def workspace_id(db: apsw.Connection, workspace: str) -> int | None:
 
 def require_workspace_id(db: apsw.Connection, workspace: str) -> int:
     """The workspace's number; the first write to a workspace makes it."""
-    require_names(workspace)
     found = workspace_id(db, workspace)
     if found is not None:
         return found
+    require_names(workspace)
     db.execute("INSERT INTO workspaces (name) VALUES (?)", (workspace,))
     return db.last_insert_rowid()
 

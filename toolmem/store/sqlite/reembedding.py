@@ -1,30 +1,25 @@
-"""Taking on another embedder: all texts embedded again, then all vectors swapped in one transaction."""
+"""Taking on another embedder: all vectors are kept in memory, then swapped in one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
-from toolmem.errors import Conflict
-from toolmem.protocols import Embedder, EmbedderIdentity
-from toolmem.store.searching import unit_vector
+from toolmem.store.new_vectors import BATCH
+from toolmem.store.searching import pack
 from toolmem.store.sqlite import documents
-from toolmem.store.sqlite.lanes import Lanes
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BATCH = 256  # texts handed to the embedder at once
-MAX_ROUNDS = 100  # of catching up with writers that go on meanwhile
+    from toolmem.protocols import EmbedderIdentity
+    from toolmem.store.sqlite.worker_threads import WorkerThreads
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class _Pending(NamedTuple):
     """A document whose new vector is still to be computed, as it was read."""
 
     number: int
@@ -33,34 +28,38 @@ class Pending:
     text: str
 
 
-class NewVectors:
-    """The vectors of the new embedder so far. One is good as long as its document is still as it was read."""
+class InMemory:
+    """A new vector is good as long as its document is still as it was read."""
 
-    def __init__(self, embedder: EmbedderIdentity) -> None:
-        self.embedder = embedder
+    def __init__(self, threads: WorkerThreads, embedder: EmbedderIdentity) -> None:
+        self._threads = threads
+        self._embedder = embedder
         self._done: dict[int, tuple[int, int, bytes]] = {}  # by document id: scope, change, vector
+        self._missing: list[int] = []
 
-    def __len__(self) -> int:
-        return len(self._done)
+    async def lacking(self) -> int:
+        self._missing = await self._threads.read(self._without_vector)
+        return len(self._missing)
 
-    def add(self, pending: Sequence[Pending], vectors: NDArray[np.float32]) -> None:
-        for item, vector in zip(pending, vectors, strict=True):
-            unit = unit_vector(vector, self.embedder, "embedder")
-            self._done[item.number] = (item.scope, item.change, unit.astype("<f4").tobytes())
-
-    def missing(self, db: apsw.Connection) -> list[int]:
-        """Ids of the documents that have no good vector yet; runs in a transaction."""
+    def _without_vector(self, db: apsw.Connection) -> list[int]:
         rows = db.execute("SELECT id, scope, change FROM documents ORDER BY id")
-        return [number for number, scope, change in rows if self._lacks(number, scope, change)]
+        return [number for number, *read in rows if [*self._done.get(number, ())[:2]] != read]
 
-    def _lacks(self, number: int, scope: int, change: int) -> bool:
-        done = self._done.get(number)
-        return done is None or done[:2] != (scope, change)
+    async def batches(self) -> AsyncIterator[list[_Pending]]:
+        for start in range(0, len(self._missing), BATCH):
+            numbers = self._missing[start : start + BATCH]
+            if pending := await self._threads.read(lambda db, numbers=numbers: _read(db, numbers)):  # type: ignore[misc]
+                yield pending
 
-    def swap(self, db: apsw.Connection) -> int | None:
-        """Replace every vector and the embedder, inside a write transaction; None (and nothing done) where a document
-        was written meanwhile. Answers how many documents there are."""
-        if self.missing(db):
+    async def take(self, pending: Sequence[_Pending], vectors: Sequence[NDArray[np.float32]]) -> None:
+        for item, vector in zip(pending, vectors, strict=True):
+            self._done[item.number] = (item.scope, item.change, pack(vector))
+
+    async def swap(self) -> int | None:
+        return await self._threads.write(self._swap)
+
+    def _swap(self, db: apsw.Connection) -> int | None:
+        if self._without_vector(db):
             return None
         rows: list[Any] = db.execute("SELECT id, scope FROM documents").fetchall()
         scopes: list[Any] = db.execute("SELECT id, changes + 1 FROM scopes").fetchall()
@@ -70,28 +69,11 @@ class NewVectors:
             [(self._done[number][2], changes[scope], number) for number, scope in rows],
         )
         db.execute("UPDATE scopes SET changes = changes + 1")
-        documents.replace_embedder(db, self.embedder)
+        documents.replace_embedder(db, self._embedder)
         return len(rows)
 
 
-def read_pending(db: apsw.Connection, numbers: Sequence[int]) -> list[Pending]:
-    """The documents of these ids that are still there; runs in a transaction."""
+def _read(db: apsw.Connection, numbers: Sequence[int]) -> list[_Pending]:
+    """The documents of these ids that are still there."""
     sql = "SELECT id, scope, change, text FROM documents WHERE id = ?"
-    return [Pending(*row) for number in numbers for row in db.execute(sql, (number,))]
-
-
-async def reembed(lanes: Lanes, embedder: Embedder, progress: Callable[[int, int], None] | None) -> int:
-    """See `MemoryStore.reembed`. Writers may go on meanwhile: what they change is embedded once more."""
-    vectors = NewVectors(embedder.identity)
-    for _ in range(MAX_ROUNDS):
-        missing = await lanes.read(vectors.missing)
-        for start in range(0, len(missing), BATCH):
-            pending = await lanes.read(partial(read_pending, numbers=missing[start : start + BATCH]))
-            if pending:
-                vectors.add(pending, await embedder.embed([item.text for item in pending]))
-            if progress is not None:
-                progress(min(start + BATCH, len(missing)), len(missing))
-        swapped = await lanes.write(None, lambda db, _: vectors.swap(db))
-        if swapped is not None:
-            return swapped
-    raise Conflict("reembed: documents kept changing; stop the writers and run it again")
+    return [_Pending(*row) for number in numbers for row in db.execute(sql, (number,))]

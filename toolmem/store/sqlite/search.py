@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from toolmem.store.codec import storable
-from toolmem.store.searching import Asked, Legs, holds, require_embedder
+from toolmem.store.codec import storables
+from toolmem.store.searching import Legs, SearchRequest, holds, require_embedder
 from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import one
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 def legs(
-    db: apsw.Connection, cache: VectorCache, embedder: EmbedderIdentity | None, workspace: str, asked: Asked
+    db: apsw.Connection, cache: VectorCache, embedder: EmbedderIdentity | None, workspace: str, request: SearchRequest
 ) -> Legs:
     """Raises EmbedderMismatch: the vector is another embedder's."""
-    if asked.vector is not None:
+    if request.vector is not None:
         require_embedder(documents.stored_embedder(db), embedder)
-    scope = documents.scope_of(db, workspace, asked.where.namespace)
+    scope = documents.scope_of(db, workspace, request.where.namespace)
     if scope is None:
         return Legs(())
-    allowed = _allowed(db, scope, asked)
-    by_text = _text_leg(db, scope, asked.words, asked.depth, allowed)
-    if asked.vector is None or embedder is None:
+    allowed = _allowed(db, scope, request)
+    by_text = _text_leg(db, scope, request.words, request.depth, allowed)
+    if request.vector is None or embedder is None:
         return Legs(list(by_text))
     index = cache.current(db, scope, embedder.dimension, embedder)
-    nearest = index.nearest(asked.vector, asked.depth, allowed)
-    similarity = {**index.similarities(asked.vector, by_text.values()), **dict(nearest)}
+    nearest = index.nearest(request.vector, request.depth, allowed)
+    similarity = {**index.similarities(request.vector, by_text.values()), **dict(nearest)}
     return Legs(list(by_text), [key for key, _ in nearest], similarity)
 
 
@@ -68,18 +68,18 @@ class VectorCache:
 # -- filters
 
 
-def _allowed(db: apsw.Connection, scope: int, asked: Asked) -> set[int] | None:
+def _allowed(db: apsw.Connection, scope: int, request: SearchRequest) -> set[int] | None:
     """Ids of the documents that pass the filters; None where nothing is filtered."""
-    where = asked.where
-    if where.keys is None and asked.since is None and not where.equals:
+    where = request.where
+    if where.keys is None and request.since is None and not where.equals:
         return None
     conditions: list[str] = ["documents.scope = ?"]
     values: list[Any] = [scope]
     if where.keys is not None:
         conditions.append("documents.key IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps([key for key in where.keys if storable(key)]))
-    if asked.since is not None:
-        values.append(asked.since)
+        values.append(json.dumps(storables(where.keys)))
+    if request.since is not None:
+        values.append(request.since)
         conditions.append("documents.time_modified >= ?")
     sql = f"SELECT documents.id FROM documents WHERE {' AND '.join(conditions)}"
     if not where.equals:

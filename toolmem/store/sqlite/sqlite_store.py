@@ -9,37 +9,56 @@ from __future__ import annotations
 
 import builtins
 import shlex
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed, StoreError
-from toolmem.models import Verdict
-from toolmem.protocols import Clock, Embedder, EmbedderIdentity
 from toolmem.store import known_stores
-from toolmem.store.codec import GuidanceCache, copied
+from toolmem.store.codec import GuidanceCache, copied, unnameable
 from toolmem.store.decided import DecidedStore
-from toolmem.store.records import PutRecord
-from toolmem.store.searching import Asked, Legs
-from toolmem.store.semantics import Request
-from toolmem.store.sqlite import (
-    documents,
-    keyed_records,
-    reembedding,
-    search,
-    tool_reads,
-    tool_writes,
-    verdict_cache,
-    workspaces,
-)
+from toolmem.store.new_vectors import reembed
+from toolmem.store.sqlite import documents, keyed_records, search, tool_reads, tool_writes, verdict_cache, workspaces
 from toolmem.store.sqlite.connection import MEMORY, Synchronous, location_of
-from toolmem.store.sqlite.lanes import Lanes
-from toolmem.stored import Document, RawRecord, StoredMemory
+from toolmem.store.sqlite.reembedding import InMemory
+from toolmem.store.sqlite.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import apsw
 
+    from toolmem.models import Verdict
+    from toolmem.protocols import Clock, Embedder, EmbedderIdentity
+    from toolmem.store.records import PutRecord
+    from toolmem.store.searching import Legs, SearchRequest
+    from toolmem.store.semantics import Request
+    from toolmem.stored import RawRecord, StoredMemory
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _reads(
+    job: Callable[Concatenate[apsw.Connection, P], T], nothing: Callable[[], T]
+) -> Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]:
+    """A method that does `job` in a read transaction. `nothing`: the answer for names that cannot be stored."""
+
+    async def method(store: SqliteStore, /, *asked: P.args, **named: P.kwargs) -> T:
+        return nothing() if unnameable(*asked, *named.values()) else await store._read(job, *asked, **named)
+
+    return method
+
+
+def _writes(
+    job: Callable[Concatenate[apsw.Connection, P], T], nothing: Callable[[], T]
+) -> Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]:
+    """The same in a write transaction."""
+
+    async def method(store: SqliteStore, /, *asked: P.args, **named: P.kwargs) -> T:
+        return nothing() if unnameable(*asked, *named.values()) else await store._write(job, *asked, **named)
+
+    return method
 
 
 class SqliteStore(DecidedStore):
@@ -69,176 +88,124 @@ class SqliteStore(DecidedStore):
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise RequestError(f"synchronous: expected 'FULL' or 'NORMAL', got {synchronous!r}", field="synchronous")
-        self._path = location_of(path)
+        self.location = location_of(path)  # the file's absolute path, or ":memory:"
+        self.untrusted = ""  # why nothing of this store may reach a prompt; "" where it may
         self._clock = clock
         self._embedder = embedder
         self._synchronous: Synchronous = synchronous
         self._busy_timeout = busy_timeout
         self._accept_read_only = accept_read_only
         self._found = found
-        self._untrusted = ""
-        self._lanes: Lanes | None = None
-        self._opening = object()  # another one each time: between two of them the file may have been replaced
-        self._cache = search.VectorCache()
+        self._threads: WorkerThreads | None = None
+        self._vectors = search.VectorCache()
         self._guidance = GuidanceCache()
-
-    @property
-    def location(self) -> str:
-        """The file's absolute path, or ":memory:"."""
-        return self._path
-
-    @property
-    def untrusted(self) -> str:
-        """Why nothing of this store may reach a prompt; "" where it may."""
-        return self._untrusted
 
     async def open(self) -> None:
         """Raises StoreUnavailable or StoreVersionError. An open store stays as it is."""
-        if self._lanes is not None:
-            self._lanes.require_own_process()
+        if self._threads is not None:
+            self._threads.require_own_process()
             return
-        lanes = Lanes(self._path, self._synchronous, self._busy_timeout, self._accept_read_only)
-        await lanes.open()
-        if self._lanes is not None:  # somebody else was quicker
-            await lanes.close()
-        else:
-            self._lanes = lanes
-            self._opening = object()
-            self._guidance = GuidanceCache()
-            if self._found and self._path != MEMORY:
-                known = known_stores.is_known(self._path, await self._read(known_stores.read_id))
-                self._untrusted = "" if known else _untrusted_message(self._path)
+        threads = WorkerThreads(self.location, self._synchronous, self._busy_timeout, self._accept_read_only)
+        await threads.open()
+        if self._threads is not None:  # somebody else was quicker
+            await threads.close()
+            return
+        self._threads = threads
+        self._guidance = GuidanceCache()
+        if self._found and self.location != MEMORY:
+            known = known_stores.is_known(self.location, await self._read(known_stores.read_id))
+            self.untrusted = "" if known else _untrusted_message(self.location)
 
     async def trust(self) -> None:
         """Note this store as one whose rules and guidance this user believes. Raises StoreError."""
         store_id = await self._write(known_stores.give_id)
         try:
-            known_stores.remember(self._path, store_id)
+            known_stores.remember(self.location, store_id)
         except OSError as error:
             raise StoreError(
                 f"the list of trusted stores cannot be written ({error}); a store that is named needs no entry: "
-                f"vector_store.default.params.path={shlex.quote(self._path)}"
+                f"vector_store.default.params.path={shlex.quote(self.location)}"
             ) from error
-        self._untrusted = ""
+        self.untrusted = ""
 
     async def close(self) -> None:
         """What was handed over is done first. A closed store may be closed, or opened, again."""
-        lanes = self._lanes
-        if lanes is None:
+        threads = self._threads
+        if threads is None:
             return
-        lanes.require_own_process()
-        self._lanes = None
-        self._cache = search.VectorCache()
-        await lanes.close()
+        threads.require_own_process()
+        self._threads = None
+        self._vectors = search.VectorCache()
+        await threads.close()
 
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
+    def _open_threads(self) -> WorkerThreads:
+        if self._threads is None:
+            raise StoreClosed(f"the store {self.location} is not open; `await store.open()` first")
+        self._threads.require_own_process()
+        return self._threads
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def _read(self, job: Callable[Concatenate[apsw.Connection, P], T], *asked: P.args, **named: P.kwargs) -> T:
+        return await self._open_threads().read(lambda db: job(db, *asked, **named))
 
-    def _open_lanes(self) -> Lanes:
-        if self._lanes is None:
-            raise StoreClosed(f"the store {self._path} is not open; `await store.open()` first")
-        self._lanes.require_own_process()
-        return self._lanes
-
-    async def _read(self, job: Callable[..., T], *values: Any, **named: Any) -> T:
-        return await self._open_lanes().read(lambda db: job(db, *values, **named))
-
-    async def _write(self, job: Callable[[apsw.Connection], T]) -> T:
-        return await self._open_lanes().write(None, lambda db, _: job(db))
+    async def _write(self, job: Callable[Concatenate[apsw.Connection, P], T], *asked: P.args, **named: P.kwargs) -> T:
+        return await self._open_threads().write(lambda db: job(db, *asked, **named))
 
     # -- tool memories
 
     async def _commit(self, request: Request[T]) -> T:
         cache, embedder = self._guidance, self._embedder
-        step = await self._open_lanes().write(
-            request.prepare, lambda db, _: tool_writes.commit(db, request, cache, embedder)
+        step = await self._open_threads().write(
+            lambda db: tool_writes.commit(db, request, cache, embedder), request.prepare
         )
         if step.guidance is not None and step.row is not None:
             cache.keep((step.row.id_stem, step.row.guidance_version), copied(step.row.guidance))
         return step.answer()
 
-    async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
-        return await self._read(tool_reads.known_ids, workspace, tool, list(ids))
+    async def memories(self, workspace: str, tools: Sequence[str] | None, **asked: Any) -> builtins.list[StoredMemory]:
+        return await self._read(tool_reads.memories, workspace, tools, self._guidance, **asked)
 
-    async def tool_names(self, workspace: str) -> builtins.list[str]:
-        return await self._read(tool_reads.tool_names, workspace)
-
-    async def memories(
-        self,
-        workspace: str,
-        tools: Sequence[str] | None,
-        *,
-        calls: bool = False,
-        recent: int | None = None,
-        seqs: Mapping[str, Sequence[int]] | None = None,
-        known: Mapping[str, Hashable] | None = None,
-    ) -> builtins.list[StoredMemory]:
-        wanted = tool_reads.Wanted(calls, recent, seqs, known or {}, self._opening, self._guidance)
-        return await self._read(tool_reads.memories, workspace, tools, wanted)
-
-    async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
-        wanted = list(memory_ids)
-        return await self._write(lambda db: tool_writes.delete_memories(db, workspace, wanted))
+    known_ids = _reads(tool_reads.known_ids, set)
+    tool_names = _reads(tool_reads.tool_names, builtins.list)
+    delete_memories = _writes(tool_writes.delete_memories, builtins.list)
 
     # -- verdict cache
 
-    async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
-        return await self._read(verdict_cache.read, workspace, list(keys))
+    verdicts = _reads(verdict_cache.read, dict)
+    verdict_keys = _reads(verdict_cache.keys, builtins.list)
 
     async def _put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
-        await self._write(lambda db: verdict_cache.write(db, workspace, verdicts))
-
-    async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
-        return await self._read(verdict_cache.keys, workspace, after, limit)
+        await self._write(verdict_cache.write, workspace, verdicts)
 
     # -- keyed records
 
     async def _put(self, record: PutRecord) -> RawRecord:
-        embedder = self._embedder
-        return await self._write(lambda db: keyed_records.put(db, record, embedder))
+        return await self._write(keyed_records.put, record, self._embedder)
 
     async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await self._read(keyed_records.get, workspace, namespace, key)
 
-    async def list_raw(
-        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
-    ) -> builtins.list[RawRecord]:
-        chosen = None if namespaces is None else builtins.list(namespaces)
-        return await self._read(keyed_records.list_raw, workspace, chosen, prefix, key_prefix)
-
-    async def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        return await self._write(lambda db: keyed_records.delete(db, workspace, namespace, key))
-
-    async def namespaces(self, workspace: str) -> builtins.list[str]:
-        return await self._read(keyed_records.namespaces, workspace)
-
-    async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
-        return await self._read(documents.read, workspace, namespace, builtins.list(keys))
+    list_raw = _reads(keyed_records.list_raw, builtins.list)
+    delete = _writes(keyed_records.delete, bool)
+    namespaces = _reads(keyed_records.namespaces, builtins.list)
+    documents = _reads(documents.read, dict)
 
     # -- search
 
-    async def _legs(self, workspace: str, asked: Asked) -> Legs:
-        return await self._read(search.legs, self._cache, self._embedder, workspace, asked)
+    async def _legs(self, workspace: str, request: SearchRequest) -> Legs:
+        return await self._read(search.legs, self._vectors, self._embedder, workspace, request)
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
-        count = await reembedding.reembed(self._open_lanes(), embedder, progress)
+        count = await reembed(InMemory(self._open_threads(), embedder.identity), embedder, progress)
         self._embedder = embedder.identity
         return count
 
     # -- workspaces and the store itself
 
-    async def workspaces(self) -> builtins.list[str]:
-        return await self._read(workspaces.names)
-
-    async def delete_workspace(self, workspace: str) -> int:
-        return await self._write(lambda db: workspaces.delete(db, workspace))
+    delete_workspace = _writes(workspaces.delete, int)
+    workspaces = _reads(workspaces.names, builtins.list)
 
     async def info(self) -> dict[str, Any]:
-        return await self._read(workspaces.info, self._path)
+        return await self._read(workspaces.info, self.location)
 
 
 def _untrusted_message(path: str) -> str:

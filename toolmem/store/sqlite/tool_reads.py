@@ -5,20 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from toolmem.light_models import LifetimeCounters
-from toolmem.store.codec import (
-    GuidanceCache,
-    Ranges,
-    digest,
-    moment,
-    read_ranges,
-    storable,
-)
+from toolmem.store.codec import GuidanceCache, Ranges, digest, moment, read_ranges, storables
 from toolmem.store.semantics import ToolRow
 from toolmem.store.sqlite.lookup import Judges, one, workspace_id
 from toolmem.store.window import read_calls, read_figures
@@ -50,26 +42,22 @@ _FIGURES = "key & 0xffffffff, success, execution_failed, score, time_cost, token
 
 
 def read_tool(db: apsw.Connection, workspace: int | None, name: str) -> ToolRow | None:
-    if workspace is None or not storable(name):
-        return None
-    row = one(db, _BY_NAME, workspace, name)
+    row = None if workspace is None else one(db, _BY_NAME, workspace, name)
     return None if row is None else _tool_row(row)
 
 
-def read_tools(db: apsw.Connection, workspace: str, names: list[str] | None) -> list[ToolRow]:
+def read_tools(db: apsw.Connection, workspace: str, names: Sequence[str] | None) -> list[ToolRow]:
     """In the order asked, missing ones absent; None: all, by name. Without their guidance: see `read_guidance`."""
     number = workspace_id(db, workspace)
     if number is None:
         return []
     if names is None:
         return [_tool_row(row) for row in db.execute(_ALL, (number,))]
-    asked = json.dumps([name for name in names if storable(name)])
-    return [_tool_row(row) for row in db.execute(_BY_NAMES, (asked, number))]
+    return [_tool_row(row) for row in db.execute(_BY_NAMES, (json.dumps(storables(names)), number))]
 
 
 def read_guidance(db: apsw.Connection, row: ToolRow, cache: GuidanceCache) -> ToolRow:
     """The row with its guidance. No two tools bear one stem, and each new guidance raises the version."""
-
     row.guidance = cache.get((row.id_stem, row.guidance_version), row.name, lambda: guidance_text(db, row))
     return row
 
@@ -126,36 +114,32 @@ def known_ids(db: apsw.Connection, workspace: str, tool: str, ids: Sequence[str]
 def given_ids(db: apsw.Connection, row: ToolRow, ids: Iterable[str]) -> set[str]:
     """Those of these ids that came with a call of this tool, kept or not."""
     sql = "SELECT 1 FROM call_ids WHERE tool = ? AND digest = ?"
-    return {call_id for call_id in ids if storable(call_id) and one(db, sql, row.id, digest(call_id)) is not None}
+    return {call_id for call_id in storables(ids) if one(db, sql, row.id, digest(call_id)) is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What `MemoryStore.memories` is asked for, beside the tools."""
-
-    calls: bool
-    recent: int | None
-    seqs: Mapping[str, Sequence[int]] | None
-    known: Mapping[str, Hashable]
-    opening: Hashable  # of the store
-    guidance: GuidanceCache
-
-    def state(self, row: ToolRow) -> Hashable:
-        """No two tools bear one stem (`memory_id` may come back with a dump), and every commit raises the version."""
-        return self.opening, row.id_stem, row.version
-
-
-def memories(db: apsw.Connection, workspace: str, tools: Sequence[str] | None, wanted: Wanted) -> list[StoredMemory]:
+def memories(
+    db: apsw.Connection,
+    workspace: str,
+    tools: Sequence[str] | None,
+    guidance: GuidanceCache,
+    *,
+    calls: bool = False,
+    recent: int | None = None,
+    seqs: Mapping[str, Sequence[int]] | None = None,
+    known: Mapping[str, Hashable] | None = None,
+) -> list[StoredMemory]:
+    """See `MemoryStore.memories`. `guidance`: of one opening of the store."""
     judges = Judges(db)
     found = []
-    for row in read_tools(db, workspace, None if tools is None else list(tools)):
-        record, state = read_guidance(db, row, wanted.guidance).record(workspace), wanted.state(row)
+    for row in read_tools(db, workspace, tools):
+        # No two tools bear one stem (`memory_id` may come back with a dump), and every commit raises the version.
+        state = (guidance.opening, row.id_stem, row.version)
         rows = []
-        if wanted.known.get(row.name) != state:
-            rows = _rows_at(db, row, row.shown_seqs(wanted.recent, (wanted.seqs or {}).get(row.name)), wanted.calls)
+        if (known or {}).get(row.name) != state:
+            rows = _rows_at(db, row, row.shown_seqs(recent, (seqs or {}).get(row.name)), calls)
         figures = read_figures(row, rows, judges.name) if rows else ()
-        calls = read_calls(row, rows, judges.__getitem__) if rows and wanted.calls else ()
-        found.append(StoredMemory(record, figures, calls, state))
+        whole = read_calls(row, rows, judges.__getitem__) if rows and calls else ()
+        found.append(StoredMemory(read_guidance(db, row, guidance).record(workspace), figures, whole, state))
     return found
 
 

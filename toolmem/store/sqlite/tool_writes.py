@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from toolmem.errors import RequestError
-from toolmem.protocols import EmbedderIdentity
-from toolmem.store.codec import GuidanceCache, PreparedCall, digest, micros, require_storable, write_ranges
+from toolmem.store.codec import GuidanceCache, PreparedCall, digest, micros, storables, write_ranges
 from toolmem.store.semantics import MAX_SEQ, Found, Request, Step, ToolRow
 from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import judge_id, one, require_workspace_id, workspace_id
@@ -34,7 +32,7 @@ def commit(
 ) -> Step[T]:
     """Decide a prepared request on what is there, and carry the step out."""
     number = workspace_id(db, request.workspace)
-    row = read_tool(db, number, request.tool)
+    row = read_tool(db, number, request.tool) if request.addressable else None
     if row is None:
         step = request.decide(Found(taken=_is_taken(db, number, request.memory_id)))
     else:
@@ -42,12 +40,10 @@ def commit(
         known = given_ids(db, row, request.ids)
         step = request.decide(Found(row, known, kept_calls(db, row, request.seqs) if request.seqs else {}))
     if step.row is not None:
-        _carry_out(db, require_workspace_id(db, request.workspace), step.row, step)
+        number = number or require_workspace_id(db, request.workspace)
+        _carry_out(db, number, step.row, step)
         if step.document is not None:
-            scope = (documents.GUIDANCE, "", request.tool)
-            documents.write(
-                db, require_workspace_id(db, request.workspace), *scope, step.document, request.now, embedder
-            )
+            documents.write(db, number, documents.GUIDANCE, "", request.tool, step.document, request.now, embedder)
     return step
 
 
@@ -121,16 +117,10 @@ def _write_calls(db: apsw.Connection, how: str, row: ToolRow, seqs: Mapping[int,
 
 def delete_memories(db: apsw.Connection, workspace: str, memory_ids: Sequence[str]) -> list[str]:
     number = workspace_id(db, workspace)
-    if number is None:
-        return []
     deleted = []
-    for memory_id in dict.fromkeys(memory_ids):
-        try:
-            require_storable(memory_id, "memory_ids")
-        except RequestError:
-            continue
+    for memory_id in storables(memory_ids):
         found = one(db, "SELECT id, name FROM tools WHERE workspace = ? AND memory_id = ?", number, memory_id)
-        if found is not None:
+        if number is not None and found is not None:
             delete_tool(db, found[0])
             documents.remove(db, number, documents.GUIDANCE, "", found[1])
             deleted.append(memory_id)
