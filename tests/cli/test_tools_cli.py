@@ -12,7 +12,7 @@ import pytest
 
 from toolmem.cli import main
 from toolmem.cli.console import print_table
-from toolmem.cli.rules_shared import print_rules
+from toolmem.cli.rules_commands import print_rules
 from toolmem.testing.clock import ManualClock
 
 CALLS = [
@@ -75,6 +75,14 @@ def test_a_tool_or_workspace_that_is_not_known_is_said(command):
     assert "workspace 'team' knows no tool" in err
     assert json.loads(command("tools", "list", "--workspace", "team", "--json")[1]) == []
     assert command("tools", "list", "--workspace", "no such")[0] == 2
+
+
+def test_a_store_that_is_not_there_is_told_and_not_made(command, tmp_path):
+    for arguments in (("list",), ("list", "--json"), ("show", "search")):
+        code, out, err = command("tools", *arguments)
+        assert (code, out) == (2, "")
+        assert "there is no store" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def be_narrow(monkeypatch, columns: int = 45) -> None:

@@ -70,7 +70,7 @@ bodies = (
 @pytest.mark.parametrize("exchange", CALLS, ids=lambda call: call.name)
 @given(status=st.sampled_from([200, 200, 200, 204, 302, 401, 403, 404, 413, 422, 429, 500, 502, 503]), content=bodies)
 def test_whatever_comes_back_is_a_value_or_an_error_of_toolmems_tree(exchange, status, content):
-    answer = HttpAnswer(status, content, "http://127.0.0.1:8002", "TOOLMEM_TOKEN", token_sent=False)
+    answer = HttpAnswer(status, content, "http://127.0.0.1:8002", token_sent=False)
     error: ToolMemError | None = None
     try:
         exchange.read(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,6 +156,25 @@ def test_a_parameter_has_the_type_the_words_and_the_default_of_the_signature(cou
     argument = count_calls.arguments["tool_name"]
     assert (argument.types, argument.description, argument.required) == (("string",), "The tool.", True)
     assert not count_calls.arguments["at_most"].required
+
+
+@pytest.mark.slow
+def test_the_type_checker_sees_a_misspelt_method_and_the_types_of_the_others(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from toolmem import ToolMem\nfrom toolmem.client import Client\n"
+        "reveal_type(ToolMem().summarize)\nToolMem().sumarize('search')\nClient().retreive('search')\n"
+    )
+    options = ["--no-error-summary", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache")]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(program)], capture_output=True, text=True, check=False
+    )
+    typed, *misspelt = checked.stdout.splitlines()
+    assert typed.endswith('-> toolmem.operations.summarize.Summarized"'), checked.stdout
+    assert [line.partition("error: ")[2].partition(" has no attribute ")[0] for line in misspelt[:2]] == [
+        '"ToolMem"',
+        '"Client"',
+    ]
 
 
 def test_every_flow_of_the_default_configuration_is_described_by_its_operations() -> None:

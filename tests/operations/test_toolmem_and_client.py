@@ -74,6 +74,7 @@ async def test_calls_are_added_summarized_and_read(mem: Awaited) -> None:
     assert [tuple(each)[:2] for each in await mem.summarize("search")] == [("search", "summarized")]
     assert [each.action for each in await mem.summarize(["search", "nosuch"])] == ["skipped", "not_found"]
     assert "limit is at most 10" in (await mem.guidance("search")).text
+    assert str(await mem.guidance("search")) == (await mem.guidance("search")).text
     assert (await mem.guidance("nosuch")).text == ""
     found = await mem.retrieve(["search", "nosuch"])
     assert [type(each) for each in found] == [ToolMemory]

@@ -16,7 +16,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from toolmem.server.http.examples import as_text, examples, recorded, replayed
+from docs.flow_examples import as_text, replayed
+from toolmem.server.http.examples import examples, recorded
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def document(served):
 async def test_the_examples_are_what_a_real_run_answers():
     asked = recorded()
     now = as_text(await replayed(asked))
-    assert now == as_text(asked), "run: python -m toolmem.server.http.examples"
+    assert now == as_text(asked), "run: python docs/flow_examples.py"
 
 
 def test_every_flow_has_an_address_a_model_and_examples(document, served):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import typer
 
-from toolmem.cli import commands as config
-from toolmem.cli import evaluate, flows, judge, ledger, mcp, rules_commands, serve, store, testing, tools_commands
+from toolmem.cli import (
+    evaluate,
+    flows,
+    judge,
+    ledger,
+    mcp,
+    rules_capture,
+    rules_commands,
+    serve,
+    store,
+    testing,
+    tools_commands,
+)
 from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table
-
-
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Check a configuration, or show every value with its origin.")
-    group.command("check")(check)
-    group.command("show")(show)
-    app.add_typer(group, name="config")
 
 
 def check(overrides: Overrides = None, config: Config = None) -> None:
@@ -60,17 +66,54 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _group(name: str, about: str, commands: Mapping[str, Callable[..., None]]) -> None:
+    group = typer.Typer(no_args_is_help=True, help=about)
+    group.callback()(lambda: None)  # a group of one command would be that command
+    for each, command in commands.items():
+        group.command(each)(command)
+    app.add_typer(group, name=name)
+
+
 evaluate.add_to(app)
-flows.add_to(app)
-tools_commands.add_to(app)
-rules_commands.add_to(app)
+app.command("run", short_help="Run one flow or operation on a JSON request.")(flows.run)
+_group(
+    "tools",
+    "The tools of a workspace: figures and guidance.",
+    {"list": tools_commands.list_, "show": tools_commands.show},
+)
+_group(
+    "rules",
+    "Rules for tools: list, show, add, approve, delete, prompt.",
+    {
+        "list": rules_commands.list_,
+        "show": rules_commands.show,
+        "add": rules_commands.add,
+        "approve": rules_commands.approve,
+        "reject": rules_commands.reject,
+        "delete": rules_commands.delete,
+        "prompt": rules_commands.prompt,
+        "capture": rules_capture.capture,
+    },
+)
 judge.add_to(app)
 ledger.add_to(app)
-config.add_to(app)
-store.add_to(app)
-serve.add_to(app)
-mcp.add_to(app)
-testing.add_to(app)
+_group("config", "Check a configuration, or show every value with its origin.", {"check": check, "show": show})
+_group(
+    "store",
+    "Look at a store, copy it, embed it again, import ReMe's dumps.",
+    {
+        "info": store.info,
+        "copy": store.copy,
+        "reembed": store.reembed,
+        "import": store.import_,
+        "trust": store.trust,
+    },
+)
+app.command("serve", short_help="Serve the flows over HTTP.")(serve.serve)
+app.command("mcp", short_help="Serve flows, rules and guidance to an MCP host.")(mcp.mcp)
+_group("testing", "A loopback model server, to try out real backends without paying.", {"serve": testing.serve})
 
 
 @app.callback(invoke_without_command=True)

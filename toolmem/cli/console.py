@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from toolmem.errors import RequestError
 from toolmem.flow.progress import ProgressLine
 from toolmem.readers.plain_text import counted, escaped, escaped_json, name_shown
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from toolmem.app import ToolMemApp
     from toolmem.models import FlowResponse
     from toolmem.operations.operation import Operation
 
@@ -32,10 +34,13 @@ __all__ = [
     "cell_shown",
     "counted",
     "exit_code",
+    "in_app",
     "logs_to_stderr",
     "print_json",
     "print_json_text",
     "print_table",
+    "require_file",
+    "require_store",
     "say",
     "tell",
 ]
@@ -199,20 +204,50 @@ def logs_to_stderr() -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def asked(
-    operation: Operation[P, T], given: Mapping[str, Any], config: list[Path] | None, overrides: Sequence[str] | None
+def in_app(
+    work: Callable[[ToolMemApp], Awaitable[T]], config: Sequence[Path] | None, overrides: Sequence[str] | None
 ) -> T:
-    """What an operation that is no flow answers, over the store that the configuration names. Raises ToolMemError."""
+    """What `work` answers on an app of this configuration, which is closed behind it. Raises ToolMemError."""
 
     async def whole() -> T:
         from toolmem.app import ToolMemApp
 
-        request = operation.checked(given)
         async with ToolMemApp(config, overrides or ()) as app:
-            return await operation.run(app.services, request)
+            return await work(app)
 
     with logs_to_stderr():
         return asyncio.run(whole())
+
+
+def asked(
+    operation: Operation[P, T],
+    given: Mapping[str, Any],
+    config: Sequence[Path] | None,
+    overrides: Sequence[str] | None,
+    *,
+    of_a_store: bool = False,
+) -> T:
+    """What an operation that is no flow answers. `of_a_store`: one that is not there is refused instead of made."""
+
+    async def work(app: ToolMemApp) -> T:
+        request = operation.checked(given)
+        if of_a_store:
+            require_store(app, "default")
+        return await operation.run(app.services, request)
+
+    return in_app(work, config, overrides)
+
+
+def require_store(app: ToolMemApp, name: str) -> None:
+    """Raises RequestError where the configured store is a file that is not there."""
+    section = app.settings.vector_store[name]
+    if section.backend == "sqlite":
+        require_file(section.params.path)
+
+
+def require_file(path: str) -> None:
+    if path != ":memory:" and not Path(path).expanduser().exists():
+        raise RequestError(f"there is no store {path}", field="store")
 
 
 def exit_code(response: FlowResponse) -> int:

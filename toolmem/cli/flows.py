@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -10,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, ProgressLine, exit_code, logs_to_stderr, print_json_text
+from toolmem.cli.console import Config, Overrides, ProgressLine, exit_code, in_app, print_json_text
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
     from toolmem.models import FlowResponse
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command("run", short_help="Run one flow or operation on a JSON request.")(run)
 
 
 def run(
@@ -39,11 +35,11 @@ def run(
 
     toolmem run summary_tool_memory --request - op.summary_tool_memory_op.params.recent_call_count=50 < request.json
     """
-    with logs_to_stderr(), ProgressLine() as progress:
-        body = read_request(request)
-        if workspace is not None:
-            body.setdefault("workspace_id", workspace)
-        response = asyncio.run(_run(flow, body, config, overrides, reports, progress))
+    body = read_request(request)
+    if workspace is not None:
+        body.setdefault("workspace_id", workspace)
+    with ProgressLine() as progress:
+        response = in_app(lambda app: _run(app, flow, body, reports, progress), config, overrides)
     if isinstance(response, str):
         print_json_text(response)
         return
@@ -52,27 +48,20 @@ def run(
 
 
 async def _run(
-    flow: str,
-    body: dict[str, Any],
-    config: list[Path] | None,
-    overrides: list[str] | None,
-    reports: Path | None,
-    progress: ProgressLine,
+    app: ToolMemApp, flow: str, body: dict[str, Any], reports: Path | None, progress: ProgressLine
 ) -> FlowResponse | str:
     """The response of a flow, or the result of an operation as JSON text."""
-    from toolmem.app import ToolMemApp
     from toolmem.operations.table import OPERATIONS
 
-    async with ToolMemApp(config, overrides or ()) as app:
-        app.listeners.append(progress)
-        operation = OPERATIONS.get(flow)
-        if operation is not None and not operation.flow and flow not in app.flows:
-            result = await operation.run(app.services, operation.checked(body))
-            return json.dumps(operation.to_json(result), ensure_ascii=False, indent=2)
-        response = await app.run_flow(flow, **body)
-        if reports is not None and app.last_report is not None:
-            app.last_report.save(reports)
-        return response
+    app.listeners.append(progress)
+    operation = OPERATIONS.get(flow)
+    if operation is not None and not operation.flow and flow not in app.flows:
+        result = await operation.run(app.services, operation.checked(body))
+        return json.dumps(operation.to_json(result), ensure_ascii=False, indent=2)
+    response = await app.run_flow(flow, **body)
+    if reports is not None and app.last_report is not None:
+        app.last_report.save(reports)
+    return response
 
 
 def read_request(source: str) -> dict[str, Any]:

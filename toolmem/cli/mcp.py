@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolmem.cli.console import Config, Overrides, logs_to_stderr, say
-from toolmem.errors import ConfigError
 
 if TYPE_CHECKING:
-    from toolmem.app import ToolMemApp
     from toolmem.server.mcp import McpService
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command("mcp", short_help="Serve flows, rules and guidance to an MCP host.")(mcp)
 
 
 def mcp(
@@ -50,34 +44,13 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
     with logs_to_stderr():
         with loading():
             from toolmem.app import ToolMemApp
+            from toolmem.server.mcp import McpService
 
-            service = _prepared(ToolMemApp(files, overrides), workspace)
+            service = McpService(ToolMemApp(files, overrides), workspace)
         if service.app.settings.mcp.transport == "stdio":
             asyncio.run(service.serve_stdio())
             return
     _serve_http(service)
-
-
-def _prepared(app: ToolMemApp, workspace: str) -> McpService:
-    """Raises ConfigError with every problem of serving this configuration."""
-    from toolmem.server.mcp import McpService
-
-    problems: list[str] = []
-    service = None
-    try:
-        service = McpService(app, workspace)
-    except ConfigError as error:
-        problems += error.problems
-    if app.settings.mcp.transport != "stdio":
-        from toolmem.server.http.access import AccessControl
-
-        try:
-            AccessControl.of(app.settings, "mcp")
-        except ConfigError as error:
-            problems += error.problems
-    if service is None or problems:
-        raise ConfigError(problems)
-    return service
 
 
 def _serve_http(service: McpService) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table, say
-from toolmem.cli.rules_shared import priority_style
+from toolmem.cli.rules_commands import priority_style
 from toolmem.errors import ConfigError, RequestError
 
 if TYPE_CHECKING:

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from toolmem.cli import rules_capture
-from toolmem.cli.console import AsJson, Config, Overrides, asked, counted, print_json, say, tell
-from toolmem.cli.rules_shared import Ids, Workspace, exit_where_missing, print_rules, split, with_id, with_rules
+from toolmem.cli.console import AsJson, Config, Overrides, asked, counted, in_app, print_json, print_table, say, tell
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
     from toolmem.models import RuleStatus, ToolMemoryRule
     from toolmem.rules.rows import DamagedRule
     from toolmem.rules.rule_store import ToolMemoryStore
 
+T = TypeVar("T")
+Workspace = Annotated[str, typer.Option("--workspace", help="Whose rules.")]
+Ids = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="Ids, or their beginnings; dotted overrides may follow.")
+]
 ToolOption = Annotated[str | None, typer.Option("--tool", help="Only this tool; case does not matter.")]
+_STYLES = {"critical": "bold red", "high": "yellow", "normal": "default"}
 _NAMED = 5  # other tools in a message
-
-
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Rules for tools: list, show, add, approve, delete, prompt.")
-    group.command("list")(list_)
-    group.command("show")(show)
-    group.command("add")(add)
-    group.command("approve")(approve)
-    group.command("reject")(reject)
-    group.command("delete")(delete)
-    group.command("prompt")(prompt)
-    group.command("capture")(rules_capture.capture)
-    app.add_typer(group, name="rules")
 
 
 def list_(
@@ -265,3 +258,60 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(each)}" for name, each in value.items() if each not in (None, ""))
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+
+
+def print_rules(rules: Sequence[ToolMemoryRule], *, status: bool = False) -> None:
+    """`status`: with a column of it."""
+    rows = [
+        (
+            *(rule.tool_name, rule.priority, *([rule.status] if status else []), rule.rule, rule.by, rule.source),
+            *(", ".join(rule.tags), rule.id[:8], rule.updated_at.strftime("%Y-%m-%d %H:%M")),
+        )
+        for rule in rules
+    ]
+    columns = ("tool", "priority", *(["status"] if status else []), "rule", "by", "source", "tags", "id")
+    print_table("Rules", (*columns, "updated (UTC)"), rows, style=priority_style)
+
+
+def priority_style(column: str, cell: str) -> str:
+    return _STYLES.get(cell, "") if column == "priority" else ""
+
+
+def with_rules(
+    work: Callable[[ToolMemoryStore], Awaitable[T]],
+    workspace: str,
+    config: Sequence[Path] | None,
+    overrides: Sequence[str] | None,
+) -> T:
+    """What `work` answers on the rule store that the configuration names."""
+
+    async def on_rules(app: ToolMemApp) -> T:
+        from toolmem.flow.checks import check_workspace
+
+        return await work(await app.rule_store(check_workspace(workspace)))
+
+    return in_app(on_rules, config, overrides)
+
+
+def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(ids, overrides)"""
+    ids = [word for word in words if "=" not in word]
+    if not ids:
+        raise RequestError("id: expected the id of a rule; `toolmem rules list` shows them", field="id")
+    return ids, [word for word in words if "=" in word]
+
+
+def with_id(rules: Sequence[ToolMemoryRule], given: str) -> ToolMemoryRule | None:
+    """By its id, or by the beginning of it. Raises RequestError where several begin so."""
+    from toolmem.rules.identity import id_meant
+
+    meant = id_meant([rule.id for rule in rules], given)
+    return next((rule for rule in rules if rule.id == meant), None)
+
+
+def exit_where_missing(wanted: Sequence[str], found: Sequence[Any], workspace: str) -> None:
+    missing = [each for each, rule in zip(wanted, found, strict=True) if rule is None]
+    for each in missing:
+        say(f"no rule has the id {each!r}; `toolmem rules list --all --workspace {workspace}` shows the ids")
+    if missing:
+        raise typer.Exit(1)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, exit_code, print_json_text
+from toolmem.cli.console import Config, Overrides, exit_code, in_app, print_json_text
+from toolmem.errors import ConfigError
 
 if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
     from toolmem.config import Settings
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command("serve", short_help="Serve the flows over HTTP.")(serve)
 
 
 def serve(
@@ -53,10 +50,7 @@ def start(files: list[Path], overrides: list[str]) -> int:
         mcp.start(files, overrides)
         return 0
     if backend == "cmd":
-        from toolmem.cli.console import logs_to_stderr
-
-        with logs_to_stderr():
-            return asyncio.run(_run_once(files, overrides))
+        return in_app(_run_once, files, overrides)
     return _serve_http(files, overrides)
 
 
@@ -68,16 +62,12 @@ def _backend(files: list[Path], overrides: list[str]) -> str:
     return read(files, overrides).settings.backend
 
 
-async def _run_once(files: list[Path], overrides: list[str]) -> int:
+async def _run_once(app: ToolMemApp) -> int:
     """`backend: cmd`: the flow that `cmd.flow` names, on the request `cmd.params`."""
-    from toolmem.app import ToolMemApp
-    from toolmem.errors import ConfigError
-
-    async with ToolMemApp(files, overrides) as app:
-        cmd = app.settings.cmd
-        if not cmd.flow:
-            raise ConfigError("cmd.flow: missing; the backend cmd runs one flow, on the request cmd.params")
-        response = await app.run_flow(cmd.flow, **cmd.params)
+    cmd = app.settings.cmd
+    if not cmd.flow:
+        raise ConfigError("cmd.flow: missing; the backend cmd runs one flow, on the request cmd.params")
+    response = await app.run_flow(cmd.flow, **cmd.params)
     print_json_text(response.model_dump_json(indent=2))
     return exit_code(response)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -18,9 +17,11 @@ from toolmem.cli.console import (
     Overrides,
     ProgressLine,
     counted,
-    logs_to_stderr,
+    in_app,
     print_json,
     print_table,
+    require_file,
+    require_store,
     say,
 )
 from toolmem.errors import RequestError
@@ -35,16 +36,6 @@ _ADDRESS = "config:NAME (of vector_store), sqlite:PATH, or elasticsearch:URL[?in
 StoreOption = Annotated[str, typer.Option("--store", help=f"{_ADDRESS}.")]
 _ELASTICSEARCH_QUERY = ("index_prefix", "vector_index", "number_of_shards", "number_of_replicas", "ca_certs", "timeout")
 _NUMBERS = {"number_of_shards": int, "number_of_replicas": int, "timeout": float}
-
-
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="Look at a store, copy it, embed it again, import ReMe's dumps.")
-    group.command("info")(info)
-    group.command("copy")(copy)
-    group.command("reembed")(reembed)
-    group.command("import")(import_)
-    group.command("trust")(trust)
-    app.add_typer(group, name="store")
 
 
 def info(
@@ -68,7 +59,7 @@ def info(
                 counts["secrets"] = await unmasked_secrets(found, workspace)
             return held
 
-    held = _run(work, config, overrides)
+    held = in_app(work, config, overrides)
     if as_json:
         print_json(held)
         return
@@ -130,7 +121,7 @@ def copy(
                     workspace
                 )
 
-    _report(_run(work, config, overrides), as_json, "copied")
+    _report(in_app(work, config, overrides), as_json, "copied")
 
 
 def reembed(overrides: Overrides = None, store: StoreOption = "config:default", config: Config = None) -> None:
@@ -146,7 +137,7 @@ def reembed(overrides: Overrides = None, store: StoreOption = "config:default", 
             async with opened(store, app, create=False) as found:
                 return await found.reembed(embedder, lambda done, total: line(_event("embedding", done, total)))
 
-    print(f"{counted(_run(work, config, overrides), 'text')} embedded")
+    print(f"{counted(in_app(work, config, overrides), 'text')} embedded")
 
 
 def import_(
@@ -194,7 +185,7 @@ def import_(
                 whole.failures += done.failures
         return whole
 
-    _report(_run(work, config, overrides), as_json, "imported")
+    _report(in_app(work, config, overrides), as_json, "imported")
 
 
 def trust(
@@ -214,7 +205,7 @@ def trust(
             await cast("SqliteStore", found).trust()
             return await found.info()
 
-    held = _run(work, config, overrides)
+    held = in_app(work, config, overrides)
     counts = held["workspaces"].values()
     tools, records = (sum(each[count] for each in counts) for count in ("tools", "records"))
     print(f"trusted: {held['location']} ({counted(tools, 'tool')}, {counted(records, 'record')} of rules and notes)")
@@ -251,14 +242,13 @@ async def opened(
         if rest not in app.settings.vector_store:
             known = ", ".join(app.settings.vector_store)
             raise RequestError(f"{address}: no vector_store is called {rest!r}; there are {known}", field="store")
-        params = app.settings.vector_store[rest].params
-        if not create and app.settings.vector_store[rest].backend == "sqlite":
-            _require_file(params.path)
+        if not create:
+            require_store(app, rest)
         yield await app.services.store_named(rest)
         return
     if kind == "sqlite" and rest:
         if not create:
-            _require_file(rest)
+            require_file(rest)
         store: Any = _sqlite(rest, app, read_only)
     elif kind == "elasticsearch" and rest:
         store = _elasticsearch(rest, app, accept_older, option)
@@ -269,11 +259,6 @@ async def opened(
         yield store
     finally:
         await store.close()
-
-
-def _require_file(path: str) -> None:
-    if path != ":memory:" and not Path(path).expanduser().exists():
-        raise RequestError(f"there is no store {path}", field="store")
 
 
 def _sqlite(path: str, app: ToolMemApp, read_only: bool) -> Any:
@@ -325,17 +310,6 @@ def _configured_secrets(app: ToolMemApp) -> dict[str, Any]:
 
 
 # -- running and reporting
-
-
-def _run(work: Any, config: Any, overrides: Any) -> Any:
-    from toolmem.app import ToolMemApp
-
-    async def whole() -> Any:
-        async with ToolMemApp(config, overrides or ()) as app:
-            return await work(app)
-
-    with logs_to_stderr():
-        return asyncio.run(whole())
 
 
 def _event(what: str, done: int, total: int) -> Any:

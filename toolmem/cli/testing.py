@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="A loopback model server, to try out real backends without paying.")
-    group.callback()(_group)
-    group.command("serve")(serve)
-    app.add_typer(group, name="testing")
-
-
-def _group() -> None:
-    """Keeps `serve` a command of its own: a group of one command would be that command."""
-
-
 def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8765,
     fail_every: Annotated[

@@ -15,13 +15,6 @@ Workspace = Annotated[str, typer.Option("--workspace", help="Whose tools.")]
 _COLUMNS = ("tool", "calls", "kept", "failed", "success rate", "score", "new calls", "guidance")
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(no_args_is_help=True, help="The tools of a workspace: figures and guidance.")
-    group.command("list")(list_)
-    group.command("show")(show)
-    app.add_typer(group, name="tools")
-
-
 def list_(
     overrides: Overrides = None, workspace: Workspace = "default", config: Config = None, as_json: AsJson = False
 ) -> None:
@@ -33,7 +26,7 @@ def list_(
     """
     from toolmem.operations.known_tools import tools
 
-    found = asked(tools, {"workspace_id": workspace}, config, overrides)
+    found = asked(tools, {"workspace_id": workspace}, config, overrides, of_a_store=True)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -55,7 +48,8 @@ def show(
     """
     from toolmem.operations.known_tools import tool as look_up
 
-    found = asked(look_up, {"tool_name": tool, "workspace_id": workspace}, config, overrides)
+    given = {"tool_name": tool, "workspace_id": workspace}
+    found = asked(look_up, given, config, overrides, of_a_store=True)
     if found is None:
         say(f"workspace {workspace!r} does not know the tool {tool!r}; `toolmem tools list` shows the names")
         raise typer.Exit(1)

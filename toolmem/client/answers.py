@@ -8,9 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from toolmem import errors
+from toolmem.client.client_settings import TOKEN_VARIABLE
 from toolmem.errors import (
     ModelError,
+    Refused,
+    ReplyUnreadable,
     RequestError,
+    RunStopped,
     ServiceDenied,
     ServiceError,
     ServiceUnreachable,
@@ -24,28 +28,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHOWN = 200  # characters of a foreign answer
-# Errors that a message alone makes, by the name that the service gives them.
-_NAMED: dict[str, type[ToolMemError]] = {
-    each.__name__: each
-    for each in (
-        *(errors.Refused, errors.ConfigError, errors.NotProvided),
-        *(errors.StoreUnavailable, errors.StoreVersionError, errors.StoreClosed, errors.Conflict),
-        errors.EmbedderMismatch,
-        *(errors.ModelUnreachable, errors.ModelOverloaded, errors.ModelRefused, errors.ModelDenied),
-        *(errors.ContentFiltered, errors.ReplyBroken, errors.ReplyEmpty, errors.ReplyTruncated),
-        *(errors.BudgetReached, errors.RunStopped),
-    )
-}
 _BY_STATUS: dict[int, type[ToolMemError]] = {502: ModelError, 503: StoreError}
 
 
 class HttpAnswer(NamedTuple):
-    """One HTTP answer. `url` and `token_name` are the client's, for messages."""
+    """One HTTP answer. `url` is the client's, for messages."""
 
     status: int
     content: bytes
     url: str
-    token_name: str  # the variable that holds the token
     token_sent: bool
 
     def body(self, what: str) -> dict[str, Any]:
@@ -83,9 +74,8 @@ class HttpAnswer(NamedTuple):
             return ServiceUnreachable(f"{self.url} is busy: {said}", sent=False)
         if told.get("type") == "Stopping":
             return ServiceUnreachable(f"{self.url}: {said}", sent=True)
-        named = _NAMED.get(str(told.get("type")))
-        if named is not None:
-            return named(said)
+        if named := _named(told.get("type"), said):
+            return named
         if self.status in _BY_STATUS:
             return _BY_STATUS[self.status](said)
         if 400 <= self.status < 500:
@@ -94,7 +84,7 @@ class HttpAnswer(NamedTuple):
         return ServiceError(f"{self.url} failed at {what} (status {self.status}): {said}")
 
     def _denied(self) -> str:
-        remedy = f"set {self.token_name}, or give `token`, to what the service was started with"
+        remedy = f"set {TOKEN_VARIABLE}, or give `token`, to what the service was started with"
         if self.token_sent:
             return f"{self.url} does not accept the token that was sent: {remedy}"
         return f"{self.url} asks for a token: {remedy}"
@@ -111,6 +101,14 @@ def _first_error(body: dict[str, Any]) -> dict[str, Any]:
     metadata = body.get("metadata")
     told = metadata.get("errors") if isinstance(metadata, dict) else None
     return told[0] if isinstance(told, list) and told and isinstance(told[0], dict) else {}
+
+
+def _named(kind: Any, said: str) -> ToolMemError | None:
+    """The error that the service gave this name, where a message alone makes it."""
+    found = getattr(errors, str(kind), None)
+    if not isinstance(found, type) or not issubclass(found, (Refused, StoreError, ModelError, RunStopped)):
+        return None
+    return None if issubclass(found, (RequestError, ReplyUnreadable)) else found(said)
 
 
 def flow_value(answer: HttpAnswer, flow: str, read: Callable[[FlowResponse], T]) -> T:

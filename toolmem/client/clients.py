@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from toolmem.client.answers import HttpAnswer
-from toolmem.client.client_settings import DEFAULT_URL, TOKEN_VARIABLE, ClientSettings
+from toolmem.client.client_settings import DEFAULT_URL, ClientSettings
 from toolmem.client.requests import ServiceRequest, as_it_is, batch_call, call_of, flow_call, rpc_call
 from toolmem.client.retrying import Arrival, failures_named, policy
 from toolmem.errors import ClientClosed
@@ -56,16 +56,16 @@ class _Configured(FormerMethods, Methods):
         timeout: float | None = TIMEOUT,
         retries: int = RETRIES,
     ) -> None:
-        self._connection = ClientSettings(base_url, token, timeout, retries)
+        self._settings = ClientSettings(base_url, token, timeout, retries)
         self.workspace_id = workspace_id
-        self._open(self._connection.options())
+        self._open(self._settings.options())
 
     def _open(self, options: dict[str, Any]) -> None:
         raise NotImplementedError
 
     @property
     def base_url(self) -> str:
-        return self._connection.url
+        return self._settings.url
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, workspace_id={self.workspace_id!r})"
@@ -75,10 +75,7 @@ class _Configured(FormerMethods, Methods):
             raise ClientClosed(f"{exchange.name}: this {type(self).__name__} is closed; make a new one")
 
     def _answer(self, response: httpx.Response) -> HttpAnswer:
-        connection = self._connection
-        return HttpAnswer(
-            response.status_code, response.content, connection.url, TOKEN_VARIABLE, token_sent=connection.has_token
-        )
+        return HttpAnswer(response.status_code, response.content, self.base_url, token_sent=self._settings.has_token)
 
 
 class Client(_Configured, SyncCaller):
@@ -126,13 +123,13 @@ class Client(_Configured, SyncCaller):
     def _send(self, exchange: ServiceRequest[T]) -> T:
         from tenacity import Retrying
 
-        value: T = Retrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
+        value: T = Retrying(**policy(exchange, self._settings.retries))(self._attempt, exchange, Arrival())
         return value
 
     def _attempt(self, exchange: ServiceRequest[T], arrival: Arrival) -> T:
         self._check_open(self._http.is_closed, exchange)
         with arrival.attempt():
-            with failures_named(exchange, self.base_url, self._connection.timeout):
+            with failures_named(exchange, self.base_url, self._settings.timeout):
                 response = self._http.request(exchange.method, self.base_url + exchange.path, content=exchange.content)
             return exchange.read(self._answer(response))
 
@@ -181,13 +178,13 @@ class AsyncClient(_Configured, AsyncCaller):
     async def _send(self, exchange: ServiceRequest[T]) -> T:
         from tenacity import AsyncRetrying
 
-        value: T = await AsyncRetrying(**policy(exchange, self._connection.retries))(self._attempt, exchange, Arrival())
+        value: T = await AsyncRetrying(**policy(exchange, self._settings.retries))(self._attempt, exchange, Arrival())
         return value
 
     async def _attempt(self, exchange: ServiceRequest[T], arrival: Arrival) -> T:
         self._check_open(self._http.is_closed, exchange)
         with arrival.attempt():
-            with failures_named(exchange, self.base_url, self._connection.timeout):
+            with failures_named(exchange, self.base_url, self._settings.timeout):
                 response = await self._http.request(
                     exchange.method, self.base_url + exchange.path, content=exchange.content
                 )

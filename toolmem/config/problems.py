@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,17 @@ from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, Origins
 from toolmem.config.names import hint
 from toolmem.config.secrets import is_secret, masked_value
 from toolmem.config.settings import Settings
+from toolmem.errors import ConfigError
+
+
+@contextmanager
+def added_to(problems: list[str]) -> Iterator[None]:
+    """Those of a ConfigError are added to the others, so that all of them are told at once."""
+    try:
+        yield
+    except ConfigError as error:
+        problems += error.problems
+
 
 _WITHOUT_A_MODEL = {"llm": "offline", "embedding_model": "hashing"}
 _OF_A_MODEL = (("model_name",), ("params", "base_url"), ("params", "api_key"))

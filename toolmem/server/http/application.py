@@ -1,14 +1,14 @@
 """The flows over HTTP: `POST /<flow>`, `POST /rpc` for JSON-RPC, `GET /health`, `GET /docs`, `GET /openapi.json`.
 
 `application(app, access)` is an ASGI application; `running` serves it. The layers of a request:
-`AccessLog` (one line each, and an answer whatever happens), CORS where it is configured, `Gate` (host, token, how many
-at once), and FastAPI's routes. Requests are checked by the flows themselves, so that HTTP, the command line and Python
-refuse the same with the same words; the OpenAPI document is made from what they check.
+`AccessLog` (one line each, and an answer whatever happens), CORS where it is configured, `AccessLayer` (host, token,
+how many at once), and FastAPI's routes. Requests are checked by the flows themselves, so that HTTP, the command line
+and Python refuse the same with the same words; the OpenAPI document is made from what they check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Union
 
 from fastapi import Depends, FastAPI
@@ -16,7 +16,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from toolmem import __version__
 from toolmem.app import ToolMemApp
@@ -28,11 +28,11 @@ from toolmem.operations.table import rpc_operations
 from toolmem.rules.speakers import heard_from
 from toolmem.server.http import openapi
 from toolmem.server.http.access import AccessControl
+from toolmem.server.http.access_layer import AccessLayer
 from toolmem.server.http.access_log import AccessLog, note_workspaces
 from toolmem.server.http.docs_page import FILES, files, page
 from toolmem.server.http.limits import Limits, Unreadable
 from toolmem.server.http.responses import (
-    BUSY_PAUSE,
     JsonAnswer,
     answered,
     failed,
@@ -53,7 +53,9 @@ whatever comes of it. `POST /rpc` takes JSON-RPC 2.0.
 def application(app: ToolMemApp, access: AccessControl) -> ASGIApp:
     """The service over an app, which the caller opens and closes."""
     http = app.settings.http
-    inner: ASGIApp = Gate(_routes(app, access), access, http.limit_concurrency, http.cors_origins)
+    inner: ASGIApp = AccessLayer(
+        _routes(app, access), access, origins=http.cors_origins, limit=http.limit_concurrency, always_up=HEALTH
+    )
     if http.cors_origins:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -66,47 +68,8 @@ def application(app: ToolMemApp, access: AccessControl) -> ASGIApp:
     return AccessLog(inner)
 
 
-class Gate:
-    """Lets in who may come in, and not more at once than the service was told to take.
-
-    uvicorn's own `limit_concurrency` counts idle connections too, turns `/health` away, and answers in plain text.
-    """
-
-    def __init__(self, inner: ASGIApp, access: AccessControl, limit: int | None, origins: Sequence[str] = ()) -> None:
-        self._inner = inner
-        self._doorkeeper = access
-        self._limit = limit
-        self._origins = origins
-        self._inside = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
-            return
-        answer = self._turned_away(scope)
-        if answer is not None:
-            await answer(scope, receive, send)
-            return
-        self._inside += 1
-        try:
-            await self._inner(scope, receive, send)
-        finally:
-            self._inside -= 1
-
-    def _turned_away(self, scope: Scope) -> JsonAnswer | None:
-        headers, path = scope["headers"], scope["path"]
-        # Whether the service is up may be known to everybody; what it is made of may not.
-        bare_health = path == HEALTH and not any(name == b"authorization" for name, _ in headers)
-        if refused := self._doorkeeper.refuses(headers, self._origins, openly=bare_health):
-            return refusal(refused.status, refused.message, kind=refused.kind, headers=refused.headers)
-        if self._limit is not None and self._inside >= self._limit and path != HEALTH:
-            message = f"{self._limit} requests are under way (http.limit_concurrency); ask again"
-            return refusal(503, message, kind="Busy", headers={"Retry-After": str(BUSY_PAUSE)})
-        return None
-
-
 def _routes(app: ToolMemApp, access: AccessControl) -> FastAPI:
-    token = HTTPBearer(auto_error=False, scheme_name="token")  # described alone: `Gate` looks at it
+    token = HTTPBearer(auto_error=False, scheme_name="token")  # described alone: `AccessLayer` looks at it
     routes = FastAPI(
         title="toolmem",
         description=_ABOUT,
@@ -119,7 +82,7 @@ def _routes(app: ToolMemApp, access: AccessControl) -> FastAPI:
         redirect_slashes=False,
     )
     routes.router.route_class = openapi.Route
-    routes.add_exception_handler(HTTPException, _refused(app))
+    routes.add_exception_handler(HTTPException, _unrouted(app))
     routes.add_exception_handler(Exception, _broken)
     limits = Limits.of(app.settings.http)
     for name in app.flows:
@@ -182,17 +145,6 @@ def _add_pages(routes: FastAPI) -> None:
     routes.mount(FILES, files())
 
 
-def _refused(app: ToolMemApp) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def answer(request: Request, error: Exception) -> Response:
-        return _unrouted(app, request, error)
-
-    return answer
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    return failed(error)
-
-
 def _flow(app: ToolMemApp, name: str, limits: Limits) -> openapi.Answer:
     async def run(request: Request) -> Response:
         try:
@@ -239,16 +191,23 @@ def _health(app: ToolMemApp, access: AccessControl) -> openapi.Answer:
     return run
 
 
-def _unrouted(app: ToolMemApp, request: Request, error: Exception) -> Response:
+async def _broken(request: Request, error: Exception) -> Response:
+    return failed(error)
+
+
+def _unrouted(app: ToolMemApp) -> Callable[[Request, Exception], Awaitable[Response]]:
     """What no route takes: an unknown address, or another method."""
-    assert isinstance(error, HTTPException)
-    headers: Mapping[str, str] = error.headers or {}
-    if error.status_code == 404 and request.scope["path"] == "/":
-        return nothing_at_the_root(app.flows)
-    if error.status_code == 404:
-        return no_such_flow(request.scope["path"].strip("/"), app.flows, app.configured.left_out)
-    if error.status_code == 405:
-        allowed = headers.get("Allow", "POST")
-        message = f"{request.method}: expected {allowed}"
-        return refusal(405, message, kind="MethodNotAllowed", headers=headers)
-    return refusal(error.status_code, str(error.detail), headers=headers)
+
+    async def answer(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        path, headers = request.scope["path"], error.headers or {}
+        if error.status_code == 404 and path == "/":
+            return nothing_at_the_root(app.flows)
+        if error.status_code == 404:
+            return no_such_flow(path.strip("/"), app.flows, app.configured.left_out)
+        if error.status_code == 405:
+            message = f"{request.method}: expected {headers.get('Allow', 'POST')}"
+            return refusal(405, message, kind="MethodNotAllowed", headers=headers)
+        return refusal(error.status_code, str(error.detail), headers=headers)
+
+    return answer

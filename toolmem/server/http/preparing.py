@@ -7,6 +7,7 @@ from pathlib import Path
 
 from toolmem.app import ToolMemApp
 from toolmem.config.loading import read
+from toolmem.config.problems import added_to
 from toolmem.errors import ConfigError
 from toolmem.server.http.access import AccessControl
 
@@ -20,37 +21,17 @@ def prepare(files: Sequence[str | Path], overrides: Sequence[str]) -> tuple[Tool
     """
     problems: list[str] = []
     app = access = None
-    try:
+    with added_to(problems):
         app = ToolMemApp(files, overrides)
-        settings = app.settings
-    except ConfigError as error:
-        problems += error.problems
-        try:
-            settings = read(files, overrides).settings
-        except ConfigError:  # it cannot be read at all, which is told already
-            raise error from None
-    try:
+    settings = read(files, overrides).settings if app is None else app.settings
+    with added_to(problems):
         access = AccessControl.of(settings, "http")
-    except ConfigError as error:
-        problems += error.problems
     if app is not None:
-        problems += _reserved_names(app)
-        problems += _unaskable_models(app)
+        taken = [name for name in app.flows if name in RESERVED]
+        problems += [f"flow.{name}: the HTTP service has this address for itself" for name in taken]
+        for name in app.flows:
+            with added_to(problems):  # a missing key is told now, not to the first client
+                app.check_models(name)
     if problems or app is None or access is None:
         raise ConfigError(list(dict.fromkeys(problems)))
     return app, access
-
-
-def _reserved_names(app: ToolMemApp) -> list[str]:
-    return [f"flow.{name}: the HTTP service has this address for itself" for name in app.flows if name in RESERVED]
-
-
-def _unaskable_models(app: ToolMemApp) -> list[str]:
-    """Models that no request could ask: a missing key is told now, not to the first client."""
-    problems: list[str] = []
-    for flow in app.flows:
-        try:
-            app.check_models(flow)
-        except ConfigError as error:
-            problems += error.problems
-    return problems

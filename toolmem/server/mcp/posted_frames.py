@@ -12,10 +12,29 @@ from typing import Any
 
 from mcp_types import INVALID_REQUEST, PARSE_ERROR
 from starlette.responses import JSONResponse, Response
-from starlette.types import Message, Receive
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolmem.server.http.limits import Limits, Unreadable
+from toolmem.server.http.responses import refusal
 from toolmem.server.json_text import read_aside, read_json
+
+
+class FrameLayer:
+    """Reads what is posted, and answers what is no frame."""
+
+    def __init__(self, inner: ASGIApp, path: str, limits: Limits) -> None:
+        self._inner = inner
+        self._path = path
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer: Response | None = None
+        if scope["type"] == "http" and scope["method"] == "POST":
+            answer, receive = await read_frame(receive, self._limits)
+        elif scope["type"] == "http" and scope["path"] == self._path:
+            # There are no sessions, so there is nothing to listen to and nothing to delete.
+            answer = refusal(405, f"expected POST {self._path}", kind="MethodNotAllowed", headers={"Allow": "POST"})
+        await (answer or self._inner)(scope, receive, send)
 
 
 async def read_frame(receive: Receive, limits: Limits) -> tuple[Response | None, Receive]:

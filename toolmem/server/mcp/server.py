@@ -35,8 +35,10 @@ from mcp_types import (
 
 from toolmem import __version__
 from toolmem.app import ToolMemApp
+from toolmem.config.problems import added_to
 from toolmem.errors import ConfigError, RequestError, ToolMemError
 from toolmem.flow.checks import check_workspace
+from toolmem.server.http.access import AccessControl
 from toolmem.server.mcp.declarations import OFFERED, offered_tools
 from toolmem.server.mcp.offered_prompts import PROMPT, PROMPTS, McpPrompts
 from toolmem.server.mcp.progress_notifications import tell_progress
@@ -167,18 +169,17 @@ def _refuse_cursor(params: PaginatedRequestParams | None) -> None:
 
 
 def _check(app: ToolMemApp, workspace: str) -> None:
-    """Raises ConfigError with every flow that cannot be offered and every model that cannot be asked."""
+    """Raises ConfigError with all that cannot be served: flows by name, models that cannot be asked, the address."""
     problems: list[str] = []
-    try:
+    asked = set(OFFERED)
+    with added_to(problems):
         asked = {tool.name for tool in offered_tools(app, workspace)}
-    except ConfigError as error:
-        asked, problems = set(OFFERED), list(error.problems)
-    for name in app.flows:
-        try:
-            if name in asked:
-                app.check_models(name)
-        except ConfigError as error:
-            problems += error.problems
+    for name in (each for each in app.flows if each in asked):
+        with added_to(problems):
+            app.check_models(name)
+    if app.settings.mcp.transport != "stdio":
+        with added_to(problems):
+            AccessControl.of(app.settings, "mcp")
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
@@ -35,9 +35,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 GRACE = 30.0  # seconds that requests under way get once stdin has ended or a signal came; a second signal ends it
-_CHUNK = 1 << 16
-MAX_LINE = 8_000_000  # bytes of one message
-_MAX_LINES = 1000  # read and not yet taken in; with more, or with more bytes than MAX_LINE, the client waits
+MAX_LINE = 8_000_000  # bytes of one message, and of all that were read and not yet taken in
 _TOO_LONG = b"too long"  # this very object stands for a line of more bytes
 
 
@@ -131,18 +129,15 @@ class MessageLines:
 
     def __init__(self, wire: int, *, grace: float = GRACE) -> None:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._partial = bytearray()  # of a line
-        self._overlong = False  # the line that is being read is: nothing of it is kept
         self._waiting = 0  # bytes of `_lines`
-        self._wire = wire
-        self._paused = False
+        self._has_room = asyncio.Event()
         self._grace = grace
         self._stopping = False
         self._unanswered: set[RequestId] = set()
         self._settled = asyncio.Event()
         self._settled.set()
         self._loop = asyncio.get_running_loop()
-        self._start_reading()
+        threading.Thread(target=self._read_all, args=[wire], name="toolmem-stdin", daemon=True).start()
 
     def stop(self) -> None:
         """Take in nothing more and end once everything is answered; a second time: end now."""
@@ -154,70 +149,33 @@ class MessageLines:
 
     # -- reading
 
-    def _start_reading(self) -> None:
-        """Without a thread where the loop can tell when there is something to read: of pipes, sockets and terminals."""
-        try:
-            self._loop.add_reader(self._wire, self._readable)
-            self._paused = False
-        except (OSError, NotImplementedError):  # a file; or a loop that cannot watch descriptors
-            threading.Thread(target=self._read_all, name="toolmem-stdin", daemon=True).start()
-
-    def _stop_reading(self) -> None:
-        with suppress(NotImplementedError):
-            self._loop.remove_reader(self._wire)
-
-    def _readable(self) -> None:
-        try:
-            chunk = os.read(self._wire, _CHUNK)
-        except OSError:
-            chunk = b""
-        self._take(chunk)
-        self._paused = bool(chunk) and (self._lines.qsize() > _MAX_LINES or self._waiting > MAX_LINE)
-        if self._paused or not chunk:
-            self._stop_reading()
-
-    def _read_all(self) -> None:
+    def _read_all(self, wire: int) -> None:
         """In a daemon thread, which ends with stdin or with the process."""
-        chunk = b"-"
-        with suppress(RuntimeError):  # the loop is closed
-            while chunk:
+        line: bytes | None = b"-"
+        with open(wire, "rb", closefd=False) as stdin, suppress(RuntimeError):  # the loop is closed
+            while line is not None:
                 try:
-                    chunk = os.read(self._wire, _CHUNK)
+                    line = _next_line(stdin)
                 except OSError:
-                    chunk = b""
-                asyncio.run_coroutine_threadsafe(self._taken(chunk), self._loop).result()
+                    line = None
+                asyncio.run_coroutine_threadsafe(self._take(line), self._loop).result()
 
-    async def _taken(self, chunk: bytes) -> None:
-        self._take(chunk)
-
-    def _take(self, chunk: bytes) -> None:
-        """Cut what was read into lines; nothing: it has ended."""
-        self._partial += chunk
-        if not chunk or b"\n" in chunk:
-            *lines, rest = bytes(self._partial).split(b"\n")
-            self._partial = bytearray(rest if chunk else b"")
-            for line in [*lines, *([] if chunk else [rest])]:
-                self._put(line)
-        if not chunk:
-            self._lines.put_nowait(None)
-        elif len(self._partial) > MAX_LINE:
-            self._partial.clear()
-            self._overlong = True
-
-    def _put(self, line: bytes) -> None:
-        kept = _TOO_LONG if self._overlong or len(line) > MAX_LINE else line
-        self._overlong = False
-        self._waiting += len(kept)
-        self._lines.put_nowait(kept)
+    async def _take(self, line: bytes | None) -> None:
+        """Let the client wait where much is waiting already."""
+        self._lines.put_nowait(line)
+        self._waiting += _weight(line)
+        if self._waiting > MAX_LINE:
+            self._has_room.clear()
+            await self._has_room.wait()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
         while (line := await self._lines.get()) is not None:
-            self._waiting -= len(line)
-            if self._paused and not self._lines.qsize():
-                self._start_reading()
+            self._waiting -= _weight(line)
+            if self._waiting <= MAX_LINE:
+                self._has_room.set()
             if not line.strip():
                 continue
             try:
@@ -244,10 +202,24 @@ class MessageLines:
 
     async def _settle(self) -> None:
         self._stopping = True
-        self._stop_reading()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await self._settled.wait()
+
+
+def _next_line(stdin: BinaryIO) -> bytes | None:
+    """Without what stands behind `MAX_LINE` bytes, of which nothing is kept; None at the end."""
+    line = stdin.readline(MAX_LINE + 1)
+    if len(line) > MAX_LINE and not line.endswith(b"\n"):
+        while (rest := stdin.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+            pass
+        return _TOO_LONG
+    return line or None
+
+
+def _weight(line: bytes | None) -> int:
+    """Bytes that a waiting line takes, more or less."""
+    return len(line or b"") + MAX_LINE // 1000
 
 
 class _NotAMessage(Exception):
