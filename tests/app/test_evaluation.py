@@ -38,7 +38,8 @@ def call(number: int, **more) -> dict:
 
 
 async def evaluate(make_app, paths, store: str = "memory.db", **options):
-    async with make_app(store=store, count_prompts=True) as app:
+    async with make_app(store=store) as app:
+        app.services.count_prompts = True
         return await Evaluator(app, read_recording(app, paths), **options).run()
 
 

@@ -73,6 +73,14 @@ def write_calls(path, count=40):
 # ---------------------------------------------------------------- judge compare
 
 
+def test_a_model_that_overrides_alone_describe_can_be_compared(toolmem, server, tmp_path):
+    recording = write_calls(tmp_path / "calls.jsonl", 3)
+    judges = ["--judge", "offline", "--judge", "second"]
+    ran = toolmem("judge", "compare", "--input", recording, *judges, "--json", *asked_of(server, "second"), UNPACED)
+    assert ran.code == 0, ran.err
+    assert len(server.requests) == 3
+
+
 def test_judges_are_compared_and_costs_are_told(toolmem, server, tmp_path):
     recording = write_calls(tmp_path / "calls.jsonl")
     judges = ["--judge", "offline", "--judge", "default", "--label", "useful", "--ignore-success"]

@@ -39,7 +39,7 @@ def test_what_cannot_be_filled_in_is_refused(text, said):
 @example(value="\\\\${")
 def test_what_comes_from_the_environment_is_never_interpolated_again(value):
     filled = fill_in("a${oc.env:V}", {"V": value})
-    tree, _ = merge([Layer("my.yaml", {"key": filled}, lambda path: "")])
+    tree, _ = merge([Layer({"key": filled}, lambda path: "")])
     assert tree["key"] == "a" + value
 
 

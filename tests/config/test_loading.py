@@ -7,9 +7,10 @@ import sys
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from toolmem.config import load
-from toolmem.config.layers import Layer, Origins, _merged_with_references, merge
+from toolmem.config.layers import Layer, merge
 from toolmem.errors import ConfigError
 from toolmem.operations.table import described_flows
 
@@ -201,6 +202,12 @@ def test_one_value_may_refer_to_another(written):
         loaded([written("llm:\n  fast: {model_name: '${llm.nobody.model_name}'}\n")])
 
 
+def test_a_section_may_refer_to_another_and_differ_from_it_in_part(written):
+    path = written("llm:\n  base: {backend: dry_run, model_name: qwen-plus}\n  fast: ${llm.base}\n")
+    fast = loaded([path], ["llm.fast.model_name=qwen-turbo"]).settings.llm["fast"]
+    assert (fast.backend, fast.model_name) == ("dry_run", "qwen-turbo")
+
+
 def test_an_unreadable_file_and_a_bad_override_are_told_together(tmp_path):
     found = problems([tmp_path / "a.yaml", tmp_path / "b.yaml"], ["x"])
     assert len(found) == 3
@@ -228,13 +235,12 @@ def _trees() -> st.SearchStrategy:
 
 
 @given(st.lists(_trees(), min_size=1, max_size=4))
-def test_layers_without_references_are_merged_as_omegaconf_merges_them(trees):
-    layers = [Layer(f"layer {number}", tree, str) for number, tree in enumerate(trees)]
+def test_layers_are_merged_as_omegaconf_merges_them(trees):
     try:
-        theirs = _merged_with_references(layers, Origins())
+        theirs = OmegaConf.to_container(OmegaConf.unsafe_merge(*map(OmegaConf.create, trees)))
     except TypeError:
         reject()  # OmegaConf places no list over a section; here it is placed, and then refused with a reason
-    assert merge(layers)[0] == theirs
+    assert merge([Layer(tree, str) for tree in trees])[0] == theirs
 
 
 def test_a_memory_is_ready_without_what_only_some_configurations_need(tmp_path):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from toolmem.errors import ConfigError, FlowSyntaxError
-from toolmem.flow.configure import configure, effective
+from toolmem.flow.configure import configure
+from toolmem.flow.effective import effective
 from toolmem.flow.op import Op, OpParams
 from toolmem.operations.table import described_flows
 
@@ -176,9 +177,10 @@ def test_an_override_that_nothing_uses_or_accepts_is_an_error(stand, override, s
     assert any(said in problem for problem in problems(stand, FLOWS, overrides=[override]))
 
 
-def test_an_override_may_define_a_model_that_the_caller_will_ask_for():
+def test_an_override_may_define_a_model_that_a_flow_asks():
     overrides = ["llm.second.backend=dry_run", "llm.second.model_name=qwen-max"]
-    configured = configure(overrides=overrides, also_used=["second"], described=described_flows())
+    asking = "flow.asks.flow_content=rejudge_op(llm='second')"
+    configured = configure(overrides=[*overrides, asking], described=described_flows())
     assert configured.settings.llm["second"].model_name == "qwen-max"
 
 
@@ -210,8 +212,8 @@ op:
             "tool_rules_prompt_op, update_vector_store_op, ... (14 in all)"
         ),
         "op.summary_tool_memory_op.params.recent_call_count: expected a whole number, got 'many'",
-        "op.count_words_op.params.facto: unknown (did you mean 'factor'?) [literal in flow two, line 1, column 1]",
         "op.count_words_op.params.at_least: expected at least 1, got 0 [literal in flow two, line 1, column 1]",
+        "op.count_words_op.params.facto: unknown (did you mean 'factor'?) [literal in flow two, line 1, column 1]",
         (
             "flow.three.flow_content: report_count_op reads 'count', but no op before it leaves it: "
             "put count_words_op or fail_op before it, or declare it in input_schema"
@@ -289,9 +291,3 @@ def test_a_flow_that_cannot_be_read_is_a_configuration_error_with_its_place(stan
 def test_an_override_of_a_model_that_nothing_uses_names_the_nearest():
     with pytest.raises(ConfigError, match=r"nothing uses llm 'defalt' \(did you mean 'default'\?\)"):
         configure(overrides=["llm.defalt.backend=dry_run"], described=described_flows())
-    assert (
-        configure(overrides=["llm.fast.backend=dry_run"], also_used=["fast"], described=described_flows())
-        .settings.llm["fast"]
-        .backend
-        == "dry_run"
-    )

@@ -134,9 +134,9 @@ def test_everything_else_is_refused_with_what_is_allowed(ops, text, said):
 
 def test_a_literal_that_is_no_valid_param_is_refused_in_dotted_form(ops):
     assert problems("CountWordsOp(at_least=0, factr=2, label=3)", ops) == [
-        "op.count_words_op.params.factr: unknown (did you mean 'factor'?)",
         "op.count_words_op.params.at_least: expected at least 1, got 0",
         "op.count_words_op.params.label: expected text, got 3 (quote it to make it text)",
+        "op.count_words_op.params.factr: unknown (did you mean 'factor'?)",
     ]
 
 

@@ -18,10 +18,10 @@ def test_all_problems_of_an_op_are_raised_at_once(ops):
         ops["count_words_op"](at_least=True, facto=1, lllm="x", max_retries=-1, label=None)
     assert caught.value.problems == [
         "op.count_words_op.max_retries: expected at least 0, got -1",
-        "op.count_words_op.params.facto: unknown (did you mean 'factor'?)",
-        "op.count_words_op.params.lllm: unknown (did you mean 'llm'?)",
         "op.count_words_op.params.at_least: expected a whole number, got true",
         "op.count_words_op.params.label: expected text, got null",
+        "op.count_words_op.params.facto: unknown (did you mean 'factor'?)",
+        "op.count_words_op.params.lllm: unknown (did you mean 'llm'?)",
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import toolmem.ops  # noqa: F401  (registers the ops that these files name)
-from toolmem.config.elsewhere import absent_ops, holds_their_dump
+from toolmem.config.reme_compat import absent_ops
 from toolmem.errors import ConfigError
 from toolmem.flow.configure import configure
 from toolmem.flow.op import Op
@@ -128,11 +128,3 @@ def test_their_list_of_ops_holds_none_of_ours():
     assert absent_ops()["build_query_op"] == "reme-ai 0.1.4"
     assert absent_ops()["agentic_retrieve_op"] == "reme-ai 0.2.0.2"
     assert len(absent_ops()) > 80
-
-
-def test_a_folder_with_their_dump_is_recognized(tmp_path):
-    assert not holds_their_dump(tmp_path / "memory.db")
-    (tmp_path / "team.jsonl").write_text("{}\n")
-    assert holds_their_dump(tmp_path / "memory.db")
-    (tmp_path / "memory.db").write_bytes(b"")
-    assert not holds_their_dump(tmp_path / "memory.db")

@@ -12,7 +12,6 @@ import pytest
 from toolmem import ToolMemApp
 from toolmem.errors import ConfigError
 from toolmem.guidance.shown import without_figures
-from toolmem.ops import SummaryToolMemoryOp
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 PARAMS = "op.summary_tool_memory_op.params."
@@ -101,16 +100,13 @@ def test_wrong_params_are_refused_when_the_configuration_is_loaded(make_app, ove
 TUNED = "op: {summary_tool_memory_op: {params: {policy: incremental, full_every: 5}}}\n"
 
 
-async def test_one_override_switches_the_policy_of_a_tuned_file_and_says_what_it_passes_over(tmp_path, caplog):
+def test_an_override_of_the_policy_names_the_line_of_a_file_that_must_go_with_it(tmp_path):
     (tmp_path / "tuned.yaml").write_text(TUNED)
-    app = ToolMemApp(tmp_path / "tuned.yaml", [PARAMS + "policy=on_change"])
-    params = app.op_of("summary_tool_memory", SummaryToolMemoryOp).params
-    assert (params.policy, params.full_every) == ("on_change", SummaryToolMemoryOp.Params().full_every)
-    (told,) = [record.getMessage() for record in caplog.records if "full_every" in record.getMessage()]
-    assert "tuned.yaml:1) is passed over: it belongs to policy=incremental, and override says policy=on_change" in told
+    with pytest.raises(ConfigError, match=r"policy is 'on_change': leave it out \[.*tuned.yaml:1\]"):
+        ToolMemApp(tmp_path / "tuned.yaml", [PARAMS + "policy=on_change"])
 
 
-def test_a_param_of_another_policy_is_still_refused_where_both_stand_in_one_file(tmp_path):
+def test_a_param_of_another_policy_is_refused_where_both_stand_in_one_file(tmp_path):
     (tmp_path / "mixed.yaml").write_text(TUNED.replace("incremental", "on_change"))
     with pytest.raises(ConfigError, match="full_every: is a param of the policy 'incremental'"):
         ToolMemApp(tmp_path / "mixed.yaml")

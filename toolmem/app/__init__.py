@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
@@ -48,9 +48,7 @@ class ToolMemApp:
 
     `stores`, `judges`, `writers`, `embedders`, `llms`: instances by the names that the configuration uses ("default"
     where none is named), in place of the configured ones. Stores are opened by the first flow and closed with the app;
-    they may be asked from more than one event loop. `count_prompts`: where no model is asked, count all the same (with
-    Qwen's tokenizer) what one would have been sent for each summary. `also_used`: models or stores of the configuration
-    that no flow names and the caller will ask for. Nothing is opened before the first flow runs.
+    they may be asked from more than one event loop. Nothing is opened before the first flow runs.
 
     Raises ConfigError with all problems of the configuration at once.
     """
@@ -66,17 +64,13 @@ class ToolMemApp:
         writers: Mapping[str, GuidanceWriter] | None = None,
         embedders: Mapping[str, Embedder] | None = None,
         llms: Mapping[str, LLM] | None = None,
-        count_prompts: bool = False,
-        also_used: Collection[str] = (),
     ) -> None:
         files = [] if config is None else [config] if isinstance(config, str | Path) else list(config)
         given = handed(stores=stores, judges=judges, writers=writers, embedders=embedders, llms=llms)
-        self.configured: Configured = configure(
-            files, overrides, also_used=also_used, described=described_flows(), handed=given.names()
-        )
+        self.configured: Configured = configure(files, overrides, described=described_flows(), handed=given.names())
         given.check_names(self.configured.settings)
         self.clock: Clock = clock or SystemClock()
-        self.services = AppServices(self.configured, self.clock, given, count_prompts)
+        self.services = AppServices(self.configured, self.clock, given)
         self.listeners: list[Callable[[Event], None]] = []
         self.last_report: RunReport | None = None
         self._portal: Portal | None = None

@@ -51,19 +51,13 @@ DRY_RUN = "dry_run"
 class AppServices:
     """Implements `ports.Services`."""
 
-    def __init__(
-        self,
-        configured: Configured,
-        clock: Clock,
-        given: Handed,
-        count_prompts: bool,
-    ) -> None:
+    def __init__(self, configured: Configured, clock: Clock, given: Handed) -> None:
         self.configured = configured
         self.settings = settings = configured.settings
         found_stores = configured.loaded.found_stores
         self.clock = clock
         self._given = given
-        self._count_prompts = count_prompts
+        self.count_prompts = False  # where no model is asked, count what one would have been sent for each summary
         self._found_stores = frozenset(found_stores)
         self._stores_of_dotenv = {n for n in found_stores if settings.vector_store[n].backend != "sqlite"}
         self._stores: dict[str, MemoryStore] = {}
@@ -258,7 +252,7 @@ class AppServices:
         counted = DataDrivenWriter(language=self._language(op))
         if not self._is_offline(op):
             return self._llm_writer(op, self._llm(op), counted)
-        if self._count_prompts:
+        if self.count_prompts:
             return CountedWriter(counted, self._llm_writer(op, self._dry_run(self._section(op)), counted))
         return counted
 

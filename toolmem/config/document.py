@@ -20,7 +20,7 @@ _PLAIN = "!plain"
 
 
 @dataclass(frozen=True)
-class Document:
+class YamlFile:
     """One file: its tree of mappings, lists and scalars, and where each value stands."""
 
     name: str
@@ -47,7 +47,7 @@ for _each in (_Loader, _QuickLoader):
     _each.add_implicit_resolver(_PLAIN, re.compile(r".*", re.DOTALL), None)
 
 
-def read_file(path: str | Path, *, packaged: bool = False) -> Document:
+def read_file(path: str | Path, *, packaged: bool = False) -> YamlFile:
     """Raises ConfigError where the file cannot be read or is no YAML mapping: every problem with its line.
 
     `packaged`: it is a file of this package, of which every start waits and nobody needs to hear what is wrong.
@@ -62,7 +62,7 @@ def read_file(path: str | Path, *, packaged: bool = False) -> Document:
     return read_text(text, str(path), packaged=packaged)
 
 
-def read_text(text: str, name: str, *, packaged: bool = False) -> Document:
+def read_text(text: str, name: str, *, packaged: bool = False) -> YamlFile:
     """As `read_file`, of a text; `name` stands in errors and origins."""
     try:
         node = yaml.compose(text, Loader=_QuickLoader if packaged else _Loader)
@@ -75,7 +75,7 @@ def read_text(text: str, name: str, *, packaged: bool = False) -> Document:
     except RecursionError:
         raise ConfigError(f"{name}: nested too deeply") from None
     if node is None:
-        return Document(name, {})
+        return YamlFile(name, {})
     reading = _Reading(name)
     try:
         tree = reading.value(node, (), ())
@@ -87,7 +87,7 @@ def read_text(text: str, name: str, *, packaged: bool = False) -> Document:
         tree = {}
     if not isinstance(tree, dict):
         raise ConfigError(f"{name}: expected sections (key: value), got {type(tree).__name__}")
-    return Document(name, tree, reading.lines)
+    return YamlFile(name, tree, reading.lines)
 
 
 class _Reading:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from toolmem.config.layers import at
 from toolmem.config.scalars import read_scalar
 from toolmem.config.secrets import is_secret_variable
 from toolmem.errors import ConfigError
@@ -63,10 +64,7 @@ class Tainted:
 
     def without(self, path: Key) -> Any:
         """The value with marks in place of what comes from `.env`."""
-        here: Any = self._marked
-        for part in path:
-            here = here.get(part) if isinstance(here, Mapping) else None
-        return here
+        return at(self._marked, path)
 
     def add(self, path: Key) -> None:
         self._paths.add(path)
@@ -147,7 +145,7 @@ def _dotenv_value(text: str) -> str:
     return re.split(r"\s#", text, maxsplit=1)[0].rstrip()
 
 
-class Added(NamedTuple):
+class EnvironmentValue(NamedTuple):
     """What the environment adds to an entry that does not say it itself."""
 
     path: Key
@@ -156,9 +154,9 @@ class Added(NamedTuple):
     from_dotenv: bool
 
 
-def fall_back(tree: Mapping[str, Any], env: Surroundings, tainted: Tainted) -> tuple[list[Added], list[str]]:
+def fall_back(tree: Mapping[str, Any], env: Surroundings, tainted: Tainted) -> tuple[list[EnvironmentValue], list[str]]:
     """(what is added, problems). An address that `.env` gave is used with a key of `.env` alone."""
-    added: list[Added] = []
+    added: list[EnvironmentValue] = []
     problems: list[str] = []
     for section, backend in dict.fromkeys((section, backend) for section, backend, _ in FALLBACKS):
         entries = tree.get(section)
@@ -201,11 +199,13 @@ def _leads_to_openai(address: Any) -> bool:
         return False
 
 
-def _is_openais(address: Any, found: Added | None) -> bool:
+def _is_openais(address: Any, found: EnvironmentValue | None) -> bool:
     return _leads_to_openai(address) if found is None else found.variable == OPENAI_ADDRESS
 
 
-def _complete(entry: _Entry, env: Surroundings, tainted: Tainted, added: list[Added], problems: list[str]) -> None:
+def _complete(
+    entry: _Entry, env: Surroundings, tainted: Tainted, added: list[EnvironmentValue], problems: list[str]
+) -> None:
     address = "hosts" if entry.section == "vector_store" else "base_url"
     found = _first(entry, address, env.variables, env)
     entry = entry._replace(openai=_is_openais(entry.params.get(address), found))
@@ -217,7 +217,7 @@ def _complete(entry: _Entry, env: Surroundings, tainted: Tainted, added: list[Ad
         if chosen is not None:
             added.append(chosen._replace(from_dotenv=foreign or chosen.from_dotenv))
             if chosen.variable == OPENAI_KEY and found is None and entry.params.get(address) is None:
-                added.append(Added(entry.path(address), OPENAI, OPENAI_KEY, from_dotenv=False))
+                added.append(EnvironmentValue(entry.path(address), OPENAI, OPENAI_KEY, from_dotenv=False))
         elif foreign and (
             (given is not None and not tainted.holds(entry.path(key)))
             or (given is None and _first(entry, key, env.real, env) is not None)
@@ -240,13 +240,13 @@ def _kept_back(address: Key, secret: str) -> str:
     )
 
 
-def _first(entry: _Entry, param: str, looked_in: Mapping[str, str], env: Surroundings) -> Added | None:
+def _first(entry: _Entry, param: str, looked_in: Mapping[str, str], env: Surroundings) -> EnvironmentValue | None:
     if entry.params.get(param) is not None:
         return None
     variable = next((each for each in entry.variables(param) if looked_in.get(each)), None)
     if variable is None:
         return None
-    return Added(entry.path(param), looked_in[variable], variable, env.is_dotenvs(variable))
+    return EnvironmentValue(entry.path(param), looked_in[variable], variable, env.is_dotenvs(variable))
 
 
 def capture_switch(env: Mapping[str, str]) -> tuple[bool, str] | None:
@@ -260,7 +260,7 @@ def capture_switch(env: Mapping[str, str]) -> tuple[bool, str] | None:
     return _SWITCH[word], variable
 
 
-class Asked(dict[str, str]):
+class WatchedVariables(dict[str, str]):
     """Variables that remember the values of those that were asked for by a name which says that they are secret."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from toolmem.errors import ConfigError
-
-if TYPE_CHECKING:
-    from toolmem.config.settings import Settings
 
 # The packages of each extra, by the names under which they are imported.
 EXTRAS = {
@@ -38,22 +33,6 @@ def need(what: str, extra: str) -> None:
     """Raises ConfigError where the extra is not installed."""
     if problem := lacks(what, extra):
         raise ConfigError(problem)
-
-
-def absent_backends(settings: Settings, place: Callable[[tuple[str, ...]], str]) -> list[str]:
-    """A line for each configured backend whose package is not installed. `place`: file and line of a value."""
-    problems = []
-    for path, backend in _backends(settings):
-        if backend in EXTRAS and (problem := lacks(f"{'.'.join(path)}: {backend}", backend)):
-            where = place(path)
-            problems.append(f"{problem} [{where}]" if where else problem)
-    return problems
-
-
-def _backends(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
-    for section in ("llm", "embedding_model", "vector_store"):
-        for name, entry in getattr(settings, section).items():
-            yield (section, name, "backend"), entry.backend
 
 
 def need_pandas() -> None:

@@ -1,10 +1,11 @@
-"""Layers of configuration, merged by OmegaConf, and the origin of each value of the result."""
+"""Layers of configuration, merged key by key, and the origin of each value of the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolmem.errors import ConfigError
 
@@ -15,11 +16,9 @@ CLASS_DEFAULT = "class default"
 OVERRIDE = "override"
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """A tree of values, and the origin of each."""
 
-    name: str
     tree: dict[str, Any]
     origin: Callable[[Key], str]
 
@@ -31,8 +30,8 @@ class Origins:
     tree: dict[str, Any] = field(default_factory=dict)
     sections: dict[Key, str] = field(default_factory=dict)  # where the last layer that has a section begins it
 
-    def add(self, tree: dict[str, Any], origin: Callable[[Key], str]) -> None:
-        self._add(self.tree, tree, origin, ())
+    def add(self, layer: Layer) -> None:
+        self._add(self.tree, layer.tree, layer.origin, ())
 
     def _add(self, into: dict[str, Any], tree: dict[str, Any], origin: Callable[[Key], str], path: Key) -> None:
         for key, value in tree.items():
@@ -94,63 +93,53 @@ def merge(layers: Sequence[Layer]) -> tuple[dict[str, Any], Origins]:
     leads nowhere.
     """
     origins = Origins()
+    tree: dict[str, Any] = {}
     try:
-        if any(_refers(layer.tree) for layer in layers):  # OmegaConf takes almost as long to load as all of toolmem
-            return _merged_with_references(layers, origins), origins
-        tree: dict[str, Any] = {}
         for layer in layers:
-            _merge_into(tree, layer.tree)
-            origins.add(layer.tree, layer.origin)
-        return tree, origins
+            _merge_into(tree, layer.tree, tree)
+            origins.add(layer)
+        # OmegaConf takes almost as long to load as all of toolmem.
+        return (_with_references(tree) if _refers(tree) else tree), origins
     except RecursionError:
         raise ConfigError("configuration: nested too deeply") from None
 
 
-def _refers(value: Any) -> bool:
-    """Does a text in it mean more to OmegaConf than itself: a reference, or a value that is still missing?"""
-    if isinstance(value, dict):
-        return any(_refers(inner) for inner in value.values())
-    if isinstance(value, list):
-        return any(_refers(inner) for inner in value)
-    return isinstance(value, str) and ("${" in value or value == "???")
-
-
-def _merge_into(tree: dict[str, Any], above: dict[str, Any]) -> None:
+def _merge_into(tree: dict[str, Any], above: dict[str, Any], whole: dict[str, Any]) -> None:
     for key, value in above.items():
         if isinstance(value, dict):
-            below = tree.get(key)
-            if not isinstance(below, dict):
-                below = tree[key] = {}
-            _merge_into(below, value)
+            tree[key] = _section(tree.get(key), whole)
+            _merge_into(tree[key], value, whole)
         else:
             tree[key] = value
 
 
-def _merged_with_references(layers: Sequence[Layer], origins: Origins) -> dict[str, Any]:
+def _section(below: Any, whole: dict[str, Any]) -> dict[str, Any]:
+    """The section below, or the one that a reference in its place leads to; a new one where there is neither."""
+    if isinstance(below, str) and below.startswith("${"):
+        below = copy.deepcopy(at(whole, below[2:-1].split(".")))
+    return below if isinstance(below, dict) else {}
+
+
+def _refers(value: Any) -> bool:
+    """Does a text in it mean more to OmegaConf than itself?"""
+    if isinstance(value, dict):
+        return any(_refers(inner) for inner in value.values())
+    if isinstance(value, list):
+        return any(_refers(inner) for inner in value)
+    return isinstance(value, str) and "${" in value
+
+
+def _with_references(tree: dict[str, Any]) -> dict[str, Any]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    merged: Any = OmegaConf.create({})
-    for layer in layers:
-        try:
-            merged = OmegaConf.unsafe_merge(merged, OmegaConf.create(layer.tree))  # both are ours: nothing is copied
-        except RecursionError:
-            raise ConfigError(f"{layer.name}: nested too deeply") from None
-        except OmegaConfBaseException as error:
-            raise ConfigError(f"{layer.name}: {_first_line(error)}") from error
-        origins.add(layer.tree, layer.origin)
     try:
-        tree = OmegaConf.to_container(merged, resolve=True)
-    except RecursionError:
-        raise ConfigError("configuration: a reference is nested too deeply") from None
+        resolved = OmegaConf.to_container(OmegaConf.create(tree), resolve=True)
     except OmegaConfBaseException as error:
-        raise ConfigError(f"{getattr(error, 'full_key', '') or 'configuration'}: {_first_line(error)}") from error
-    assert isinstance(tree, dict)
-    return {str(key): value for key, value in tree.items()}
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+        where = getattr(error, "full_key", "") or "configuration"
+        raise ConfigError(f"{where}: {str(error).splitlines()[0]}") from error
+    assert isinstance(resolved, dict)
+    return {str(key): value for key, value in resolved.items()}
 
 
 def nested(path: Key, value: Any) -> dict[str, Any]:
@@ -158,4 +147,13 @@ def nested(path: Key, value: Any) -> dict[str, Any]:
     for part in reversed(path):
         value = {part: value}
     tree: dict[str, Any] = value
+    return tree
+
+
+def at(tree: Any, path: Sequence[str], default: Any = None) -> Any:
+    """What stands at this path of a tree of sections."""
+    for part in path:
+        if not isinstance(tree, Mapping) or part not in tree:
+            return default
+        tree = tree[part]
     return tree

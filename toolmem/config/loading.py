@@ -6,7 +6,7 @@ import copy
 import functools
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -14,29 +14,27 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolmem.config import elsewhere
-from toolmem.config.document import Document, read_file
+from toolmem.config import reme_compat
+from toolmem.config.cross_checks import dangling, unasked_models, unusable_backends
+from toolmem.config.document import YamlFile, read_file
 from toolmem.config.environment import (
     NAMES_CODE,
-    Asked,
     Surroundings,
     Tainted,
+    WatchedVariables,
     capture_switch,
     fall_back,
     fill_in,
     read_dotenv,
 )
-from toolmem.config.extras import absent_backends
-from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, merge, nested
-from toolmem.config.names import hint
+from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, at, merge, nested
 from toolmem.config.naming import config_file
 from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
-from toolmem.config.problems import explain, shown, unasked_models
+from toolmem.config.problems import check, explain, shown
 from toolmem.config.secrets import without
-from toolmem.config.settings import STORE_PARAMS, Settings, StoreSettings
-from toolmem.config.sockets import own_params
+from toolmem.config.settings import STORE_PARAMS, Settings, StoreParams, StoreSettings
 from toolmem.errors import ConfigError
 
 log = logging.getLogger("toolmem.config")
@@ -47,7 +45,6 @@ _NAMED = frozenset(("flow", "op", "llm", "embedding_model", "vector_store"))  # 
 _SECTIONS = _NAMED | {"http", "mcp", "cmd", "auth", "rules", "session", "secrets", "budget", "prices"}
 _BACKENDS = ("llm", "embedding_model", "vector_store")  # sections whose params belong to a backend
 _PLACE = (("backend",), ("params", "path"), ("params", "hosts"), ("params", "index_prefix"))  # where a store is
-_MOST_ROUNDS = 20  # of validating what is left after wrong values were taken out
 
 
 @dataclass
@@ -124,7 +121,7 @@ def read(
         dict(os.environ if env is None else env), read_dotenv(Path(dotenv)) if dotenv is not None else {}
     )
     given, problems = read_overrides(overrides)
-    documents: list[Document] = []
+    documents: list[YamlFile] = []
     unreadable: list[str] = []
     for file in files:
         try:
@@ -136,14 +133,15 @@ def read(
     if unreadable:
         raise ConfigError([*problems, *unreadable])
     default = _default_tree(described or {})
-    variables = Asked(surroundings.variables)
+    variables = WatchedVariables(surroundings.variables)
     tree, origins = _merged(documents, given, variables, default, problems)
     tainted = Tainted()
     if surroundings.marked is not None:
         tainted = Tainted(tree, _merged(documents, given, surroundings.marked, default, [])[0])
-    loaded = _Checking(tree, origins, given, surroundings, tainted, provided).loaded(imported)
+    loaded = Loaded(Settings(), origins, given, problems)
+    _Checking(tree, loaded, surroundings, tainted).run(provided, imported)
     loaded.secrets = variables.secrets
-    loaded.problems = [without(problem, loaded.secrets) for problem in (*problems, *loaded.problems)]
+    loaded.problems = [without(problem, loaded.secrets) for problem in loaded.problems]
     return loaded
 
 
@@ -151,7 +149,7 @@ def read(
 
 
 def _merged(
-    documents: Sequence[Document],
+    documents: Sequence[YamlFile],
     given: Sequence[Override],
     env: Mapping[str, str],
     default: dict[str, Any],
@@ -163,7 +161,7 @@ def _merged(
 
 
 @functools.cache
-def _default_document() -> Document:
+def _default_document() -> YamlFile:
     return read_file(Path(__file__).with_name("default.yaml"), packaged=True)
 
 
@@ -179,18 +177,18 @@ def _default_layer(tree: dict[str, Any], above: Sequence[Layer]) -> Layer:
         for name, entry in tree[section].items():
             chosen = entry["backend"]
             for layer in above:
-                chosen = _at(layer.tree, (section, name, "backend"), chosen)
+                chosen = at(layer.tree, (section, name, "backend"), chosen)
             if chosen != entry["backend"]:
                 entry.pop("params", None)
                 entry.pop("model_name", None)
-    return Layer(DEFAULT, tree, functools.partial(_same, DEFAULT))
+    return Layer(tree, functools.partial(_same, DEFAULT))
 
 
-def _file_layer(document: Document, env: Mapping[str, str], default: Mapping[str, Any], problems: list[str]) -> Layer:
-    tree = _filled(document.tree, (), env, document.place, problems)
+def _file_layer(file: YamlFile, env: Mapping[str, str], default: Mapping[str, Any], problems: list[str]) -> Layer:
+    tree = _filled(file.tree, (), env, file.place, problems)
     _open_empty_sections(tree)
-    elsewhere.widen_types(tree, default)
-    return Layer(document.name, tree, document.place)
+    reme_compat.widen_types(tree, default)
+    return Layer(tree, file.place)
 
 
 def _override_layers(overrides: Sequence[Override], env: Mapping[str, str], problems: list[str]) -> list[Layer]:
@@ -203,7 +201,7 @@ def _override_layers(overrides: Sequence[Override], env: Mapping[str, str], prob
         if _is_section(override.path) and not isinstance(value, dict):
             problems.append(f"{name}: expected a section (name=value below it), got {shown(value)}")
         else:
-            layers.append(Layer(name, nested(override.path, value), functools.partial(_same, OVERRIDE)))
+            layers.append(Layer(nested(override.path, value), functools.partial(_same, OVERRIDE)))
     return layers
 
 
@@ -250,60 +248,35 @@ def _open_empty_sections(tree: dict[str, Any]) -> None:
                     entry[part] = {}
 
 
-def _at(tree: Mapping[str, Any], path: Key, default: Any = None) -> Any:
-    here: Any = tree
-    for part in path:
-        if not isinstance(here, Mapping) or part not in here:
-            return default
-        here = here[part]
-    return here
-
-
 # ---------------------------------------------------------------- checks of the merged tree
 
 
 class _Checking:
-    def __init__(
-        self,
-        tree: dict[str, Any],
-        origins: Origins,
-        overrides: list[Override],
-        surroundings: Surroundings,
-        tainted: Tainted,
-        provided: Collection[str],
-    ) -> None:
+    """Completes a merged tree from the environment, and makes the settings of it."""
+
+    def __init__(self, tree: dict[str, Any], loaded: Loaded, surroundings: Surroundings, tainted: Tainted) -> None:
         self._tree = tree
+        self._loaded = loaded
         self._surroundings = surroundings
         self._tainted = tainted
-        self._env = surroundings.variables
-        self._provided = provided
-        self._loaded = Loaded(Settings(), origins, overrides)
 
-    def loaded(self, imported: Callable[[ModuleType], None] | None) -> Loaded:
-        loaded = self._loaded
-        loaded.warnings += elsewhere.drop_ignored(self._tree)
+    def run(self, provided: Collection[str], imported: Callable[[ModuleType], None] | None) -> None:
+        tree, loaded = self._tree, self._loaded
+        loaded.warnings += reme_compat.drop_ignored(tree)
         if self._tainted.holds((OP_MODULES,)):
             loaded.problems.append(f"{OP_MODULES}: {NAMES_CODE}")
         else:
-            loaded.problems += import_op_modules(self._tree, loaded.place, imported)  # first: it says what there is
-        loaded.absent_ops = elsewhere.drop_absent_ops(self._tree, self._provided)
-        loaded.problems += elsewhere.map_stores(self._tree, loaded.origins)
+            loaded.problems += import_op_modules(tree, loaded.place, imported)  # first: it says what there is
+        loaded.absent_ops = reme_compat.drop_absent_ops(tree, provided)
+        loaded.problems += reme_compat.map_stores(tree, loaded.origins)
         self._keep_local()
-        loaded.problems += self._foreign_params()
-        added, problems = fall_back(self._tree, self._surroundings, self._tainted)
-        loaded.problems += problems
-        for each in added:
-            self._put(each.path, each.value, f"environment {each.variable}")
-            if each.from_dotenv:
-                self._tainted.add(each.path)
+        loaded.problems += _foreign_params(tree)
+        self._fall_back()
         self._switch_capture()
-        loaded.settings = self._validated()
-        loaded.found_stores = {name for name, store in loaded.settings.vector_store.items() if self._found(name, store)}
-        loaded.warnings += unasked_models(loaded.settings, loaded.origins)
-        loaded.problems += _dangling(loaded.settings)
-        loaded.problems += own_params(loaded.settings, loaded.place)
-        loaded.problems += absent_backends(loaded.settings, loaded.place)
-        return loaded
+        loaded.settings = settings = self._validated()
+        loaded.found_stores = {name for name, store in settings.vector_store.items() if self._found(name, store)}
+        loaded.warnings += unasked_models(settings, loaded.origins)
+        loaded.problems += [*dangling(settings), *unusable_backends(settings, loaded.place)]
 
     def _found(self, name: str, store: StoreSettings) -> bool:
         """Does no option, environment or configuration that the user named say where this store is?"""
@@ -320,17 +293,24 @@ class _Checking:
         here[path[-1]] = value
         self._loaded.origins.put(path, origin)
 
+    def _fall_back(self) -> None:
+        found, problems = fall_back(self._tree, self._surroundings, self._tainted)
+        self._loaded.problems += problems
+        for each in found:
+            self._put(each.path, each.value, f"environment {each.variable}")
+            if each.from_dotenv:
+                self._tainted.add(each.path)
+
     def _keep_local(self) -> None:
         """A file made for another toolkit says 0.0.0.0 without a thought; without a token nobody else may come in."""
-        auth = self._tree.get("auth", {})
-        variable = _at(self._tree, ("auth", "token_env"), "TOOLMEM_TOKEN")
-        if self._env.get(str(variable)) or (isinstance(auth, Mapping) and auth.get("token_file")):
+        variable = str(at(self._tree, ("auth", "token_env"), "TOOLMEM_TOKEN"))
+        if self._surroundings.variables.get(variable) or at(self._tree, ("auth", "token_file")):
             return
         open_to_all = []
         for section in ("http", "mcp"):
             path = (section, "host")
             origin = self._loaded.origins.of(path)
-            if _at(self._tree, path) in ("0.0.0.0", "::") and origin != OVERRIDE:
+            if at(self._tree, path) in ("0.0.0.0", "::") and origin != OVERRIDE:
                 self._put(path, "127.0.0.1", f"{origin} (no token: kept local)")
                 open_to_all.append(f"{section}.host ({origin})")
         if open_to_all:
@@ -351,63 +331,43 @@ class _Checking:
         if self._loaded.origins.of(("rules", "capture")) != OVERRIDE:
             self._put(("rules", "capture"), switch[0], f"environment {switch[1]}")
 
-    def _foreign_params(self) -> list[str]:
-        """Params of a store that its backend does not have."""
-        problems = []
-        stores = self._tree.get("vector_store")
-        for name, entry in stores.items() if isinstance(stores, Mapping) else ():
-            ours = STORE_PARAMS.get(str(_at(entry, ("backend",), "sqlite"))) if isinstance(entry, Mapping) else None
-            params = _at(entry, ("params",), {}) if isinstance(entry, Mapping) else {}
-            if ours is None or not isinstance(params, dict):
-                continue
-            others = {param for known in STORE_PARAMS.values() for param in known} - set(ours)
-            for param in [param for param in params if param in others]:
-                del params[param]
-                problems.append(
-                    f"vector_store.{name}.params.{param}: the backend {entry.get('backend', 'sqlite')!r} does not have "
-                    f"it; it has {', '.join(ours)}"
-                )
-        return problems
-
     def _validated(self) -> Settings:
         """Wrong values are reported and taken out, so that what stands on the rest can be checked as well."""
-        for _ in range(_MOST_ROUNDS):
-            try:
-                return Settings.model_validate(self._tree)
-            except ValidationError as error:
-                self._loaded.problems += explain(error, self._tree, Settings, place=self._loaded.place)
-                for detail in error.errors(include_url=False, include_context=False):
-                    _take_out(self._tree, detail["loc"])
-        return Settings()
+        try:
+            return Settings.model_validate(self._tree)
+        except ValidationError as error:
+            self._loaded.problems += explain(error, self._tree, Settings, place=self._loaded.place)
+            for detail in error.errors(include_url=False, include_context=False):
+                _take_out(self._tree, detail["loc"])
+        return check(Settings, self._tree)[0] or Settings()
+
+
+_NEEDED = {("flow", "flow_content"), ("prices", "input")}  # without it an entry of the section is none
 
 
 def _take_out(tree: dict[str, Any], location: Sequence[int | str]) -> None:
     """Take out the value that an error is about; what misses a key is taken out whole."""
+    if len(location) > 2 and (location[0], location[2]) in _NEEDED:
+        location = location[:2]
     here: Any = tree
-    above: Any = None
-    key: Any = None
+    above, key = tree, ""
     for part in location:
-        if isinstance(here, dict) and part in here:
-            above, key, here = here, part, here[part]
-        elif isinstance(here, dict) and part == location[-1]:
-            break  # a missing key
-        else:
+        if not isinstance(here, dict) or part not in here:
             break
-    if isinstance(above, dict):
-        above.pop(key, None)
+        above, key, here = here, str(part), here[part]
+    above.pop(key, None)
 
 
-def _dangling(settings: Settings) -> list[str]:
-    """Names that point to nothing."""
-    problems = [
-        f"vector_store.{name}.embedding_model: no embedding_model is called {store.embedding_model!r} "
-        f"({hint(store.embedding_model, settings.embedding_model)})"
-        for name, store in settings.vector_store.items()
-        if store.embedding_model not in settings.embedding_model
-    ]
-    for key, entry in settings.op.items():
-        for kind in _BACKENDS:
-            there, chosen = getattr(settings, kind), getattr(entry, kind)
-            if chosen and chosen not in there:
-                problems.append(f"op.{key}.{kind}: no {kind} is called {chosen!r} ({hint(chosen, there)})")
-    return problems
+def _foreign_params(tree: Mapping[str, Any]) -> Iterator[str]:
+    """Take out the params of a store that its backend does not have; a line for each."""
+    stores = tree.get("vector_store")
+    for name, entry in stores.items() if isinstance(stores, Mapping) else ():
+        backend = at(entry, ("backend",), "sqlite")
+        ours = STORE_PARAMS.get(str(backend))
+        params = at(entry, ("params",))
+        if ours is None or not isinstance(params, dict):
+            continue
+        for param in [param for param in params if param in StoreParams.model_fields and param not in ours]:
+            del params[param]
+            has = ", ".join(ours)
+            yield f"vector_store.{name}.params.{param}: the backend {backend!r} does not have it; it has {has}"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, Origins
 from toolmem.config.names import hint
 from toolmem.config.secrets import is_secret, masked_value
-from toolmem.config.settings import Settings
 from toolmem.errors import ConfigError
 
 
@@ -27,39 +25,11 @@ def added_to(problems: list[str]) -> Iterator[None]:
         problems += error.problems
 
 
-_WITHOUT_A_MODEL = {"llm": "offline", "embedding_model": "hashing"}
-_OF_A_MODEL = (("model_name",), ("params", "base_url"), ("params", "api_key"))
-
-
-def unasked_models(settings: Settings, origins: Origins) -> list[str]:
-    """A warning for each model that was named while its backend was left at the default.
-
-    Who writes the backend down, `offline` as well, has decided, and hears nothing.
-    """
-    warnings = []
-    for section, backend in _WITHOUT_A_MODEL.items():
-        entries = getattr(settings, section)
-        for name, entry in entries.items():
-            if entry.backend != backend or not _nobody_said(origins, (section, name, "backend")):
-                continue
-            given = [path for path in _OF_A_MODEL if not _nobody_said(origins, (section, name, *path))]
-            if given:
-                option = ".".join((section, name, *given[0]))
-                warnings.append(
-                    f"{option}: no model is asked, because the backend is {backend!r}; add {section}.{name}.backend="
-                    f"dashscope or {section}.{name}.backend=openai_compatible"
-                )
-    return warnings
-
-
-def _nobody_said(origins: Origins, path: tuple[str, ...]) -> bool:
-    return origins.of(path) in (DEFAULT, CLASS_DEFAULT)
-
-
 _SHOWN = 60  # characters of a wrong value that an error repeats
 
 Model = TypeVar("Model", bound=BaseModel)
 Path = tuple[str, ...]
+Placing = Callable[[Path], str]  # where a value came from; "" where that is plain
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -119,33 +89,40 @@ def explain(
     model: type[BaseModel],
     *,
     prefix: Path = (),
-    place: Callable[[Path], str] | None = None,
+    place: Placing | None = None,
+    also_known: Collection[str] = (),
 ) -> list[str]:
     """One line for each problem, in the order in which the model declares its fields.
 
-    `given` is what was validated; `prefix` the dotted name of the whole; `place` tells where a value came from
-    ("" where that is plain), and is printed in brackets behind the problem.
+    `given` is what was validated; `prefix` the dotted name of the whole; `place` is printed in brackets behind the
+    problem; `also_known`: further names that would have been right where these came from.
     """
     unions: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         unions.setdefault(_path_of(detail, given), []).append(detail)
     return [
-        f"{dotted((*prefix, *path))}: {_words(path, details, model)}{_placed(place, (*prefix, *path))}"
+        f"{dotted((*prefix, *path))}: {_words(path, details, model, also_known)}{placed(place, (*prefix, *path))}"
         for path, details in unions.items()
     ]
 
 
 def check(
-    model: type[Model], given: Mapping[str, Any], *, prefix: Path = (), place: Callable[[Path], str] | None = None
+    model: type[Model],
+    given: Mapping[str, Any],
+    *,
+    prefix: Path = (),
+    place: Placing | None = None,
+    also_known: Collection[str] = (),
 ) -> tuple[Model | None, list[str]]:
     """The validated model, or None and every problem with it."""
     try:
         return model.model_validate(dict(given)), []
     except ValidationError as error:
-        return None, explain(error, given, model, prefix=prefix, place=place)
+        return None, explain(error, given, model, prefix=prefix, place=place, also_known=also_known)
 
 
-def _placed(place: Callable[[Path], str] | None, path: Path) -> str:
+def placed(place: Placing | None, path: Path) -> str:
+    """What stands behind a problem with the value at this path: ` [my.yaml:12]`, or "" where that is plain."""
     where = place(path) if place is not None else ""
     return f" [{where}]" if where else ""
 
@@ -168,12 +145,12 @@ def _path_of(detail: ErrorDetails, given: Any) -> Path:
     return tuple(path)
 
 
-def _words(path: Path, details: Sequence[ErrorDetails], model: type[BaseModel]) -> str:
+def _words(path: Path, details: Sequence[ErrorDetails], model: type[BaseModel], also_known: Collection[str]) -> str:
     first = details[0]
     kind = first["type"]
     name = path[-1] if path else ""
     if kind == "extra_forbidden":
-        return f"unknown ({hint(name, field_names(model, path[:-1]))})"
+        return f"unknown ({hint(name, [*field_names(model, path[:-1]), *also_known])})"
     if kind == "missing":
         return "missing"
     wanted = list(dict.fromkeys(_expected(detail) for detail in details))

@@ -19,6 +19,7 @@ from pydantic import (
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    model_validator,
 )
 
 from toolmem.config.names import hint
@@ -139,20 +140,32 @@ class FlowSettings(Section):
     stream: bool = False  # accepted as FlowLLM writes it; answers are never streamed
 
 
-class OpEntry(Section):
-    """`op.<key>`. What is not set is the op's own default; `""` counts as not set, as in FlowLLM."""
+class OpSettings(Section):
+    """What every op has beside its params. Names point into the configuration's sections of the same name."""
+
+    llm: str = "default"
+    embedding_model: str = "default"
+    vector_store: str = "default"
+    judge: str = ""  # one of your own, by name; "": as `llm` says
+    writer: str = ""  # one of your own, by name; "": as `llm` says
+    language: str = ""  # "": the configuration's
+    prompt_path: str | None = None  # a YAML file of prompts, tried before the op's own
+    max_retries: int | None = Field(default=None, ge=0)  # of one model request; None: the LLM's own
+    raise_exception: bool = True  # False: an exception is noted in the response and the flow goes on
+
+
+class OpEntry(OpSettings):
+    """`op.<key>`. What is not set is the op's own default; `""` and null count as not set, as in FlowLLM."""
 
     backend: str = ""  # a registered op; "": the key itself
-    llm: str = ""
-    embedding_model: str = ""
-    vector_store: str = ""
-    judge: str = ""  # one of your own; "": as `llm` says
-    writer: str = ""  # one of your own; "": as `llm` says
-    language: str = ""
-    prompt_path: str = ""
-    max_retries: int | None = Field(default=None, ge=0)
-    raise_exception: bool | None = None
     params: dict[str, Any] = Field(default_factory=dict)  # checked by the op's Params
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_what_is_not_set(cls, given: Any) -> Any:
+        return (
+            {key: each for key, each in given.items() if each not in ("", None)} if isinstance(given, dict) else given
+        )
 
 
 # ---------------------------------------------------------------- models

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolmem.config.elsewhere import absent_ops, not_provided
 from toolmem.config.layers import CLASS_DEFAULT, OVERRIDE
 from toolmem.config.loading import Loaded, read
 from toolmem.config.names import hint
+from toolmem.config.problems import placed
+from toolmem.config.reme_compat import absent_ops, not_provided
 from toolmem.config.settings import Argument, Settings
 from toolmem.errors import ConfigError, FlowSyntaxError
 from toolmem.flow.binding import Binder, BoundOp
 from toolmem.flow.checks import check_flow
-from toolmem.flow.effective import effective
-from toolmem.flow.expression import Call, Plan, build_into, calls
-from toolmem.flow.expression import read as read_expression
+from toolmem.flow.expression import Call, parse
 from toolmem.flow.op import Node, Op, Parallel, Sequential, snake_case
 from toolmem.flow.registry import OpRegistry, known_ops
-
-__all__ = ["Configured", "configure", "effective"]
 
 FLOW_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -48,12 +45,23 @@ class Configured:
 
         Raises ConfigError where the configuration does not fit an op that was not part of it.
         """
+        binder = Binder(self.loaded)
         problems: list[str] = []
-        binder = Binder(self.loaded, self.settings)
-        bound = _rebuilt(node, lambda op: binder.op_of(_call_of(op), "", problems))
-        if problems or bound is None:
+
+        def bound(here: Node) -> Node:
+            if isinstance(here, Sequential | Parallel):
+                return type(here)(*[bound(part) for part in here.parts])
+            assert isinstance(here, Op)
+            try:
+                return binder.op_of(Call(here.key, type(here), dict(here.given)), "")
+            except ConfigError as error:
+                problems.extend(error.problems)
+                return here
+
+        made = bound(node)
+        if problems:
             raise ConfigError(problems)
-        return bound
+        return made
 
 
 def configure(
@@ -61,7 +69,6 @@ def configure(
     overrides: Sequence[str] = (),
     ops: Mapping[str, type[Op]] | None = None,
     *,
-    also_used: Collection[str] = (),
     env: Mapping[str, str] | None = None,
     dotenv: str | Path | None = ".env",
     described: Mapping[str, Mapping[str, Any]] | None = None,
@@ -69,9 +76,8 @@ def configure(
 ) -> Configured:
     """Load the configuration and bind every flow in it.
 
-    `ops`: op classes by name (default: those of this process). `also_used`: names of models or stores that the caller
-    will ask for, though no flow names them. `described`: as for `load`. `handed`: names of judges and
-    writers (by setting) that the caller hands over.
+    `ops`: op classes by name (default: those of this process). `described`: as for `load`. `handed`: names of judges
+    and writers (by setting) that the caller hands over.
 
     Raises ConfigError with all problems at once: of files, sections, flow expressions, params, overrides that nothing
     uses, and of ops that would not find what they read.
@@ -80,7 +86,7 @@ def configure(
     defined = classes.register_defined if isinstance(classes, OpRegistry) else None
     loaded = read(files, overrides, env=env, dotenv=dotenv, provided=classes, described=described, imported=defined)
     loaded.handed = handed or {}
-    work = _Configuring(loaded, classes, also_used)
+    work = _Configuring(loaded, classes)
     configured = work.whole()
     if work.problems:
         raise ConfigError(list(dict.fromkeys(work.problems)))
@@ -90,28 +96,23 @@ def configure(
 
 
 class _Configuring:
-    def __init__(self, loaded: Loaded, classes: Mapping[str, type[Op]], also_used: Collection[str]) -> None:
+    def __init__(self, loaded: Loaded, classes: Mapping[str, type[Op]]) -> None:
         self.problems = list(loaded.problems)
-        self._also_used = also_used
         self._loaded = loaded
         self._settings = loaded.settings
         self._classes = classes
-        self._binder = Binder(loaded, loaded.settings)
+        self._binder = Binder(loaded)
         self._ops: dict[str, type[Op]] = {}  # by the keys that flows may use
         self._used: set[str] = set()
-        self._unreadable = False
+        self._unreadable: list[str] = []  # problems of expressions, told before those of their ops
         self._left_out: dict[str, str] = {}
 
     def whole(self) -> Configured:
         self._find_classes()
         self._check_flow_names()
-        plans = {name: plan for name in self._settings.flow if (plan := self._plan(name)) is not None}
-        self._used = {call.key for plan in plans.values() for call in calls(plan)}
-        flows: dict[str, Node] = {}
-        for name, plan in plans.items():
-            node = self._bound(name, plan)
-            if node is not None:
-                flows[name] = node
+        told = len(self.problems)
+        flows = {name: flow for name in self._settings.flow if (flow := self._flow(name)) is not None}
+        self.problems[told:told] = self._unreadable
         self._check_unused_entries()
         self._check_overrides()
         self._warn_of_left_out()
@@ -149,48 +150,56 @@ class _Configuring:
         return hint(name, self._classes) + _broken(self._classes)
 
     def _placed(self, path: tuple[str, ...]) -> str:
-        place = self._loaded.place(path)
-        return f" [{place}]" if place else ""
+        return placed(self._loaded.place, path)
 
-    def _plan(self, name: str) -> Plan | None:
-        absent: list[str] = []
+    def _flow(self, name: str) -> Node | None:
+        """None where it has problems, or uses ops of another toolkit."""
+        absent: dict[str, None] = {}
+        used: set[str] = set()
+        bound = len(self._binder.bound)
 
         def unknown(op: str) -> str | None:
             key = op if op in self._loaded.absent_ops else snake_case(op)
             missing = self._loaded.absent_ops.get(key) or (key if key in absent_ops() else None)
             if missing is None:
                 return None
-            absent.append(missing)
+            absent[missing] = None
             return not_provided(missing)
 
+        def make(call: Call) -> Op:
+            used.add(call.key)
+            return self._binder.op_of(call, name)
+
         content = self._settings.flow[name].flow_content
-        source = f"flow.{name}.flow_content{self._placed(('flow', name, 'flow_content'))}"
-        ops = _Lookup(self._ops, self._classes)
+        source = f"flow.{name}.flow_content"
+        where = source + self._placed(("flow", name, "flow_content"))
+        problems: list[str] = []
+        flow = None
         try:
-            return read_expression(content, ops, source=source, unknown=unknown)
+            flow = parse(content, _Lookup(self._ops, self._classes), source=where, make=make, unknown=unknown)
+            held = self._settings.flow[name].input_schema
+            problems = [f"{source}: {problem}" for problem in check_flow(flow, held, ops=self._classes)]
         except FlowSyntaxError as error:
             if absent:
-                self._left_out[name] = not_provided(", ".join(dict.fromkeys(absent)))
-                return None
-            self._unreadable = True
-            self.problems += error.problems
+                self._left_out[name] = not_provided(", ".join(absent))
+                del self._binder.bound[bound:]
+            else:
+                self._unreadable += error.problems
             return None
-
-    def _bound(self, name: str, plan: Plan) -> Node | None:
-        before = len(self.problems)
-        node = build_into(plan, lambda call: self._binder.op_of(call, name, self.problems))
-        if node is None or len(self.problems) > before:
-            return None
-        held = self._settings.flow[name].input_schema
-        found = check_flow(node, held, ops=self._classes)
-        self.problems += [f"flow.{name}.flow_content: {problem}" for problem in found]
-        return node if not found else None
+        except ConfigError as error:
+            problems = error.problems
+        self._used |= used
+        self.problems += problems
+        return None if problems else flow
 
     def _check_unused_entries(self) -> None:
         """Params of entries that no flow uses are checked all the same."""
         for key in self._settings.op:
             if key in self._ops and key not in self._used:
-                self._binder.op_of(Call(key, self._ops[key]), "", self.problems, record=False)
+                try:
+                    self._binder.op_of(Call(key, self._ops[key]), "")
+                except ConfigError as error:
+                    self.problems += error.problems
 
     def _check_overrides(self) -> None:
         for override in self._loaded.overrides:
@@ -216,7 +225,7 @@ class _Configuring:
 
     def _names_in_use(self, section: str) -> set[str]:
         """The entries of a section of backends that a flow, an op entry, a store or the caller names."""
-        used = {"default", *self._also_used}
+        used = {"default"}
         used |= {str(bound.values[section].value) for bound in self._binder.bound if section in bound.values}
         used |= {name for entry in self._settings.op.values() if (name := getattr(entry, section))}
         if section == "embedding_model":
@@ -272,19 +281,6 @@ class _Lookup(Mapping[str, type[Op]]):
 
     def __len__(self) -> int:
         return len({*self._keys, *self._classes})
-
-
-def _call_of(op: Op) -> Call:
-    return Call(op.key, type(op), dict(op.given))
-
-
-def _rebuilt(node: Node, make: Callable[[Op], Op | None]) -> Node | None:
-    """The same flow with every op made anew; None where one could not be made."""
-    if isinstance(node, Sequential | Parallel):
-        parts = [_rebuilt(part, make) for part in node.parts]
-        return type(node)(*[part for part in parts if part is not None]) if None not in parts else None
-    assert isinstance(node, Op)
-    return make(node)
 
 
 def _broken(classes: Mapping[str, type[Op]]) -> str:

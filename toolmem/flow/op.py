@@ -10,39 +10,19 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from toolmem.config.names import hint
-from toolmem.config.problems import check
+from toolmem.config.problems import Placing, check
+from toolmem.config.settings import OpSettings, Section
 from toolmem.errors import ConfigError
 from toolmem.flow.report import Event, OpReport
 from toolmem.models import FlowResponse, Usage
 from toolmem.protocols import Meter, Purpose, Services
 
 
-class OpParams(BaseModel):
+class OpParams(Section):
     """Base of an op's typed params: strict types, unknown names refused, no infinite numbers.
 
     A whole number is accepted where a float is declared; true and false are never numbers.
     """
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class OpSettings(BaseModel):
-    """What every op has beside its params. Names point into the configuration's sections of the same name."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-    llm: str = "default"
-    embedding_model: str = "default"
-    vector_store: str = "default"
-    judge: str = ""  # one of your own, by name; "": as `llm` says
-    writer: str = ""  # one of your own, by name; "": as `llm` says
-    language: str = ""  # "": the configuration's
-    prompt_path: str | None = None  # a YAML file of prompts, tried before the op's own
-    max_retries: int | None = Field(default=None, ge=0)  # of one model request; None: the LLM's own
-    raise_exception: bool = True  # False: an exception is noted in the response and the flow goes on
 
 
 SETTING_NAMES = tuple(OpSettings.model_fields)
@@ -148,7 +128,6 @@ class Op(Node):
     reads: ClassVar[tuple[str, ...]] = ()  # keys that must be in the request, or left by an earlier op
     optional: ClassVar[tuple[str, ...]] = ()  # keys that it uses where they are there
     leaves: ClassVar[tuple[str, ...]] = ()  # keys that it leaves for later ops
-    only_with: ClassVar[Mapping[str, tuple[str, str]]] = {}  # a param -> the choice it belongs to: (param, its value)
     asks_model: ClassVar[bool] = False  # its model must be within reach before a run begins
     asks: ClassVar[Literal["judge", "writer"]] = "judge"  # for what; one of its own needs no model
     name: ClassVar[str] = "op"  # the name in configurations: the class name in snake_case
@@ -174,12 +153,16 @@ class Op(Node):
 
         Raises ConfigError with every problem: unknown names (with the nearest), wrong types, values out of range.
         """
-        given_settings, given_params = split_given(given)
-        settings, problems = check_settings(self.name, given_settings)
-        params, more = check_params(type(self), self.name, given_params, also=SETTING_NAMES)
+        self._check(given, self.name, SETTING_NAMES, None)
+
+    def _check(self, given: dict[str, Any], key: str, also_known: tuple[str, ...], place: Placing | None) -> None:
+        of_all = {name: value for name, value in given.items() if name in SETTING_NAMES}
+        own = {name: value for name, value in given.items() if name not in SETTING_NAMES}
+        settings, problems = check(OpSettings, of_all, prefix=("op", key), place=place)
+        params, more = check(self.Params, own, prefix=("op", key, "params"), place=place, also_known=also_known)
         if settings is None or params is None:
             raise ConfigError([*problems, *more])
-        self.key = self.name
+        self.key = key
         self.params = params
         self.settings = settings
         self.given = given
@@ -215,41 +198,11 @@ class Op(Node):
         return str(self)
 
 
-def split_given(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(settings that every op has, params of this op)."""
-    settings = {name: value for name, value in given.items() if name in SETTING_NAMES}
-    return settings, {name: value for name, value in given.items() if name not in settings}
-
-
-def check_settings(key: str, given: Mapping[str, Any]) -> tuple[OpSettings | None, list[str]]:
-    """The op's settings, or every problem with them under `op.<key>.<name>`."""
-    return check(OpSettings, given, prefix=("op", key))
-
-
-def check_params(
-    op_class: type[Op],
-    key: str,
-    given: Mapping[str, Any],
-    *,
-    also: tuple[str, ...] = (),
-    place: Any = None,
-) -> tuple[OpParams | None, list[str]]:
-    """The op's params, or every problem with them under `op.<key>.params.<name>`.
-
-    `also`: further names that would have been right where these came from.
-    """
-    known = list(op_class.Params.model_fields)
-    unknown = [name for name in given if name not in known]
-    prefix = ("op", key, "params")
-    problems = []
-    for name in unknown:
-        where = place((*prefix, name)) if place is not None else ""
-        problems.append(
-            f"{'.'.join((*prefix, name))}: unknown ({hint(name, [*known, *also])})" + (f" [{where}]" if where else "")
-        )
-    accepted = {name: value for name, value in given.items() if name in known}
-    params, more = check(op_class.Params, accepted, prefix=prefix, place=place)
-    return (None if problems else params), [*problems, *more]
+def configured_op(op_class: type[Op], key: str, given: Mapping[str, Any], place: Placing) -> Op:
+    """The op as the configuration's entry `key`; `place` says where a value came from. Raises ConfigError."""
+    op = op_class.__new__(op_class)
+    op._check(dict(given), key, (), place)
+    return op
 
 
 # ---------------------------------------------------------------- what an op works with

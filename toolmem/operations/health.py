@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from toolmem.config.problems import unasked_models
+from toolmem.config.cross_checks import unasked_models
 from toolmem.errors import StoreUnavailable
 from toolmem.operations.operation import DEFAULT_WORKSPACE, rpc_operation
 from toolmem.protocols import Services

@@ -58,12 +58,11 @@ class SummaryToolMemoryOp(Op):
             owner = _OF_POLICY[str(info.field_name)]
             chosen = info.data.get("policy")
             if chosen is not None and chosen != owner:
-                raise ValueError(f"is a param of the policy '{owner}', and the policy is '{chosen}'")
+                raise ValueError(f"is a param of the policy '{owner}', and the policy is '{chosen}': leave it out")
             return value
 
     reads = ("workspace_id", "tool_names")
     optional = ("force", "data_from")
-    only_with = {name: ("policy", policy) for name, policy in _OF_POLICY.items()}
     asks_model = True
     asks = "writer"
     params: Params

@@ -9,6 +9,7 @@ from typing import Any
 
 from toolmem.app import ToolMemApp
 from toolmem.config.names import hint
+from toolmem.config.overrides import read_overrides
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op
 from toolmem.flow.report import Event
@@ -210,6 +211,18 @@ def keep_labelled(recording: Recording, names: Sequence[str]) -> None:
         raise RequestError("judge: no call has all the labels asked for", field="judge")
 
 
+def _flows_that_ask(judges: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """Overrides with a flow for each judge whose model overrides describe: what no flow names is refused as unused."""
+    described = {
+        override.path[1] for override in read_overrides(overrides)[0] if override.path[0] == "llm" and override.path[1:]
+    }
+    return [
+        f"flow.asks_judge_{position}.flow_content=rejudge_op(llm={name!r})"
+        for position, name in enumerate(judges)
+        if name in described
+    ]
+
+
 def compare_judges(
     inputs: str | Path | Sequence[str | Path] = (),
     judges: Sequence[str] = (OFFLINE, "default"),
@@ -233,7 +246,7 @@ def compare_judges(
 
     Raises Refused before anything is judged where the input or the configuration is wrong.
     """
-    app = ToolMemApp(config, overrides, also_used=judges)
+    app = ToolMemApp(config, [*overrides, *_flows_that_ask(judges, overrides)])
     if listener is not None:
         app.listeners.append(listener)
     with app:

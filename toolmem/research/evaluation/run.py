@@ -101,7 +101,8 @@ def _evaluate(
     files = [config] if isinstance(config, str | Path) else list(config or ())
     chosen = read(files, overrides).origins.all_of(("vector_store", "default"))
     fresh = workspace is None and chosen <= {DEFAULT}
-    app = ToolMemApp(files, [*overrides, store_in(folder)] if fresh else overrides, count_prompts=True)
+    app = ToolMemApp(files, [*overrides, store_in(folder)] if fresh else overrides)
+    app.services.count_prompts = True
     app.check_models("add_tool_call_result", "summary_tool_memory")
     say("read")
     recording = read_recording(app, paths, format)

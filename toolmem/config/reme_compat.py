@@ -81,15 +81,6 @@ def map_stores(tree: dict[str, Any], origins: Origins) -> list[str]:
     return problems
 
 
-def holds_their_dump(path: str | Path) -> bool:
-    """Is this the embedded store's place in a folder that holds another toolkit's JSON Lines, and no store of ours?
-
-    Such a folder is read by `toolmem store import`, never opened as a store.
-    """
-    path = Path(path)
-    return path.name == DATABASE and not path.exists() and any(path.parent.glob("*.jsonl"))
-
-
 def widen_types(tree: Mapping[str, Any], default: Mapping[str, Any]) -> None:
     """An argument of a default flow takes what it always took, also where a file declares one of its types alone.
 
