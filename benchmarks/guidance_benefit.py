@@ -40,10 +40,10 @@ from toolmem.research.backtest.baselines import counting_only, counting_pairs
 from toolmem.research.backtest.coverage import BUDGETS, Coverage, Text, ceiling, coverage, pooled
 from toolmem.research.backtest.opportunities import opportunities
 from toolmem.research.backtest.paired import compare
+from toolmem.research.backtest.replay import WINDOW, kept_up
 from toolmem.research.backtest.skill import Skill, forecasts, score
 from toolmem.research.backtest.splitting import Split, split_tools
 from toolmem.research.backtest.warned import Warnings, check_warnings
-from toolmem.research.backtest.writing import WINDOW, kept_up
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "toolmem" / "data" / "recording.calls.jsonl.gz"
@@ -155,12 +155,12 @@ class Dataset:
         ]
 
     def counts(self) -> tuple[str, ...]:
-        """What stands behind `other_rows`: Brier scores, calls with a forecast of their own, warnings told and read."""
+        """What stands behind `other_rows`: Brier scores, calls with a forecast of their own, warnings told."""
         forecast, warned = self.skill(), self.warned()
         return (
             *(self.name, str(forecast.n), str(forecast.told), f"{forecast.brier:.3f}", f"{forecast.reference:.3f}"),
             _shown(forecast.score, forecast.low, forecast.high),
-            *(str(warned.told), str(warned.read), str(warned.checked), str(warned.wrong)),
+            *(str(warned.told), str(warned.checked), str(warned.wrong)),
             _shown(warned.share, *warned.interval()),
         )
 
@@ -224,7 +224,7 @@ def tables(made: Sequence[Dataset], rows: Sequence[Row]) -> list[TextTable]:
         TextTable(
             f"Skill of the claims, and warnings proved wrong ({MEASURED}, {GOAL_BUDGET} tokens)",
             (
-                *("dataset", "calls", "told", "Brier", "of the rate", "skill score", "warnings", "read", "checked"),
+                *("dataset", "calls", "told", "Brier", "of the rate", "skill score", "warnings", "checked"),
                 *("wrong", "share wrong"),
             ),
             [one.counts() for one in made],

@@ -31,10 +31,10 @@ from toolmem.models import Claim, Guidance, ToolCallResult
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.research.backtest.coverage import Coverage, pooled, replayed_coverage
 from toolmem.research.backtest.paired import compare
+from toolmem.research.backtest.replay import EVERY, WINDOW, kept_up
 from toolmem.research.backtest.skill import forecasts, score
 from toolmem.research.backtest.splitting import split_tools
 from toolmem.research.backtest.warned import Warnings, check_warnings
-from toolmem.research.backtest.writing import EVERY, WINDOW, kept_up
 
 BUDGETS = (200, 500)
 MEASURES = tuple((budget, strict) for budget in BUDGETS for strict in (False, True))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolmem.protocols import LedgerEntry
     from toolmem.research.report.bill import Bill, Kind
     from toolmem.research.report.freshness import Waiting
-    from toolmem.research.report.single_pass import Lines, SinglePass
+    from toolmem.research.report.single_pass import LineTokens, SinglePass
     from toolmem.research.report.summary import Table
     from toolmem.stored import StoredMemory
 
@@ -36,7 +36,7 @@ def kinds_of(app: ToolMemApp) -> dict[str, Kind]:
     return kinds
 
 
-def count_lines(app: ToolMemApp, memories: Iterable[StoredMemory]) -> list[Lines]:
+def count_lines(app: ToolMemApp, memories: Iterable[StoredMemory]) -> list[LineTokens]:
     """The lines of each tool's kept calls, as the configured summary prompt shows them."""
     from toolmem.guidance.llm_writer import writer_prompts
     from toolmem.ops import SummaryToolMemoryOp

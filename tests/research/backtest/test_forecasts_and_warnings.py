@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.conditions import Condition, observe
+from toolmem.guidance.counted.conditions import Condition
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
-from toolmem.models import ToolCallResult
-from toolmem.research.backtest.conditions_read import REPEATED, read_warnings
+from toolmem.models import Claim, Guidance, Subject, ToolCallResult
+from toolmem.research.backtest.bootstrap import cluster_interval
 from toolmem.research.backtest.coverage import coverage
-from toolmem.research.backtest.intervals import cluster_interval
+from toolmem.research.backtest.naming import warnings_of
 from toolmem.research.backtest.paired import compare, paired
 from toolmem.research.backtest.skill import forecasts, frame_of, score
 from toolmem.research.backtest.warned import check_warnings
@@ -73,48 +73,43 @@ def test_nothing_to_forecast_has_no_score() -> None:
 # ---------------------------------------------------------------- warnings
 
 
-@pytest.mark.parametrize(
-    ("text", "condition"),
-    [
-        ("- Avoid `mode`='slow'.", Condition("value", "mode", "'slow'")),
-        ('- Do not use mode "slow".', Condition("value", "mode", "'slow'")),
-        ("- `n` above 10 fails.", Condition("above", "n", "number", 10.0)),
-        ("- Never use `n` >= 10.", Condition("at_least", "n", "number", 10.0)),
-        ("- `n` > 10: 0 of 4 worked; other numbers 6 of 7.", Condition("above", "n", "number", 10.0)),
-        ("- Leave out `mode` (with it 0 of 5 worked).", Condition("present", "mode")),
-        ("- Always give `mode` (without it 0 of 5 worked).", Condition("absent", "mode")),
-        ("- `mode` as several words: 0 of 5 worked; others 9 of 9.", Condition("shape", "mode", "words")),
-        ("- 避免`mode`='slow'（5 次中 0 次成功）。", Condition("value", "mode", "'slow'")),
-        ("- Do not send a failed call again unchanged: 3 of 3 repeats failed again.", REPEATED),
-        ("- 不要原样重发失败的调用：3 次重发中 3 次再次失败。", REPEATED),
-    ],
-)
-def test_a_warning_is_read_as_a_condition(text: str, condition: Condition) -> None:
-    seen = [observe(one, {}) for one in by_mode(4)]
-    (warned,) = read_warnings(text, seen)
-    assert warned.conditions == (condition,)
+def warned(*values: str, kind: str = "refused", form: str = "refused_value", k: int = 0, **counts: int) -> Guidance:
+    """Guidance with a claim about each value of `mode`."""
+    claims = [
+        Claim(
+            text=f"{form} {value}",
+            k=k,
+            n=5,
+            call_ids=(),
+            kind=kind,
+            subject=Subject(form=form, path="mode", conditions=(Condition("value", "mode", value),)),
+            counts=counts,
+        )
+        for value in values
+    ]
+    text = "\n".join(f"- {one.text}" for one in claims)
+    return Guidance(text=text, claims=claims, author="a/b", prompt_version="1")
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("claims", "warns"),
     [
-        "- `mode`='fast': 20 of 20 worked; others 0 of 20.",
-        "- After “it failed”: leave out `mode` (3 of 3 recoveries).",
-        "- “it must not fail”: 3 of 5 failures; 2 recovered within 3 calls.",
-        "- Takes `mode`: given in 20 of 20 calls that worked.",
+        (warned("'slow'"), True),
+        (warned("'slow'", kind="parameter", form="pattern", ok=9, on=9), True),
+        (warned("'slow'", kind="parameter", form="pattern", k=5, ok=0, on=20), False),  # good news
+        (warned("'slow'", kind="repeat", form="repeat", k=5), True),
+        (warned("'slow'", kind="repeat", form="retry", k=5), False),
+        (warned("'slow'", kind="repair", form="repair", k=3), False),
+        (warned("'slow'", kind="error_class", form="error", k=3), False),
     ],
 )
-def test_good_news_repairs_and_reports_are_no_warnings(text: str) -> None:
-    assert read_warnings(text, [observe(one, {}) for one in by_mode(4)]) == []
-
-
-def test_a_warning_that_cannot_be_read_is_counted_apart() -> None:
-    made = check_warnings({"t": "- Never book a flight in the past."}, {"t": by_mode(8)}, 100)
-    assert (made.told, made.read, made.checked, made.share) == (1, 0, 0, None)
+def test_a_claim_that_calls_something_bad_is_a_warning(claims: Guidance, warns: bool) -> None:
+    assert bool([*warnings_of(claims, 100)]) is warns
+    assert [*warnings_of(claims, 0)] == [*warnings_of(None, 100)] == []
 
 
 def test_a_warning_is_wrong_where_later_calls_that_it_is_about_did_no_worse() -> None:
-    text = {"t": "- Avoid `mode`='slow'.\n- Avoid `mode`='cheap'."}
+    text = {"t": warned("'slow'", "'cheap'")}
     right = check_warnings(text, {"t": by_mode(8)}, 100)
     assert (right.told, right.checked, right.wrong) == (2, 1, 0)  # nobody used 'cheap'
     wrong = check_warnings(text, {"t": by_mode(8, bad="fast")}, 100)
@@ -124,14 +119,20 @@ def test_a_warning_is_wrong_where_later_calls_that_it_is_about_did_no_worse() ->
 
 def test_where_nothing_worked_no_warning_was_wrong() -> None:
     calls = [call(i, {"mode": "slow" if i % 2 else "fast"}, False) for i in range(6)]
-    assert check_warnings({"t": "- Avoid `mode`='slow'."}, {"t": calls}, 100).wrong == 0
+    assert check_warnings({"t": warned("'slow'")}, {"t": calls}, 100).wrong == 0
 
 
-def test_the_writers_own_warnings_are_read_in_both_languages() -> None:
+def test_a_warning_of_repeats_is_held_against_the_calls_that_failed_before() -> None:
+    calls = [call(i, {"mode": "slow"}, i % 2 > 0, conversation=f"k{i // 2}") for i in range(8)]
+    made = check_warnings({"t": warned("", kind="repeat", form="repeat", k=5)}, {"t": calls}, 100)
+    assert [(one.k, one.n, one.other_k, one.other_n, one.wrong) for one in made.each] == [(4, 4, 0, 4, True)]
+
+
+def test_the_writers_own_warnings_are_checked_in_both_languages() -> None:
     for language in ("", "zh"):
         guidance = DataDrivenWriter("zh" if language else "").compose("t", by_mode(40))
         made = check_warnings({"t": guidance}, {"t": by_mode(20)}, 1000)
-        assert made.told == made.read == made.checked > 0
+        assert made.told == made.checked > 0
         assert made.wrong == 0
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.models import ToolCallResult
+from toolmem.models import Claim, Guidance, Subject, ToolCallResult
 from toolmem.research.backtest.baselines import counting_only, counting_pairs
 from toolmem.research.backtest.coverage import ceiling, coverage, pooled, replayed_coverage
 from toolmem.research.backtest.opportunities import opportunities
-from toolmem.research.backtest.writing import kept_up
+from toolmem.research.backtest.replay import kept_up
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSED = "Error: units must be metric"
@@ -41,6 +41,13 @@ def episodes(n: int, start: int = 0) -> list[ToolCallResult]:
         calls.append(call(2 * i, {"city": f"x{i}", "units": "kelvin"}, False, conversation=f"k{i}"))
         calls.append(call(2 * i + 1, {"city": f"x{i}", "units": "metric"}, True, conversation=f"k{i}"))
     return calls
+
+
+def advice(error: str = "units must be metric") -> Guidance:
+    """After this error: change `units`."""
+    about = Subject(form="repair", error=error, repairs=(Repair("changed", "units"),))
+    claim = Claim(text=f"After “{error}”: change `units`.", k=1, n=1, call_ids=(), kind="repair", subject=about)
+    return Guidance(text=f"- {claim.text}", claims=[claim], author="a/b", prompt_version="1")
 
 
 def test_an_opportunity_is_a_failure_with_the_repair_of_its_next_success() -> None:
@@ -71,19 +78,18 @@ def test_unknown_outcomes_repair_nothing() -> None:
 
 
 def test_coverage_counts_the_failures_whose_repair_the_guidance_names() -> None:
-    text = "- After “units must be metric”: change `units`."
-    made = coverage({"t": text}, episodes(4), 100)
+    made = coverage({"t": advice()}, episodes(4), 100)
     assert (made.n, made.share) == (4, 1.0)
     assert coverage({}, episodes(4), 100).share == 0.0
-    assert coverage({"t": "- After “no such city”: change `units`."}, episodes(4), 100).share == 0.0
-    assert coverage({"t": text}, [], 100).share is None
+    assert coverage({"t": advice("no such city")}, episodes(4), 100).share == 0.0
+    assert coverage({"t": advice()}, [], 100).share is None
     assert list(made.frame()["named"]) == [True] * 4
     assert set(made.frame()["repairs"].iloc[0]) == {"changed units"}
 
 
 def test_in_a_replay_only_the_guidance_that_was_there_counts() -> None:
     calls = episodes(3)
-    text = "- After “units must be metric”: change `units`."
+    text = advice()
     in_force = [None, None, None, None, text, text]  # written after the second conversation
     made = replayed_coverage(in_force, calls, 100)
     assert made.hits == (False, False, True)
@@ -109,13 +115,13 @@ def test_what_was_never_seen_earlier_is_above_the_ceiling() -> None:
 
 def test_counting_only_joins_no_error_with_a_repair_and_pairs_do() -> None:
     calls = episodes(3)
-    assert counting_only(calls).splitlines() == [
+    assert counting_only(calls).text.splitlines() == [
         "- After an error not named here, try: change `units` (3 of 3 recoveries of all errors).",
         "- “units must be metric”: 3 of 3 failures.",
     ]
-    assert counting_pairs(calls) == "- After “units must be metric”: change `units` (3 of 3 recoveries)."
-    assert counting_only([call(0, {}, True)]) == counting_pairs([call(0, {}, True)]) == ""
-    assert "此处未提到的错误" in counting_only(calls, "zh")
+    assert counting_pairs(calls).text == "- After “units must be metric”: change `units` (3 of 3 recoveries)."
+    assert counting_only([call(0, {}, True)]).text == counting_pairs([call(0, {}, True)]).text == ""
+    assert "此处未提到的错误" in counting_only(calls, "zh").text
 
 
 def test_the_writer_names_later_what_repaired_earlier() -> None:

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.render import Wording, quoted
+from toolmem.guidance.counted.render import Wording, sentence
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.models import Claim, Guidance, Language
+from toolmem.models import Claim, Guidance, Language, Subject
 from toolmem.providers.tokenizer import QwenTokenizer
-from toolmem.readers.error_classes import ERROR_CLASSES
+from toolmem.research.backtest.naming import GENERAL, kept, named
 from toolmem.research.backtest.opportunities import Opportunity
-from toolmem.research.backtest.reading import GENERIC_UNITS, Reading, named, read_within
-from toolmem.research.backtest.vocabulary import CLASS_PHRASES
 
 COLUMN = "Unknown column … in …"
 
@@ -20,12 +20,27 @@ def asked(repair: Repair, error_class: str = "unknown_column", message: str = CO
     return Opportunity(0, 1, "t", error_class, message, frozenset({repair}), "c", "")
 
 
+def claim(
+    *repairs: Repair, error: str = COLUMN, form: str = "repair", language: Language = "", path: str = ""
+) -> Claim:
+    """As the data-driven writer makes it."""
+    kind = {"repair_any": "repair", "retry": "repeat"}.get(form, form.partition("_")[0])
+    shown = {"label": error, "forms": [""] * len(repairs), "examples": [""] * len(repairs)}
+    about = Subject(form=form, error="" if form == "repair_any" else error, repairs=repairs, path=path)
+    made = Claim(text="", k=3, n=4, call_ids=(), kind=kind, subject=about, detail=shown)
+    return made.model_copy(update={"text": sentence(made, Wording(language))})
+
+
+def guidance(*claims: Claim) -> Guidance:
+    text = "\n".join(f"- {one.text}" for one in claims)
+    return Guidance(text=text, claims=list(claims), author="a/b", prompt_version="1")
+
+
 TO_DESCRIBE = Repair("statement", "query", "SELECT", "DESCRIBE")
 REPAIRS = [
     Repair("added", "page_size"),
     Repair("dropped", "page_size"),
     Repair("changed", "page_size"),
-    Repair("changed", "when", "slash_date", "date"),
     Repair("renamed", "recipients", "to_address"),
     TO_DESCRIBE,
     Repair("statement", "query", "", "SHOW"),
@@ -45,96 +60,75 @@ REPAIRS = [
 
 @pytest.mark.parametrize("language", ["", "zh"])
 @pytest.mark.parametrize("repair", REPAIRS, ids=lambda repair: f"{repair.kind}-{repair.path}")
-def test_every_kind_of_repair_is_read_from_the_writers_own_sentences(repair: Repair, language: Language) -> None:
-    say = Wording(language)
-    text = "- " + say.say("repair", error=quoted("Unknown column '…' in '…'"), repair=say.repair(repair), k=3, n=4)
-    others = [other for other in REPAIRS if other.kind != repair.kind or other.path != repair.path]
-    assert named(asked(repair), text, 200)
-    confused = {other.kind for other in others if named(asked(other), text, 200)}
-    assert confused <= {"changed", "tables", "names", "arguments", "dropped", "added"}
-    assert len(confused) <= 3
+def test_a_claim_names_its_own_repair_and_no_other_in_every_language(repair: Repair, language: Language) -> None:
+    text = guidance(claim(repair, language=language))
+    assert [other for other in REPAIRS if named(asked(other), text, 200)] == [repair]
+
+
+def test_shapes_of_a_changed_value_and_what_was_there_before_need_not_agree() -> None:
+    text = guidance(claim(Repair("changed", "when", "slash_date", "date"), TO_DESCRIBE))
+    assert named(asked(Repair("changed", "when")), text, 200)
+    assert named(asked(Repair("statement", "query", "DELETE", "DESCRIBE")), text, 200)
 
 
 @pytest.mark.parametrize(
-    ("text", "repair"),
+    ("error_class", "message", "known"),
     [
-        ("If you get “Unknown column”, run DESCRIBE on the table first.", TO_DESCRIBE),
-        ("Unknown column errors: SELECT -> DESCRIBE.", TO_DESCRIBE),
-        ("遇到未知列时，先执行 DESCRIBE 查看表结构。", TO_DESCRIBE),
-        ("When a column does not exist, check the column names and correct them.", Repair("names", "query", "SELECT")),
-        ("On an unknown column, always pass the `page_size` parameter.", Repair("added", "page_size")),
-        ("Unknown column: do not pass page size.", Repair("dropped", "page_size")),
-        ("### Unknown column\n- Try again with a different `page_size`.", Repair("changed", "page_size")),
+        ("unknown_column", "no such column: x", True),  # the class of the claim's error
+        ("error", "Unknown column … where …", True),  # half of its words
+        ("unknown_table", "Table … is locked", False),
+        ("no_output", "", False),
     ],
 )
-def test_a_repair_is_read_from_a_models_words(text: str, repair: Repair) -> None:
-    assert named(asked(repair), text, 200)
+def test_an_error_is_known_by_its_message_its_class_or_its_words(error_class: str, message: str, known: bool) -> None:
+    assert named(asked(TO_DESCRIBE, error_class, message), guidance(claim(TO_DESCRIBE)), 200) is known
+
+
+def test_a_failure_without_output_is_known() -> None:
+    text = guidance(claim(Repair("changed", "page_size"), error=""))
+    assert named(asked(Repair("changed", "page_size"), "no_output", ""), text, 200)
 
 
 @pytest.mark.parametrize(
-    ("text", "repair"),
+    ("form", "repair"),
     [
-        ("After “Table 'x' is locked”: use DESCRIBE next.", TO_DESCRIBE),  # another error
-        ("Unknown column errors are frequent.", TO_DESCRIBE),  # no repair
-        ("After “Unknown column”: keep the DESCRIBE, change its columns.", TO_DESCRIBE),
-        ("After “Unknown column”: use SHOW next, not another DESCRIBE.", TO_DESCRIBE),
-        ("After “Unknown column”: do not send the same call again.", Repair("repeated", "")),
-        ("出现 “Unknown column” 之后：不要原样重发。", Repair("repeated", "")),
-        ("After “Unknown column”: send it to somebody and change the table.", Repair("changed", "to")),  # a plain word
+        ("target_named", Repair("changed", "day")),
+        ("target_only", Repair("changed", "day")),
+        ("target_wanted", Repair("added", "day")),
+        ("target_unknown", Repair("dropped", "day")),
     ],
 )
-def test_what_is_not_said_is_not_read(text: str, repair: Repair) -> None:
-    assert not named(asked(repair), text, 200)
+def test_the_parameter_that_an_error_points_at_is_named(form: str, repair: Repair) -> None:
+    text = guidance(claim(form=form, path="day"))
+    assert named(asked(repair), text, 200)
+    assert not named(asked(repair._replace(path="month")), text, 200)
 
 
-def test_a_message_without_a_class_is_known_by_its_words() -> None:
-    one = asked(Repair("changed", "genre"), "error", "genre must be an integer: …")
-    assert named(one, "- “genre must be an integer”: change `genre` to its number.", 100)
-    assert not named(one, "- “services must be a list”: change `genre` to its number.", 100)
+def test_advice_for_any_failure_counts_for_every_class_but_only_the_first_of_it_and_not_where_it_is_strict() -> None:
+    claims = [claim(Repair("changed", f"param_{i}"), form="repair_any") for i in range(GENERAL + 1)]
+    hits = [named(asked(Repair("changed", f"param_{i}")), guidance(*claims), 500) for i in range(GENERAL + 1)]
+    assert hits == [True] * GENERAL + [False]
+    assert not named(asked(Repair("changed", "param_0")), guidance(*claims), 500, strict=True)
+    assert named(asked(Repair("repeated", "")), guidance(claim(form="retry")), 500)
 
 
-def test_advice_for_any_failure_counts_for_every_class_but_only_the_first_of_it() -> None:
-    lines = [f"- After any failure: change `param_{i}`." for i in range(GENERIC_UNITS + 1)]
-    reading = Reading("\n".join(lines))
-    hits = [reading.names(asked(Repair("changed", f"param_{i}"))) for i in range(GENERIC_UNITS + 1)]
-    assert hits == [True] * GENERIC_UNITS + [False]
-
-
-def test_one_long_sentence_about_any_failure_names_nothing() -> None:
-    everything = ", ".join(f"change `param_{i}`" for i in range(30))
-    assert not named(asked(Repair("changed", "param_0")), f"- After any failure: {everything}.", 1000)
-
-
-def test_no_guidance_names_nothing() -> None:
+def test_no_guidance_and_sentences_without_a_subject_name_nothing() -> None:
+    told = Claim(text="After “Unknown column”: use DESCRIBE next.", k=1, n=1, call_ids=())
     assert not named(asked(TO_DESCRIBE), None, 500)
-    assert not named(asked(TO_DESCRIBE), "", 500)
+    assert not named(asked(TO_DESCRIBE), guidance(), 500)
+    assert not named(asked(TO_DESCRIBE), guidance(told), 500)
 
 
 def test_the_budget_cuts_whole_sentences_the_most_valuable_claim_first() -> None:
-    first, second = (f"After “Unknown column”: {what}." for what in ("change `page_size`", "use DESCRIBE next"))
-    claims = [Claim(text=text, k=1, n=1, call_ids=()) for text in (second, first)]
-    guidance = Guidance(text=f"- {first}\n- {second}", claims=claims, author="a/b", prompt_version="1")
-    budget = QwenTokenizer().count(f"- {second}")
-    assert read_within(guidance, budget).text == f"- {second}"
-    assert named(asked(TO_DESCRIBE), guidance, budget)
-    assert not named(asked(Repair("changed", "page_size")), guidance, budget)
+    first, second = claim(Repair("changed", "page_size")), claim(TO_DESCRIBE)
+    text = guidance(second, first)
+    budget = QwenTokenizer().count(f"- {second.text}")
+    assert named(asked(TO_DESCRIBE), text, budget)
+    assert not named(asked(Repair("changed", "page_size")), text, budget)
 
 
-def test_a_paragraph_is_cut_between_its_sentences() -> None:
-    text = "Unknown column: use DESCRIBE. It lists columns. " + "Nothing else is known. " * 30
-    assert named(asked(TO_DESCRIBE), text, 40)
-
-
-@given(st.text(max_size=400), st.integers(1, 60))
-def test_whatever_the_text_is_it_is_read_within_the_budget(text: str, budget: int) -> None:
-    reading = read_within(text, budget)
-    assert QwenTokenizer().count(reading.text) <= budget
-    for repair in REPAIRS:
-        assert reading.names(asked(repair)) in (True, False)
-
-
-def test_every_class_of_error_has_phrases_in_both_languages() -> None:
-    assert set(CLASS_PHRASES) == (set(ERROR_CLASSES) - {"error"}) | {"no_output"}
-    for phrases in CLASS_PHRASES.values():
-        assert any(phrase.isascii() for phrase in phrases)
-        assert any("\u4e00" <= phrase[0] <= "\u9fff" for phrase in phrases)
+@given(st.lists(st.text(st.characters(exclude_categories=["C"]), max_size=80), max_size=8), st.integers(1, 60))
+def test_whatever_the_claims_say_those_that_are_kept_stand_within_the_budget(texts: Sequence[str], budget: int) -> None:
+    whole = guidance(*(Claim(text=text, k=1, n=1, call_ids=()) for text in texts))
+    lines = {f"- {one.text}" for one in kept(whole, budget)}
+    assert QwenTokenizer().count("\n".join(lines)) <= budget + len(lines)  # a line break may cost a token elsewhere

@@ -20,7 +20,7 @@ from toolmem.research.report.freshness import (
     waiting_frame,
 )
 from toolmem.research.report.money_chart import money_chart
-from toolmem.research.report.single_pass import Lines, single_pass, single_pass_frame, single_pass_table
+from toolmem.research.report.single_pass import LineTokens, single_pass, single_pass_frame, single_pass_table
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -95,22 +95,22 @@ def test_tools_have_a_row_each_in_frames_and_tables():
 
 
 def test_the_bound_scales_the_kept_lines_to_all_calls_and_says_so():
-    line = Lines("search", counted=100, tokens=15_000, calls=1000)
+    line = LineTokens("search", counted=100, tokens=15_000, calls=1000)
     assert (line.bound, line.estimated) == (150_000, True)
-    assert Lines("x", 3, 40, 3).bound == 40
-    assert Lines("x", 0, 0, 5).bound == 0
+    assert LineTokens("x", 3, 40, 3).bound == 40
+    assert LineTokens("x", 0, 0, 5).bound == 0
 
 
 def test_what_was_spent_stands_beside_the_bound():
     report = run(0, looked("summarized", 5))
     report.entries.append(sent(prompt=750))
     bill = make_bill([], [report], kinds={"op": "summarizing"})
-    rows = single_pass(bill, [Lines("search", 5, 500, 5), Lines("other", 0, 0, 0)])
+    rows = single_pass(bill, [LineTokens("search", 5, 500, 5), LineTokens("other", 0, 0, 0)])
     assert [row.tool for row in rows] == ["other", "search"]
     assert [row.ratio for row in rows] == [None, 1.5]
     assert [row.policies for row in rows] == ["", "smart_skip"]
     assert single_pass_frame(rows)["ratio"].isna().tolist() == [True, False]
-    table = single_pass_table(single_pass(bill, [Lines("search", 5, 500, 10)]))
+    table = single_pass_table(single_pass(bill, [LineTokens("search", 5, 500, 10)]))
     assert table.rows[0][5] == "~1,000"
     assert any(note.startswith("~:") for note in table.notes)
 

@@ -1,8 +1,8 @@
-"""Texts to compare guidance with. None of them tests anything, merges anything or leaves anything out.
+"""Guidance to compare with. It tests nothing, merges nothing and leaves nothing out.
 
 * **counting only**: how often each error message came, and how often each kind of repair was followed by success, two
   lists in one order, most frequent first. That a repair goes with an error is not counted; a repair is told as one of
-  any failure, and is read like every other sentence about any failure: the two most frequent ones count.
+  any failure, and counts like every other claim about any failure: the two most frequent ones.
 * **pairs**: how often each kind of repair followed each error message, most frequent first. It does nothing but the
   measured thing, without any other use for a reader: a mark to look up to.
 
@@ -12,41 +12,38 @@ Both are written in the data-driven writer's words and cut to the same budgets.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from toolmem.guidance.counted.render import MAX_MENTION, Wording, quoted
+from toolmem.guidance.counted.render import Wording, sentence
 from toolmem.guidance.counted.repairs import Repair
+from toolmem.guidance.fitting import BULLET
 from toolmem.guidance.outcomes import went_wrong
-from toolmem.models import Language, ToolCallResult
+from toolmem.models import Claim, Guidance, Language, Subject, ToolCallResult
 from toolmem.readers.error_messages import mask, telling_line
 from toolmem.research.backtest.opportunities import opportunities
 
 
-def counting_only(calls: Sequence[ToolCallResult], language: Language = "") -> str:
-    """Errors with counts and repairs with counts, of the calls of one tool, not joined; "" where nothing failed."""
-    say = Wording(language)
-    failures = [mask(telling_line(call.output)) for call in calls if went_wrong(call)]
+def counting_only(calls: Sequence[ToolCallResult], language: Language = "") -> Guidance:
+    """Errors with counts and repairs with counts, of the calls of one tool, not joined."""
+    failures = Counter(mask(telling_line(call.output)) for call in calls if went_wrong(call))
     asked = opportunities(calls)
     repaired = Counter(_plain(repair) for one in asked for repair in one.repairs)
-    lines = [(k, _failed(label, k, len(failures), say)) for label, k in Counter(failures).items()]
-    lines += [
-        (k, say.say("repair_any", repair=say.repair(repair), k=k, n=len(asked))) for repair, k in repaired.items()
-    ]
-    return _listed(lines)
+    errors = [_claim("error_class", "error", error, k, failures.total(), label=error) for error, k in failures.items()]
+    repairs = [_claim("repair", "repair_any", "", k, len(asked), repair) for repair, k in repaired.items()]
+    return _listed([*errors, *repairs], language)
 
 
-def counting_pairs(calls: Sequence[ToolCallResult], language: Language = "") -> str:
-    """Pairs of an error and a repair with counts, of the calls of one tool; "" where no failure was repaired."""
-    say = Wording(language)
+def counting_pairs(calls: Sequence[ToolCallResult], language: Language = "") -> Guidance:
+    """Pairs of an error and a repair with counts, of the calls of one tool."""
     asked = opportunities(calls)
     of_error = Counter(one.message for one in asked)
     pairs = Counter((one.message, _plain(repair)) for one in asked for repair in one.repairs)
-    return _listed(
-        [
-            (k, say.say("repair", error=_mentioned(label, say), repair=say.repair(repair), k=k, n=of_error[label]))
-            for (label, repair), k in pairs.items()
-        ]
-    )
+    claims = [
+        _claim("repair", "repair", error, k, of_error[error], repair, label=error, widely=False)
+        for (error, repair), k in pairs.items()
+    ]
+    return _listed(claims, language)
 
 
 def _plain(repair: Repair) -> Repair:
@@ -54,13 +51,15 @@ def _plain(repair: Repair) -> Repair:
     return Repair(repair.kind, repair.path) if repair.kind == "changed" else repair
 
 
-def _mentioned(label: str, say: Wording) -> str:
-    return quoted(label, MAX_MENTION) if label else say.say("no_output")
+def _claim(kind: str, form: str, error: str, k: int, n: int, *repairs: Repair, **detail: Any) -> Claim:
+    subject = Subject(form=form, error=error, repairs=repairs)
+    shown = {"forms": [""] * len(repairs), "examples": [""] * len(repairs), **detail}
+    return Claim(text="", k=k, n=n, call_ids=(), kind=kind, subject=subject, detail=shown)
 
 
-def _failed(label: str, k: int, n: int, say: Wording) -> str:
-    return say.say("error", message=_mentioned(label, say), cls="", k=k, n=n, example="", recovered="")
-
-
-def _listed(lines: Sequence[tuple[int, str]]) -> str:
-    return "\n".join(f"- {text}" for _, text in sorted(lines, key=lambda line: (-line[0], line[1])))
+def _listed(claims: Iterable[Claim], language: Language) -> Guidance:
+    say = Wording(language)
+    told = [claim.model_copy(update={"text": sentence(claim, say)}) for claim in claims]
+    told.sort(key=lambda claim: (-claim.k, claim.text))
+    text = "\n".join(BULLET + claim.text for claim in told)
+    return Guidance(text=text, claims=told, author="counting", prompt_version="")

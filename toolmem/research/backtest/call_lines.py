@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolmem.config.prompts import SUMMARIZE, Prompts
 from toolmem.guidance.llm_writer import MAX_PROMPT_CHARACTERS, usage_prompt, writer_prompts
-from toolmem.research.report.single_pass import Lines
+from toolmem.research.report.single_pass import LineTokens
 
 if TYPE_CHECKING:
     from toolmem.models import Language, ToolCallResult
@@ -38,22 +38,22 @@ class LineCounter:
         windows = [judged[start : start + self._window] for start in range(0, len(judged), self._window)]
         return sum(max(self._count(tool_name, each) - around, 0) for each in windows)
 
-    def of_calls(self, calls: Iterable[ToolCallResult]) -> list[Lines]:
+    def of_calls(self, calls: Iterable[ToolCallResult]) -> list[LineTokens]:
         """One row per tool: all of these calls are counted."""
         by_tool: dict[str, list[ToolCallResult]] = {}
         for call in calls:
             if call.score is not None:
                 by_tool.setdefault(call.tool_name, []).append(call)
-        return [Lines(tool, len(own), self.tokens(tool, own), len(own)) for tool, own in sorted(by_tool.items())]
+        return [LineTokens(tool, len(own), self.tokens(tool, own), len(own)) for tool, own in sorted(by_tool.items())]
 
-    def of_memories(self, memories: Iterable[StoredMemory]) -> list[Lines]:
+    def of_memories(self, memories: Iterable[StoredMemory]) -> list[LineTokens]:
         """One row per tool: the kept calls are counted, and those that ever had a verdict stand beside them."""
         found = []
         for memory in memories:
             judged = [call for call in memory.calls if call.score is not None]
             tokens = self.tokens(memory.record.tool_name, judged)
             ever = max(memory.record.counters.judged, len(judged))
-            found.append(Lines(memory.record.tool_name, len(judged), tokens, ever))
+            found.append(LineTokens(memory.record.tool_name, len(judged), tokens, ever))
         return found
 
     def _count(self, tool_name: str, calls: Sequence[ToolCallResult]) -> int:

@@ -1,6 +1,6 @@
 """Repair coverage: of the failures that the tool's next calls repaired, the share whose kind of repair was named.
 
-*Strict* coverage gives no credit for sentences about any failure: naming the commonest repair for everything is not
+*Strict* coverage gives no credit for claims about any failure: naming the commonest repair for everything is not
 knowing what repairs.
 """
 
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.models import Guidance, ToolCallResult
-from toolmem.research.backtest.intervals import Interval, cluster_interval
+from toolmem.research.backtest.bootstrap import Interval, cluster_interval
+from toolmem.research.backtest.naming import named
 from toolmem.research.backtest.opportunities import Opportunity, opportunities
-from toolmem.research.backtest.reading import named
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BUDGETS = (200, 500, 1000)  # tokens of guidance per tool
 
-Text = Guidance | str | None
+Text = Guidance | None
 
 
 @dataclass(frozen=True, slots=True)

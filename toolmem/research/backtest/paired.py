@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from toolmem.research.backtest.bootstrap import cluster_interval
 from toolmem.research.backtest.coverage import Coverage
-from toolmem.research.backtest.intervals import cluster_interval
 
 LEAST_CLUSTERS = 5  # a bootstrap over fewer says little
 

@@ -22,7 +22,7 @@ from toolmem.guidance.counted.conditions import Observation, holds, observe_all
 from toolmem.guidance.counted.refusals import refused_by
 from toolmem.guidance.outcomes import UNKNOWN, conversations, went_wrong
 from toolmem.models import ToolCallResult
-from toolmem.research.backtest.intervals import DRAWS, LEVEL
+from toolmem.research.backtest.bootstrap import quantiles, resampled
 from toolmem.research.backtest.splitting import Split, task_of
 
 if TYPE_CHECKING:
@@ -123,18 +123,5 @@ def _counted(found: Analysis, one: Observation, leave_out: Collection[str]) -> t
 
 def _interval(a: Sequence[float], b: Sequence[float], clusters: Sequence[str], seed: int) -> tuple[float, float]:
     """Percentile interval of 1 - sum(a) / sum(b) over resampled clusters."""
-    import numpy as np
-
-    number = {cluster: i for i, cluster in enumerate(dict.fromkeys(clusters))}
-    place = [number[cluster] for cluster in clusters]
-    sums_a, sums_b = np.bincount(place, weights=np.asarray(a)), np.bincount(place, weights=np.asarray(b))
-    if len(number) < 2:
-        return float("-inf"), 1.0
-    chosen = np.random.default_rng(seed).integers(0, len(number), size=(DRAWS, len(number)))
-    below = sums_b[chosen].sum(axis=1)
-    scores = 1 - sums_a[chosen].sum(axis=1)[below > 0] / below[below > 0]
-    if not len(scores):
-        return float("-inf"), 1.0
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(scores, (tail, 1 - tail))
-    return float(low), float(high)
+    ratios = resampled(a, b, clusters, seed)
+    return quantiles(1 - ratios) if len(ratios) else (float("-inf"), 1.0)

@@ -1,9 +1,9 @@
 """How many warnings later calls prove wrong.
 
-A warning (`conditions_read`) is wrong where some of the later calls that it applies to worked, and they did at least as
-often as the other later calls of the tool that it compares them with (those where its `within` holds; all of them where
-it has none). Where one of the two sides does not occur later, nothing can be checked, and the warning is counted apart,
-as is one whose condition cannot be read. The text is cut to a budget first, as for coverage.
+A warning (`naming.warnings_of`) is wrong where some of the later calls that it applies to worked, and they did at least
+as often as the other later calls of the tool that it compares them with (those where its `within` holds; all of them
+where it has none). Where one of the two sides does not occur later, nothing can be checked, and the warning is counted
+apart. The text is cut to a budget first, as for coverage.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolmem.guidance.counted.conditions import Observation, holds, observe_all, text_kinds
+from toolmem.guidance.counted.conditions import Condition, Observation, holds, observe_all, text_kinds
 from toolmem.guidance.counted.values import canonical, parameters
 from toolmem.guidance.outcomes import conversations, repeats_of_failures, went_wrong
-from toolmem.models import Guidance, ToolCallResult
-from toolmem.research.backtest.conditions_read import REPEATED, Warned, read_warnings
-from toolmem.research.backtest.intervals import Interval, cluster_interval
-from toolmem.research.backtest.reading import read_within
+from toolmem.models import Claim, Guidance, Subject, ToolCallResult
+from toolmem.research.backtest.bootstrap import Interval, cluster_interval
+from toolmem.research.backtest.naming import warnings_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,11 +29,10 @@ class Checked:
 
     tool_name: str
     text: str
-    read: bool  # its condition could be read
-    k: int = 0
-    n: int = 0  # later calls that it applies to
-    other_k: int = 0
-    other_n: int = 0
+    k: int
+    n: int  # later calls that it applies to
+    other_k: int
+    other_n: int
 
     @property
     def wrong(self) -> bool | None:
@@ -53,10 +51,6 @@ class Warnings:
     @property
     def told(self) -> int:
         return len(self.each)
-
-    @property
-    def read(self) -> int:
-        return sum(one.read for one in self.each)
 
     @property
     def checked(self) -> int:
@@ -79,15 +73,15 @@ class Warnings:
         )
 
     def frame(self) -> pd.DataFrame:
-        """One row per warning: tool_name, text, read, k, n, other_k, other_n, wrong (None: not checked)."""
+        """One row per warning: tool_name, text, k, n, other_k, other_n, wrong (None: not checked)."""
         import pandas as pd
 
-        names = ["tool_name", "text", "read", "k", "n", "other_k", "other_n", "wrong"]
+        names = ["tool_name", "text", "k", "n", "other_k", "other_n", "wrong"]
         return pd.DataFrame([[getattr(one, name) for name in names] for one in self.each], columns=names)
 
 
 def check_warnings(
-    guidance: Mapping[str, Guidance | str | None], later: Mapping[str, Sequence[ToolCallResult]], budget: int
+    guidance: Mapping[str, Guidance | None], later: Mapping[str, Sequence[ToolCallResult]], budget: int
 ) -> Warnings:
     """Check the warnings of each tool's guidance, cut to `budget` tokens, on the tool's later calls (oldest first)."""
     return Warnings(
@@ -100,27 +94,25 @@ def check_warnings(
     )
 
 
-def _of_tool(name: str, text: Guidance | str | None, later: Sequence[ToolCallResult], budget: int) -> list[Checked]:
+def _of_tool(name: str, text: Guidance | None, later: Sequence[ToolCallResult], budget: int) -> list[Checked]:
     wrong = [went_wrong(call) for call in later]
     outcomes = [None if failed is None else not failed for failed in wrong]
     groups = conversations(later).told
     seen = observe_all(later, outcomes, groups, text_kinds(name, [parameters(call.input) for call in later]))
     repeats = repeats_of_failures(outcomes, groups, [canonical(call.input) for call in later])
     again = frozenset((*repeats.failed, *repeats.succeeded))
-    return [
-        _checked(name, warned, seen, outcomes, again) for warned in read_warnings(read_within(text, budget).text, seen)
-    ]
+    return [_checked(name, claim, seen, outcomes, again) for claim in warnings_of(text, budget)]
 
 
 def _checked(
-    name: str, warned: Warned, seen: Sequence[Observation], outcomes: Sequence[bool | None], again: frozenset[int]
+    name: str, claim: Claim, seen: Sequence[Observation], outcomes: Sequence[bool | None], again: frozenset[int]
 ) -> Checked:
-    if not warned.conditions:
-        return Checked(name, warned.text, read=False)
+    about = claim.subject or Subject(form="")
+    within = about.within and Condition(*about.within)
     sides: dict[bool, list[bool]] = {True: [], False: []}
     for i, (one, outcome) in enumerate(zip(seen, outcomes, strict=True)):
-        if outcome is None or (warned.within is not None and not holds(one, warned.within)):
+        if outcome is None or (within is not None and not holds(one, within)):
             continue
-        applies = any(i in again if c == REPEATED else holds(one, c) for c in warned.conditions)
+        applies = i in again if about.form == "repeat" else any(holds(one, Condition(*c)) for c in about.conditions)
         sides[applies].append(outcome)
-    return Checked(name, warned.text, True, sum(sides[True]), len(sides[True]), sum(sides[False]), len(sides[False]))
+    return Checked(name, claim.text, sum(sides[True]), len(sides[True]), sum(sides[False]), len(sides[False]))

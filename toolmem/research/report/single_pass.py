@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineTokens:
     """The lines of one tool's calls, as a summary prompt shows them, counted by the tokenizer."""
 
     tool: str
@@ -57,7 +57,7 @@ class SinglePass:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-def single_pass(bill: Bill, lines: Iterable[Lines]) -> list[SinglePass]:
+def single_pass(bill: Bill, lines: Iterable[LineTokens]) -> list[SinglePass]:
     """One row per tool, by name. `bill`: of all requests since the first call, or the ratio means nothing."""
     spent: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     policies: dict[str, dict[str, None]] = defaultdict(dict)

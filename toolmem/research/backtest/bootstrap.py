@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 DRAWS = 2000
 LEVEL = 0.95
@@ -25,34 +26,43 @@ def cluster_interval(
     values: Sequence[float],
     clusters: Sequence[Hashable],
     *,
-    weights: Sequence[float] | None = None,
     seed: int = 0,
-    draws: int = DRAWS,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Interval:
-    """95 % interval of the mean of `values` (of sum(values) / sum(weights) where weights are given).
+    """95 % interval of the mean of `values`.
 
     `clusters` says to which cluster each value belongs; `bounds` are the least and the greatest mean that is possible.
-    Both bounds for no values. Deterministic for a seed.
+    Both bounds for fewer than two clusters. Deterministic for a seed.
     """
-    if len(values) != len(clusters):
-        raise ValueError(f"{len(values)} values and {len(clusters)} clusters")
-    if not values:
+    means = resampled(values, [1.0] * len(values), clusters, seed)
+    if not len(means):
         return Interval(*bounds)
-    number: dict[Hashable, int] = {}
-    for cluster in clusters:
-        number.setdefault(cluster, len(number))
+    low, high = quantiles(means)
+    return _unseen(low, high, len(set(clusters)), bounds) if high - low < 1e-12 else Interval(low, high)
+
+
+def resampled(
+    values: Sequence[float], weights: Sequence[float], clusters: Sequence[Hashable], seed: int
+) -> NDArray[np.float64]:
+    """sum(values) / sum(weights) in each of DRAWS draws whose weights are above 0; none for fewer than two clusters."""
+    if not len(values) == len(weights) == len(clusters):
+        raise ValueError(f"{len(values)} values, {len(weights)} weights and {len(clusters)} clusters")
+    number = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
+    if len(number) < 2:
+        return np.empty(0)
     place = [number[cluster] for cluster in clusters]
-    sums = np.bincount(place, weights=np.asarray(values, dtype=float), minlength=len(number))
-    sizes = np.bincount(place, weights=None if weights is None else np.asarray(weights, dtype=float))
-    if len(number) == 1:
-        return Interval(*bounds)
-    chosen = np.random.default_rng(seed).integers(0, len(number), size=(draws, len(number)))
+    sums, sizes = (np.bincount(place, weights=np.asarray(each, dtype=float)) for each in (values, weights))
+    chosen = np.random.default_rng(seed).integers(0, len(number), size=(DRAWS, len(number)))
     totals = sizes[chosen].sum(axis=1)
-    means = np.divide(sums[chosen].sum(axis=1), totals, out=np.full(draws, np.nan), where=totals > 0)
+    ratios: NDArray[np.float64] = sums[chosen].sum(axis=1)[totals > 0] / totals[totals > 0]
+    return ratios
+
+
+def quantiles(drawn: NDArray[np.float64]) -> tuple[float, float]:
+    """The ends of the 95 % percentile interval."""
     tail = (1 - LEVEL) / 2
-    low, high = (float(x) for x in np.nanquantile(means, (tail, 1 - tail)))
-    return _unseen(low, high, len(number), bounds) if high - low < 1e-12 else Interval(low, high)
+    low, high = np.quantile(drawn, (tail, 1 - tail))
+    return float(low), float(high)
 
 
 def _unseen(low: float, high: float, clusters: int, bounds: tuple[float, float]) -> Interval:
