@@ -85,7 +85,7 @@ def prepare_kernels(built: Path) -> None:
 def report_styles() -> str:
     """The report's own rules for tables, cards and guidance, for outputs of cells only."""
     own = (".card", ".facts", ".scope", ".attention", ".table", ".number", ".guidance", "table", "td", "th", "tr")
-    sheet = (ROOT / "toolmem" / "research" / "report" / "page.css").read_text(encoding="utf-8")
+    sheet = (ROOT / "toolmem" / "pages" / "templates" / "page.css").read_text(encoding="utf-8")
     rules = re.findall(r"^(?:\S[^{}\n]*)\{[^{}]*\}", sheet, re.MULTILINE)
     chosen = [rule for rule in rules if rule.startswith((*own, "details", "summary", "caption"))]
     colours = "--ink: var(--color-foreground-primary); --faint: var(--color-foreground-muted); --accent: #0072b2; "

@@ -38,8 +38,8 @@ MEANINGS = {
         "of any length can name more."
     ),
     "Repair coverage of later": (
-        "The share of the repaired failures whose kind of repair a claim of the guidance names for that error. *Kept up* "
-        "is the default writer, asked after every tenth call; *last window* read the newest 30 calls once, *all at "
+        "The share of the repaired failures whose kind of repair a claim of the guidance names for that error. *Kept "
+        "up* is the default writer, asked after every tenth call; *last window* read the newest 30 calls once, *all at "
         "once* all of them. *Counting only* lists errors and repairs by count, not joined; *pairs* lists every error "
         "with every repair by count and says nothing else."
     ),
@@ -52,8 +52,8 @@ MEANINGS = {
         "The claims are read as a forecast of whether a later call fails. *Brier* is the mean squared error of that "
         "forecast (0 is best), *of the rate* that of the tool's past failure rate alone; the *skill score* is the "
         "share of that error which the claims take away, and below 0 they make it worse. *Warnings*: claims within "
-        "the 500 tokens that call a value, a parameter or a repeat bad; *checked* are those that later calls could prove "
-        "wrong."
+        "the 500 tokens that call a value, a parameter or a repeat bad; *checked* are those that later calls could "
+        "prove wrong."
     ),
     "Guidance without one kind": (
         "The default writer's guidance at the moment of each failure, then without one kind of sentence, whose tokens "

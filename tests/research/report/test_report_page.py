@@ -17,9 +17,10 @@ import pytest
 import toolmem
 from toolmem.errors import ToolMemError
 from toolmem.models import ToolCallResult
+from toolmem.pages.rendering import clip
+from toolmem.pages.self_contained import outside_resources
 from toolmem.research.report import BadRecord, notebook_path, render_page
-from toolmem.research.report.blocks import clip, note
-from toolmem.research.report.pages import outside_resources
+from toolmem.research.report.sections import note
 
 EVIL = '<script src="https://evil.example/x.js"></script><img src=https://evil.example/y.png>'
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from toolmem.models import ToolCallResult
+from toolmem.pages.numbers import UNKNOWN, count, percent, seconds
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import BadRecord, headline, rates_note, skip_table, summary_table, tools_frame
-from toolmem.research.report.numbers import UNKNOWN, count, percent, seconds
 
 
 def test_the_printed_table_has_a_row_per_tool_and_names_the_judge(build):

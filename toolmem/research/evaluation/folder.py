@@ -11,9 +11,9 @@ from typing import Any
 from toolmem.app import ToolMemApp
 from toolmem.config.extras import missing
 from toolmem.errors import RequestError, StoreError
+from toolmem.pages.self_contained import POLICY
 from toolmem.protocols import OF_THE_STORE, MemoryStore
 from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.pages import POLICY
 
 WORKSPACE = "default"
 FORMER = "evaluate"  # the workspace of evaluations before there was a mark
@@ -80,12 +80,11 @@ def write_report(evaluation: Evaluation, out: Path) -> Path:
     """`report.html` and the tables into the folder; answers the page (without figures where `research` is absent)."""
     import tempfile
 
-    from toolmem.research.report import render_page, write_tables
+    from toolmem.research.report.page import render_page, write_plain_page
+    from toolmem.research.report.tables import write_tables
 
     write_tables(evaluation, out)
     if missing("research"):
-        from toolmem.research.report.plain_page import write_plain_page
-
         return write_plain_page(evaluation, out / "report.html")
     with tempfile.TemporaryDirectory(prefix="toolmem-") as data:
         evaluation.save(data)

@@ -16,10 +16,10 @@ The road of an evaluation through this room:
 The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in a notebook of your own.
 """
 
+from toolmem.pages.rendering import Html
 from toolmem.readers.proportions import wilson_interval
 from toolmem.research.report.bill import Bill, make_bill
 from toolmem.research.report.bill_sums import bill_frame, bill_table, charges_frame
-from toolmem.research.report.blocks import Html, scope
 from toolmem.research.report.cost_plots import bill_chart, days_chart, freshness_chart
 from toolmem.research.report.costs import cost_chart
 from toolmem.research.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
@@ -47,6 +47,7 @@ from toolmem.research.report.sections import (
     rates_note,
     recorded_text,
     runs_table,
+    scope,
     skips_table,
     source_facts,
     timeline_note,

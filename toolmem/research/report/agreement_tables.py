@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from toolmem.pages.numbers import UNKNOWN, count, interval, percent, seconds
 from toolmem.readers.plain_text import counted
 from toolmem.readers.proportions import wilson_interval
 from toolmem.research.report.agreement import Comparison, Interval, JudgeRun, against_labels, pairs, sides
-from toolmem.research.report.numbers import UNKNOWN, count, interval, percent, seconds
 from toolmem.research.report.rows import input_text
 from toolmem.research.report.summary import Table
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.config.extras import need_pandas
 from toolmem.errors import RequestError
+from toolmem.pages.numbers import UNKNOWN, count
 from toolmem.readers.plain_text import counted
 from toolmem.research.report.bill import Bill, Charge, Known
-from toolmem.research.report.numbers import UNKNOWN, count
 from toolmem.research.report.summary import Table
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from toolmem.config.extras import need_pandas
+from toolmem.pages.numbers import count
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
 from toolmem.research.report.bill import JUDGING, SUMMARIZING, Bill
 from toolmem.research.report.bill_sums import ESTIMATE, bill_frame
 from toolmem.research.report.freshness import Waiting
-from toolmem.research.report.numbers import count
 from toolmem.research.report.style import Chart
 
 if TYPE_CHECKING:

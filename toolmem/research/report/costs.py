@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from toolmem.pages.numbers import count, seconds
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
-from toolmem.research.report.numbers import count, seconds
 from toolmem.research.report.style import Chart
 
 if TYPE_CHECKING:

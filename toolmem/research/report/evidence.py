@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.config.extras import need_pandas
 from toolmem.models import Claim, ToolCallResult, ToolMemory
-from toolmem.readers.plain_text import counted, name_shown
-from toolmem.research.report.blocks import Column, Html, clip, folded, html_text, marked, note, table
+from toolmem.pages.rendering import Html, clip, part
+from toolmem.readers.plain_text import name_shown
 from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.numbers import percent, score
 from toolmem.research.report.rows import Row, input_text
 
 if TYPE_CHECKING:
@@ -64,11 +63,8 @@ def guidance_block(evaluation: Evaluation) -> Html:
     """A folded part per tool, those with most calls first: guidance, claims with `k of n`, and the calls they cite."""
     memories = sorted(evaluation.memories, key=lambda memory: (-_calls(memory), memory.when_to_use))
     rows = _rows_by_id(evaluation)
-    parts = [_tool_part(memory, rows, place) for place, memory in enumerate(memories[:MOST_TOOLS])]
-    left_out = len(memories) - len(parts)
-    if left_out > 0:
-        parts.append(note(f"{counted(left_out, 'more tool')} with fewer calls: memories.jsonl has all guidance.").text)
-    return Html("".join(parts), f"guidance of {counted(len(memories), 'tool')}")
+    tools = [_of_tool(memory, rows, place) for place, memory in enumerate(memories[:MOST_TOOLS])]
+    return part("report.html.j2", "guidance", tools, len(memories) - len(tools))
 
 
 def _rows_by_id(evaluation: Evaluation) -> dict[str, int]:
@@ -81,108 +77,52 @@ def _calls(memory: ToolMemory) -> int:
     return int(lifetime.get("calls", 0)) if isinstance(lifetime, dict) else len(memory.tool_call_results)
 
 
-def _tool_part(memory: ToolMemory, rows: Mapping[str, int], place: int) -> str:
+def _of_tool(memory: ToolMemory, rows: Mapping[str, int], place: int) -> dict[str, Any]:
+    """What the template shows of one tool. Calls that are cited and kept have an anchor, to which claims lead."""
     claims = claims_of(memory)
-    analyzed = memory.metadata.get("guidance_statistics") or {}
-    if not memory.content:
-        body = note("No guidance yet: no summary of this tool succeeded.")
-        return folded(name_shown(memory.when_to_use) or "(no name)", body, "no guidance").text
-    aside = f"{counted(analyzed.get('calls'), 'call')} analyzed, {counted(len(claims), 'claim')}"
-    lead = _lead(memory, analyzed)
-    text = Html(f'<div class="guidance">{_formatted(memory.content)}</div>')
-    body = lead + text + _claims(memory, claims, rows, place)
-    return folded(name_shown(memory.when_to_use) or "(no name)", body, aside, opened=place == 0).text
-
-
-def _lead(memory: ToolMemory, analyzed: Mapping[str, Any]) -> Html:
-    kept = len(memory.tool_call_results)
-    words = [f"Written by `{memory.author}`" if memory.author else "Written"]
-    if analyzed:
-        words.append(
-            f"from {counted(analyzed.get('calls'), 'judged call')}, the newest: success rate by the flag "
-            f"{percent(analyzed.get('success_rate'))}, average score {score(analyzed.get('avg_score'))}."
-        )
-    return note(f"{' '.join(words)} The window holds {counted(kept, 'call')}.")
-
-
-def _claims(memory: ToolMemory, claims: list[Claim], rows: Mapping[str, int], place: int) -> Html:
-    if not claims:
-        return note("No counted claims stand beside this guidance.")
     kept = {call.id: call for call in memory.tool_call_results if call.id is not None}
     cited = [call_id for call_id in dict.fromkeys(i for claim in claims for i in claim.call_ids) if call_id in kept]
-    linked = {call_id: f"e{place}-{number}" for number, call_id in enumerate(cited)}
-
-    def links(claim: Claim) -> str:
-        return _cited_as(claim) + _links(list(claim.call_ids), linked, rows)
-
-    shown = [{"text": claim.text, "kn": (claim.k, claim.n), "calls": claim} for claim in claims]
-    columns = {
-        "text": Column("Claim", html=marked, style="text"),
-        "kn": Column("Count", write=lambda kn: f"{kn[0]:,} of {kn[1]:,}" if kn[1] else "", numeric=True),
-        "calls": Column("Calls cited (rows)", html=links, style="rows"),
+    anchors = {call_id: f"e{place}-{number}" for number, call_id in enumerate(cited)}
+    return {
+        "name": name_shown(memory.when_to_use) or "(no name)",
+        "author": memory.author,
+        "analyzed": memory.metadata.get("guidance_statistics") or {},
+        "kept": len(memory.tool_call_results),
+        "lines": [_line(line.strip()) for line in memory.content.splitlines() if line.strip()],
+        "claims": [_claim(claim, anchors, rows) for claim in claims],
+        "cited": [_cited(kept[call_id], anchors[call_id], _row_text(call_id, rows)) for call_id in cited],
     }
-    calls = folded(f"The calls cited ({len(cited)})", _cited(cited, kept, linked, rows)) if cited else Html("", "")
-    return folded(
-        "Evidence", table(shown, columns) + calls, f"{counted(len(claims), 'claim')} and the calls behind them"
-    )
 
 
-def _formatted(text: str) -> str:
-    """Guidance as HTML: headings (`## x`), list items (`- x`), code in backticks, and lines as they are."""
-    parts = []
-    for line in text.strip().splitlines():
-        words = line.strip()
-        if words.startswith("#"):
-            parts.append(f"<h4>{marked(words.lstrip('#').strip())}</h4>")
-        elif words.startswith(("- ", "* ", "• ")):
-            parts.append(f'<p class="item">{marked(words[2:].strip())}</p>')
-        elif words:
-            parts.append(f"<p>{marked(words)}</p>")
-    return "".join(parts)
+def _line(line: str) -> tuple[str, str]:
+    """A line of guidance and what it is: heading (`## x`), list item (`- x`), or a line as it is."""
+    if line.startswith("#"):
+        return "heading", line.lstrip("#").strip()
+    return ("item", line[2:].strip()) if line.startswith(("- ", "* ", "• ")) else ("", line)
 
 
-def _cited_as(claim: Claim) -> str:
-    """Whether the ids are the calls that were compared (n) or the ones that were counted (k)."""
-    return f"all {claim.n:,}: " if len(claim.call_ids) == claim.n > claim.k else ""
+def _claim(claim: Claim, anchors: Mapping[str, str], rows: Mapping[str, int]) -> dict[str, Any]:
+    shown = claim.call_ids[:MOST_LINKS]
+    return {
+        "text": claim.text,
+        "count": f"{claim.k:,} of {claim.n:,}" if claim.n else "",
+        # whether the ids are the calls that were compared (n) or the ones that were counted (k)
+        "which": f"all {claim.n:,}: " if len(claim.call_ids) == claim.n > claim.k else "",
+        "shown": [(_row_text(call_id, rows), anchors.get(call_id)) for call_id in shown],
+        "more": len(claim.call_ids) - len(shown),
+    }
 
 
-def _links(call_ids: list[str], linked: Mapping[str, str], rows: Mapping[str, int]) -> str:
-    """Row numbers that lead to the call below; an id that the window no longer holds is shown without a link."""
-    shown = [
-        f'<a href="#{linked[call_id]}">{html_text(_row_text(call_id, rows))}</a>'
-        if call_id in linked
-        else html_text(_row_text(call_id, rows))
-        for call_id in call_ids[:MOST_LINKS]
-    ]
-    rest = len(call_ids) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+def _cited(call: ToolCallResult, anchor: str, row: str) -> dict[str, str]:
+    failed = {True: "failed", False: "ran", None: "not known"}[call.failed]
+    return {
+        "anchor": anchor,
+        "row": row,
+        "outcome": failed if call.score is None else f"{failed}, score {call.score:.0f}",
+        "input": clip(input_text(call), 160),
+        "output": clip(call.output, 200) or "(empty)",
+    }
 
 
 def _row_text(call_id: str, rows: Mapping[str, int]) -> str:
     return str(rows[call_id]) if call_id in rows else clip(call_id, 24)
-
-
-def _cited(
-    cited: list[str], kept: Mapping[str, ToolCallResult], linked: Mapping[str, str], rows: Mapping[str, int]
-) -> Html:
-    entries = [
-        {
-            "row": (linked[call_id], _row_text(call_id, rows)),
-            "outcome": _outcome(kept[call_id]),
-            "input": clip(input_text(kept[call_id]), 160),
-            "output": clip(kept[call_id].output, 200) or "(empty)",
-        }
-        for call_id in cited
-    ]
-    columns = {
-        "row": Column("Row", html=lambda pair: f'<span id="{pair[0]}">{html_text(pair[1])}</span>', numeric=True),
-        "outcome": Column("Outcome", style="line"),
-        "input": Column("Input", style="code"),
-        "output": Column("Output", style="code"),
-    }
-    return table(entries, columns)
-
-
-def _outcome(call: ToolCallResult) -> str:
-    failed = {True: "failed", False: "ran", None: "not known"}[call.failed]
-    return failed if call.score is None else f"{failed}, score {call.score:.0f}"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from toolmem.config.extras import need_pandas
 from toolmem.flow.report import RunReport
+from toolmem.pages.numbers import UNKNOWN, count
 from toolmem.research.report.bill import Row, run_name, told
-from toolmem.research.report.numbers import UNKNOWN, count
 from toolmem.research.report.summary import Table
 
 if TYPE_CHECKING:

@@ -10,9 +10,14 @@ from typing import Any
 
 from toolmem.config.extras import need
 from toolmem.errors import ToolMemError
-from toolmem.research.report.blocks import Html
+from toolmem.pages.rendering import Html, rendered
+from toolmem.pages.self_contained import write_page
+from toolmem.readers.plain_text import counted
+from toolmem.research.report import sections
+from toolmem.research.report.evaluation import Evaluation
+from toolmem.research.report.evidence import guidance_block
 from toolmem.research.report.kernel import execute
-from toolmem.research.report.pages import put, rendered
+from toolmem.research.report.rows import errors_rows, tools_rows
 
 NOTEBOOK = "01_evaluate_tool_calls.md"
 VARIABLE = "TOOLMEM_EVALUATION"  # tells the notebook which directory holds the evaluation
@@ -42,7 +47,34 @@ def render_page(evaluation_dir: Path | str, out_html: Path | str, notebook: Path
     directory, target = Path(evaluation_dir).resolve(), Path(out_html)
     node = jupytext.read(Path(notebook) if notebook else notebook_path())
     execute(node, directory, {VARIABLE: str(directory)})
-    return put(to_html(node), target)
+    return write_page(to_html(node), target)
+
+
+def write_plain_page(evaluation: Evaluation, out_html: Path | str) -> Path:
+    """Write the page without figures, which the core makes by itself, without a notebook; answers its path."""
+    tools, errors = tools_rows(evaluation), errors_rows(evaluation)
+    runs = f"{counted(len(evaluation.summaries), 'run')} of summary_tool_memory, one after the other."
+    page = rendered(
+        "evaluation.html.j2",
+        headline=sections.headline(evaluation),
+        facts=sections.source_facts(evaluation),
+        recorded=sections.scope("recorded", sections.recorded_text(evaluation)),
+        rates=sections.rates_note(evaluation, tools, figures=False),
+        tools=sections.tools_table(tools, opened=True),
+        judge=sections.judge_note(evaluation),
+        agreement=sections.agreement_table(evaluation),
+        time=sections.cost_note(evaluation, "time_cost", figures=False),
+        tokens=sections.cost_note(evaluation, "token_cost", figures=False),
+        errors=sections.errors_note(evaluation, errors),
+        examples=sections.errors_table(evaluation) if errors else "",
+        window=sections.scope("window", sections.window_text(evaluation) + "."),
+        guidance=guidance_block(evaluation),
+        scope_of_runs=sections.scope("runs", runs),
+        runs=sections.runs_table(evaluation),
+        skips=sections.skips_table(evaluation),
+        problems=sections.problems_block(evaluation),
+    )
+    return write_page(page, Path(out_html))
 
 
 # ---------------------------------------------------------------- notebook -> HTML
@@ -53,56 +85,51 @@ def to_html(notebook: Any) -> str:
     from nbconvert.filters import Highlight2HTML
 
     highlight = Highlight2HTML(pygments_lexer="python")
-    body: list[str] = []
-    headings: list[tuple[str, str]] = []
+    pieces: list[tuple[str, Any]] = []
+    contents: list[tuple[str, Html]] = []
     title = "Report"
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            text, found, top = _prose(cell.source)
-            headings += found
-            title = top or title
-            body.append(text)
+            prose = _prose(cell.source)
+            contents += [(anchor, Html(text)) for anchor, text in prose.found]
+            title = prose.title or title
+            pieces.append(("html", Html("".join(prose.out))))
         elif cell.cell_type == "code":
-            body.extend(_output(output) for output in cell.outputs)
-            body.append(_code(highlight(cell.source)) if cell.source.strip() else "")
-    contents = [(anchor, Html(text)) for anchor, text in headings]
-    return rendered("page.html.j2", title=Html(title), contents=contents, body=Html("".join(body)))
+            pieces += [piece for output in cell.outputs if (piece := _output(output)) is not None]
+            if cell.source.strip():
+                pieces.append(("code", Html(highlight(cell.source))))
+    return rendered("notebook.html.j2", title=Html(title), contents=contents, pieces=pieces)
 
 
-def _prose(source: str) -> tuple[str, list[tuple[str, str]], str]:
-    """A Markdown cell as HTML, its second-level headings (anchor, HTML text), and its first-level heading, if any."""
+def _prose(source: str) -> _Headings:
+    """A Markdown cell as HTML, with its headings."""
     from nbconvert.filters import markdown2html
 
     parser = _Headings()
     parser.feed(markdown2html(source))
     parser.close()
-    return "".join(parser.out), parser.found, parser.title
+    return parser
 
 
-def _code(highlighted: str) -> str:
-    return f'<details class="code"><summary>show code</summary>{highlighted}</details>\n'
-
-
-def _output(output: Any) -> str:
-    """The richest form of an output that a page without scripts can show."""
+def _output(output: Any) -> tuple[str, Any] | None:
+    """The richest form of an output that a page without scripts can show: its kind and value for the template."""
     if output.output_type == "stream":
-        return f"<pre>{escape(output.text)}</pre>\n" if output.name == "stdout" else ""
+        return ("text", Html(escape(output.text))) if output.name == "stdout" else None
     if output.output_type not in ("display_data", "execute_result"):
-        return ""
+        return None
     data = output.data
     if "image/svg+xml" in data:
-        image = base64.b64encode(data["image/svg+xml"].encode()).decode()
-        return _figure("image/svg+xml", image, output)
+        return _figure("image/svg+xml", base64.b64encode(data["image/svg+xml"].encode()).decode(), output)
     if "image/png" in data:
         return _figure("image/png", "".join(data["image/png"].split()), output)
     if "text/html" in data:
-        return f"{data['text/html']}\n"
-    return f"<pre>{escape(data.get('text/plain', ''))}</pre>\n"
+        return "html", Html(data["text/html"])
+    return "text", Html(escape(data.get("text/plain", "")))
 
 
-def _figure(kind: str, image: str, output: Any) -> str:
+def _figure(kind: str, image: str, output: Any) -> tuple[str, dict[str, str]]:
     alt = output.metadata.get(kind, {}).get("alt") or output.data.get("text/plain", "figure")
-    return f'<figure><img src="data:{kind};base64,{image}" alt="{escape(alt)}"></figure>\n'
+    return "figure", {"type": kind, "data": image, "alt": alt}
 
 
 class _Headings(HTMLParser):

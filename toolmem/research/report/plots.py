@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from toolmem.pages.numbers import count, percent
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
-from toolmem.research.report.numbers import count, percent
 from toolmem.research.report.style import Chart
 
 if TYPE_CHECKING:

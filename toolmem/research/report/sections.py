@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Union
 
+from toolmem.pages.numbers import count, interval, known, percent, score, seconds
+from toolmem.pages.rendering import Html, clip, part
 from toolmem.readers.plain_text import counted, noun
-from toolmem.research.report.blocks import Column, Html, cards, clip, facts, folded, note, table
 from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.numbers import count, interval, known, percent, score, seconds
 from toolmem.research.report.plots import MOST_ROWS
 from toolmem.research.report.rows import UNCLASSIFIED, VERDICTS, Row, errors_rows, flag_and_judge_rows, totals
 from toolmem.research.report.savings import NOTHING_SENT, runs_rows, skips_rows, spending_note
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Rows = Union["pd.DataFrame", list[Row]]  # what a notebook has, or `rows`
 
+REPORT = "report.html.j2"
 NEITHER = "neither the recorded flag nor the judge says that the call failed"  # what `worked` means
 REASONS = {
     "up_to_date": "nothing new",
@@ -50,7 +51,9 @@ def headline(evaluation: Evaluation) -> Html:
     )
     if (avoided or tokens) and evaluation.backend in NOTHING_SENT:
         saved = f"would spare a model {counted(avoided, 'request')}, {counted(tokens, 'token')}"
-    return cards(
+    return part(
+        "parts.html.j2",
+        "cards",
         [
             (count(total["calls"]), noun(total["calls"], "recorded call"), f"of {counted(total['tools'], 'tool')}"),
             (
@@ -61,7 +64,7 @@ def headline(evaluation: Evaluation) -> Html:
             *([_by_flag(total)] if total["flag_wrong"] else []),
             (score(total["avg_score"]), "average score", f"{counted(total['scored'], 'call')} judged"),
             (f"{skipped} of {processed}", f"{noun(processed, 'summary')} skipped", saved),
-        ]
+        ],
     )
 
 
@@ -78,7 +81,9 @@ def source_facts(evaluation: Evaluation) -> Html:
     phases = ", ".join(f"{name} {seconds(spent)}" for name, spent in evaluation.phases.items())
     inputs = evaluation.inputs
     names = ", ".join(inputs[:10]) + (f" and {len(inputs) - 10} more" if len(inputs) > 10 else "")
-    return facts(
+    return part(
+        "parts.html.j2",
+        "facts",
         [
             ("Input", f"{names} (format: {evaluation.input_format})"),
             ("Recorded success flag", flag),
@@ -94,8 +99,18 @@ def source_facts(evaluation: Evaluation) -> Html:
             ("Time spent", phases),
             ("toolmem", evaluation.toolmem_version),
             ("Notes", "; ".join(evaluation.notes)),
-        ]
+        ],
     )
+
+
+def note(text: str, kind: str = "") -> Html:
+    """A paragraph; `code` between backticks is set as code. `kind`: "" or "attention"."""
+    return part("parts.html.j2", "note", text, kind)
+
+
+def scope(what: str, text: str) -> Html:
+    """What a section counts: "recorded" (all recorded calls), "window" (what the store kept) or "runs"."""
+    return part("parts.html.j2", "scope", what, text)
 
 
 def window_text(evaluation: Evaluation) -> str:
@@ -148,22 +163,8 @@ def _left_out_of_figures(tools: Iterable[Mapping[str, Any]]) -> str:
 
 def tools_table(tools: Rows, *, opened: bool = False) -> Html:
     """Every tool's figures, recorded calls beside window."""
-    columns = {
-        "tool_name": Column("Tool", style="name"),
-        "calls": Column("calls", count, True, group="All recorded calls"),
-        "worked": Column("worked", count, True, group="All recorded calls"),
-        "worked_rate": Column("rate", percent, True, group="All recorded calls"),
-        "interval": Column("95 % interval", numeric=True, group="All recorded calls"),
-        "success_rate": Column("by the flag", percent, True, group="All recorded calls"),
-        "flag_wrong": Column("flag wrong", count, True, group="All recorded calls"),
-        "avg_score": Column("score", score, True, group="All recorded calls"),
-        "window_calls": Column("calls", count, True, group="Window"),
-        "window_success_rate": Column("by the flag", percent, True, group="Window"),
-        "window_score": Column("score", score, True, group="Window"),
-    }
     rows = [row | {"interval": interval(row["worked_low"], row["worked_high"])} for row in islice(records(tools), 200)]
-    shown = f"{len(rows):,} of {counted(len(tools), 'tool')}"
-    return folded(f"Figures of {shown}", table(rows, columns), "recorded calls and window", opened)
+    return part(REPORT, "tools", rows, len(tools), opened)
 
 
 def judge_note(evaluation: Evaluation) -> Html:
@@ -179,14 +180,9 @@ def judge_note(evaluation: Evaluation) -> Html:
 def agreement_table(evaluation: Evaluation) -> Html:
     """The recorded flag against the judge: calls."""
     found = [row for row in flag_and_judge_rows(evaluation) if any(row[verdict] for verdict in VERDICTS)]
-    columns = {"flag": Column("Recorded flag", lambda flag: flag.removeprefix("recorded "), style="name")} | {
-        name: Column(name, count, True, group="What the judge said") for name in VERDICTS
-    }
+    shown = [row | {"flag": row["flag"].removeprefix("recorded ")} for row in found]
     hidden = sum(call.success is True and call.execution_failed is True for call in evaluation.calls)
-    text = table(found, columns)
-    if hidden:
-        text += note(f"Flagged as a success, and failed as the judge sees it: {counted(hidden, 'call')}.", "attention")
-    return text
+    return part(REPORT, "agreement", shown, VERDICTS, hidden)
 
 
 def timeline_note(evaluation: Evaluation, line: Timeline | None) -> Html:
@@ -247,92 +243,45 @@ def errors_table(evaluation: Evaluation, per_class: int = 3) -> Html:
     for row in errors_rows(evaluation):
         seen[row["error_class"]] += 1
         if seen[row["error_class"]] <= per_class:
-            shown.append(row)
-    columns = {
-        "error_class": Column("Class", style="name"),
-        "tool_name": Column("Tool", style="name"),
-        "calls": Column("Calls", count, True),
-        "row": Column("Row", str, True),
-        "input": Column("Input", lambda text: clip(text, 160), style="code"),
-        "output": Column("Output", lambda text: clip(text, 220) or "(empty)", style="code"),
-    }
-    return folded("An example of each class", table(shown[:60], columns), "row: the line of calls.csv, from 0")
+            shown.append(row | {"input": clip(row["input"], 160), "output": clip(row["output"], 220) or "(empty)"})
+    return part(REPORT, "errors", shown[:60])
 
 
 def runs_table(evaluation: Evaluation) -> Html:
     """The skip table: what each summary run did, spent and avoided."""
-    columns = {
-        "run": Column("Summary run", style="run"),
-        "summarized": Column("summarized", count, True, group="Tools"),
-        "skipped": Column("skipped", count, True, group="Tools"),
-        "failed": Column("failed", count, True, group="Tools"),
-        "requests": Column("requests", count, True, group="Spent"),
-        "prompt_tokens": Column("prompt tokens", count, True, group="Spent"),
-        "completion_tokens": Column("reply tokens", count, True, group="Spent"),
-        "saved_requests": Column("requests", count, True, group="Avoided by the skip"),
-        "saved_prompt_tokens": Column("prompt tokens", count, True, group="Avoided by the skip"),
-        "seconds": Column("Time", seconds, True),
-    }
     runs = runs_rows(evaluation)
-    text = table(runs, columns) + note(spending_note(evaluation))
-    left_out = runs[-1]["not_analyzed"] if runs else 0
-    if left_out:
-        text += note(
-            f"After the last run, {counted(left_out, 'kept call')} older than the newest that a summary analyzes had "
-            "never been analyzed (`not_analyzed` in the responses)."
-        )
-    return text
+    return part(REPORT, "runs", runs, spending_note(evaluation), runs[-1]["not_analyzed"] if runs else 0)
 
 
 def skips_table(evaluation: Evaluation) -> Html:
     """What each run did with each tool."""
-    skips = skips_rows(evaluation)
-    columns = {
-        "run": Column("Run", style="run"),
-        "tool_name": Column("Tool", style="name"),
-        "action": Column("Done"),
-        "reason": Column("Because", lambda reason: REASONS.get(reason, reason)),
-        "requests": Column("Requests", count, True),
-        "prompt_tokens": Column("Prompt tokens", count, True),
-        "saved_prompt_tokens": Column("Prompt tokens avoided", count, True),
-    }
-    shown = skips[:300]
-    what = counted(len(shown), "row") + (f" of {len(skips):,}; skips.csv has all" if len(shown) < len(skips) else "")
-    return folded("Tool by tool", table(shown, columns), what)
+    rows = skips_rows(evaluation)
+    return part(REPORT, "skips", [row | {"because": _in_words(row["reason"])} for row in rows[:300]], len(rows))
 
 
 def problems_block(evaluation: Evaluation, most: int = 200) -> Html:
     """Records that could not be used, and calls without a verdict, by name."""
-    text = Html("", "")
-    if evaluation.failures:
-        columns = {"where": Column("Where", style="code"), "tool_name": Column("Tool"), "error": Column("Problem")}
-        shown = [failure.model_dump() for failure in evaluation.failures[:most]]
-        text += note(f"Records that could not be used: {len(evaluation.failures):,}.", "attention") + table(
-            shown, columns
-        )
     unjudged = [
-        (row, call) for row, call in zip(evaluation.row_numbers, evaluation.calls, strict=True) if call.score is None
-    ]
-    if unjudged:
-        rows = [
-            {"row": row, "tool_name": call.tool_name, "status": call.evaluation_status, "reason": call.evaluation}
-            for row, call in unjudged[:most]
-        ]
-        columns = {
-            "row": Column("Row", str, True),
-            "tool_name": Column("Tool", style="name"),
-            "status": Column("Evaluation"),
-            "reason": Column("Reason", lambda reason: clip(reason, 200)),
+        {
+            "row": row,
+            "tool_name": call.tool_name,
+            "status": call.evaluation_status,
+            "reason": clip(call.evaluation, 200),
         }
-        text += note(f"Calls without a verdict: {len(unjudged):,}.", "attention") + table(rows, columns)
-    failed = [(run.label, use) for run in evaluation.summaries for use in run.tools if use.action == "failed"]
-    if failed:
-        named = [
-            {"run": label, "tool": use.tool, "reason": REASONS.get(use.reason, use.reason)} for label, use in failed
-        ]
-        columns = {"run": Column("Run"), "tool": Column("Tool", style="name"), "reason": Column("Reason")}
-        text += note(f"Summaries that failed: {len(failed):,}.", "attention") + table(named[:most], columns)
-    return text if text.text else note("Every record could be read, every call was judged, every summary was written.")
+        for row, call in zip(evaluation.row_numbers, evaluation.calls, strict=True)
+        if call.score is None
+    ]
+    unwritten = [
+        {"run": run.label, "tool": use.tool, "reason": _in_words(use.reason)}
+        for run in evaluation.summaries
+        for use in run.tools
+        if use.action == "failed"
+    ]
+    return part(REPORT, "problems", evaluation.failures, unjudged, unwritten, most)
+
+
+def _in_words(reason: str) -> str:
+    return REASONS.get(reason, reason)
 
 
 def records(rows: Rows) -> list[Row]:

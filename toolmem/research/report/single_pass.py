@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from toolmem.config.extras import need_pandas
+from toolmem.pages.numbers import UNKNOWN, count
 from toolmem.research.report.bill import SUMMARIZING, Bill
 from toolmem.research.report.bill_sums import ESTIMATE
-from toolmem.research.report.numbers import UNKNOWN, count
 from toolmem.research.report.summary import Table
 
 if TYPE_CHECKING:

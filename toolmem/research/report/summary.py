@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from toolmem.pages.numbers import UNKNOWN, count, interval, percent, score, seconds
 from toolmem.readers.plain_text import counted
 from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.numbers import UNKNOWN, count, interval, percent, score, seconds
 from toolmem.research.report.rows import tools_rows, totals
 from toolmem.research.report.savings import runs_rows, spending_note
 from toolmem.research.report.sections import NEITHER

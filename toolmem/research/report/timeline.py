@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolmem.pages.numbers import count
 from toolmem.research.report import style
-from toolmem.research.report.numbers import count
 from toolmem.research.report.style import Chart
 
 if TYPE_CHECKING:

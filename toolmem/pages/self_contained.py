@@ -1,4 +1,4 @@
-"""Pages: templates, and files that load nothing from outside."""
+"""Pages that load nothing from outside: what a browser would fetch for one is found before it is written."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from toolmem.errors import ToolMemError
 
@@ -16,18 +14,7 @@ from toolmem.errors import ToolMemError
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def rendered(template: str, **values: Any) -> str:
-    """A template of this folder; every text that is no Html is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    pages = Environment(
-        loader=PackageLoader("toolmem.research.report", "."), autoescape=True, undefined=StrictUndefined
-    )
-    style = files("toolmem.research.report").joinpath("page.css").read_text(encoding="utf-8")
-    return pages.get_template(template).render(policy=POLICY, style=style, **values)
-
-
-def put(page: str, target: Path) -> Path:
+def write_page(page: str, target: Path) -> Path:
     """Write the page at once. Raises ToolMemError where it would load something from outside."""
     if outside := outside_resources(page):
         raise ToolMemError(f"the page would load from outside: {', '.join(outside[:5])}")
@@ -36,9 +23,6 @@ def put(page: str, target: Path) -> Path:
     draft.write_text(page, encoding="utf-8", errors="replace")
     os.replace(draft, target)
     return target
-
-
-# ---------------------------------------------------------------- the promise
 
 
 def outside_resources(page: str) -> list[str]:
