@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from toolmem.errors import RequestError
 
@@ -31,7 +31,6 @@ class Row:
     """A dataclass, with the methods of a model."""
 
     __slots__ = ()
-    _readers: ClassVar[Mapping[str, _Reader]] = {}  # by field: raises ValueError where the value is none of its kind
 
     @classmethod
     def model_validate(cls, value: Any) -> Self:
@@ -43,7 +42,7 @@ class Row:
         read: dict[str, Any] = {}
         name = ""
         try:
-            for name, reader in cls._readers.items():
+            for name, reader in _readers(cls).items():
                 if name in value:
                     read[name] = reader(value[name])
         except ValueError as error:
@@ -69,11 +68,22 @@ class Row:
         exclude: Collection[str] | None = None,
     ) -> dict[str, Any]:
         left_out = exclude or ()
-        shown = [name for name in self._readers if (include is None or name in include) and name not in left_out]
+        shown = [name for name in _readers(type(self)) if (include is None or name in include) and name not in left_out]
         return {name: _dumped(getattr(self, name), mode == "json") for name in shown}
 
     def model_dump_json(self) -> str:
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+
+
+def _readers(cls: type[Row]) -> dict[str, _Reader]:
+    """By field, what reads a value of its annotation; raises ValueError where the value is none of its kind."""
+    known = _READERS_OF.get(cls)
+    if known is None:
+        known = _READERS_OF[cls] = {}
+        for each in fields(cls):  # type: ignore[arg-type]  # each row is a dataclass
+            kind, _, optional = str(each.type).partition(" | ")
+            known[each.name] = _or_none(_READERS[kind]) if optional else _READERS[kind]
+    return known
 
 
 def _required(cls: type[Row]) -> set[str]:
@@ -153,8 +163,6 @@ class ToolSchema(Row):
     description: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)  # JSON schema of the input object
 
-    _readers: ClassVar[Mapping[str, _Reader]] = {"name": _text, "description": _text, "parameters": dict}
-
     @classmethod
     def read(cls, declaration: Any, field: str = "tools") -> ToolSchema:
         """Read `{"type": "function", "function": {...}}`, `{"name", "parameters"}` or MCP's `{"name", "inputSchema"}`.
@@ -190,14 +198,6 @@ class Said(Row):
     turn: int | None = None
     time: datetime | None = None
 
-    _readers: ClassVar[Mapping[str, _Reader]] = {
-        "by": _one_of(Speaker),
-        "sentence": _text,
-        "session": _text,
-        "turn": _or_none(_count),
-        "time": _or_none(_time),
-    }
-
 
 @dataclass(slots=True, kw_only=True)
 class ToolMemoryRule(Row):
@@ -213,19 +213,6 @@ class ToolMemoryRule(Row):
     updated_at: datetime
     status: RuleStatus = "active"  # a proposed rule waits for a person, a withdrawn one is kept and holds no longer
     said: Said | None = None  # None: stored before this was kept
-
-    _readers: ClassVar[Mapping[str, _Reader]] = {
-        "id": _text,
-        "tool_name": _text,
-        "rule": _text,
-        "priority": _one_of(Priority),
-        "source": _one_of(Source),
-        "tags": _texts,
-        "created_at": _time,
-        "updated_at": _time,
-        "status": _one_of(RuleStatus),
-        "said": _or_none(Said.model_validate),
-    }
 
     @property
     def eager(self) -> bool:
@@ -257,8 +244,6 @@ class ClaimLine(Row):
 
     text: str
 
-    _readers: ClassVar[Mapping[str, _Reader]] = {"text": _text}
-
 
 def _claims(value: Any) -> list[ClaimLine]:
     if not isinstance(value, list):
@@ -272,8 +257,6 @@ class GuidanceLines(Row):
 
     text: str
     claims: list[ClaimLine] = field(default_factory=list)
-
-    _readers: ClassVar[Mapping[str, _Reader]] = {"text": _text, "claims": _claims}
 
 
 # ---------------------------------------------------------------- calls
@@ -294,15 +277,31 @@ class LifetimeCounters(Row):
     token_sum: int = 0
     since: datetime | None = None  # create_time of the oldest call counted
 
-    _readers: ClassVar[Mapping[str, _Reader]] = {
-        **dict.fromkeys(("calls", "successes", "failures", "judged"), _count),
-        "score_sum": _sum,
-        "time_calls": _count,
-        "time_sum": _sum,
-        "token_calls": _count,
-        "token_sum": _count,
-        "since": _or_none(_time),
-    }
+
+@dataclass(slots=True)
+class ToolCall:
+    """A tool call as a program hands it over: `ToolCall("search", {"q": "rain"}, output="[]")`.
+
+    What is left out is unknown; a missing `create_time` is the time at which the call is added.
+    """
+
+    tool_name: str
+    input: dict[str, Any] | list[Any] | str = field(default_factory=dict)
+    output: str = ""
+    _: KW_ONLY
+    success: bool | None = None  # the tool reported no error; says nothing about usefulness
+    create_time: datetime | None = None
+    time_cost: float | None = None  # seconds, wall clock
+    token_cost: int | None = None
+    context: str = ""  # what the agent was asked
+    conversation_id: str | None = None  # repairs are told inside one conversation
+    id: str | None = None  # sent twice, it counts once
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """As a record of a request; `formats.read_record` says what of it cannot be."""
+        told = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -349,3 +348,20 @@ def merge_ranges(seqs: Sequence[int], ranges: Sequence[tuple[int, int]] = ()) ->
         else:
             merged.append((low, high))
     return merged
+
+
+_READERS_OF: dict[Any, dict[str, _Reader]] = {}
+_READERS: dict[str, _Reader] = {  # by annotation, as it is written
+    "str": _text,
+    "list[str]": _texts,
+    "int": _count,
+    "float": _sum,
+    "datetime": _time,
+    "dict[str, Any]": dict,
+    "list[ClaimLine]": _claims,
+    "Said": Said.model_validate,
+    "Speaker": _one_of(Speaker),
+    "Priority": _one_of(Priority),
+    "Source": _one_of(Source),
+    "RuleStatus": _one_of(RuleStatus),
+}

@@ -25,6 +25,7 @@ from toolmem.light_models import (
     RuleStatus,
     Said,
     Speaker,
+    ToolCall,
     ToolMemoryRule,
     ToolSchema,
     conversation_told,
@@ -163,58 +164,6 @@ class ToolCallResult(BaseModel):
                 "judge": None,
             }
         )
-
-
-class ToolCall(BaseModel):
-    """A tool call as a program hands it over: `ToolCall("search", {"q": "rain"}, output="[]")`.
-
-    What is left out is unknown; a missing `create_time` is the time at which the call is added.
-    """
-
-    tool_name: str
-    input: dict[str, Any] | list[Any] | str = Field(default_factory=dict)
-    output: str = ""
-    success: bool | None = None  # the tool reported no error; says nothing about usefulness
-    create_time: datetime | None = None
-    time_cost: float | None = None  # seconds, wall clock
-    token_cost: int | None = None
-    context: str = ""  # what the agent was asked
-    conversation_id: str | None = None  # repairs are told inside one conversation
-    id: str | None = None  # sent twice, it counts once
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-    def __init__(
-        self,
-        tool_name: str,
-        input: dict[str, Any] | list[Any] | str | None = None,
-        output: str = "",
-        *,
-        success: bool | None = None,
-        create_time: datetime | None = None,
-        time_cost: float | None = None,
-        token_cost: int | None = None,
-        context: str = "",
-        conversation_id: str | None = None,
-        id: str | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(  # each by its name: one that is misspelt is refused, and type checkers see it
-            tool_name=tool_name,
-            input={} if input is None else input,
-            output=output,
-            success=success,
-            create_time=create_time,
-            time_cost=time_cost,
-            token_cost=token_cost,
-            context=context,
-            conversation_id=conversation_id,
-            id=id,
-            metadata={} if metadata is None else metadata,
-        )
-
-    def record(self) -> dict[str, Any]:
-        """As a record of a request."""
-        return {"tool_name": self.tool_name, **self.model_dump(mode="json", exclude_defaults=True)}
 
 
 class CallFigures(BaseModel):

@@ -199,7 +199,7 @@ def test_lone_surrogates_become_the_replacement_character_everywhere_and_are_cou
     assert call.input == {"k\ufffd": ["😀", "a\ufffdb"]}
     assert call.output == "\ufffd\ufffd"
     assert call.metadata == {"\ufffd": "\ufffd"}
-    assert notes.surrogates == 7
+    assert notes.repaired_surrogates == 7
     call.model_dump_json().encode()
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from toolmem.client.answers import HttpAnswer, flow_value, get_value, rpc_value, rpc_values
 from toolmem.errors import RequestError
+from toolmem.light_models import ToolCall
 from toolmem.operations.operation import DEFAULT_WORKSPACE, WORKSPACE, Operation
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def _plain(value: Any) -> Any:
     """Times, and toolmem's own types, as they travel."""
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, ToolCall):
+        return value.record()
     if hasattr(value, "model_dump"):
         # What a record does not say is better not said: the service knows its own defaults.
         return value.model_dump(mode="json", exclude_defaults=True)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolmem.engine.store_file import StoreFile
-    from toolmem.light_models import Language, ToolSchema
-    from toolmem.models import ToolCall, ToolCallResult
+    from toolmem.light_models import Language, ToolCall, ToolSchema
+    from toolmem.models import ToolCallResult
     from toolmem.rules.capture.hook import Captured, Nouns
     from toolmem.rules.prompt_choice import Caps
     from toolmem.stored import Appended
@@ -113,12 +113,12 @@ def after(
     `call`: a record as `add` takes it. `record` of the answer is None. Raises RecordError, RequestError, StoreError.
     """
     from toolmem.formats.records import RecordNotes, read_fields
-    from toolmem.light_models import PendingCall
+    from toolmem.light_models import PendingCall, ToolCall
     from toolmem.readers.weight import at_once
     from toolmem.store.masked import MaskedStore
 
-    given: Any = call  # a model is read by its own words, because importing models takes as long as all else here
-    if not isinstance(call, Mapping) and hasattr(call, "model_dump"):
-        given = {"tool_name": getattr(call, "tool_name", None), **call.model_dump(mode="json", exclude_defaults=True)}
+    given: Any = call.record() if isinstance(call, ToolCall) else call
+    if hasattr(given, "model_dump"):  # `isinstance` would import models, which takes as long as all else here
+        given = given.model_dump(mode="json", exclude_defaults=True)
     read: Any = PendingCall(**read_fields(given, 0, clock=store.clock, time_zone=time_zone, notes=RecordNotes()))
     return at_once(MaskedStore(store.protocol).append_calls(workspace_id, read.tool_name, [read], keep))

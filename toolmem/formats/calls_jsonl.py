@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 from toolmem.errors import RecordError
 from toolmem.formats.imported import Imported
 from toolmem.formats.lines import Entry
-from toolmem.formats.records import GIVEN, JUDGED, RecordNotes, misspelt_in_words, read_record
+from toolmem.formats.records import GIVEN, JUDGED, misspelt_in_words, read_record
 from toolmem.models import ToolCallResult
 from toolmem.protocols import Clock
 from toolmem.stored import CallFailure
@@ -27,21 +27,18 @@ def read_calls(
 ) -> Imported:
     """Each entry is a call; its row is its position among the entries, bad ones counted. `limit`: rows to read."""
     imported = Imported(format="calls")
-    notes = RecordNotes()
     for row, entry in enumerate(islice(entries, limit)):
         imported.rows = row + 1
         if entry.problem:
             imported.failures.append(CallFailure(row, "", f"{entry.place}: {entry.problem}"))
             continue
         try:
-            call = read_record(entry.value, row, clock=clock, time_zone=time_zone, notes=notes, trust=trust)
+            call = read_record(entry.value, row, clock=clock, time_zone=time_zone, notes=imported, trust=trust)
         except RecordError as error:
             imported.failures.append(CallFailure(row, error.tool_name or "", f"{entry.place}: {error}"))
         else:
             imported.calls.append((row, call))
-    imported.repaired_surrogates, imported.naive_times = notes.surrogates, notes.naive_times
-    imported.timeless = notes.timeless
-    imported.notes += misspelt_in_words(notes.misspelt)
+    imported.notes += misspelt_in_words(imported.misspelt)
     return imported
 
 

@@ -171,23 +171,21 @@ def _nothing_in(path: Path, imported: Imported, looks_like: Format | None) -> st
 
 def _counts_in_words(imported: Imported, time_zone: str) -> list[str]:
     counts = (
-        (imported.unanswered, "calls have no answer and were left out"),
-        (imported.timeless, "calls have no time of their own and carry the time of the import"),
-        (imported.naive_times, f"times have no zone and were read as {time_zone}"),
-        (imported.repaired_surrogates, "lone surrogates were replaced by U+FFFD"),
+        (imported.unanswered, "call has no answer and was left out", "calls have no answer and were left out"),
+        (
+            imported.timeless,
+            "call has no time of its own and carries the time of the import",
+            "calls have no time of their own and carry the time of the import",
+        ),
+        (
+            imported.naive_times,
+            f"time has no zone and was read as {time_zone}",
+            f"times have no zone and were read as {time_zone}",
+        ),
+        (
+            imported.repaired_surrogates,
+            "lone surrogate was replaced by U+FFFD",
+            "lone surrogates were replaced by U+FFFD",
+        ),
     )
-    return [f"{count:,} {text if count != 1 else _of_one(text)}" for count, text in counts if count]
-
-
-def _of_one(text: str) -> str:
-    """The same of one alone: "call has no time of its own ..."."""
-    for many, one in (
-        ("calls have", "call has"),
-        ("times have", "time has"),
-        ("surrogates were", "surrogate was"),
-        (" and were", " and was"),
-        ("their own", "its own"),
-        ("and carry", "and carries"),
-    ):
-        text = text.replace(many, one)
-    return text
+    return [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]

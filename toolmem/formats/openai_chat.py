@@ -16,7 +16,7 @@ from typing import Any
 from toolmem.errors import RecordError, RequestError
 from toolmem.formats.imported import Imported
 from toolmem.formats.lines import Entry
-from toolmem.formats.records import MAX_ID, RecordNotes, read_record
+from toolmem.formats.records import MAX_ID, read_record
 from toolmem.formats.times import read_time
 from toolmem.models import ToolCallResult, ToolSchema
 from toolmem.protocols import Clock
@@ -74,15 +74,15 @@ def read_conversations(
 
     Declared tools go to `tools`. `limit`: rows to read.
     """
-    reader = _Reader(tools, clock, time_zone, limit)
+    reader = _Conversations(tools, clock, time_zone, limit)
     for entry in entries:
         if reader.full:
             break
         reader.read(entry)
-    return reader.finish()
+    return reader.imported
 
 
-class _Reader:
+class _Conversations:
     """Reads conversation after conversation into one `Imported`."""
 
     def __init__(self, tools: Declarations, clock: Clock, time_zone: str, limit: int | None) -> None:
@@ -90,15 +90,14 @@ class _Reader:
         self._clock = clock
         self._time_zone = time_zone
         self._limit = limit
-        self._notes = RecordNotes()
         self._ids: dict[str, bytes] = {}  # id -> digest of the call that has it
         self._alike: Counter[str] = Counter()  # conversations without an id, by what was called in them
         self._tools = tools
-        self._imported = Imported(format="openai")
+        self.imported = Imported(format="openai")
 
     @property
     def full(self) -> bool:
-        return self._limit is not None and self._imported.rows >= self._limit
+        return self._limit is not None and self.imported.rows >= self._limit
 
     def read(self, entry: Entry) -> None:
         if entry.problem or not is_conversation(entry.value):
@@ -106,7 +105,7 @@ class _Reader:
             self._fail("", f"{entry.place}: {problem}")
             return
         body: Mapping[str, Any] = entry.value if isinstance(entry.value, Mapping) else {"messages": entry.value}
-        self._imported.conversations += 1
+        self.imported.conversations += 1
         self._tools.add(body.get("tools"), entry.place)
         self._tools.add(body.get("functions"), entry.place)
         chat = read_chat(body["messages"])
@@ -129,19 +128,19 @@ class _Reader:
                     moment, naive = read_time(value, self._time_zone)
                 except (ValueError, RequestError):
                     continue
-                self._notes.naive_times += naive
+                self.imported.naive_times += naive
                 return moment
         return None
 
     def _keep(self, call: ChatCall, context: str, time: datetime | None, place: str) -> ToolCallResult | None:
         """The record of an answered call, not named yet; None where there is none."""
         if call.answer is None:
-            self._imported.unanswered += not self.full
+            self.imported.unanswered += not self.full
             return None
         if self.full:
             return None
-        row = self._imported.rows
-        self._imported.rows += 1
+        row = self.imported.rows
+        self.imported.rows += 1
         raw = {
             "tool_name": call.name,
             "input": read_arguments(call.arguments),
@@ -151,13 +150,13 @@ class _Reader:
             "metadata": {} if time else {"synthesized": ["create_time"]},
         }
         try:
-            read = read_record(raw, row, clock=self._clock, time_zone=self._time_zone, notes=self._notes)
+            read = read_record(raw, row, clock=self._clock, time_zone=self._time_zone, notes=self.imported)
         except RecordError as error:
             problem = f"{place}, message {call.message + 1}: {error}"
-            self._imported.failures.append(CallFailure(row, error.tool_name or "", problem))
+            self.imported.failures.append(CallFailure(row, error.tool_name or "", problem))
             return None
-        self._imported.timeless += time is None
-        self._imported.calls.append((row, read))
+        self.imported.timeless += time is None
+        self.imported.calls.append((row, read))
         return read
 
     def _name(self, kept: Sequence[tuple[ChatCall, ToolCallResult]], given: str) -> None:
@@ -195,12 +194,7 @@ class _Reader:
         return candidate
 
     def _fail(self, tool: str, problem: str) -> None:
-        self._imported.failures.append(CallFailure(self._imported.rows, tool, problem))
-
-    def finish(self) -> Imported:
-        self._imported.repaired_surrogates = self._notes.surrogates
-        self._imported.naive_times = self._notes.naive_times
-        return self._imported
+        self.imported.failures.append(CallFailure(self.imported.rows, tool, problem))
 
 
 def _content(call: ToolCallResult) -> list[Any]:

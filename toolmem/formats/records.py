@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RecordError
 from toolmem.formats.times import read_time, zone
-from toolmem.light_models import CONVERSATION_KEYS, conversation_told
+from toolmem.light_models import CONVERSATION_KEYS, PendingCall, ToolCall, conversation_told
 from toolmem.readers.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.stored import CallFailure
 
@@ -22,30 +22,9 @@ MAX_TOOL_NAME = 256  # characters
 MAX_ID = 1024  # characters
 MAX_TOKENS = 2**63 - 1  # what a database integer holds
 
-GIVEN = (
-    "tool_name",
-    "input",
-    "output",
-    "success",
-    "create_time",
-    "time_cost",
-    "token_cost",
-    "context",
-    "id",
-    "metadata",
-)
+GIVEN = tuple(name for name in ToolCall.__slots__ if name != "conversation_id")
 # What a judge or a store writes: ignored from a caller, who could otherwise score his own calls.
-JUDGED = (
-    "summary",
-    "evaluation",
-    "score",
-    "evaluation_status",
-    "execution_failed",
-    "error_class",
-    "judge",
-    "seq",
-    "is_summarized",
-)
+JUDGED = (*(name for name in PendingCall.__slots__ if name not in GIVEN), "seq", "is_summarized")
 _KNOWN = frozenset(GIVEN + JUDGED)
 # Keys that other toolkits have for what is meant here.
 _ELSEWHERE = {
@@ -58,27 +37,28 @@ _ELSEWHERE = {
 _BESIDE_OUTPUT = _KNOWN | {*CONVERSATION_KEYS, "step", "call_hash"}
 
 
+@dataclass(slots=True, kw_only=True)
 class RecordNotes(Repairs):
     """What was put right in silence, counted, so that it can be said once."""
 
-    __slots__ = ("misspelt", "naive_times", "timeless")
+    naive_times: int = 0  # times without a zone, read in `time_zone`
+    timeless: int = 0  # records without a time: they carry the clock's
+    misspelt: dict[str, str] = field(default_factory=dict)  # key as written -> the known key that it is close to
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.naive_times = 0  # times without a zone, read in `time_zone`
-        self.timeless = 0  # records without a time: they carry the clock's
-        self.misspelt: dict[str, str] = {}  # unknown keys (they went to the metadata) that are close to a known one
+    def take(self, more: RecordNotes) -> None:
+        """Add what was noted of one record."""
+        self.repaired_surrogates += more.repaired_surrogates
+        self.naive_times += more.naive_times
+        self.timeless += more.timeless
+        self.misspelt |= more.misspelt
 
 
-@dataclass(slots=True)
-class RecordsRead:
-    """Good calls with their position in the request, and the bad ones by name."""
+@dataclass(slots=True, kw_only=True)
+class RecordsRead(RecordNotes):
+    """Good calls with their position in what was read, the bad ones by name, and what was put right."""
 
     calls: list[tuple[int, ToolCallResult]] = field(default_factory=list)
     failures: list[CallFailure] = field(default_factory=list)
-    repaired_surrogates: int = 0
-    naive_times: int = 0  # the caller logs one warning where this is not 0
-    misspelt: dict[str, str] = field(default_factory=dict)  # key as written -> the known key that it is close to
 
 
 class _FieldError(ValueError):
@@ -94,18 +74,14 @@ def read_records(
     keeps verdicts that the records carry (dumps). `first_index` is the position of the first record.
     """
     zone(time_zone)
-    notes = RecordNotes()
     read = RecordsRead()
     for index, record in enumerate(raw, first_index):
         try:
-            call = read_record(record, index, clock=clock, time_zone=time_zone, notes=notes, trust=trust)
+            call = read_record(record, index, clock=clock, time_zone=time_zone, notes=read, trust=trust)
         except RecordError as error:
             read.failures.append(CallFailure(index=index, tool_name=error.tool_name or "", error=str(error)))
         else:
             read.calls.append((index, call))
-    read.repaired_surrogates = notes.surrogates
-    read.naive_times = notes.naive_times
-    read.misspelt = notes.misspelt
     return read
 
 
@@ -116,7 +92,7 @@ def read_record(
 
     A missing `create_time` is the clock's now; unknown keys go to `metadata`; lone surrogates become U+FFFD.
     """
-    from toolmem.models import ToolCall, ToolCallResult
+    from toolmem.models import ToolCallResult
 
     if isinstance(raw, ToolCallResult):  # from an importer, or made in Python: checked already
         return raw if trust or not _has_judgement(raw) else _without_judgement(raw)
@@ -160,10 +136,7 @@ def read_fields(
             fields |= more(raw, repairs)
     except _FieldError as error:
         raise RecordError(str(error), index=index, tool_name=tool_name) from None
-    notes.surrogates += repairs.surrogates
-    notes.naive_times += repairs.naive_times
-    notes.timeless += repairs.timeless
-    notes.misspelt |= repairs.misspelt
+    notes.take(repairs)
     return fields
 
 

@@ -62,14 +62,4 @@ def _plain(value: datetime) -> datetime:
     """A datetime proper: subclasses bring surprises, pandas' NaT is one of them."""
     if value != value:
         raise ValueError("not a time (NaT); use null where it is unknown")
-    return datetime(
-        value.year,
-        value.month,
-        value.day,
-        value.hour,
-        value.minute,
-        value.second,
-        value.microsecond,
-        tzinfo=value.tzinfo,
-        fold=value.fold,
-    )
+    return datetime.combine(value.date(), value.timetz())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 MAX_DEPTH = 100  # levels of objects and lists; serializers give up at about 250
@@ -31,13 +32,11 @@ class NotJsonError(ValueError):
         return field + "".join(self.path)
 
 
+@dataclass(slots=True, kw_only=True)
 class Repairs:
     """Counts the lone surrogates that were replaced."""
 
-    __slots__ = ("surrogates",)
-
-    def __init__(self) -> None:
-        self.surrogates = 0
+    repaired_surrogates: int = 0
 
 
 def clean_text(text: str, repairs: Repairs) -> str:
@@ -46,7 +45,7 @@ def clean_text(text: str, repairs: Repairs) -> str:
         return text
     joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     cleaned, count = _SURROGATE.subn("\ufffd", joined)
-    repairs.surrogates += count
+    repairs.repaired_surrogates += count
     return cleaned
 
 
