@@ -45,7 +45,7 @@ class RecordNotes(Repairs):
     timeless: int = 0  # records without a time: they carry the clock's
     misspelt: dict[str, str] = field(default_factory=dict)  # key as written -> the known key that it is close to
 
-    def take(self, more: RecordNotes) -> None:
+    def _take(self, more: RecordNotes) -> None:
         """Add what was noted of one record."""
         self.repaired_surrogates += more.repaired_surrogates
         self.naive_times += more.naive_times
@@ -136,7 +136,7 @@ def read_fields(
             fields |= more(raw, repairs)
     except _FieldError as error:
         raise RecordError(str(error), index=index, tool_name=tool_name) from None
-    notes.take(repairs)
+    notes._take(repairs)
     return fields
 
 
