@@ -60,7 +60,7 @@ NAMES = {
     "toolmem.service.mcp.tools": "toolmem.server.mcp.tool_calls",
     "toolmem.client.attempts": "toolmem.client.retrying",
     "toolmem.client.calls": "toolmem.client.requests",
-    "toolmem.client.connection": "toolmem.client.client_settings",
+    "toolmem.client.connection": "toolmem.client.clients",
     "toolmem.cli.arguments": "toolmem.cli.override_arguments",
     "toolmem.cli.rules": "toolmem.cli.rules_commands",
     "toolmem.session.buffer": "toolmem.session.turns",

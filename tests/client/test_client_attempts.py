@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from toolmem import AsyncClient, Client
-from toolmem.client import client_settings, retrying
+from toolmem.client import clients, retrying
 from toolmem.errors import (
     BudgetReached,
     ClientClosed,
@@ -126,7 +126,7 @@ def test_a_service_that_is_busy_has_begun_nothing_so_anything_is_sent_again(clie
 
 
 async def test_more_calls_than_connections_wait_for_one(misbehaving, monkeypatch):
-    monkeypatch.setattr(client_settings, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(clients, "MAX_CONNECTIONS", 1)
     server = misbehaving("silence")
     async with AsyncClient(server.url, workspace_id="team", timeout=0.3) as asking:
         outcomes = await asyncio.gather(*(asking.retrieve("search") for _ in range(2)), return_exceptions=True)

@@ -71,6 +71,7 @@ def tell(text: str) -> None:
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """A result as JSON on stdout; times and other values without a form of their own as text."""
     print_json_text(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
 
 
@@ -93,8 +94,11 @@ def print_table(
     notes: Sequence[str] = (),
     style: Callable[[str, str], str] = lambda column, cell: "",
 ) -> None:
-    """A table on stdout; a pipe gets every column whole. On a terminal that is too narrow for the words of the columns,
-    they go on below, or each row is a block of lines. `style`: of a cell, by its column."""
+    """Print a table on stdout; a pipe gets every column whole.
+
+    On a terminal that is too narrow for the words of the columns, they go on below, or each row is a block of lines.
+    `style`: of a cell, by its column.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -246,6 +250,7 @@ def require_store(app: ToolMemApp, name: str) -> None:
 
 
 def require_file(path: str) -> None:
+    """Raises RequestError where the store's file is not there."""
     if path != ":memory:" and not Path(path).expanduser().exists():
         raise RequestError(f"there is no store {path}", field="store")
 

@@ -46,7 +46,6 @@ def list_(
 
     toolmem rules list --all
     """
-
     tools = [tool] if tool is not None else [word for word in overrides or () if "=" not in word]
 
     async def work(rules: ToolMemoryStore) -> tuple[list[ToolMemoryRule], int]:
@@ -118,7 +117,6 @@ def add(
 
     toolmem rules add send_email "never email Sarah at sarah@example.com" --priority critical
     """
-
     from toolmem.operations.tool_rules import put_rule
 
     given = {"tool_name": tool, "rule": rule, "priority": priority, "tags": tag, "workspace_id": workspace}
@@ -274,6 +272,7 @@ def print_rules(rules: Sequence[ToolMemoryRule], *, status: bool = False) -> Non
 
 
 def priority_style(column: str, cell: str) -> str:
+    """How a terminal shows a cell."""
     return _STYLES.get(cell, "") if column == "priority" else ""
 
 
@@ -294,7 +293,7 @@ def with_rules(
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(ids, overrides)"""
+    """The ids and the dotted overrides among these words."""
     ids = [word for word in words if "=" not in word]
     if not ids:
         raise RequestError("id: expected the id of a rule; `toolmem rules list` shows them", field="id")
@@ -310,6 +309,7 @@ def with_id(rules: Sequence[ToolMemoryRule], given: str) -> ToolMemoryRule | Non
 
 
 def exit_where_missing(wanted: Sequence[str], found: Sequence[Any], workspace: str) -> None:
+    """Name what was not found, and exit with code 1."""
     missing = [each for each, rule in zip(wanted, found, strict=True) if rule is None]
     for each in missing:
         say(f"no rule has the id {each!r}; `toolmem rules list --all --workspace {workspace}` shows the ids")

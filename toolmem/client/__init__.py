@@ -1,8 +1,8 @@
-"""The flows and rules of a `toolmem serve` elsewhere, as Python calls: `Client`, and `AsyncClient` for async code.
+"""Client and AsyncClient: the flows and rules of a `toolmem serve` as Python calls.
 
 Their methods are the operations of `toolmem.operations`, as those of `ToolMem` are, over a synchronous connection or an
-asynchronous one (`clients`). `calls` says what is sent, `connection` what the two have in common, `answers` makes
-values and errors of what comes back, `attempts` knows when another attempt is safe.
+asynchronous one (`clients`). `requests` says what is sent, `answers` makes
+values and errors of what comes back, `retrying` knows when another attempt is safe.
 
 Importing this package does nothing; HTTP is loaded with the first client.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolmem.operations.results import Memories as Retrieved
     from toolmem.operations.tool_rules import PromptRules
 
-_HOMES = {
+_MODULES = {
     **dict.fromkeys(("AsyncBatch", "AsyncClient", "Batch", "Client"), "toolmem.client.clients"),
     "PromptRules": "toolmem.operations.tool_rules",
 }
@@ -30,8 +30,8 @@ def __getattr__(name: str) -> Any:
         from toolmem.operations.results import Memories
 
         return Memories
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'toolmem.client' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value

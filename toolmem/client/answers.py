@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from toolmem import errors
-from toolmem.client.client_settings import TOKEN_VARIABLE
 from toolmem.errors import (
     ModelError,
     Refused,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TOKEN_VARIABLE = "TOOLMEM_TOKEN"
 _SHOWN = 200  # characters of a foreign answer
 _BY_STATUS: dict[int, type[ToolMemError]] = {502: ModelError, 503: StoreError}
 
@@ -47,6 +47,7 @@ class HttpAnswer(NamedTuple):
         raise self.error(what, body)
 
     def values(self, what: str) -> list[Any]:
+        """The JSON array of a good answer to a batch. Raises ToolMemError."""
         body = self._json()
         if self.status == 200 and isinstance(body, list):
             return body
@@ -70,7 +71,7 @@ class HttpAnswer(NamedTuple):
         if self.status == 403:
             return ServiceDenied(said)
         told = _first_error(body)
-        if told.get("type") == "Busy":  # turned away at the door: nothing was begun
+        if told.get("type") == "Busy":  # refused before anything was begun
             return ServiceUnreachable(f"{self.url} is busy: {said}", sent=False)
         if told.get("type") == "Stopping":
             return ServiceUnreachable(f"{self.url}: {said}", sent=True)
@@ -123,12 +124,14 @@ def flow_value(answer: HttpAnswer, flow: str, read: Callable[[FlowResponse], T])
 
 
 def get_value(answer: HttpAnswer, name: str, read: Callable[[Any], T]) -> T:
+    """The value in the answer to a plain GET. Raises ToolMemError."""
     body = answer.body(name)
     with _understood(answer, name):
         return read(body)
 
 
 def rpc_value(answer: HttpAnswer, method: str, read: Callable[[Any], T]) -> T:
+    """The result in the answer of a JSON-RPC method. Raises ToolMemError."""
     body = answer.body(method)
     if "error" in body:
         raise _rpc_error(body["error"])

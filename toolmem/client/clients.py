@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import math
+import os
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from urllib.parse import urlsplit
 
-from toolmem.client.answers import HttpAnswer
-from toolmem.client.client_settings import DEFAULT_URL, ClientSettings
+from toolmem.client.answers import TOKEN_VARIABLE, HttpAnswer
 from toolmem.client.requests import ServiceRequest, as_it_is, batch_call, call_of, flow_call, rpc_call
 from toolmem.client.retrying import Arrival, failures_named, policy
-from toolmem.errors import ClientClosed
+from toolmem.errors import ClientClosed, RequestError
 from toolmem.operations import add, tool_rules, workspace_actions
 from toolmem.operations.methods import AsyncRules, Methods, Rules
 from toolmem.operations.operation import AsyncCaller, Collector, Operation, SyncCaller
+from toolmem.readers.loopback import is_loopback
 
 if TYPE_CHECKING:
     import httpx
 
     from toolmem.models import FlowResponse
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:8002"
+CONNECT_TIMEOUT = 5.0  # seconds
+# An idle connection is given up long before the service would close it (600 s) and well within what proxies keep:
+# a request must not meet the moment in which the other side hangs up.
+IDLE = 3.0  # seconds
+MAX_CONNECTIONS = 100
+TIMEOUT = 300.0  # seconds; a flow that asks a model for many calls takes its time
+RETRIES = 2
 
 
 class FormerRuleMethods:
@@ -37,13 +53,6 @@ class FormerMethods(FormerRuleMethods):
     list_memories = workspace_actions.memories
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-TIMEOUT = 300.0  # seconds; a flow that asks a model for many calls takes its time
-RETRIES = 2
-
-
 class _Configured(FormerMethods, Methods):
     """Raises RequestError for settings that cannot be used. Nothing is connected before the first call."""
 
@@ -56,26 +65,28 @@ class _Configured(FormerMethods, Methods):
         timeout: float | None = TIMEOUT,
         retries: int = RETRIES,
     ) -> None:
-        self._settings = ClientSettings(base_url, token, timeout, retries)
+        self.base_url = _checked_url(base_url)
+        self._timeout = _checked_timeout(timeout)
+        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+            raise RequestError(f"retries: expected a whole number from 0, got {retries!r}", field="retries")
+        self._retries = retries
         self.workspace_id = workspace_id
-        self._open(self._settings.options())
+        token = _checked_token(os.environ.get(TOKEN_VARIABLE) if token is None else token)
+        self._sends_token = bool(token)
+        self._connect(_http_options(self.base_url, token, self._timeout))
 
-    def _open(self, options: dict[str, Any]) -> None:
+    def _connect(self, options: dict[str, Any]) -> None:
         raise NotImplementedError
-
-    @property
-    def base_url(self) -> str:
-        return self._settings.url
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, workspace_id={self.workspace_id!r})"
 
-    def _check_open(self, is_closed: bool, exchange: ServiceRequest[Any]) -> None:
+    def _check_open(self, is_closed: bool, request: ServiceRequest[Any]) -> None:
         if is_closed:
-            raise ClientClosed(f"{exchange.name}: this {type(self).__name__} is closed; make a new one")
+            raise ClientClosed(f"{request.name}: this {type(self).__name__} is closed; make a new one")
 
     def _answer(self, response: httpx.Response) -> HttpAnswer:
-        return HttpAnswer(response.status_code, response.content, self.base_url, token_sent=self._settings.has_token)
+        return HttpAnswer(response.status_code, response.content, self.base_url, self._sends_token)
 
 
 class Client(_Configured, SyncCaller):
@@ -95,7 +106,7 @@ class Client(_Configured, SyncCaller):
     answers: `success` is false.
     """
 
-    def _open(self, options: dict[str, Any]) -> None:
+    def _connect(self, options: dict[str, Any]) -> None:
         import httpx
 
         self._http = httpx.Client(**options)
@@ -106,6 +117,7 @@ class Client(_Configured, SyncCaller):
 
     @property
     def rules(self) -> Rules:
+        """The methods of rules: `client.rules.put(...)`."""
         return Rules(self)
 
     def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -120,20 +132,21 @@ class Client(_Configured, SyncCaller):
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
         return self._send(rpc_call(method, params, as_it_is, self.workspace_id))
 
-    def _send(self, exchange: ServiceRequest[T]) -> T:
+    def _send(self, request: ServiceRequest[T]) -> T:
         from tenacity import Retrying
 
-        value: T = Retrying(**policy(exchange, self._settings.retries))(self._attempt, exchange, Arrival())
+        value: T = Retrying(**policy(request, self._retries))(self._attempt, request, Arrival())
         return value
 
-    def _attempt(self, exchange: ServiceRequest[T], arrival: Arrival) -> T:
-        self._check_open(self._http.is_closed, exchange)
+    def _attempt(self, request: ServiceRequest[T], arrival: Arrival) -> T:
+        self._check_open(self._http.is_closed, request)
         with arrival.attempt():
-            with failures_named(exchange, self.base_url, self._settings.timeout):
-                response = self._http.request(exchange.method, self.base_url + exchange.path, content=exchange.content)
-            return exchange.read(self._answer(response))
+            with failures_named(request, self.base_url, self._timeout):
+                response = self._http.request(request.method, self.base_url + request.path, content=request.content)
+            return request.read(self._answer(response))
 
     def close(self) -> None:
+        """Close the connections; a call after this raises ClientClosed."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -150,7 +163,7 @@ class AsyncClient(_Configured, AsyncCaller):
         memories = await client.retrieve("search")
     """
 
-    def _open(self, options: dict[str, Any]) -> None:
+    def _connect(self, options: dict[str, Any]) -> None:
         import httpx
 
         self._http = httpx.AsyncClient(**options)
@@ -161,6 +174,7 @@ class AsyncClient(_Configured, AsyncCaller):
 
     @property
     def rules(self) -> AsyncRules:
+        """The methods of rules: `await client.rules.put(...)`."""
         return AsyncRules(self)
 
     async def perform(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -175,22 +189,23 @@ class AsyncClient(_Configured, AsyncCaller):
         """Any JSON-RPC method by name. Never sent twice once it may have arrived."""
         return await self._send(rpc_call(method, params, as_it_is, self.workspace_id))
 
-    async def _send(self, exchange: ServiceRequest[T]) -> T:
+    async def _send(self, request: ServiceRequest[T]) -> T:
         from tenacity import AsyncRetrying
 
-        value: T = await AsyncRetrying(**policy(exchange, self._settings.retries))(self._attempt, exchange, Arrival())
+        value: T = await AsyncRetrying(**policy(request, self._retries))(self._attempt, request, Arrival())
         return value
 
-    async def _attempt(self, exchange: ServiceRequest[T], arrival: Arrival) -> T:
-        self._check_open(self._http.is_closed, exchange)
+    async def _attempt(self, request: ServiceRequest[T], arrival: Arrival) -> T:
+        self._check_open(self._http.is_closed, request)
         with arrival.attempt():
-            with failures_named(exchange, self.base_url, self._settings.timeout):
+            with failures_named(request, self.base_url, self._timeout):
                 response = await self._http.request(
-                    exchange.method, self.base_url + exchange.path, content=exchange.content
+                    request.method, self.base_url + request.path, content=request.content
                 )
-            return exchange.read(self._answer(response))
+            return request.read(self._answer(response))
 
     async def close(self) -> None:
+        """Close the connections; a call after this raises ClientClosed."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -245,3 +260,57 @@ class AsyncBatch(_Collected):
     async def results(self) -> list[Any]:
         """Send them. One result per call, in order: its value, or the ToolMemError that it ended in."""
         return await self._client._send(batch_call(self._calls)) if self._calls else []
+
+
+# ---------------------------------------------------------------- settings
+
+
+def _http_options(url: str, token: str, timeout: float | None) -> dict[str, Any]:
+    """For httpx.Client and httpx.AsyncClient."""
+    import httpx
+
+    address = urlsplit(url)
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    return {
+        "headers": headers,
+        "timeout": httpx.Timeout(
+            timeout, connect=CONNECT_TIMEOUT if timeout is None else min(CONNECT_TIMEOUT, timeout)
+        ),
+        "limits": httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE),
+        # What runs on this machine is not reached through a proxy, which would also see the token.
+        "trust_env": not is_loopback(address.hostname or ""),
+        "verify": address.scheme == "https",  # without TLS there is nothing to verify, and loading roots takes time
+        "follow_redirects": False,
+    }
+
+
+def _checked_url(given: str) -> str:
+    address = urlsplit(given) if isinstance(given, str) else urlsplit("")
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise RequestError(
+            f"base_url: expected an address such as {DEFAULT_URL}, got {str(given)[:100]!r}", field="base_url"
+        )
+    if address.username is not None or address.query or address.fragment:
+        raise RequestError(
+            "base_url: expected scheme, host, port and path alone; a token goes into `token`", field="base_url"
+        )
+    return given.rstrip("/")
+
+
+def _checked_token(token: str | None) -> str:
+    token = (token or "").strip()
+    if not all("!" <= character <= "~" for character in token):
+        raise RequestError(
+            f"token (or {TOKEN_VARIABLE}): holds a character that no HTTP header can carry", field="token"
+        )
+    return token
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+        raise RequestError(f"timeout: expected seconds above 0, or None, got {timeout!r}", field="timeout")
+    return float(timeout)

@@ -39,6 +39,7 @@ class Arrival:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
+        """One attempt: what it raises tells whether any so far may have arrived."""
         try:
             yield
         except ServiceUnreachable as error:
@@ -52,48 +53,48 @@ class Arrival:
 
 
 @contextmanager
-def failures_named(exchange: ServiceRequest[Any], url: str, timeout: float | None) -> Iterator[None]:
+def failures_named(request: ServiceRequest[Any], url: str, timeout: float | None) -> Iterator[None]:
     """Make toolmem's errors of what httpx raises."""
     import httpx
 
     try:
         yield
     except httpx.PoolTimeout as error:
-        raise _TimedOut(f"{exchange.name}: all connections to {url} were in use for {timeout:g} s") from error
+        raise _TimedOut(f"{request.name}: all connections to {url} were in use for {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
         raise ServiceUnreachable(
             f"nothing answers at {url} ({_reason(error)}): start it with `toolmem serve`, or give the right base_url"
         ) from error
     except httpx.TimeoutException as error:
         raise _TimedOut(
-            f"{url} gave no answer to {exchange.name} within {timeout:g} s{_open_question(exchange)}; "
+            f"{url} gave no answer to {request.name} within {timeout:g} s{_open_question(request)}; "
             "`timeout` makes the client wait longer",
             sent=True,
         ) from error
     except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
         raise ServiceUnreachable(
-            f"{url} cut the connection during {exchange.name} ({_reason(error)}){_open_question(exchange)}", sent=True
+            f"{url} cut the connection during {request.name} ({_reason(error)}){_open_question(request)}", sent=True
         ) from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
         raise RequestError(f"base_url: {url} cannot be asked ({_reason(error)})", field="base_url") from error
     except httpx.HTTPError as error:
-        raise ServiceError(f"{url} answered {exchange.name} with what cannot be read ({_reason(error)})") from error
+        raise ServiceError(f"{url} answered {request.name} with what cannot be read ({_reason(error)})") from error
 
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _open_question(exchange: ServiceRequest[Any]) -> str:
-    return "" if exchange.repeatable else "; whether it was carried out is not known"
+def _open_question(request: ServiceRequest[Any]) -> str:
+    return "" if request.repeatable else "; whether it was carried out is not known"
 
 
-def policy(exchange: ServiceRequest[Any], retries: int) -> dict[str, Any]:
+def policy(request: ServiceRequest[Any], retries: int) -> dict[str, Any]:
     """For tenacity's Retrying and AsyncRetrying."""
     from tenacity import retry_if_exception, stop_after_attempt, wait_random_exponential
 
     return {
-        "retry": retry_if_exception(lambda error: may_go_again(error, exchange)),
+        "retry": retry_if_exception(lambda error: may_go_again(error, request)),
         "stop": stop_after_attempt(retries + 1),
         "wait": wait_random_exponential(multiplier=FIRST_PAUSE, max=LONGEST_PAUSE),
         "before_sleep": _report,
@@ -101,12 +102,13 @@ def policy(exchange: ServiceRequest[Any], retries: int) -> dict[str, Any]:
     }
 
 
-def may_go_again(error: BaseException, exchange: ServiceRequest[Any]) -> bool:
+def may_go_again(error: BaseException, request: ServiceRequest[Any]) -> bool:
+    """Whether another attempt after this failure can do no harm."""
     if isinstance(error, _TimedOut):
         return False
     if isinstance(error, ServiceUnreachable):
-        return exchange.repeatable or not error.sent
-    return exchange.repeatable and isinstance(error, StoreError)
+        return request.repeatable or not error.sent
+    return request.repeatable and isinstance(error, StoreError)
 
 
 def _report(state: RetryCallState) -> None:

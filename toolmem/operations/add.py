@@ -28,7 +28,7 @@ class Added(Answer):
 
     @property
     def trimmed(self) -> dict[str, int]:
-        """By tool: older calls that made room."""
+        """By tool: older calls that newer ones replaced."""
         return dict(self.metadata.get("trimmed", {}))
 
     @property

@@ -45,6 +45,7 @@ class Parameter(Argument):
     more: dict[str, Any] = Field(default_factory=dict)  # `minimum`, `maximum` and `default`, as JSON Schema has them
 
     def as_json_schema(self) -> dict[str, Any]:
+        """As an argument of a configuration, with bounds and default."""
         return super().as_json_schema() | self.more
 
     def as_settings(self) -> dict[str, Any]:
@@ -153,6 +154,7 @@ class Operation(Generic[P, T]):
 
     @functools.cached_property
     def result_type(self) -> Any:
+        """What the function is annotated to return."""
         return typing.get_type_hints(self.function)["return"]
 
     def read(self, answer: FlowResponse, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -17,7 +17,7 @@ class RulesBlock(Answer):
 
     @property
     def text(self) -> str:
-        """ "" where no rule is pinned."""
+        """The block; empty where no rule is pinned."""
         return self.answer
 
     def __str__(self) -> str:
@@ -75,6 +75,7 @@ async def prompt(
 
 
 def qwen_tokens(text: str) -> int:
+    """Tokens of a text, as Qwen's tokenizer counts them."""
     from toolmem.providers.tokenizer import QwenTokenizer
 
     return QwenTokenizer().count(text)

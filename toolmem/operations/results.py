@@ -54,6 +54,7 @@ class Listed(list[T]):
 
     @property
     def answer(self) -> str:
+        """What was done, in words."""
         return self.response.answer
 
     @property
@@ -63,6 +64,7 @@ class Listed(list[T]):
 
     @property
     def metadata(self) -> dict[str, Any]:
+        """The answer's details, as the flow gave them."""
         return self.response.metadata
 
     @property
@@ -72,7 +74,7 @@ class Listed(list[T]):
 
 
 class Memories(Listed[ToolMemory]):
-    """Tool memories. `not_found`: tools that were asked for by name and have none."""
+    """Tool memories, in the order of the answer."""
 
     @classmethod
     def of(cls, answer: FlowResponse) -> Self:
@@ -81,6 +83,7 @@ class Memories(Listed[ToolMemory]):
 
     @property
     def not_found(self) -> list[str]:
+        """Tools that were asked for by name and have no memory."""
         return [str(name) for name in self.metadata.get("not_found", [])]
 
 

@@ -15,7 +15,7 @@ class GuidanceText(Answer):
 
     @property
     def text(self) -> str:
-        """ "" where no tool that was asked for has guidance yet."""
+        """The guidance; empty where no tool that was asked for has any yet."""
         return self.answer if self.metadata.get("memory_list") else ""
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""All operations, in the order in which they are shown: what every road into toolmem loops over."""
+"""All operations, in the order in which they are shown: what every interface of toolmem loops over."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
 
 
 def register(operation: Operation[Any, Any]) -> Operation[Any, Any]:
-    """Add an operation of one's own; from then on it is on every road. Raises ValueError where its name is taken."""
+    """Add an operation of one's own; from then on every interface has it. Raises ValueError where its name is taken."""
     known = OPERATIONS.setdefault(operation.name, operation)
     if known is not operation:
         raise ValueError(f"an operation {operation.name!r} exists already; give the function another name")

@@ -4,8 +4,8 @@
     mcp     flows, memory tools, rules and guidance for any host that speaks MCP, over stdio or streamable HTTP
     rpc     JSON-RPC 2.0, text in and text out (carrying it is the host's affair)
 
-A request over HTTP: the connection (`http.protocol`) -> `http.access_log` -> the gate (`http.access`) -> its body
-(`http.limits`, `json_text`) -> the app's flow, or `rpc` -> `http.answers`. A message over MCP: `mcp.stdio` or
-`mcp.http`, which stands behind the same gate -> `mcp.server` -> `mcp.tools`, `mcp.resources` or `mcp.prompts` -> the
-app's flow. `starting` makes the start of either quick.
+A request over HTTP: the connection (`http.protocol`) -> `http.access_log` -> access control (`http.access_layer`) ->
+its body (`http.limits`, `json_text`) -> the app's flow, or `rpc` -> `http.responses`. A message over MCP: `mcp.stdio`,
+or `mcp.http` behind that access control -> `mcp.server` -> `mcp.tool_calls`, `mcp.resources` or `mcp.offered_prompts`
+-> the app's flow. `starting` makes the start of either quick.
 """

@@ -5,9 +5,10 @@
     running, workers            one process, or several of them on one store
     protocol                    uvicorn as it is run: heads of a bounded size and time, an orderly end
     application                 the routes, and the layers around them
-    access_log, access          who came, and who may come in
-    limits, answers             what is read of a request, and what is answered
-    openapi, examples, page     `GET /openapi.json` and `GET /docs`: made from flows and operations, with a real run
+    access_log                  one line for each request
+    access, access_layer        who is let in, and how many at once
+    limits, responses           what is read of a request, and what is answered
+    openapi, examples, docs_page `GET /openapi.json` and `GET /docs`: made from flows and operations, with a real run
 
 Nothing is imported here: the process that only watches over workers does without FastAPI.
 """

@@ -1,4 +1,4 @@
-"""Who may come in: the bearer token, the addresses that may be bound without one, and the names a browser may use.
+"""Access control: the bearer token, the addresses that may be bound without one, and the names a browser may use.
 
 A service on this machine's loopback address needs no token; anything else does. Without a token the `Host` of each
 request must be a loopback name, so that a web page whose own name was pointed at 127.0.0.1 (DNS rebinding) stays out.
@@ -116,6 +116,8 @@ def is_loopback_origin(header: str) -> bool:
 
 
 class Denial(NamedTuple):
+    """Why a request is refused, as an answer tells it."""
+
     status: int
     kind: str
     message: str
@@ -158,7 +160,7 @@ class AccessControl:
         return self.token is not None or not origin or is_loopback_origin(origin) or origin in allowed
 
     def refuses(self, headers: Headers, origins: Sequence[str] = (), *, openly: bool = False) -> Denial | None:
-        """Why this request may not come in. `origins`: of web pages that may ask; `openly`: it needs no token."""
+        """Why this request is refused, if it is. `origins`: of web pages that may ask; `openly`: it needs no token."""
         if not self.admits_host(headers):
             return Denial(403, "WrongHost", "Host: this service answers to localhost and 127.0.0.1 only")
         if not self.admits_origin(headers, origins):

@@ -1,4 +1,4 @@
-"""The layer that lets requests in: who may come, and how many at once. Shared by the HTTP and the MCP service."""
+"""The layer that admits requests: whose, and how many at once. Shared by the HTTP and the MCP service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolmem.server.http.responses import BUSY_PAUSE, JsonAnswer, refusal
 
 
 class AccessLayer:
-    """Answers whoever may not come in. `limit`: requests at once; `always_up`: the path that never waits for a place.
+    """Answers a request that is refused. `limit`: requests at once; `always_up`: the path that never waits for a place.
 
     uvicorn's own `limit_concurrency` counts idle connections too, turns `/health` away, and answers in plain text.
     """

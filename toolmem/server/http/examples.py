@@ -14,6 +14,8 @@ FILE = Path(__file__).with_name("examples.jsonl")
 
 
 class Example(NamedTuple):
+    """A request to a flow, what it is meant for, and the answer."""
+
     flow: str
     meaning: str
     request: dict[str, Any]
@@ -30,4 +32,5 @@ def examples() -> dict[str, list[Example]]:
 
 
 def recorded() -> list[Example]:
+    """All of them, as they stand in the file."""
     return [Example(**json.loads(line)) for line in FILE.read_text(encoding="utf-8").splitlines()]

@@ -31,6 +31,8 @@ class Gone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """What a request may take."""
+
     body: int  # bytes
     items: int  # of a list in a request
     seconds: float  # for the body to arrive

@@ -73,6 +73,7 @@ def _why_not(section: str, host: str, port: int, problem: OSError) -> str:
 
 
 def url_of(host: str, sockets: Sequence[socket.socket]) -> str:
+    """The address that these sockets of `host` are reached at."""
     port = sockets[0].getsockname()[1]
     host = host.removeprefix("[").removesuffix("]")
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,7 +1,7 @@
 """What FastAPI makes the OpenAPI document of: request models from the operations, the answers, examples of a real run.
 
 FastAPI describes and routes. It does not read requests: `limits` does, within bounds, and `flow.checks` says what is
-wrong with one, as on every other road.
+wrong with one, as everywhere else.
 """
 
 from __future__ import annotations
@@ -112,20 +112,22 @@ class Problems(BaseModel):
     errors: list[Problem] = Field(min_length=1)
 
 
-class Refusal(BaseModel):
-    """A FlowResponse that tells why nothing, or not all, was done."""
-
-    answer: str = Field(description="What is wrong, where, and what would be right.")
-    success: Literal[False]
-    metadata: Problems
-
+# In the document it has this name.
+RefusalBody = create_model(
+    "Refusal",
+    __doc__="A FlowResponse that tells why nothing, or not all, was done.",
+    answer=(str, Field(description="What is wrong, where, and what would be right.")),
+    success=(Literal[False], ...),
+    metadata=(Problems, ...),
+)
 
 BEFORE_ANY = (401, 403, 408, 413, 415, 500, 503)  # answered whatever is asked
 OF_A_FLOW = (422, 429, 502)
 
 
 def refusals(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": MEANINGS[status], "model": Refusal} for status in statuses}
+    """These statuses, as the document describes them."""
+    return {status: {"description": MEANINGS[status], "model": RefusalBody} for status in statuses}
 
 
 def flow_answer(shown: Sequence[Example]) -> dict[int | str, dict[str, Any]]:
@@ -141,6 +143,7 @@ def named(shown: Sequence[Example], part: str) -> dict[str, Any]:
 
 
 def flow_examples(flow: str) -> list[Example]:
+    """The examples of a flow, in the order in which they were asked."""
     return examples().get(flow, [])
 
 
@@ -164,5 +167,5 @@ RPC_ANSWERS: dict[int | str, dict[str, Any]] = {
         "content": {"application/json": {"schema": {"type": ["object", "array"]}}},
     },
     204: {"description": "There were only notifications."},
-    "default": {"description": "Any other refusal.", "model": Refusal},
+    "default": {"description": "Any other refusal.", "model": RefusalBody},
 }

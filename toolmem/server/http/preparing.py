@@ -15,7 +15,7 @@ RESERVED = ("rpc", "health", "docs")  # addresses of the HTTP service that no fl
 
 
 def prepare(files: Sequence[str | Path], overrides: Sequence[str]) -> tuple[ToolMemApp, AccessControl]:
-    """The app that will be served, and who may come in. Opens nothing.
+    """Check a configuration: the app that will be served, and its access control. Opens nothing.
 
     Raises ConfigError with every problem of the configuration, that of serving it and that of its models.
     """

@@ -138,6 +138,7 @@ def _place(error: BaseException) -> str:
 
 
 def no_such_flow(name: str, flows: Iterable[str], left_out: Mapping[str, str]) -> JsonAnswer:
+    """404 with the nearest name, or with the reason why this flow is not provided."""
     known = sorted(flows)
     if name in left_out:
         return refusal(404, left_out[name], kind="NotProvided", flows=known)
@@ -148,5 +149,6 @@ def no_such_flow(name: str, flows: Iterable[str], left_out: Mapping[str, str]) -
 
 
 def nothing_at_the_root(flows: Iterable[str]) -> JsonAnswer:
+    """404 that says what the service has."""
     message = "this is toolmem's HTTP service: GET /docs describes POST /<flow>, POST /rpc and GET /health"
     return refusal(404, message, kind="NoSuchPage", flows=sorted(flows), docs="/docs")

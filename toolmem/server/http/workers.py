@@ -36,7 +36,7 @@ Listeners = list[socket.socket]
 
 
 @dataclass
-class _Worker:
+class _WorkerProcess:
     number: int
     process: SpawnProcess
     pipe: Connection  # the worker says that it is ready; closed, it tells the worker that nobody waits for it
@@ -62,7 +62,7 @@ class Workers:
         self._ready = ready
         self._announced = False
         self._context = multiprocessing.get_context("spawn")
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
         self._waiting: dict[int, float] = {}  # worker number -> when its replacement starts
         self._pauses: dict[int, float] = {}
         self._stopping = False
@@ -100,7 +100,7 @@ class Workers:
         )
         process.start()
         theirs.close()
-        self._workers.append(_Worker(number, process, ours))
+        self._workers.append(_WorkerProcess(number, process, ours))
 
     # -- watching
 
@@ -113,14 +113,14 @@ class Workers:
             for worker in list(self._workers):
                 self._look_at(worker)
                 if worker in self._workers and not worker.process.is_alive():
-                    self._bury(worker)
+                    self._replace(worker)
                     if not self._announced:
                         logger.error("a worker could not start; the service stops")
                         return 1
             self._start_replacements()
         return 0
 
-    def _look_at(self, worker: _Worker) -> None:
+    def _look_at(self, worker: _WorkerProcess) -> None:
         if worker.ready or not worker.pipe.poll():
             return
         try:
@@ -131,7 +131,7 @@ class Workers:
             self._announced = True
             self._ready()
 
-    def _bury(self, worker: _Worker) -> None:
+    def _replace(self, worker: _WorkerProcess) -> None:
         worker.process.join()
         worker.pipe.close()
         self._workers.remove(worker)

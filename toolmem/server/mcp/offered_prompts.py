@@ -31,7 +31,6 @@ from toolmem.server.mcp.resources import RULES_TEMPLATE, TOOL_TEMPLATE
 
 PROMPT = "tool_memory"
 TOOLS = "tools"
-_NOTHING = "No rule is pinned and no guidance is known."
 _MAX_COMPLETIONS = 100  # the protocol's limit
 
 PROMPTS = ListPromptsResult(
@@ -79,9 +78,10 @@ class McpPrompts:
             tools = [str(tool) for tool in read_prompt_tools(given.get(TOOLS, ""))]
         except RequestError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from None
+        names = ", ".join(map(name_shown, tools))
         told = await system_prompt.run(self._app.services, {"tools": tools, "workspace_id": workspace})
-        text = told or _nothing(tools)
-        about = f"Rules and guidance for {', '.join(map(name_shown, tools))}" if tools else "The rules of all tools"
+        text = told or f"No rule is pinned and no guidance is known{f' for {names}' if tools else ''}."
+        about = f"Rules and guidance for {names}" if tools else "The rules of all tools"
         message = PromptMessage(role="user", content=TextContent(text=text))
         return GetPromptResult(description=f"{about} ({workspace})", messages=[message])
 
@@ -102,11 +102,6 @@ class McpPrompts:
         workspace = context.get("workspace") or context.get(WORKSPACE) or self._workspace
         names = await store.tool_names(workspace)
         return _those_that_begin(last.strip(), names, prefix=before + comma)
-
-
-def _nothing(tools: list[str]) -> str:
-    """Of the tools asked for; others may have rules."""
-    return f"{_NOTHING[:-1]} for {', '.join(map(name_shown, tools))}." if tools else _NOTHING
 
 
 def _those_that_begin(typed: str, names: list[str], prefix: str = "") -> CompleteResult:

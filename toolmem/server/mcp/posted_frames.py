@@ -1,5 +1,6 @@
-"""What is posted to the MCP server, looked at before the SDK reads it: JSON of a bounded size and depth that arrives in
-time, with a proper id.
+"""Frames that are posted to the MCP server, checked before the SDK reads them.
+
+They are JSON of a bounded size and depth that arrives in time, with a proper id.
 
 The SDK takes a request whose id is none (NaN, null, a list) for a notification, and who asked would wait for an answer.
 """

@@ -36,6 +36,7 @@ class ProgressNotifications:
         self._news = asyncio.Event()
 
     def tell(self, event: Event) -> None:
+        """Take in an event of the flow; what it says is sent when its time comes."""
         if event.kind == "flow_started":
             self._total = event.total
             return

@@ -61,10 +61,12 @@ TEMPLATES = ListResourceTemplatesResult(
 
 
 def rules_uri(workspace: str) -> str:
+    """The address of a workspace's pinned rules."""
     return f"toolmem://{workspace}/rules"
 
 
 def tool_uri(workspace: str, tool: str) -> str:
+    """The address of a tool's guidance."""
     return f"toolmem://{workspace}/tools/{quote(tool, safe='')}"
 
 

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -20,17 +20,8 @@ from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
-    CompleteRequestParams,
-    CompleteResult,
-    GetPromptRequestParams,
-    GetPromptResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
 )
 
 from toolmem import __version__
@@ -51,6 +42,7 @@ from toolmem.server.mcp.under_way import UnderWay
 logger = logging.getLogger("toolmem.service")
 
 Context = ServerRequestContext[Any, Any]
+T = TypeVar("T")
 
 
 class McpService:
@@ -77,13 +69,13 @@ class McpService:
             title="toolmem",
             description="Tool memory for agents: what works with each tool, and what the user demands of it.",
             instructions=_instructions(self.workspace, [tool.name for tool in self._tools.declared]),
-            on_list_tools=self._list_tools,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
-            on_read_resource=self._read_resource,
-            on_list_prompts=self._list_prompts,
-            on_get_prompt=self._get_prompt,
-            on_completion=self._complete,
+            on_list_tools=_one_page(ListToolsResult(tools=self._tools.declared)),
+            on_list_resources=_answering(lambda params: self._resources.list(params.cursor if params else None)),
+            on_list_resource_templates=_one_page(TEMPLATES),
+            on_read_resource=_answering(lambda params: self._resources.read(params.uri)),
+            on_list_prompts=_one_page(PROMPTS),
+            on_get_prompt=_answering(lambda params: self._prompts.get(params.name, params.arguments)),
+            on_completion=_answering(self._prompts.complete),
         )
         server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
         return server
@@ -109,40 +101,31 @@ class McpService:
             await self.server.run(requests, answers, self.server.create_initialization_options())
             await self._under_way.settled()
 
-    # -- requests
-
-    async def _list_tools(self, _: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        _refuse_cursor(params)
-        return ListToolsResult(tools=self._tools.declared)
-
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> Result:
         wanted = context.meta is not None and context.meta.get("progress_token") is not None
         progress = context.session.report_progress if wanted else None
         return await self._tools.call(params.name, params.arguments, progress)
 
-    async def _list_resources(self, _: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+
+def _one_page(whole: T) -> Callable[[Context, PaginatedRequestParams | None], Awaitable[T]]:
+    """The handler of a list that is one page."""
+
+    async def handle(_: Context, params: PaginatedRequestParams | None) -> T:
+        if params is not None and params.cursor is not None:
+            raise MCPError(INVALID_PARAMS, "cursor: not one that this server gave")
+        return whole
+
+    return handle
+
+
+def _answering(answer: Callable[[Any], Awaitable[T]]) -> Callable[[Context, Any], Awaitable[T]]:
+    """The handler of a request that `answer` answers."""
+
+    async def handle(_: Context, params: Any) -> T:
         with _errors_told():
-            return await self._resources.list(params.cursor if params else None)
+            return await answer(params)
 
-    async def _list_templates(self, _: Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        _refuse_cursor(params)
-        return TEMPLATES
-
-    async def _read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        with _errors_told():
-            return await self._resources.read(params.uri)
-
-    async def _list_prompts(self, _: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
-        _refuse_cursor(params)
-        return PROMPTS
-
-    async def _get_prompt(self, _: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        with _errors_told():
-            return await self._prompts.get(params.name, params.arguments)
-
-    async def _complete(self, _: Context, params: CompleteRequestParams) -> CompleteResult:
-        with _errors_told():
-            return await self._prompts.complete(params)
+    return handle
 
 
 @contextmanager
@@ -160,12 +143,6 @@ def _errors_told() -> Iterator[None]:
         logger.error("mcp request failed: %s", type(error).__name__)
         logger.debug("how it failed", exc_info=True)
         raise MCPError(INTERNAL_ERROR, f"internal error: {type(error).__name__}") from error
-
-
-def _refuse_cursor(params: PaginatedRequestParams | None) -> None:
-    """These lists are one page."""
-    if params is not None and params.cursor is not None:
-        raise MCPError(INVALID_PARAMS, "cursor: not one that this server gave")
 
 
 def _check(app: ToolMemApp, workspace: str) -> None:

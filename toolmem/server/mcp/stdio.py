@@ -59,7 +59,7 @@ async def stdio_streams() -> AsyncIterator[tuple[Any, AnswerStream]]:
 
 @contextmanager
 def _standard_input() -> Iterator[int]:
-    """stdin as a descriptor that nothing else of this process can reach."""
+    """Standard input as a descriptor that nothing else of this process can reach."""
     wire = os.dup(0)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)

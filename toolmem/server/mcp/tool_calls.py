@@ -40,7 +40,7 @@ class McpTools:
     async def call(self, name: str, arguments: Mapping[str, Any] | None, progress: Send | None = None) -> Result:
         """What the tool answered, or why it did not: a refusal and a failure are results that say so.
 
-        `progress`: where the caller wants to hear of it. Raises MCPError where there is no such tool.
+        `progress`: where the caller asked for it. Raises MCPError where there is no such tool.
         """
         work = self._work(name, dict(arguments or {}))
         begun = time.perf_counter()

@@ -60,6 +60,7 @@ def _result(text: str, structured: dict[str, Any]) -> Result:
 
 
 def without_nulls(value: Any) -> Any:
+    """The value without the members of its objects that are None, at any depth."""
     if isinstance(value, Mapping):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     if isinstance(value, list | tuple):

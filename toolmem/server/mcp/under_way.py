@@ -20,6 +20,7 @@ class UnderWay:
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def run(self, work: Awaitable[T]) -> T:
+        """What the work answers."""
         task: asyncio.Task[T] = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -32,7 +33,7 @@ class UnderWay:
     def _ended(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waited has heard of it, or has gone
+            task.exception()  # whoever waited was told, or has gone
 
     async def settled(self) -> None:
         """Cancel what is left, unless it was cancelled before, and wait until it has ended."""
