@@ -35,7 +35,7 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
     from toolmem.flow.runner import SystemClock
     from toolmem.providers.hashing import HashingEmbedder
     from toolmem.rules.capture.hook import ToolMemoryCaptureHook
-    from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.rules.rule_store import RuleStore
     from toolmem.rules.section import ToolMemoryRulesSection
     from toolmem.rules.turns import ToolUse, Turn
     from toolmem.store.sqlite import SqliteStore
@@ -44,7 +44,7 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
     clock, embedder = SystemClock(), HashingEmbedder(384)
     async with SqliteStore(folder / "memory.db", clock=clock, embedder=embedder.identity) as store:
         # All critical rules are pinned, however long: this measures a thousand.
-        rules = ToolMemoryStore(store, "bench", clock=clock, embedder=embedder, max_critical_characters=10**6)
+        rules = RuleStore(store, "bench", clock=clock, embedder=embedder, max_critical_characters=10**6)
         hook = ToolMemoryCaptureHook(rules, enabled=True)
 
         async def put(number: int) -> None:

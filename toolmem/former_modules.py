@@ -95,6 +95,8 @@ NAMES = {
     "toolmem.judge.shell": "toolmem.judge.programs",
     "toolmem.rules.agent_tools": "toolmem.operations.agent_tools",
     "toolmem.rules.shelf": "toolmem.rules.rule_ids",
+    "toolmem.rules.rows": "toolmem.rules.stored_rules",
+    "toolmem.rules.prompt_choice": "toolmem.rules.pinning",
     **_below("rules", "rules.capture", "chinese english failures pasted sentences"),
     **_merged("rules", "rules.capture.chinese", "chinese_cues chinese_duration"),
     **_merged(

@@ -39,19 +39,19 @@ class Row:
             return value
         if type(value) is not dict and not isinstance(value, Mapping):
             raise ValueError(f"expected an object, got {type(value).__name__}")
-        read: dict[str, Any] = {}
-        name = ""
         try:
-            for name, reader in _readers(cls).items():
-                if name in value:
-                    read[name] = reader(value[name])
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-        try:
-            return cls(**read)
-        except TypeError:
-            missing = next(iter(sorted(_required(cls) - read.keys())), "")
-            raise ValueError(f"{missing}: is missing") from None
+            return cls(**{name: reader(value[name]) for name, reader in _readers(cls).items() if name in value})
+        except (ValueError, TypeError):
+            raise ValueError(cls._problem(value)) from None
+
+    @classmethod
+    def _problem(cls, value: Mapping[str, Any]) -> str:
+        for name, reader in _readers(cls).items():
+            try:
+                reader(value.get(name)) if name in value else None
+            except ValueError as error:
+                return f"{name}: {error}"
+        return f"{next(iter(sorted(_required(cls) - value.keys())), '')}: is missing"
 
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> Self:
@@ -138,12 +138,13 @@ def _sum(value: Any) -> float:
 
 
 def _one_of(choices: Any) -> _Reader:
-    allowed = get_args(choices)
+    allowed = {choice: choice for choice in get_args(choices)}
 
     def read(value: Any) -> Any:
-        if not isinstance(value, str) or value not in allowed:
-            raise ValueError(f"expected one of {', '.join(allowed)}; got {value!r}"[:200])
-        return value
+        try:
+            return allowed[value]
+        except (KeyError, TypeError):
+            raise ValueError(f"expected one of {', '.join(allowed)}; got {value!r}"[:200]) from None
 
     return read
 

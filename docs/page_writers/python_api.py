@@ -17,7 +17,7 @@ from toolmem.light_models import Row
 ROOMS: list[tuple[str, str, tuple[str, ...]]] = [
     ("toolmem", "What most programs need.", ()),
     ("toolmem.session", "Both halves in an agent.", ()),
-    ("toolmem.rules.rule_store", "Rules in the store.", ("ToolMemoryStore",)),
+    ("toolmem.rules.rule_store", "Rules in the store.", ("RuleStore",)),
     ("toolmem.rules.section", "The block of pinned rules in a prompt.", ("ToolMemoryRulesSection",)),
     ("toolmem.rules.capture.hook", "Rules from what was said and what failed.", ("ToolMemoryCaptureHook",)),
     (

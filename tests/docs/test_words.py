@@ -10,12 +10,6 @@ from pathlib import Path
 TOOLMEM = Path(__file__).resolve().parents[2] / "toolmem"
 IDIOMS = re.compile(r"(?:^|_)(room|grave|door|doorkeeper|lane|hear|heard|shelf|decree|elsewhere)s?(?:_|$)")
 TODAY = {  # take out what is renamed; nothing comes in
-    "rules/rows.py: grave",
-    "rules/rows.py: grave_value",
-    "rules/rows.py: is_grave",
-    "rules/rule_ids.py: shelf",
-    "rules/speakers.py: as_heard",
-    "rules/speakers.py: heard_from",
     "server/mcp/http.py: door",
 }
 

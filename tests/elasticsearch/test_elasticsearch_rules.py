@@ -15,7 +15,7 @@ from toolmem import ToolMemApp
 from toolmem.operations.agent_tools import AgentMemoryTools
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.rules.general_memory import GeneralMemory
-from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.rule_store import RuleStore
 from toolmem.session import AgentSession
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.clock import ManualClock
@@ -55,12 +55,12 @@ async def store(
 
 
 @pytest.fixture
-def rules(store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedder) -> ToolMemoryStore:
-    return ToolMemoryStore(store, "team", clock=clock, embedder=embedder)
+def rules(store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedder) -> RuleStore:
+    return RuleStore(store, "team", clock=clock, embedder=embedder)
 
 
 @pytest.fixture
-def tools(rules: ToolMemoryStore, store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedder):
+def tools(rules: RuleStore, store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedder):
     return AgentMemoryTools(rules, GeneralMemory(store, "team", clock=clock, embedder=embedder))
 
 

@@ -27,7 +27,7 @@ from toolmem.light_models import PendingCall
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.readers.weight import MOST_AT_ONCE, at_once
-from toolmem.rules.prompt_choice import CAPS
+from toolmem.rules.pinning import CAPS
 from toolmem.sample import load_records
 
 SENTENCES = Path(__file__).parents[2] / "benchmarks" / "decree_sentences.csv"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolmem.providers.hashing import HashingEmbedder
-from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.rule_store import RuleStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
 
@@ -30,5 +30,5 @@ async def store(tmp_path: Path, clock: ManualClock, embedder: HashingEmbedder) -
 
 
 @pytest.fixture
-def rules(store: SqliteStore, clock: ManualClock, embedder: HashingEmbedder) -> ToolMemoryStore:
-    return ToolMemoryStore(store, "team", clock=clock, embedder=embedder)
+def rules(store: SqliteStore, clock: ManualClock, embedder: HashingEmbedder) -> RuleStore:
+    return RuleStore(store, "team", clock=clock, embedder=embedder)

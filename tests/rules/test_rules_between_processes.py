@@ -14,7 +14,7 @@ from typing import Any
 from toolmem.errors import RequestError
 from toolmem.flow.runner import SystemClock
 from toolmem.rules.drafts import RuleDraft
-from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.rule_store import RuleStore
 from toolmem.store.sqlite import SqliteStore
 
 WRITERS = 4
@@ -24,10 +24,10 @@ TEXTS = ("never email Sarah", "Never email Sarah.", "ask first")
 OWN_IDS = ("one", "two")
 
 
-def rule_store(path: Path) -> tuple[SqliteStore, ToolMemoryStore]:
+def rule_store(path: Path) -> tuple[SqliteStore, RuleStore]:
     clock = SystemClock()
     store = SqliteStore(path, clock=clock, embedder=None, synchronous="NORMAL")
-    return store, ToolMemoryStore(store, "team", clock=clock)
+    return store, RuleStore(store, "team", clock=clock)
 
 
 def micros() -> int:
@@ -138,19 +138,19 @@ async def test_a_rule_deleted_and_put_again_between_reading_and_writing_is_as_yo
     store, rules = rule_store(tmp_path / "memory.db")
     async with store:
         await rules.put_rule("t", "old", id="one")
-        original, done = rules._shelf, []
+        original, done = rules._stored, []
 
-        async def shelf_then_others(namespace: str) -> Any:
-            shelf = await original(namespace)
+        async def stored_then_others(namespace: str) -> Any:
+            stored = await original(namespace)
             if not done:
                 done.append(True)
                 await rules.delete_rule("t", "one")
                 done.append((await rules.put_rule("t", "young", id="one")).created_at)
-            return shelf
+            return stored
 
-        monkeypatch.setattr(rules, "_shelf", shelf_then_others)
+        monkeypatch.setattr(rules, "_stored", stored_then_others)
         changed = await rules.put_rule("t", "changed", id="one")
         monkeypatch.undo()
-        stored = await rules.get_rule("t", "one")
-        assert stored == changed
-        assert stored.created_at >= done[1]
+        kept = await rules.get_rule("t", "one")
+        assert kept == changed
+        assert kept.created_at >= done[1]

@@ -16,11 +16,11 @@ from toolmem.models import Said, ToolMemoryRule, ToolSchema
 from toolmem.readers.plain_text import counted
 from toolmem.readers.plain_text import shown as one_line
 from toolmem.rules.identity import UNSCOPED, folded_name, namespace_of
+from toolmem.rules.pinning import Pinning
 from toolmem.rules.section import (
     MAX_CHARACTERS,
     MAX_IN_PROMPT,
     PinnedRules,
-    Pinning,
     ToolMemoryRulesSection,
     render_rules,
 )

@@ -13,7 +13,7 @@ from toolmem.rules.capture.hook import ToolMemoryCaptureHook
 from toolmem.rules.drafts import RuleDraft, read_said
 from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.section import ToolMemoryRulesSection
-from toolmem.rules.speakers import heard_from
+from toolmem.rules.speakers import speaking_as
 from toolmem.rules.turns import ToolUse, Turn
 
 SARAH = "never email Sarah"
@@ -63,7 +63,7 @@ async def test_rules_stored_before_this_was_kept_are_read_as_before(rules, store
     [("user", "user", "active"), ("program", "program", "active"), ("agent", "agent", "proposed")],
 )
 async def test_a_capture_speaks_with_the_authority_of_its_road(rules, road, by, status):
-    with heard_from(road), heard_from("user"):  # nothing inside wins authority back
+    with speaking_as(road), speaking_as("user"):  # nothing inside wins authority back
         (rule,) = (await ToolMemoryCaptureHook(rules, enabled=True).after_turn(_turn())).rules
     assert (rule.by, rule.status) == (by, status)
     if road == "agent":

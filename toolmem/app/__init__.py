@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolmem.config import Settings
     from toolmem.flow.report import RunReport
     from toolmem.models import ToolSchema
-    from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.rules.rule_store import RuleStore
     from toolmem.rules.section import PinnedRules
 
 __all__ = ["AsyncToolMem", "FlowRun", "ToolMem", "ToolMemApp"]
@@ -99,14 +99,14 @@ class ToolMemApp:
         ).params.max_history_tool_call_cnt
         return keep
 
-    async def rule_store(self, workspace_id: str = "default") -> ToolMemoryStore:
+    async def rule_store(self, workspace_id: str = "default") -> RuleStore:
         """The rules of a workspace, in the default store, with the configured caps."""
         from toolmem.operations.tool_rules import rule_store
 
         return await rule_store(self.services, workspace_id)
 
     def rules_now(
-        self, rules: ToolMemoryStore, tools: Sequence[str | ToolSchema] = (), *, timeout: float = 5.0
+        self, rules: RuleStore, tools: Sequence[str | ToolSchema] = (), *, timeout: float = 5.0
     ) -> PinnedRules:
         """What `rules` would pin at this moment, from synchronous code on a running loop. Raises StoreError."""
         from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking

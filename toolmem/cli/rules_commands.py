@@ -15,8 +15,8 @@ from toolmem.errors import RequestError
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.models import RuleStatus, ToolMemoryRule
-    from toolmem.rules.rows import DamagedRule
-    from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.rules.rule_store import RuleStore
+    from toolmem.rules.stored_rules import DamagedRule
 
 T = TypeVar("T")
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose rules.")]
@@ -48,7 +48,7 @@ def list_(
     """
     tools = [tool] if tool is not None else [word for word in overrides or () if "=" not in word]
 
-    async def work(rules: ToolMemoryStore) -> tuple[list[ToolMemoryRule], int]:
+    async def work(rules: RuleStore) -> tuple[list[ToolMemoryRule], int]:
         found, damaged = await rules.all_rules(inactive=True)
         own = {name.strip().lower() for name in tools}
         return [rule for rule in found if not own or rule.tool_name.lower() in own], 0 if own else len(damaged)
@@ -85,7 +85,7 @@ def show(
     """
     words, overrides = split(ids)
 
-    async def work(rules: ToolMemoryStore) -> tuple[list[str], list[ToolMemoryRule | None]]:
+    async def work(rules: RuleStore) -> tuple[list[str], list[ToolMemoryRule | None]]:
         known, wanted = _narrowed((await _known(rules, tool))[0], words)
         return wanted, [with_id(known, each) for each in wanted]
 
@@ -137,7 +137,7 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
     """
     words, overrides = split(ids)
 
-    async def work(rules: ToolMemoryStore) -> tuple[list[str], list[ToolMemoryRule | bool | None]]:
+    async def work(rules: RuleStore) -> tuple[list[str], list[ToolMemoryRule | bool | None]]:
         every, damaged = await _known(rules, tool)
         known, wanted = _narrowed(every, words)
         if len(words) == 1 and words != wanted:
@@ -185,7 +185,7 @@ def _decide(
 ) -> None:
     words, overrides = split(ids)
 
-    async def work(rules: ToolMemoryStore) -> list[ToolMemoryRule | None]:
+    async def work(rules: RuleStore) -> list[ToolMemoryRule | None]:
         known, _ = await rules.all_rules(inactive=True)
         meant = [with_id(known, word) for word in words]  # all of them, before anything is changed
         return [None if each is None else await rules.set_status(each.id, status, each.tool_name) for each in meant]
@@ -235,7 +235,7 @@ def _nothing_pinned(workspace: str, tools: str | None, others: Sequence[str]) ->
 # ---------------------------------------------------------------- what they share
 
 
-async def _known(rules: ToolMemoryStore, tool: str | None) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
+async def _known(rules: RuleStore, tool: str | None) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
     """Whatever their status; and the damaged records."""
     every, damaged = await rules.all_rules(inactive=True)
     own = None if tool is None else tool.strip().lower()
@@ -277,7 +277,7 @@ def priority_style(column: str, cell: str) -> str:
 
 
 def with_rules(
-    work: Callable[[ToolMemoryStore], Awaitable[T]],
+    work: Callable[[RuleStore], Awaitable[T]],
     workspace: str,
     config: Sequence[Path] | None,
     overrides: Sequence[str] | None,
@@ -302,7 +302,7 @@ def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def with_id(rules: Sequence[ToolMemoryRule], given: str) -> ToolMemoryRule | None:
     """By its id, or by the beginning of it. Raises RequestError where several begin so."""
-    from toolmem.rules.identity import id_meant
+    from toolmem.rules.rule_ids import id_meant
 
     meant = id_meant([rule.id for rule in rules], given)
     return next((rule for rule in rules if rule.id == meant), None)

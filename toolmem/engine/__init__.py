@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolmem.light_models import Language, ToolCall, ToolSchema
     from toolmem.models import ToolCallResult
     from toolmem.rules.capture.hook import Captured, Nouns
-    from toolmem.rules.prompt_choice import Caps
+    from toolmem.rules.pinning import Caps
     from toolmem.stored import Appended
 
 __all__ = ["StoreFile", "after", "prompt_for", "user_said"]
@@ -59,7 +59,7 @@ def prompt_for(
     """
     from toolmem.engine.system_prompt import prompt_of
     from toolmem.providers.tokenizer import estimated_tokens
-    from toolmem.rules.prompt_choice import CAPS, chosen_for_prompt, names_of, spaces_of, tell_left_out
+    from toolmem.rules.pinning import CAPS, chosen_for_prompt, names_of, spaces_of, tell_left_out
     from toolmem.rules.turns import read_tools, tool_names
 
     catalogue, limits = read_tools(tools), caps or CAPS
@@ -90,12 +90,12 @@ def user_said(
     from toolmem.errors import RequestError
     from toolmem.readers.weight import at_once
     from toolmem.rules.capture.hook import ToolMemoryCaptureHook
-    from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.rules.rule_store import RuleStore
     from toolmem.rules.turns import Turn, read_tools
 
     if not isinstance(message, str):
         raise RequestError(f"message: expected text, got {type(message).__name__}", field="message")
-    rules = ToolMemoryStore(store.protocol, workspace_id, clock=store.clock)
+    rules = RuleStore(store.protocol, workspace_id, clock=store.clock)
     heard = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn)
     return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(heard))
 

@@ -12,8 +12,8 @@ from toolmem.operations.operation import Operation
 from toolmem.operations.table import OPERATIONS
 from toolmem.protocols import ConfiguredOp, Embedder, MemoryStore, Services
 from toolmem.rules.general_memory import GeneralMemory
-from toolmem.rules.rule_store import ToolMemoryStore
-from toolmem.rules.speakers import heard_from
+from toolmem.rules.rule_store import RuleStore
+from toolmem.rules.speakers import speaking_as
 
 
 def agent_operations() -> dict[str, Operation[Any, Any]]:
@@ -79,21 +79,21 @@ class AgentTools:
             if argument not in properties:
                 raise RequestError(f"{argument}: unknown ({hint(str(argument), properties)})", field=str(argument))
         request = operation.checked({**given, "workspace_id": self._workspace})
-        with heard_from("agent"):
+        with speaking_as("agent"):
             return operation.to_json(await operation.run(self._services, request))
 
 
 class AgentMemoryTools(AgentTools):
     """The same over a rule store that is open already."""
 
-    def __init__(self, rules: ToolMemoryStore, memory: GeneralMemory | None = None) -> None:
+    def __init__(self, rules: RuleStore, memory: GeneralMemory | None = None) -> None:
         super().__init__(cast("Services", _OpenRules(rules)), rules.workspace)
 
 
 class _OpenRules:
     """Services for operations on rules and general memory alone."""
 
-    def __init__(self, rules: ToolMemoryStore) -> None:
+    def __init__(self, rules: RuleStore) -> None:
         self._rules = rules
         self.clock = rules.clock
         self.settings = Settings()

@@ -13,7 +13,7 @@ from toolmem.protocols import Services
 from toolmem.rules.identity import MAX_RULE
 
 if TYPE_CHECKING:
-    from toolmem.rules.rule_store import ToolMemoryStore
+    from toolmem.rules.rule_store import RuleStore
 
 ToolName = Annotated[str, "The tool's name."]
 Tags = Annotated[Sequence[str] | None, "Labels."]
@@ -28,7 +28,7 @@ class PromptRules(BaseModel):
     damaged: list[str] = Field(default_factory=list)  # records that could not be read
 
 
-async def rule_store(services: Services, workspace_id: str | None) -> ToolMemoryStore:
+async def rule_store(services: Services, workspace_id: str | None) -> RuleStore:
     """The rules of a workspace, in the default store, with the configured caps."""
     from toolmem.ops import ToolRulesPromptOp
     from toolmem.ops.rule_store import rule_store as configured
@@ -149,7 +149,7 @@ async def rules_for_prompt(
     workspace_id: str | None = None,
 ) -> PromptRules:
     """The block for the system prompt, for these tools (names or schemas), or for all that have rules."""
-    from toolmem.rules.rows import read_choice
+    from toolmem.rules.identity import read_choice
     from toolmem.rules.section import ToolMemoryRulesSection
     from toolmem.rules.turns import read_tools
 
@@ -159,7 +159,7 @@ async def rules_for_prompt(
         rendered=ToolMemoryRulesSection(pinned, "zh" if chosen == "zh" else "").text,
         rules=list(pinned.rules),
         left_out=[each._asdict() for each in pinned.left_out],
-        damaged=[f"{each.namespace}/{each.key}: {each.problem}" for each in pinned.damaged],
+        damaged=list(map(str, pinned.damaged)),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from toolmem.protocols import ConfiguredOp, Services
 from toolmem.rules.general_memory import GeneralMemory
-from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.rule_store import RuleStore
 
 
-async def rule_store(services: Services, op: ConfiguredOp, workspace: str) -> ToolMemoryStore:
+async def rule_store(services: Services, op: ConfiguredOp, workspace: str) -> RuleStore:
     """Over the op's store, with the caps of the configuration's `rules` section."""
-    return ToolMemoryStore(
+    return RuleStore(
         await services.store(op),
         workspace,
         clock=services.clock,

@@ -30,7 +30,7 @@ class ToolRulesPromptOp(Op):
         context.response.metadata.update(
             rules=[rule.model_dump(mode="json") for rule in pinned.rules],
             left_out=[each._asdict() for each in pinned.left_out],
-            damaged=[f"{each.namespace}/{each.key}: {each.problem}" for each in pinned.damaged],
+            damaged=list(map(str, pinned.damaged)),
         )
 
 

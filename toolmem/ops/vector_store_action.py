@@ -21,8 +21,8 @@ from toolmem.readers.plain_text import counted
 from toolmem.rules.effectiveness import NAMESPACE as EFFECTIVENESS
 from toolmem.rules.general_memory import MEMORY_PREFIX
 from toolmem.rules.identity import RULE_PREFIX
-from toolmem.rules.rows import read_rows
-from toolmem.rules.speakers import as_heard
+from toolmem.rules.speakers import allowed_speaker
+from toolmem.rules.stored_rules import read_stored
 from toolmem.stored import CallFailure, Document, RawRecord
 
 KINDS = ("tool_memories", "rules", "notes", "ledger_records", "tool_statistics")
@@ -33,7 +33,7 @@ async def held(store: MemoryStore, workspace: str) -> dict[str, int]:
     records = await store.list_raw(workspace, None)
     counted = Counter(_kind(record) for record in records)
     rules = [record for record in records if record.key.startswith(RULE_PREFIX)]
-    counted["rules"] = len(read_rows(rules).rules)
+    counted["rules"] = len(read_stored(rules).rules)
     counted["tool_memories"] = len(await store.tool_names(workspace))
     return {kind: counted[kind] for kind in KINDS}
 
@@ -97,7 +97,7 @@ class VectorStoreActionOp(Op):
         context.response.answer = f"Deleted {count} tool memories of workspace {context.workspace}; {stay}"
 
     async def _delete_workspace(self, context: Context, store: MemoryStore) -> None:
-        if as_heard("program") == "agent":
+        if allowed_speaker("program") == "agent":
             raise RequestError("action: delete_workspace is not for agents; the user may run it", field="action")
         if context.get("confirm") != context.workspace:
             raise RequestError(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from toolmem.errors import RequestError
 from toolmem.light_models import Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule
 from toolmem.rules.identity import (
     MAX_RULE,
     namespace_of,
+    read_choice,
     read_id,
     read_tags,
     read_text,
@@ -20,8 +21,8 @@ from toolmem.rules.identity import (
     same_text,
     text_id,
 )
-from toolmem.rules.rows import PRIORITIES, RANK, SOURCES, STATUSES, merged_tags, read_choice
 from toolmem.rules.speakers import AUTHORITY, lesser
+from toolmem.rules.stored_rules import PRIORITIES, RANK
 
 USER_EDICT = "user-edict"  # the tag of rules that a user spoke
 REPEATED_FAILURE = "repeated-failure"  # the tag of rules on repeated failures
@@ -31,7 +32,7 @@ _CHANGED_BY_TIME = {"updated_at", "said"}
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """None, and "" for the id: left out. `said.by` is the road that it came by."""
+    """None, and "" for the id: left out. `said.by` is who the way that it came in lets it be from."""
 
     tool_name: str
     rule: str
@@ -50,17 +51,17 @@ class RuleDraft:
             tool_name=read_tool_name(self.tool_name),
             rule=read_text(self.rule),
             priority=read_choice(self.priority, "priority", PRIORITIES),
-            source=read_choice(self.source, "source", SOURCES),
+            source=read_choice(self.source, "source", get_args(Source)),
             tags=None if self.tags is None else read_tags(self.tags),
             id=read_id(self.id),
             said=self.said,
-            status=read_choice(self.status, "status", STATUSES),
+            status=read_choice(self.status, "status", get_args(RuleStatus)),
             created_at=read_time(self.created_at, "created_at"),
             updated_at=read_time(self.updated_at, "updated_at"),
         )
 
-    def from_road(self, speaker: Speaker) -> RuleDraft:
-        """Whoever it says it is from, it has no more authority than its road; an agent's has no status to give."""
+    def spoken_by(self, speaker: Speaker) -> RuleDraft:
+        """Whoever it says it is from, it has no more authority than `speaker`; an agent's has no status to give."""
         said = self.said.model_copy(update={"by": lesser(self.said.by, speaker)})
         if speaker != "agent":
             return replace(self, said=said)
@@ -97,7 +98,7 @@ class RuleDraft:
         if self.source is not None and (raised or outranks or not captured):
             update["source"] = self.source
         if self.tags is not None:
-            update["tags"] = merged_tags(stored.tags, self.tags) if captured else list(self.tags)
+            update["tags"] = list(dict.fromkeys([*(stored.tags if captured else ()), *self.tags]))
         update["status"] = self._status(update.get("priority", stored.priority))
         if AUTHORITY[self.said.by] >= AUTHORITY[stored.by] or same_text(self.rule) != same_text(stored.rule):
             update["said"] = self._said(now)

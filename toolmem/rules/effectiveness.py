@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Iterable
+from functools import partial
 
 from pydantic import BaseModel, Field, ValidationError
 
-from toolmem.errors import Conflict
 from toolmem.protocols import MemoryStore
 from toolmem.readers.plain_text import shown
+from toolmem.rules.compare_and_swap import until_written
 from toolmem.rules.turns import ToolUse
 from toolmem.stored import Record
 
@@ -18,8 +18,6 @@ NAMESPACE = "tool_effectiveness"
 KEY_PREFIX = "tool/"
 PATTERNS_KEPT = 5
 PATTERN_CHARACTERS = 80
-_ATTEMPTS = 100
-_LONGEST_PAUSE = 0.02  # seconds
 
 
 class ToolEffectiveness(BaseModel):
@@ -65,24 +63,15 @@ class ToolEffectivenessTracker:
         for use in uses:
             by_tool.setdefault(use.name.strip(), []).append(use)
         for tool, own in by_tool.items():
-            await self._count(tool, own)
+            await until_written(f"the counters of {tool!r}", partial(self._count, tool, own), asyncio.sleep)
 
     async def _count(self, tool: str, uses: list[ToolUse]) -> None:
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(random.uniform(0, _LONGEST_PAUSE))
-            record = await self._store.get(self._workspace, NAMESPACE, KEY_PREFIX + tool)
-            counters = _read(record) or ToolEffectiveness(tool_name=tool)
-            for use in uses:
-                counters = counters.counted(use)
-            value = counters.model_dump(mode="json")
-            version = 0 if record is None else record.version
-            try:
-                await self._store.put(self._workspace, NAMESPACE, KEY_PREFIX + tool, value, expected_version=version)
-                return
-            except Conflict:
-                continue
-        raise Conflict(f"the counters of {tool!r} changed {_ATTEMPTS} times while one write waited; try again")
+        record = await self._store.get(self._workspace, NAMESPACE, KEY_PREFIX + tool)
+        counters = _read(record) or ToolEffectiveness(tool_name=tool)
+        for use in uses:
+            counters = counters.counted(use)
+        value, version = counters.model_dump(mode="json"), 0 if record is None else record.version
+        await self._store.put(self._workspace, NAMESPACE, KEY_PREFIX + tool, value, expected_version=version)
 
     async def of(self, tool: str) -> ToolEffectiveness | None:
         """None where no call of this tool was counted."""

@@ -6,22 +6,21 @@ rest, and only the rule store changes them.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from toolmem.errors import Conflict, RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
+from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
 from toolmem.light_models import Priority, Speaker
 from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.readers.query import read_query
+from toolmem.rules.compare_and_swap import until_written
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
-from toolmem.rules.rows import is_grave, read_rule
 from toolmem.rules.searchable import by_spelling, document_of, share_a_word, vector_of
+from toolmem.rules.stored_rules import is_tombstone, read_rule
 from toolmem.stored import Where
 
 logger = logging.getLogger("toolmem.rules")
@@ -33,8 +32,6 @@ MAX_CONTENT = 10_000  # characters
 MAX_LIMIT = 100
 LIMIT = 5
 _PASSED_OVER = 20  # hits more than are asked for, because some are like the query in letters alone
-_ATTEMPTS = 100
-_LONGEST_PAUSE = 0.02  # seconds
 
 
 class MemoryEntry(BaseModel):
@@ -97,9 +94,8 @@ class GeneralMemory:
         memory_id = read_id(id) or text_id(self._workspace, where, text)
         given_tags = None if tags is None else read_tags(tags)
         document = await document_of(text, self._embedder)
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(random.uniform(0, _LONGEST_PAUSE))
+
+        async def write() -> MemoryEntry:
             record = await self._store.get(self._workspace, where, MEMORY_PREFIX + memory_id)
             stored = None if record is None else _memory(where, record.key, record.value)
             now = self._clock.now()
@@ -111,19 +107,17 @@ class GeneralMemory:
                 created_at=now if stored is None else stored.created_at,
                 updated_at=now,
             )
-            try:
-                await self._store.put(
-                    self._workspace,
-                    where,
-                    MEMORY_PREFIX + memory_id,
-                    entry.model_dump(mode="json", exclude={"kind", "priority", "by"}),
-                    document=document,
-                    expected_version=0 if record is None else record.version,
-                )
-                return entry
-            except Conflict:
-                continue
-        raise Conflict(f"memory {memory_id!r} changed {_ATTEMPTS} times while one write waited; try again")
+            await self._store.put(
+                self._workspace,
+                where,
+                MEMORY_PREFIX + memory_id,
+                entry.model_dump(mode="json", exclude={"kind", "priority", "by"}),
+                document=document,
+                expected_version=0 if record is None else record.version,
+            )
+            return entry
+
+        return await until_written(f"memory {memory_id!r}", write, self._clock.sleep)
 
     async def recall(self, query: str = "", *, namespace: str = GLOBAL, limit: int = LIMIT) -> list[MemoryEntry]:
         """The entries of the namespace that fit the query best, by words and by vector; without one, the newest.
@@ -192,7 +186,7 @@ def _entry(namespace: str, key: str, value: dict[str, Any]) -> MemoryEntry | Non
     """None, and logged, where the record is damaged; None where it is something else."""
     if key.startswith(MEMORY_PREFIX):
         return _memory(namespace, key, value)
-    if not key.startswith(RULE_PREFIX) or is_grave(value):
+    if not key.startswith(RULE_PREFIX) or is_tombstone(value):
         return None
     try:
         rule = read_rule(namespace, key, value)

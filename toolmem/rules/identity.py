@@ -7,10 +7,10 @@ put the same rule at the same moment meet in one record.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from toolmem.config.names import nearest
 from toolmem.errors import RequestError
 from toolmem.readers.normal_form import normal_form
 from toolmem.readers.plain_text import shown
@@ -24,18 +24,16 @@ MAX_TOOL_NAME = 256
 MAX_ID = 128
 MAX_TAGS = 32
 MAX_TAG = 100
-SHORTEST_ID = 4  # characters of the beginning of an id
 
 _OWN = "6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11"  # whose version-5 ids these are
 _FINAL = " .!?,;:…。！？，；：、"
-_BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
-_MADE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def folded_name(tool_name: str) -> str:
     """The same for every casing of a tool's name. The Kelvin sign is no way to write a k."""
-    return "\u212a".join(part.lower() for part in tool_name.strip().split("\u212a"))
+    name = tool_name.strip()
+    return name.lower() if name.isascii() else "\u212a".join(part.lower() for part in name.split("\u212a"))
 
 
 def namespace_of(tool_name: str) -> str:
@@ -117,23 +115,13 @@ def read_tags(given: Any) -> list[str]:
     return kept
 
 
-def id_meant(ids: Iterable[str], given: str) -> str | None:
-    """The id that this is, or is the beginning of. Raises RequestError where several begin so."""
-    known = set(ids)
-    begin = [each for each in known if len(given) >= SHORTEST_ID and each.startswith(given)]
-    if given not in known and len(begin) > 1:
-        raise RequestError(f"id: {len(begin)} rules have an id that begins with {given!r}; give more of it", field="id")
-    return given if given in known else next(iter(begin), None)
-
-
-def may_begin_an_id(given: str) -> bool:
-    """Whether it looks like the beginning of an id that was made here, and is not a whole one."""
-    return bool(_BEGINNING.fullmatch(given))
-
-
-def is_made_id(rule_id: str) -> bool:
-    """Whether it has the form of the ids that are made here; callers' own may begin alike and be different rules."""
-    return bool(_MADE.fullmatch(rule_id))
+def read_choice(given: Any, field: str, allowed: tuple[str, ...]) -> Any:
+    """One of `allowed`, or None. Raises RequestError with the nearest name."""
+    if given is None or (isinstance(given, str) and given in allowed):
+        return given
+    meant = nearest(given, allowed) if isinstance(given, str) else None
+    near = "" if meant is None else f" (did you mean {meant!r}?)"
+    raise RequestError(f"{field}: expected one of {', '.join(allowed)}; got {given!r}{near}"[:300], field=field)
 
 
 def read_time(given: Any, field: str) -> datetime | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.light_models import Language, ToolSchema
-from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.section import ToolMemoryRulesSection
 
 logger = logging.getLogger("toolmem.rules")
@@ -24,7 +24,7 @@ _GRACE = 1.0  # seconds that a blocking caller waits on for a store that holds u
 
 
 async def prefetch_tool_memory_rules(
-    rules: ToolMemoryStore,
+    rules: RuleStore,
     tools: PromptTools | None = None,
     *,
     language: Language = "",
@@ -46,7 +46,7 @@ async def prefetch_tool_memory_rules(
 
 
 def prefetch_tool_memory_rules_blocking(
-    rules: ToolMemoryStore,
+    rules: RuleStore,
     tools: PromptTools | None = None,
     *,
     language: Language = "",

@@ -3,64 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from toolmem.errors import Conflict, RequestError
 from toolmem.rules.drafts import RuleDraft, sentence_of
-from toolmem.rules.identity import (
-    RULE_PREFIX,
-    folded_name,
-    id_meant,
-    is_made_id,
-    may_begin_an_id,
-    namespace_of,
-    read_id,
-    same_text,
-    text_id,
-    tool_of,
-)
-from toolmem.rules.rows import Rows, StoredRule
+from toolmem.rules.identity import folded_name, namespace_of, read_id, text_id
+from toolmem.rules.stored_rules import StoredRules
 
 if TYPE_CHECKING:
     from toolmem.protocols import MemoryStore
 
-
-class Shelf(Rows):
-    """What one tool has when a write is decided."""
-
-    def with_id(self, rule_id: str) -> StoredRule | None:
-        return next((row for row in self.rules if row.rule.id == rule_id), None)
-
-    def with_text(self, text: str) -> StoredRule | None:
-        wanted = same_text(text)
-        same = [row for row in self.rules if same_text(row.rule.rule) == wanted]
-        return min(same, key=lambda row: (row.rule.created_at, row.rule.id), default=None)
-
-    def spelling(self, tool_name: str) -> str:
-        """As the first put wrote the tool's name."""
-        first = min(self.rules, key=lambda row: (row.rule.created_at, row.rule.id), default=None)
-        return tool_name if first is None else first.rule.tool_name
-
-    def is_buried(self, sentence: str) -> bool:
-        return any(grave.sentence == sentence for grave in self.graves)
-
-    def free_version(self, rule_id: str) -> int:
-        """At which a new rule of this id is written: over its grave, over a damaged record, or as the first."""
-        versions = {grave.rule_id: grave.version for grave in self.graves}
-        versions |= {each.key.removeprefix(RULE_PREFIX): each.version for each in self.damaged}
-        return versions.get(rule_id, 0)
-
-    def taken(self, sentence: str) -> set[str]:
-        """Ids that a new rule of this sentence cannot get: of rules, of what is damaged, of other sentences' graves."""
-        return {
-            *(row.rule.id for row in self.rules),
-            *(each.key.removeprefix(RULE_PREFIX) for each in self.damaged),
-            *(grave.rule_id for grave in self.graves if grave.sentence not in ("", sentence)),
-        }
-
-
 IDS = "tool_rule_ids"
+SHORTEST_ID = 4  # characters of the beginning of an id
+_BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
+_MADE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RuleIds:
@@ -81,13 +39,13 @@ class RuleIds:
                 field="id",
             )
 
-    async def new(self, draft: RuleDraft, shelf: Shelf) -> str:
+    async def new(self, draft: RuleDraft, stored: StoredRules) -> str:
         """Made from the text; another one where a rule that was changed since, or another tool, has that."""
-        namespace = namespace_of(draft.tool_name)
-        taken = shelf.taken(sentence_of(self._workspace, draft))
+        tool = folded_name(draft.tool_name)
+        taken = stored.taken(sentence_of(self._workspace, draft))
         for attempt in itertools.count():
-            rule_id = text_id(self._workspace, namespace, draft.rule, attempt)
-            if rule_id not in taken and await self.owner(rule_id, tool_of(namespace)) == tool_of(namespace):
+            rule_id = text_id(self._workspace, namespace_of(tool), draft.rule, attempt)
+            if rule_id not in taken and await self.owner(rule_id, tool) == tool:
                 return rule_id
         raise AssertionError("unreachable")
 
@@ -105,14 +63,24 @@ class RuleIds:
         return None if record is None else str(record.value.get("tool"))
 
 
+def id_meant(ids: Iterable[str], given: str) -> str | None:
+    """The id that this is, or is the beginning of. Raises RequestError where several begin so."""
+    known = set(ids)
+    begin = [each for each in known if len(given) >= SHORTEST_ID and each.startswith(given)]
+    if given not in known and len(begin) > 1:
+        raise RequestError(f"id: {len(begin)} rules have an id that begins with {given!r}; give more of it", field="id")
+    return given if given in known else next(iter(begin), None)
+
+
 def whole_id(given: str, known: Iterable[str]) -> str:
     """The id of `known` that begins so, where it has the form of ids that are made here; else as given.
 
-    Raises RequestError where there are several.
+    Callers' own ids may begin alike and be different rules. Raises RequestError where there are several.
     """
     wanted = read_id(given)
-    return id_meant((each for each in known if is_made_id(each) or each == wanted), wanted) or wanted
+    return id_meant((each for each in known if _MADE.fullmatch(each) or each == wanted), wanted) or wanted
 
 
 def is_shortened(given: str) -> bool:
-    return may_begin_an_id(read_id(given))
+    """Whether it looks like the beginning of an id that was made here, and is not a whole one."""
+    return bool(_BEGINNING.fullmatch(read_id(given)))

@@ -1,4 +1,4 @@
-"""The block of rules in the system prompt: which rules are pinned, and the words around them.
+"""The rules of a prompt as text: the pinned block, and the message of what was demanded since the prompt was frozen.
 
 The same set of rules always gives the same bytes, so that a provider's prefix cache stays warm. No text of a rule and
 no name of a tool can forge a heading or a bullet: each is one line without control characters, behind a fixed
@@ -7,21 +7,25 @@ beginning.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolmem.light_models import Language, ToolMemoryRule
-from toolmem.readers.plain_text import counted, name_shown, plain_line, shown
+from toolmem.readers.plain_text import MAX_NAME, counted, name_shown, plain_line, shown
 from toolmem.rules.identity import UNSCOPED, folded_name
-from toolmem.rules.rows import RANK, DamagedRule
+from toolmem.rules.stored_rules import RANK, DamagedRule, first_spelling
+
+if TYPE_CHECKING:
+    from toolmem.rules.capture.hook import SessionRule
 
 MAX_IN_PROMPT = 30  # rules
 MAX_CHARACTERS = 6000  # of the whole block
 MAX_CRITICAL_CHARACTERS = 20_000  # of the whole block, where critical rules alone are more than that
-_NOTICE_ROOM = 800  # characters, for the line on what is not shown
 _NOTICE_TOOLS = 5
 _NOTICE_NAME = 60
 
@@ -52,16 +56,33 @@ _NOTES = {
 }
 _NOT_SHOWN = {
     "": (
-        "Not shown here, and binding all the same: {rules} of {tools}. List them with `memory_tools_list` before you "
-        "use one of these tools."
+        "Not shown here, and binding all the same: {rules} of {tools}. List them with `memory_tools_list` (where "
+        "you have no such tool, ask the user) before you use one of these tools."
     ),
     "zh": (
         "另有 {count} 条 critical 规则未在此显示，同样具有约束力。它们保存在 {tools} 之下；"
-        "使用这些工具之前，请用 `memory_tools_list` 查看。"
+        "使用这些工具之前，请用 `memory_tools_list` 查看；没有该工具时，请询问用户。"
     ),
 }
 _OTHERS = {"": " and {others}", "zh": " 以及另外 {count} 个工具"}
 _ANY_TOOL = {"": "any tool", "zh": "任何工具"}
+_SINCE = {
+    "": "## Rules since this session began\n\nThe user's demands below bind you as the pinned rules do, from now on.",
+    "zh": "## 本次会话开始以来的规则\n\n以下是用户的要求，从现在起与置顶规则同样具有约束力。",
+}
+_WITHDRAWN = {
+    "": "The user withdrew these pinned rules; they bind you no longer:",
+    "zh": "用户已撤回以下置顶规则，它们不再有约束力：",
+}
+_ENDS = {
+    "": "Those of this session end with it. The user who wants to keep one says 'always'; tell the user so, once.",
+    "zh": "“本次会话”的要求随会话结束。用户若要长期保留，请说“永远”；请告知用户一次。",
+}
+_NOTED = {
+    "": "Noted by an agent since then; advice, and no rule:",
+    "zh": "此后由智能体记录，仅供参考，不是规则：",
+}
+_THIS_SESSION = {"": "this session", "zh": "本次会话"}
 
 
 class LeftOut(NamedTuple):
@@ -74,7 +95,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PinnedRules:
-    """What `ToolMemoryStore.rules_for_prompt` chose, and what it could not take."""
+    """What `RuleStore.rules_for_prompt` chose, and what it could not take."""
 
     rules: tuple[ToolMemoryRule, ...]  # as the block orders them
     left_out: tuple[LeftOut, ...] = ()  # what did not fit, critical rules first
@@ -100,40 +121,46 @@ class ToolMemoryRulesSection:
         return self.text
 
 
-class _Line(NamedTuple):
+class RuleLine(NamedTuple):
     """A rule as it is shown; lines sort by what decides their place inside a tool."""
 
     rank: int  # of the priority, 0 the most urgent
     text: str
     id: str
+    tool: str  # the same for every casing of its name
     rule: ToolMemoryRule
 
+    @classmethod
+    def of(cls, rule: ToolMemoryRule) -> RuleLine:
+        return cls(RANK[rule.priority], _text(rule), rule.id, folded_name(rule.tool_name), rule)
+
     def bullet(self) -> str:
-        if self.rule.is_note:
-            return f"- [{self.rule.priority}] {self.text}"
-        return f"- **[{self.rule.priority}]** {self.text}"
+        return f"- {_mark(self.rule)} {self.text}"
 
 
-def _line(rule: ToolMemoryRule) -> _Line:
-    text = plain_line(rule.rule) if rule.is_note else shown(rule.rule)  # `**[critical]**` is no rank of a note
-    return _Line(RANK[rule.priority], text, rule.id, rule)
+def _text(rule: ToolMemoryRule) -> str:
+    return plain_line(rule.rule) if rule.is_note else shown(rule.rule)  # `**[critical]**` is no rank of a note
 
 
-class _Block:
+def _mark(rule: ToolMemoryRule) -> str:
+    return f"[{rule.priority}]" if rule.is_note else f"**[{rule.priority}]**"
+
+
+class RuleBlock:
     """Lines, grouped by tool."""
 
-    def __init__(self, lines: Iterable[_Line] = ()) -> None:
-        self._by_tool: dict[str, list[_Line]] = {}
-        for line in lines:
-            self.add(line)
+    def __init__(self) -> None:
+        self._by_tool: dict[str, list[RuleLine]] = {}
 
-    def add(self, line: _Line) -> None:
-        self._by_tool.setdefault(folded_name(line.rule.tool_name), []).append(line)
+    def add(self, line: RuleLine) -> None:
+        self._by_tool.setdefault(line.tool, []).append(line)
 
-    def holds_tool_of(self, line: _Line) -> bool:
-        return folded_name(line.rule.tool_name) in self._by_tool
+    def size(self, line: RuleLine) -> int:
+        """Characters by which the line makes the block longer."""
+        heading = 0 if line.tool in self._by_tool else len(_heading(line.rule.tool_name, "")) + 2
+        return heading + len(line.bullet()) + 1
 
-    def groups(self) -> list[list[_Line]]:
+    def groups(self) -> list[list[RuleLine]]:
         """Rules without a tool first, then tools by their highest priority and name; inside: priority, text, id."""
         for lines in self._by_tool.values():
             lines.sort(key=_place)
@@ -144,136 +171,82 @@ class _Block:
 _place = itemgetter(0, 1, 2)  # rank, text, id
 
 
-def _heading(lines: Sequence[_Line], language: Language) -> str:
-    if folded_name(lines[0].rule.tool_name) == UNSCOPED:
-        return f"### {_ANY_TOOL[language]}"
-    names = {line.rule.tool_name for line in lines}
-    if len(names) == 1:
-        (name,) = names
-    else:  # several spellings came together: the oldest rule's
-        name = min((line.rule for line in lines), key=lambda rule: (rule.created_at, rule.id)).tool_name
-    return f"### `{name_shown(name)}`"
+def block_frame() -> int:
+    """Characters of a block before its first tool."""
+    return len(_TITLE[""]) + 2 + len(_INTRODUCTION[""])
+
+
+def notes_frame() -> int:
+    return len(_NOTES[""]) + 2
 
 
 def render_rules(
     rules: Iterable[ToolMemoryRule], language: Language = "", not_shown: Sequence[ToolMemoryRule] = ()
 ) -> str:
     """The block of these rules, in whatever order they come; "" without any. What an agent noted stands apart."""
-    lines = [_line(rule) for rule in rules]
-    binding = _parts([line for line in lines if not line.rule.is_note], language)
-    notes = _parts([line for line in lines if line.rule.is_note], language)
-    parts = [_TITLE[language], _INTRODUCTION[language], *binding] if binding or not_shown else []
+    binding, noted = RuleBlock(), RuleBlock()
+    for rule in rules:
+        (noted if rule.is_note else binding).add(RuleLine.of(rule))
+    bound, notes = _parts(binding, language), _parts(noted, language)
+    parts = [_TITLE[language], _INTRODUCTION[language], *bound] if bound or not_shown else []
     parts += [_NOTES[language], *notes] if notes else []
-    return "\n\n".join([*parts, not_shown_line(not_shown, language)] if not_shown else parts)
+    parts += [_not_shown_line(not_shown, language)] if not_shown else []
+    return "\n\n".join(parts)
 
 
-def _parts(lines: Iterable[_Line], language: Language) -> list[str]:
+def _parts(block: RuleBlock, language: Language) -> list[str]:
     """One for each tool: its heading and its bullets."""
-    groups = _Block(lines).groups()
-    return ["\n".join([_heading(lines, language), *(line.bullet() for line in lines)]) for lines in groups]
+    groups = [(first_spelling(line.rule for line in lines), lines) for lines in block.groups()]
+    return ["\n".join([_heading(name, language), *(line.bullet() for line in lines)]) for name, lines in groups]
 
 
-def not_shown_line(rules: Sequence[ToolMemoryRule], language: Language = "") -> str:
+def _heading(tool_name: str, language: Language) -> str:
+    return f"### {_tool_shown(tool_name, language)}"
+
+
+def _tool_shown(tool_name: str, language: Language, limit: int = MAX_NAME) -> str:
+    return _ANY_TOOL[language] if folded_name(tool_name) == UNSCOPED else f"`{name_shown(tool_name, limit)}`"
+
+
+def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:
     """How many critical rules are not shown, and with which tools they stand; those that have most come first."""
     counts = Counter(folded_name(rule.tool_name) for rule in rules)
     tools = sorted(counts, key=lambda tool: (-counts[tool], tool))
-    named = [f"{_named(tool, language)} ({counts[tool]})" for tool in tools[:_NOTICE_TOOLS]]
+    named = [f"{_tool_shown(tool, language, _NOTICE_NAME)} ({counts[tool]})" for tool in tools[:_NOTICE_TOOLS]]
     left = len(tools) - len(named)
     others = _OTHERS[language].format(count=left, others=counted(left, "other tool")) if left else ""
     more = counted(len(rules), "more critical rule")
     return _NOT_SHOWN[language].format(count=len(rules), rules=more, tools=", ".join(named) + others)
 
 
-def _named(tool: str, language: Language) -> str:
-    return _ANY_TOOL[language] if tool == UNSCOPED else f"`{name_shown(tool, _NOTICE_NAME)}`"
+def render_since(
+    rules: Sequence[ToolMemoryRule],
+    session_rules: Sequence[SessionRule],
+    withdrawn: Sequence[ToolMemoryRule],
+    language: Language = "",
+    max_characters: int = MAX_CRITICAL_CHARACTERS,
+) -> str:
+    """What binds in this session beside the frozen prompt; "" where nothing does.
 
-
-def first_of_user(rule: ToolMemoryRule) -> tuple[bool, bool, str, str, str]:
-    """Sorts critical rules as the block has them, the user's before all others."""
-    tool = folded_name(rule.tool_name)
-    return not rule.is_users, tool != UNSCOPED, tool, shown(rule.rule), rule.id
-
-
-class Pinning:
-    """Which rules the prompt holds: the critical ones, then as many high ones as the caps leave room for, then notes.
-
-    `max_characters` counts the whole block, in the language whose words take more. Critical rules are beyond it; their
-    own cap is `max_critical_characters`, the line included that says what is not shown.
+    Of `rules` at most `max_characters` are shown, and how many are not is said; what the user said comes first.
     """
 
-    def __init__(
-        self, max_in_prompt: int, max_characters: int, max_critical_characters: int = MAX_CRITICAL_CHARACTERS
-    ) -> None:
-        frame = len(_TITLE[""]) + 2 + len(_INTRODUCTION[""])
-        self._rules_left = max_in_prompt
-        self._characters_left = max_characters - frame
-        self._critical_left = max_critical_characters - frame
-        self._block = _Block()
-        self._notes = _Block()
+    def bullets(marked: Iterable[tuple[str, ToolMemoryRule | SessionRule, str]]) -> list[str]:
+        return [f"- {mark}{_tool_shown(each.tool_name, language)}: {text}" for mark, each, text in marked]
 
-    def add_critical(self, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
-        """The user's first; answers those that do not fit. Once one does not, none that follows is shown."""
-        lines = [_line(rule) for rule in sorted(rules, key=first_of_user)]
-        shown_lines = _fitting(lines, self._critical_left)
-        if shown_lines < len(lines):
-            shown_lines = _fitting(lines, self._critical_left - _NOTICE_ROOM)
-        for line in lines[:shown_lines]:
-            self._add(line, self._block)
-        return [line.rule for line in lines[shown_lines:]]
-
-    @property
-    def full(self) -> bool:
-        return self._rules_left <= 0 or self._characters_left <= 0
-
-    def add_high(self, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
-        """The freshest first; answers those that do not fit."""
-        return self._add_fitting(sorted(rules, key=_freshest), self._block)
-
-    def add_notes(self, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
-        """What agents noted: by priority, then the freshest; answers those that do not fit."""
-        chosen = sorted(rules, key=lambda rule: (RANK[rule.priority], *_freshest(rule)))
-        if chosen:
-            self._characters_left -= len(_NOTES[""]) + 2
-        return self._add_fitting(chosen, self._notes)
-
-    def rules(self) -> list[ToolMemoryRule]:
-        """As the block orders them."""
-        groups = [*self._block.groups(), *self._notes.groups()]
-        return [line.rule for lines in groups for line in lines]
-
-    def _add_fitting(self, rules: Iterable[ToolMemoryRule], block: _Block) -> list[ToolMemoryRule]:
-        left_out = []
-        for rule in rules:
-            line = _line(rule)
-            if self.full or _size(line, block) > self._characters_left:
-                left_out.append(rule)
-            else:
-                self._add(line, block)
-        return left_out
-
-    def _add(self, line: _Line, block: _Block) -> None:
-        if not self.full:  # once full it stays so, and how long the block is no longer matters
-            self._characters_left -= _size(line, block)
-        self._rules_left -= 1
-        block.add(line)
+    binding = sorted((rule for rule in rules if not rule.is_note), key=lambda rule: not rule.is_users)
+    bound = bullets((f"{_mark(rule)} ", rule, _text(rule)) for rule in binding)
+    fitting = bisect_right(list(accumulate(len(bullet) + 1 for bullet in bound)), max_characters)
+    here = bullets((f"**[{_THIS_SESSION[language]}]** ", each, shown(each.rule)) for each in session_rules)
+    lines = list(dict.fromkeys([*bound[:fitting], *here]))  # the same demand twice is one line
+    lines += [f"\n{_ENDS[language]}"] if here else []
+    noted = bullets((f"{_mark(rule)} ", rule, _text(rule)) for rule in rules if rule.is_note)
+    gone = bullets(("", rule, shown(rule.rule)) for rule in withdrawn)
+    parts = [_listed(_SINCE[language], lines)]
+    parts += [_not_shown_line(binding[fitting:], language)] if fitting < len(binding) else []
+    parts += [_listed(_NOTED[language], noted), _listed(_WITHDRAWN[language], gone)]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _freshest(rule: ToolMemoryRule) -> tuple[float, str]:
-    return -rule.updated_at.timestamp(), rule.id
-
-
-def _fitting(lines: Sequence[_Line], room: int) -> int:
-    """How many of the lines, from the first on, go into so many characters."""
-    block = _Block()
-    for number, line in enumerate(lines):
-        room -= _size(line, block)
-        if room < 0:
-            return number
-        block.add(line)
-    return len(lines)
-
-
-def _size(line: _Line, block: _Block) -> int:
-    """Characters by which the line makes the block longer."""
-    heading = 0 if block.holds_tool_of(line) else len(_heading([line], "")) + 2
-    return heading + len(line.bullet()) + 1
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, "", *lines]) if lines else ""

@@ -1,8 +1,8 @@
-"""Who puts a rule: known by the road that it comes by, never by a field of a request.
+"""Who puts a rule: known by the way that it comes in, never by a field of a request.
 
 the agent's own tools, MCP              agent
 JSON-RPC, HTTP, command line, SDK       program
-a user's message heard in this process  user
+a user's message read in this process   user
 """
 
 from __future__ import annotations
@@ -10,23 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import get_args
 
 from toolmem.light_models import Speaker
 
-SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
 AUTHORITY: dict[Speaker, int] = {"user": 2, "program": 1, "agent": 0}
-_ROAD: ContextVar[Speaker] = ContextVar("toolmem_road", default="user")
+_HIGHEST: ContextVar[Speaker] = ContextVar("toolmem_speaker", default="user")
 
 
 @contextmanager
-def heard_from(speaker: Speaker) -> Iterator[None]:
+def speaking_as(speaker: Speaker) -> Iterator[None]:
     """What runs inside, its tasks among it, cannot speak for anybody with more authority."""
-    token = _ROAD.set(lesser(speaker, _ROAD.get()))
+    token = _HIGHEST.set(lesser(speaker, _HIGHEST.get()))
     try:
         yield
     finally:
-        _ROAD.reset(token)
+        _HIGHEST.reset(token)
 
 
 def lesser(one: Speaker, other: Speaker) -> Speaker:
@@ -34,6 +32,6 @@ def lesser(one: Speaker, other: Speaker) -> Speaker:
     return min(one, other, key=AUTHORITY.__getitem__)
 
 
-def as_heard(speaker: Speaker) -> Speaker:
-    """The speaker as the road of what runs allows."""
-    return lesser(speaker, _ROAD.get())
+def allowed_speaker(speaker: Speaker) -> Speaker:
+    """The speaker as what runs around this allows."""
+    return lesser(speaker, _HIGHEST.get())

@@ -11,7 +11,7 @@ from typing import Any
 from toolmem.config.names import nearest
 from toolmem.errors import RequestError
 from toolmem.light_models import ToolSchema
-from toolmem.rules.identity import folded_name
+from toolmem.rules.identity import folded_name, is_blank
 
 Tools = Sequence[str | ToolSchema]  # names, or schemas
 
@@ -102,7 +102,7 @@ def read_tools(value: Any, field: str = "tools") -> tuple[str | ToolSchema, ...]
     if not isinstance(value, Iterable) or isinstance(value, str | Mapping):
         raise RequestError(f"{field}: expected a list of names or schemas, got {type(value).__name__}", field=field)
     tools = [tool if isinstance(tool, str | ToolSchema) else ToolSchema.read(tool, field) for tool in value]
-    if any(isinstance(tool, str) and not tool.strip() for tool in tools):
+    if any(is_blank(name) for name in tool_names(tools)):
         raise RequestError(f"{field}: a blank name", field=field)
     return tuple(tools)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toolmem.app import AsyncToolMem, ToolMem
-from toolmem.engine.system_prompt import guidance_block, guidance_of, since_block, system_prompt
+from toolmem.engine.system_prompt import guidance_block, guidance_of, system_prompt
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
 from toolmem.models import Language, ToolMemoryRule, ToolSchema
@@ -20,8 +20,8 @@ from toolmem.readers.chat import read_chat
 from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
-from toolmem.rules.rule_store import ToolMemoryStore
-from toolmem.rules.section import LeftOut, PinnedRules, ToolMemoryRulesSection
+from toolmem.rules.rule_store import RuleStore
+from toolmem.rules.section import LeftOut, PinnedRules, ToolMemoryRulesSection, render_since
 from toolmem.rules.turns import ToolUse, Turn, read_tools, tool_names
 from toolmem.session.turns import (
     Compressor,
@@ -59,7 +59,7 @@ class AgentSession:
     def __init__(
         self,
         app: ToolMemApp,
-        rules: ToolMemoryStore,
+        rules: RuleStore,
         pinned: ToolMemoryRulesSection,
         prompt: str,
         *,
@@ -194,7 +194,7 @@ class AgentSession:
         messages += [without_host_keys(message) for message in self.buffer]
         if self._pending_user is not None:
             messages.append({"role": "user", "content": self._pending_user})
-        since = since_block(
+        since = render_since(
             self._since,
             self.session_rules,
             self._withdrawn,

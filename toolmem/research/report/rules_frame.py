@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolmem.config.extras import need_pandas
 from toolmem.models import ToolMemoryRule
-from toolmem.rules.rows import PRIORITIES
+from toolmem.rules.stored_rules import PRIORITIES
 
 if TYPE_CHECKING:
     import pandas as pd

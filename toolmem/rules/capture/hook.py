@@ -15,7 +15,7 @@ from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.failures import repeated_failures
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
-from toolmem.rules.rule_store import ToolMemoryStore
+from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.turns import Turn
 
 logger = logging.getLogger("toolmem.rules")
@@ -100,7 +100,7 @@ class ToolMemoryCaptureHook:
     (`TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED`), otherwise on. Raises ConfigError where it says neither.
     """
 
-    def __init__(self, rules: ToolMemoryStore, *, nouns: Nouns | None = None, enabled: bool | None = None) -> None:
+    def __init__(self, rules: RuleStore, *, nouns: Nouns | None = None, enabled: bool | None = None) -> None:
         self._rules = rules
         self._nouns = nouns
         self.enabled = _switched_on() if enabled is None else enabled

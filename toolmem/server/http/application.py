@@ -25,7 +25,7 @@ from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.models import FlowResponse
 from toolmem.operations.health import Health, health
 from toolmem.operations.table import rpc_operations
-from toolmem.rules.speakers import heard_from
+from toolmem.rules.speakers import speaking_as
 from toolmem.server.http import openapi
 from toolmem.server.http.access import AccessControl
 from toolmem.server.http.access_layer import AccessLayer
@@ -155,7 +155,7 @@ def _flow(app: ToolMemApp, name: str, limits: Limits) -> openapi.Answer:
         if isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace):
             note_workspaces(request.scope, [workspace])
         try:
-            with heard_from("program"):
+            with speaking_as("program"):
                 return answered(await app.run_flow(name, **body))
         except Exception as error:
             return failed(error)

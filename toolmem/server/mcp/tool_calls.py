@@ -17,7 +17,7 @@ from toolmem.flow.checks import check_workspace
 from toolmem.models import FlowResponse
 from toolmem.operations.agent_tools import AgentTools
 from toolmem.readers.plain_text import plain_text
-from toolmem.rules.speakers import heard_from
+from toolmem.rules.speakers import speaking_as
 from toolmem.server.mcp.declarations import RESULT, WORKSPACE, agent_tools, offered_tools
 from toolmem.server.mcp.progress_notifications import ProgressNotifications, Send
 from toolmem.server.mcp.tool_results import Result, answered, flow_answered
@@ -78,7 +78,7 @@ class McpTools:
     async def _run_flow(self, name: str, arguments: dict[str, Any]) -> Result:
         if arguments.get(WORKSPACE) is None:
             arguments[WORKSPACE] = self._workspace
-        with heard_from("agent"):
+        with speaking_as("agent"):
             response = await self._app.run_flow(name, **arguments)
         return flow_answered(self._app.flows[name], response)
 

@@ -1,0 +1,203 @@
+"""A rule as the store keeps it, and back; and the tombstone that a deleted rule leaves."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from toolmem.light_models import Priority, RuleStatus, ToolMemoryRule
+from toolmem.rules.identity import RULE_PREFIX, namespace_of, same_text
+
+if TYPE_CHECKING:
+    from toolmem.stored import RawRecord
+
+logger = logging.getLogger("toolmem.rules")
+
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
+RANK = {priority: rank for rank, priority in enumerate(PRIORITIES)}
+_DELETED = "deleted"
+# How stores write these; inside a rule's text the quotes are escaped.
+_TOMBSTONE, _ACTIVE, _AGENTS = '"deleted":true', '"status":"active"', '"by":"agent"'
+_NOT_ACTIVE = tuple(f'"status":"{status}"' for status in get_args(RuleStatus) if status != "active")
+_HIGH, _NORMAL = '"priority":"high"', '"priority":"normal"'
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRule:
+    """A record where a rule should be, which holds none."""
+
+    namespace: str
+    key: str
+    problem: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.key}: {self.problem}"
+
+
+class StoredRule(NamedTuple):
+    """A rule and the version of its record."""
+
+    rule: ToolMemoryRule
+    version: int
+
+
+class Tombstone(NamedTuple):
+    """What a deleted rule leaves in its place: without its text, and with a version that goes on counting.
+
+    So a writer that had read the rule finds that it is gone, even where it was put again since, and capture finds that
+    the user deleted what this sentence says.
+    """
+
+    rule_id: str
+    sentence: str  # the id that a rule of the same text gets; "" where capture may bring it back
+    version: int
+
+
+def tombstone_value(sentence: str) -> dict[str, Any]:
+    return {_DELETED: True, "sentence": sentence}
+
+
+def is_tombstone(value: Any) -> bool:
+    return isinstance(value, dict) and value.get(_DELETED) is True
+
+
+class StoredRules(NamedTuple):
+    """What lies under the keys of rules."""
+
+    rules: list[StoredRule]
+    tombstones: list[Tombstone]
+    damaged: list[DamagedRule]
+
+    def active(self) -> list[ToolMemoryRule]:
+        return [row.rule for row in self.rules if row.rule.status == "active"]
+
+    def with_id(self, rule_id: str) -> StoredRule | None:
+        return next((row for row in self.rules if row.rule.id == rule_id), None)
+
+    def with_text(self, text: str) -> StoredRule | None:
+        """The oldest that says the same."""
+        wanted = same_text(text)
+        same = [row for row in self.rules if same_text(row.rule.rule) == wanted]
+        return min(same, key=lambda row: _age(row.rule), default=None)
+
+    def deleted(self, sentence: str) -> bool:
+        return any(tombstone.sentence == sentence for tombstone in self.tombstones)
+
+    def free_version(self, rule_id: str) -> int:
+        """At which a new rule of this id is written: over its tombstone, over a damaged record, or as the first."""
+        versions = {tombstone.rule_id: tombstone.version for tombstone in self.tombstones}
+        versions |= {_id_in(each.key): each.version for each in self.damaged}
+        return versions.get(rule_id, 0)
+
+    def taken(self, sentence: str) -> set[str]:
+        """Ids that a new rule of this sentence cannot get: of rules, damaged records, other sentences' tombstones."""
+        return {
+            *(row.rule.id for row in self.rules),
+            *(_id_in(each.key) for each in self.damaged),
+            *(each.rule_id for each in self.tombstones if each.sentence not in ("", sentence)),
+        }
+
+
+def first_spelling(rules: Iterable[ToolMemoryRule], default: str = "") -> str:
+    """A tool's name as the oldest of these rules writes it."""
+    oldest = min(rules, key=_age, default=None)
+    return default if oldest is None else oldest.tool_name
+
+
+def by_priority(rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
+    """Priority, then the freshest, then the id."""
+    return sorted(rules, key=lambda rule: (RANK[rule.priority], *freshness(rule)))
+
+
+def freshness(rule: ToolMemoryRule) -> tuple[float, str]:
+    """Sorts the freshest first."""
+    return -rule.updated_at.timestamp(), rule.id
+
+
+def _age(rule: ToolMemoryRule) -> Any:
+    return rule.created_at, rule.id
+
+
+def _id_in(key: str) -> str:
+    return key.removeprefix(RULE_PREFIX)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_rule(namespace: str, key: str, value: Any) -> ToolMemoryRule:
+    """Raises ValueError where the value is no rule of this namespace and key."""
+    rule = ToolMemoryRule.model_validate(value)
+    if key != RULE_PREFIX + rule.id:
+        raise ValueError(f"its id is {rule.id!r}")
+    if namespace != namespace_of(rule.tool_name):
+        raise ValueError(f"its tool is {rule.tool_name!r}")
+    if rule.created_at.tzinfo is None or rule.updated_at.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return rule
+
+
+def read_stored(records: Sequence[RawRecord]) -> StoredRules:
+    """Damaged records are logged, and hide no other."""
+    found = StoredRules([], [], [])
+    for each, value in zip(records, _values(records), strict=True):
+        try:
+            if isinstance(value, Exception):
+                raise value
+            if is_tombstone(value):
+                found.tombstones.append(Tombstone(_id_in(each.key), str(value.get("sentence", "")), each.version))
+            else:
+                found.rules.append(StoredRule(read_rule(each.namespace, each.key, value), each.version))
+        except (ValueError, RecursionError) as error:
+            found.damaged.append(DamagedRule(each.namespace, each.key, str(error), each.version))
+            logger.warning("record %r of %r is no rule and is left out: %s", each.key, each.namespace, error)
+    return found
+
+
+def _values(records: Sequence[RawRecord]) -> list[Any]:
+    """Of each the value, or why it has none: all at once, which takes half the time, unless one is damaged."""
+    with suppress(ValueError, RecursionError):
+        values: list[Any] = json.loads("[" + ",".join([record.text for record in records]) + "]")
+        if len(values) == len(records):  # else one of them is no JSON by itself: `1, 2`
+            return values
+    return [_value(record.text) for record in records]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return error
+
+
+def raw_value(text: str) -> dict[str, Any]:
+    """As it is stored; `{"damaged": text}` where that is no JSON object."""
+    value = _value(text)
+    return value if isinstance(value, dict) else {"damaged": text}
+
+
+def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[RawRecord]]:
+    """(critical or not plain, plainly high or an agent's note): what a prompt may hold, told apart without being read.
+
+    Normal rules that are no agent's, tombstones and rules that are not active are passed over.
+    """
+    first: list[RawRecord] = []
+    further: list[RawRecord] = []
+    for record in records:
+        text = record.text
+        note = _NORMAL in text
+        if note and _AGENTS not in text:
+            continue
+        if _ACTIVE not in text and (_TOMBSTONE in text or any(mark in text for mark in _NOT_ACTIVE)):
+            continue
+        (further if note or _HIGH in text else first).append(record)
+    return first, further
+
+
+def is_plainly_high(record: RawRecord) -> bool:
+    return _HIGH in record.text
