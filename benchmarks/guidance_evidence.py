@@ -31,7 +31,7 @@ from toolmem.guidance.counted.analysis import Analysis, analyze
 from toolmem.guidance.counted.conditions import holds
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.counted.patterns import Pattern
-from toolmem.guidance.counted.refusals import Refusal, refused_by
+from toolmem.guidance.counted.refusals import RefusedValues, refused_by
 from toolmem.guidance.outcomes import UNKNOWN, conversations
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import Guidance, ToolCallResult
@@ -147,7 +147,7 @@ def pattern_held(pattern: Pattern, later: Analysis) -> bool | None:
     return here > there if pattern.good else here < there
 
 
-def refusal_held(refusal: Refusal, later: Analysis) -> bool | None:
+def refusal_held(refusal: RefusedValues, later: Analysis) -> bool | None:
     outcomes = [
         outcome
         for one, outcome in zip(later.seen, later.outcomes, strict=True)

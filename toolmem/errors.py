@@ -184,7 +184,7 @@ class ReplyTruncated(ReplyBroken):
 class ReplyUnreadable(ModelError):
     """The model answered, but not in the form that was asked for. `reply` is what it said."""
 
-    def __init__(self, message: str, *, reply: str) -> None:
+    def __init__(self, message: str, *, reply: str = "") -> None:
         self.reply = reply
         super().__init__(message)
 

@@ -80,8 +80,8 @@ NAMES = {
     **_below(
         "guidance",
         "guidance.counted",
-        "analysis claim_edits conditions data_driven error_targets exact incremental masks on_change "
-        "patterns phrases refusals repair_history repairs values worth",
+        "analysis claim_edits conditions data_driven error_targets exact on_change patterns phrases "
+        "refusals repair_history repairs values worth",
     ),
     "toolmem.guidance.sentences": "toolmem.guidance.counted.claims",
     "toolmem.guidance.repair_sentences": "toolmem.guidance.counted.repair_claims",
@@ -98,6 +98,10 @@ NAMES = {
     "toolmem.rules.rows": "toolmem.rules.stored_rules",
     "toolmem.rules.prompt_choice": "toolmem.rules.pinning",
     **_below("rules", "rules.capture", "chinese english failures pasted sentences"),
+    "toolmem.guidance.fitting": "toolmem.guidance.shown",
+    "toolmem.guidance.masks": "toolmem.guidance.counted.patterns",
+    "toolmem.guidance.memory": "toolmem.guidance.tool_memory",
+    **_merged("guidance", "guidance.writer_reply", "incremental reply"),
     **_merged("rules", "rules.capture.chinese", "chinese_cues chinese_duration"),
     **_merged(
         "rules",

@@ -133,18 +133,24 @@ async def test_a_repair_stands_in_one_line_however_guidance_is_written_and_edite
     assert now.history.recovered == {"… is required": 4, "too many hits": 3}
 
 
-async def test_repairs_of_a_guidance_without_a_history_are_counted_on_from_its_lines():
-    def repaired(seq: int) -> list[ToolCallResult]:
-        return [
-            call(seq, {"query": f"q{seq}"}, "Error: 'region' is required", f"conversation {seq}"),
-            call(seq + 1, {"query": f"q{seq}", "region": "eu"}, "", f"conversation {seq}"),
-        ]
+async def test_guidance_without_a_history_of_its_repairs_is_written_anew():
+    old = DataDrivenWriter().compose("search", usual(1, 31)).model_copy(update={"history": None})
+    window = usual(1, 41)
+    now = await DataDrivenWriter().edit("search", window, list(range(31, 41)), old, PURPOSE)
+    assert now == DataDrivenWriter().compose("search", window)
 
-    old = DataDrivenWriter().compose("search", [*repaired(1), *repaired(3)])
-    now = await edited(old.model_copy(update={"history": None}), repaired(5))
-    told = claim(now, "required”: add `region`")
-    assert (told.k, told.n) == (3, 3)
-    assert now.history is None
+
+async def test_an_error_is_no_longer_said_to_have_no_repair_as_soon_as_it_has_one():
+    lost = [call(n, {"query": f"q{n}"}, "Error: 'region' is required", f"conversation {n // 6}") for n in range(1, 31)]
+    old = DataDrivenWriter().compose("search", lost)
+    hopeless = "the next calls failed too"
+    assert claim(old, hopeless)
+    assert claim(await edited(old, [call(31, {"query": "q1"}, "Error: 'region' is required", "c")]), hopeless)
+    repaired = [
+        call(31, {"query": "q1"}, "Error: 'region' is required", "c"),
+        call(32, {"query": "q1", "region": "eu"}, "", "c"),
+    ]
+    assert hopeless not in (await edited(old, repaired)).text
 
 
 async def test_an_error_that_varies_is_one_error_even_where_few_calls_show_it():
@@ -179,7 +185,7 @@ async def test_text_and_evidence_stay_bounded_however_often_they_are_edited():
 async def test_a_text_of_a_model_gives_way_to_what_can_be_counted():
     old = Guidance(text="Free text.", author="a/b", prompt_version="v")
     now = await edited(old, usual(1, 11))
-    assert now.edits == 1
+    assert now == DataDrivenWriter().compose("search", usual(1, 11))
     assert claim(now, "calls worked")
 
 

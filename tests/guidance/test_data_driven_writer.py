@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.counted.data_driven import AUTHOR, DataDrivenWriter, rules_version
-from toolmem.guidance.fitting import fit
+from toolmem.guidance.shown import fit
 from toolmem.models import Claim, Guidance, ToolCallResult, ToolSchema
 from toolmem.protocols import GuidanceWriter, LedgerEntry, Purpose
 

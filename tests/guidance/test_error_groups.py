@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.errors import ErrorGroup, error_groups
+from toolmem.guidance.counted.error_groups import ErrorGroup, error_groups
 from toolmem.models import ToolCallResult
 from toolmem.readers.error_messages import mask, telling_line
 

@@ -7,17 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import ReplyUnreadable
-from toolmem.guidance.counted.incremental import (
+from toolmem.guidance.writer_reply import (
     MAX_CHARACTERS,
     Edit,
-    UnusableEdits,
     apply_edits,
     lines_of,
     numbered,
     parse_edits,
-    render_edits,
+    read_edits_block,
 )
-from toolmem.guidance.reply import read_edits_block
 
 OLD = "## Common issues\n- 3 of 9 calls timed out.\n\n- `limit` above 100 fails.\n## Best practices\n- Give `region`."
 
@@ -35,6 +33,14 @@ def guidance_and_edits(draw: st.DrawFn) -> tuple[list[str], list[Edit]]:
     places = draw(st.lists(st.none() | st.integers(0, len(lines)), max_size=4))
     edits += [Edit(place, draw(LINE.map(str.strip)), added=True) for place in places]
     return lines, draw(st.permutations(edits))
+
+
+def rendered(edit: Edit) -> str:
+    """The edit in the grammar."""
+    if edit.text is None:
+        return f"-{edit.line}"
+    place = "" if edit.line is None else edit.line
+    return f"+{place}: {edit.text}" if edit.added else f"{place}: {edit.text}"
 
 
 def plainly(lines: list[str], edits: list[Edit]) -> list[str]:
@@ -91,21 +97,21 @@ def test_no_change_leaves_the_text_as_it_was(reply: str):
     ],
 )
 def test_edits_that_cannot_be_made_are_refused_as_a_whole(reply: str, told: str):
-    with pytest.raises(UnusableEdits, match=told):
+    with pytest.raises(ReplyUnreadable, match=told):
         apply_edits(OLD, parse_edits(reply))
 
 
 @given(guidance_and_edits())
 def test_what_is_rendered_is_read_back_and_done_as_said(given_: tuple[list[str], list[Edit]]):
     lines, edits = given_
-    read = parse_edits(render_edits(edits))
+    read = parse_edits("\n".join(map(rendered, edits)) or "no change")
     assert read == edits
     expected = plainly(lines, edits)
     text = "\n".join(lines)
     if expected:
         assert lines_of(apply_edits(text, read)) == lines_of("\n".join(expected))
     else:
-        with pytest.raises(UnusableEdits):
+        with pytest.raises(ReplyUnreadable):
             apply_edits(text, read)
 
 

@@ -11,8 +11,8 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from toolmem.errors import Conflict
-from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.statistics import KnownFigures, known_figures, measured
+from toolmem.guidance.tool_memory import tool_memory
 from toolmem.protocols import MemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import ReplyUnreadable
-from toolmem.guidance.reply import read_guidance
+from toolmem.guidance.writer_reply import read_guidance
 
 guidances = (
     st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=200)

@@ -4,8 +4,8 @@ import json
 import time
 from datetime import UTC, datetime
 
-from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.statistics import statistics_of
+from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import CallFigures, Claim, Guidance, LifetimeCounters, ToolCallResult, ToolRecord
 from toolmem.stored import StoredMemory
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.counted.analysis import analyze
 from toolmem.guidance.counted.conditions import Condition, holds
-from toolmem.guidance.counted.masks import positions_of
-from toolmem.guidance.counted.patterns import Pattern
+from toolmem.guidance.counted.patterns import Pattern, positions_of
 from toolmem.models import ToolCallResult
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.counted.analysis import analyze
-from toolmem.guidance.counted.refusals import Refusal
+from toolmem.guidance.counted.refusals import RefusedValues
 from toolmem.guidance.counted.render import Wording
 from toolmem.models import ToolCallResult
 
@@ -24,7 +24,7 @@ def call(given_: dict[str, object], error: str = "") -> ToolCallResult:
     )
 
 
-def found(*calls: ToolCallResult) -> list[Refusal]:
+def found(*calls: ToolCallResult) -> list[RefusedValues]:
     return list(analyze("t", calls).refusals)
 
 

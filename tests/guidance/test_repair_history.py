@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
-from toolmem.guidance.counted.repair_history import KEPT_IDS, MAX_ERRORS, MAX_REPAIRS, Totals
+from toolmem.guidance.counted.repair_history import KEPT_IDS, MAX_ERRORS, MAX_REPAIRS, after_error
 from toolmem.models import Guidance, RepairHistory, ToolCallResult
 from toolmem.protocols import LedgerEntry, Purpose
 
@@ -136,7 +136,7 @@ def test_what_is_kept_is_bounded_and_can_be_stored() -> None:
     assert {one.error for one in held.repairs} <= set(held.recovered)
     assert max(sum(one.error == error for one in held.repairs) for error in held.recovered) == MAX_REPAIRS
     assert max(len(one.call_ids) for one in held.repairs) == KEPT_IDS
-    assert Totals(held).of("units must be metric")[0].k == KEPT_IDS + 4
+    assert after_error(held, "units must be metric")[0].k == KEPT_IDS + 4
     assert Guidance.model_validate_json(made.model_dump_json()) == made
 
 

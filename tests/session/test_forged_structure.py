@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from toolmem.app import ToolMemApp
 from toolmem.engine.system_prompt import guidance_block, guidance_of
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
-from toolmem.guidance.counted.phrases import HEADINGS
-from toolmem.guidance.shown import guidance_text, said_to_be_data
+from toolmem.guidance.shown import HEADINGS, guidance_text, said_to_be_data
 from toolmem.models import Claim, Guidance, ToolCallResult, ToolRecord
 from toolmem.readers.plain_text import name_shown
 from toolmem.server.mcp.offered_prompts import McpPrompts

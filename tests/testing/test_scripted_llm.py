@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from toolmem.errors import ModelError
-from toolmem.guidance.reply import read_guidance
+from toolmem.guidance.writer_reply import read_guidance
 from toolmem.judge.verdict_reply import read_verdict
 from toolmem.protocols import LedgerEntry, Purpose
 from toolmem.testing.scripted_llm import ScriptedLLM, ScriptExhaustedError, plausible_reply

@@ -19,8 +19,8 @@ from toolmem.config.overrides import read_override
 from toolmem.config.scalars import read_scalar
 from toolmem.errors import ToolMemError
 from toolmem.formats import lines
-from toolmem.guidance import reply
-from toolmem.guidance.counted import conditions, incremental, values
+from toolmem.guidance import writer_reply
+from toolmem.guidance.counted import conditions, values
 from toolmem.guidance.counted.analysis import analyze
 from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.judge.verdict_reply import read_verdict
@@ -88,8 +88,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "path of a value": lambda text: values.at({"a": 1, text: 2}, text),
     "failed calls": lambda text: analyze("query", [_call(text, query=str(i)) for i in range(3)]),
     "calls with long inputs": lambda text: analyze("query", [_call("ok", query=f"{i} {text}") for i in range(3)]),
-    "guidance reply": reply.read_guidance,
-    "edits reply": lambda text: incremental.parse_edits(reply.read_edits_block(text)),
+    "guidance reply": writer_reply.read_guidance,
+    "edits reply": lambda text: writer_reply.parse_edits(writer_reply.read_edits_block(text)),
     "judge's reply": read_verdict,
     "secrets of an address": secrets.masked,
     "interpolation": lambda text: fill_in(text, {}),

@@ -266,7 +266,6 @@ class AppServices:
             QwenTokenizer(),
             language=self._language(op),
             evidence=evidence,
-            clock=self.clock,
         )
 
     def _own_of(self, setting: str, op: ConfiguredOp) -> Any:

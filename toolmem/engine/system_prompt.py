@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from toolmem.guidance.fitting import fit
-from toolmem.guidance.shown import OneGuidance, guidance_shown, said_to_be_data
+from toolmem.guidance.shown import OneGuidance, fit, guidance_shown, said_to_be_data
 from toolmem.light_models import Language
 from toolmem.readers.plain_text import name_shown
 from toolmem.rules.section import PinnedRules, render_rules

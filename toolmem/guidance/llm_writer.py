@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from toolmem.config.prompts import (
@@ -18,13 +18,12 @@ from toolmem.config.prompts import (
     seconds_text,
 )
 from toolmem.errors import ModelError, ReplyUnreadable
-from toolmem.guidance.counted.incremental import UnusableEdits, apply_edits, numbered, parse_edits
 from toolmem.guidance.outcomes import went_wrong
-from toolmem.guidance.reply import read_edits_block, read_guidance
 from toolmem.guidance.shown import guidance_text, with_figures, without_figures
 from toolmem.guidance.statistics import statistics_of
+from toolmem.guidance.writer_reply import apply_edits, numbered, parse_edits, read_edits_block, read_guidance
 from toolmem.models import Guidance, Language, ToolCallResult, ToolStatistics
-from toolmem.protocols import LLM, Clock, GuidanceWriter, Purpose, Tokenizer
+from toolmem.protocols import LLM, Completion, GuidanceWriter, Purpose, Tokenizer
 from toolmem.readers.plain_text import name_shown, shown
 
 logger = logging.getLogger("toolmem.guidance")
@@ -45,12 +44,12 @@ def writer_prompts(prompt_path: str | Path | None = None) -> Prompts:
 
 
 class LLMWriter:
-    """Implements `ports.GuidanceWriter` by one request to `llm` per tool.
+    """Implements `GuidanceWriter` by one request to `llm` per tool.
 
     The text is the model's, cleaned and bounded (`shown.guidance_text`). `evidence` (the data-driven writer; it must
-    not cost requests) gives the claims, statistics and counted repairs beside it; without it there are none.
-    `fallback` (default: `evidence`) writes the text where `llm` sends nothing (dry_run); `prompt_tokens` is then the
-    count of a prompt that holds verdicts of the fallback's kind instead of the model's, an estimate.
+    not cost requests) gives the claims and counted repairs beside it, and the text where `llm` sends nothing (dry_run);
+    `prompt_tokens` is then the count of a prompt that holds verdicts of the judge's fallback instead of the model's,
+    an estimate.
     """
 
     def __init__(
@@ -62,8 +61,6 @@ class LLMWriter:
         language: Language = "",
         max_prompt_characters: int = MAX_PROMPT_CHARACTERS,
         evidence: GuidanceWriter | None = None,
-        fallback: GuidanceWriter | None = None,
-        clock: Clock | None = None,
     ) -> None:
         self._llm = llm
         self._tokenizer = tokenizer
@@ -72,8 +69,6 @@ class LLMWriter:
         self._update = _with_form(prompts.template(UPDATE, language), _EDIT_FORM)
         self._max_prompt_characters = max_prompt_characters
         self._evidence = evidence
-        self._fallback = fallback or evidence
-        self._clock = clock
 
     @property
     def author(self) -> str:
@@ -110,91 +105,67 @@ class LLMWriter:
     ) -> Guidance:
         """Raises ReplyUnreadable where the reply cannot be read, else what `llm` raises. `old` is not shown to it."""
         completion = await self._llm.complete(self.prompt(tool_name, calls), purpose)
-        text = self._read(completion.text) if completion.sent else None
+        text = self._read(completion, read_guidance, "the reply cannot be read")
         counted = None if self._evidence is None else await self._evidence.write(tool_name, calls, old, purpose)
-        if text is None:
-            text = await self._text_without_model(tool_name, calls, old, purpose, counted)
-        return Guidance(
-            text=with_figures(text, counted, self._language),
-            claims=[] if counted is None else counted.claims,
-            history=None if counted is None else counted.history,
-            statistics=statistics_of(calls) if counted is None else counted.statistics,
-            covered=[call.seq for call in calls if call.seq is not None],
-            author=self.author,
-            prompt_version=self.prompt_version,
-            prompt_tokens=completion.prompt_tokens,
-            update_tokens=self.update_tokens(tool_name, text),
-            created_at=self._clock.now() if self._clock is not None else None,
-        )
+        covered = [call.seq for call in calls if call.seq is not None]
+        guidance = self._guidance(tool_name, text, counted, calls, covered)
+        return guidance.model_copy(update={"prompt_tokens": completion.prompt_tokens})
 
     async def edit(
         self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
     ) -> Guidance:
-        """Raises UnusableEdits where the edits cannot be read or made, else what `llm` raises.
+        """Raises ReplyUnreadable where the edits cannot be read or made, else what `llm` raises.
 
-        Where `llm` sends nothing, the text is that of `fallback`'s editor, which sees what the prompt held.
         `prompt_tokens` stays that of a summary of `window`, counted by the tokenizer.
         """
         fresh = [call for call in window if call.seq in set(new)]
         before = without_figures(guidance_text(old.text), self._language)
         completion = await self._llm.complete(self.update_prompt(tool_name, before, fresh), purpose)
-        text = self._edited(completion.text, before) if completion.sent else None
+
+        def edited(reply: str) -> str:
+            return apply_edits(before, parse_edits(read_edits_block(reply)))
+
+        text = self._read(completion, edited, "the edits cannot be used")
         counted = None if self._evidence is None else await self._evidence.edit(tool_name, window, new, old, purpose)
+        guidance = self._guidance(tool_name, text, counted, window, new)
+        tokens = self.prompt_tokens(tool_name, window)
+        edits = {"prompt_version": self.edit_version, "prompt_tokens": tokens, "edits": old.edits + 1}
+        return guidance.model_copy(update=edits)
+
+    def _read(self, completion: Completion, read: Callable[[str], str], what: str) -> str | None:
+        """The model's text, cleaned; None where nothing was sent. Raises ReplyUnreadable."""
+        if not completion.sent:
+            return None
+        try:
+            if text := guidance_text(read(completion.text)):
+                return text
+            raise ReplyUnreadable("it holds nothing that can be seen")
+        except ReplyUnreadable as error:
+            logger.debug("%s: %s (%s): %s", self._llm.model, what, error, completion.text)
+            raise ReplyUnreadable(f"{self._llm.model}: {what}: {error}", reply=completion.text) from None
+
+    def _guidance(
+        self,
+        tool_name: str,
+        text: str | None,
+        counted: Guidance | None,
+        window: Sequence[ToolCallResult],
+        covered: Sequence[int],
+    ) -> Guidance:
         if text is None:
-            if self._fallback is None:
+            if counted is None:
                 raise ModelError(f"{self._llm.backend} sends nothing, and there is no other writer")
-            same = counted is not None and self._fallback is self._evidence
-            stand_in = counted if same else await self._fallback.edit(tool_name, window, new, old, purpose)
-            text = old.text if stand_in is None else stand_in.text
+            text = counted.text
         return Guidance(
             text=with_figures(text, counted, self._language),
             claims=[] if counted is None else counted.claims,
             history=None if counted is None else counted.history,
             statistics=statistics_of(window),
-            covered=list(new),
+            covered=list(covered),
             author=self.author,
-            prompt_version=self.edit_version,
-            prompt_tokens=self.prompt_tokens(tool_name, window),
+            prompt_version=self.prompt_version,
             update_tokens=self.update_tokens(tool_name, text),
-            edits=old.edits + 1,
-            created_at=self._clock.now() if self._clock is not None else None,
         )
-
-    def _edited(self, reply: str, guidance: str) -> str:
-        try:
-            return _cleaned(apply_edits(guidance, parse_edits(read_edits_block(reply))), reply)
-        except ReplyUnreadable as error:
-            logger.debug("%s: unusable edits (%s): %s", self._llm.model, error, reply)
-            raise UnusableEdits(f"{self._llm.model}: the edits cannot be used: {error}", reply=reply) from None
-
-    def _read(self, reply: str) -> str:
-        try:
-            return _cleaned(read_guidance(reply), reply)
-        except ReplyUnreadable as error:
-            logger.debug("%s: unreadable reply (%s): %s", self._llm.model, error, reply)
-            message = f"{self._llm.model}: the reply cannot be read: {error}"
-            raise ReplyUnreadable(message, reply=reply) from None
-
-    async def _text_without_model(
-        self,
-        tool_name: str,
-        calls: Sequence[ToolCallResult],
-        old: Guidance | None,
-        purpose: Purpose,
-        counted: Guidance | None,
-    ) -> str:
-        if counted is not None and self._fallback is self._evidence:
-            return counted.text
-        if self._fallback is None:
-            raise ModelError(f"{self._llm.backend} sends nothing, and there is no other writer")
-        return (await self._fallback.write(tool_name, calls, old, purpose)).text
-
-
-def _cleaned(text: str, reply: str) -> str:
-    cleaned = guidance_text(text)
-    if not cleaned:
-        raise ReplyUnreadable("it holds nothing that can be seen", reply=reply)
-    return cleaned
 
 
 def usage_prompt(

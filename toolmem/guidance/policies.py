@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from toolmem.guidance.counted.incremental import MAX_CHARACTERS
 from toolmem.guidance.counted.on_change import Change, change_in_rate, change_in_traits
 from toolmem.guidance.skip import Decision, Window, decide
+from toolmem.guidance.writer_reply import MAX_CHARACTERS
 from toolmem.models import ToolRecord
 from toolmem.protocols import GuidanceWriter
 from toolmem.readers.plain_text import counted
@@ -68,7 +68,7 @@ class Policy:
     ) -> Plan:
         """What to do, as far as the record shows."""
         decision = decide(
-            record, window, author=writer.author, prompt_version=writer.prompt_version, also=editor_versions(writer),
+            record, window, author=writer.author, prompt_version=writer.prompt_version, also=(writer.edit_version,),
             force=force,
         )  # fmt: skip
         plan = Plan(decision.skip, decision.reason, decision.stale_author)
@@ -130,8 +130,3 @@ class Policy:
         if guidance is None:
             return 0
         return guidance.update_tokens if self.name == "incremental" else guidance.prompt_tokens
-
-
-def editor_versions(writer: GuidanceWriter) -> tuple[str, ...]:
-    """Prompt versions beside `prompt_version` under which this writer's guidance may stand."""
-    return (writer.edit_version,)

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from toolmem.errors import RequestError, StoreUntrusted
 from toolmem.flow.op import Context, Op, OpParams
-from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.shown import said_to_be_data
 from toolmem.guidance.statistics import known_figures
+from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolMemory
 from toolmem.ops.arguments import read_tool_names
 from toolmem.readers.plain_text import name_shown

@@ -11,9 +11,9 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, OpParams
-from toolmem.guidance.memory import tool_memory
 from toolmem.guidance.policies import POLICY_REASONS, Plan, Policy, PolicyName
 from toolmem.guidance.skip import Window
+from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolRecord, Usage
 from toolmem.ops.arguments import DataFrom, read_data_from, read_tool_names
 from toolmem.ops.judging import announce, tell_stop

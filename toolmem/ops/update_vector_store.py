@@ -7,7 +7,7 @@ from typing import Any
 
 from toolmem.engine import KEEP_CALLS
 from toolmem.flow.op import Context, Op
-from toolmem.guidance.memory import tool_memory
+from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolCallResult
 
 

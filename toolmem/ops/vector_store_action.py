@@ -13,7 +13,7 @@ from toolmem.flow.checks import check_workspace
 from toolmem.flow.op import Context, Op
 from toolmem.flow.registry import nearest
 from toolmem.formats.memory_dump import read_dump, write_dump
-from toolmem.guidance.memory import tool_memory
+from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolMemory
 from toolmem.protocols import MemoryStore
 from toolmem.providers.usage_log import NAMESPACE as LEDGER

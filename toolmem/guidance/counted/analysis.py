@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from toolmem.guidance.counted.conditions import Observation, TextKind, observe_all, text_kinds
-from toolmem.guidance.counted.errors import ErrorGroup, error_groups
+from toolmem.guidance.counted.error_groups import ErrorGroup, error_groups
 from toolmem.guidance.counted.patterns import Search, find_patterns
-from toolmem.guidance.counted.refusals import Refusal, refusals
+from toolmem.guidance.counted.refusals import RefusedValues, refusals
 from toolmem.guidance.counted.repairs import Recovery, recoveries, repaired, restless, worked_after
 from toolmem.guidance.counted.user_values import users_own
 from toolmem.guidance.counted.values import canonical, parameters
@@ -35,7 +35,7 @@ class Analysis:
     empty: Search  # what goes with an answer that was worth nothing, among calls that worked
     messages: Mapping[int, str]  # the telling line of each failure
     errors: tuple[ErrorGroup, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[RefusedValues, ...]
     recoveries: tuple[Recovery, ...]
     restless: frozenset[str]  # parameters that change with nearly every call, whatever came of the one before
     followed: frozenset[int]  # calls after which the tool was called again in the same conversation

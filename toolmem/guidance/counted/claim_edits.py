@@ -5,7 +5,7 @@ What a model is asked for in an incremental prompt, done by counting. Claims are
 * a claim that the new calls make as well gets the counts of both;
 * a condition on parameters is looked for in the new calls and counted on; the claim stays while Fisher's test on the
   sums carries it and its direction holds, and goes otherwise;
-* repairs are said anew from the history that the old guidance carries, where it has one (`repair_history`);
+* repairs are said anew from the history that the old guidance carries (`repair_history`);
 * a refused value goes as soon as a call with it works; an error that was said to have no repair, as soon as it has one;
 * figures over all calls (the success rate) are said anew from the sums;
 * claims that only the new calls make are added, if they can stand on so few calls.
@@ -24,57 +24,44 @@ from toolmem.guidance.counted.conditions import OF_TEXTS, Condition, holds
 from toolmem.guidance.counted.exact import fisher_exact
 from toolmem.guidance.counted.patterns import ALPHA, MIN_DIFFERENCE
 from toolmem.guidance.counted.render import Wording, lay_out, said, sentence
-from toolmem.guidance.counted.repair_history import same
-from toolmem.guidance.counted.repairs import Repair
+from toolmem.guidance.counted.worth import better
 from toolmem.guidance.statistics import statistics_of
 from toolmem.models import Claim, Guidance, Subject, ToolCallResult
+from toolmem.readers.error_messages import mask
 
 MAX_TEXT = 780  # characters: what an incremental prompt can carry beside ten calls
 MAX_IDS = 200
-_SAID_ANEW = frozenset({"overall", "recorded_flag", "inconclusive"})
-_REPAIRS = frozenset({"repair", "repair_since"})
+_FIGURES = frozenset({"overall", "recorded_flag", "inconclusive"})  # over all calls: said anew from the sums
+_REPAIRS = frozenset({"repair", "repair_since"})  # said anew from the history
 _ONE_PER_FORM = frozenset({"usage", "empty_answer"})  # a second one would only say it again
-
-Key = tuple[str, Subject]
-
-
-def key(claim: Claim) -> Key:
-    """Equal for claims that say the same of the same: those whose counts add up."""
-    assert claim.subject is not None
-    repairs = tuple(same(Repair(*one)) for one in claim.subject.repairs)
-    return claim.kind, claim.subject.model_copy(update={"repairs": repairs}) if repairs else claim.subject
 
 
 def editable(guidance: Guidance, say: Wording) -> bool:
-    """Whether every claim has the data that its sentence is made of. Version 0.1 stored the sentence alone."""
+    """Whether the history is there, and of every claim what its sentence is made of. Version 0.1 stored neither."""
     try:
-        return all(one.subject is not None and bool(sentence(one, say)) for one in guidance.claims)
+        there = all(one.subject is not None and bool(sentence(one, say)) for one in guidance.claims)
     except (LookupError, TypeError, ValueError, AssertionError):
         return False
+    return there and guidance.history is not None
 
 
 def updated(old: Guidance, made: Guidance, found: Analysis, window: Sequence[ToolCallResult], say: Wording) -> Guidance:
     """`old` after the new calls. `found`: the analysis of these calls alone; `made`: the guidance from them and from
-    the history of `old`, which says all repairs where there is one.
+    the history of `old`, which says all repairs.
 
     `window` gives the statistics, which no author has to know.
     """
-    said_anew = _SAID_ANEW | _REPAIRS if old.history is not None else _SAID_ANEW
-    fresh = {key(one): one for one in made.claims}
+    fresh = {(one.kind, one.subject): one for one in made.claims if one.kind not in _FIGURES}
     claims: list[Claim] = []
     for one in old.claims:
-        if one.kind in said_anew:
+        if one.kind in _FIGURES | _REPAIRS:
             continue
-        also = fresh.pop(key(one), None)
-        after = _summed(one, also) if also is not None else _counted_on(one, made.claims, found)
+        also = fresh.pop((one.kind, one.subject), None)
+        after = _summed(one, also) if also is not None else _counted_on(one, made, found)
         if after is not None:
             claims.append(after)
-    there = {one.subject.form for one in claims if one.subject is not None and one.kind in _ONE_PER_FORM}
-    claims += [
-        one
-        for one in fresh.values()
-        if one.kind not in _SAID_ANEW and one.subject is not None and one.subject.form not in there
-    ]
+    there = {_form(one) for one in claims if one.kind in _ONE_PER_FORM}
+    claims += [one for one in fresh.values() if _form(one) not in there]
     figures = list(_over_all(old, found, separated=any(one.kind in ("parameter", "refused") for one in claims)))
     failures = next((one.n - one.k for one in figures), 0)
     kept = _within(said([*claims, *figures], say, failures), say)
@@ -84,9 +71,12 @@ def updated(old: Guidance, made: Guidance, found: Analysis, window: Sequence[Too
             "claims": [_changed(one) for one in kept],
             "statistics": statistics_of(window),
             "edits": old.edits + 1,
-            "history": made.history if old.history is not None else None,  # else it would know less than the claims
         }
     )
+
+
+def _form(one: Claim) -> str:
+    return one.subject.form if one.subject is not None else ""
 
 
 def _summed(one: Claim, also: Claim) -> Claim | None:
@@ -96,59 +86,45 @@ def _summed(one: Claim, also: Claim) -> Claim | None:
     return after if one.kind not in {"parameter", "empty_pattern"} or _carried(after) else None
 
 
-def _counted_on(one: Claim, made: Sequence[Claim], found: Analysis) -> Claim | None:
+def _counted_on(one: Claim, made: Guidance, found: Analysis) -> Claim | None:
     """A claim that the new calls do not make by themselves; None where they contradict it."""
     assert one.subject is not None
     if one.kind == "error_class":
         return _changed(one, n=one.n + len(found.where(False)))
-    error = one.subject.error
-    repairs = [other for other in made if other.kind == "repair" and other.subject and other.subject.error == error]
     if one.kind == "unrecovered":
-        return None if repairs else one
-    if one.kind == "repair" and one.subject.form == "repair" and repairs:
-        return _changed(one, n=one.n + max(other.n for other in repairs))
+        return None if _repaired(one.subject.error, found) else one
     if one.kind == "repeat":
-        return None if any(other.kind == "repeat" for other in made) else one
-    if one.kind == "parameter":
-        return _condition_counted(one, one.subject, found)
-    return _refusal_counted(one, one.subject, found) if one.kind == "refused" else one
+        return None if any(other.kind == "repeat" for other in made.claims) else one
+    return _sides_counted(one, one.subject, found) if one.kind in {"parameter", "refused"} else one
 
 
-def _condition_counted(one: Claim, about: Subject, found: Analysis) -> Claim | None:
-    within = about.within and Condition(*about.within)
-    inside, others = _sides(about, found, within)
-    if not inside and about.conditions[0][0] in OF_TEXTS and about.conditions[0][1] not in found.text_kinds:
-        return one  # so few calls may not show that a parameter holds SQL or commands
-    counts = {"ok": one.counts["ok"] + _worked(others, found), "on": one.counts["on"] + len(others)}
-    k, n = one.k + _worked(inside, found), one.n + len(inside)
-    after = _changed(one, [found.ids[i] for i in inside], k=k, n=n, counts=counts)
-    return after if _carried(after) and _better(after) == _better(one) else None
+def _repaired(error: str, found: Analysis) -> bool:
+    failures = {position for group in found.errors if mask(group.label) == error for position in group.positions}
+    return any(one.failure in failures for one in found.repaired)
 
 
-def _refusal_counted(one: Claim, about: Subject, found: Analysis) -> Claim | None:
-    refused, others = _sides(about, found, Condition("present", about.path))
-    if _worked(refused, found):
-        return None
-    counts = {"ok": one.counts["ok"] + _worked(others, found), "on": one.counts["on"] + len(others)}
-    return _changed(one, [found.ids[i] for i in refused], n=one.n + len(refused), counts=counts)
-
-
-def _sides(about: Subject, found: Analysis, within: Condition | None) -> tuple[list[int], list[int]]:
-    """New calls whose outcome is known, `within`: where a condition of the claim holds, and where none does."""
-    conditions = [Condition(*one) for one in about.conditions]
-    sides: tuple[list[int], list[int]] = ([], [])
+def _sides_counted(one: Claim, about: Subject, found: Analysis) -> Claim | None:
+    """New calls whose outcome is known, counted where a condition of the claim holds, and where none does."""
+    refused = one.kind == "refused"
+    within = Condition("present", about.path) if refused else about.within and Condition(*about.within)
+    conditions = [Condition(*each) for each in about.conditions]
+    inside: list[int] = []
+    others: list[int] = []
     for i, seen in enumerate(found.seen):
         if found.outcomes[i] is not None and (within is None or holds(seen, within)):
-            sides[not any(holds(seen, condition) for condition in conditions)].append(i)
-    return sides
+            (inside if any(holds(seen, condition) for condition in conditions) else others).append(i)
+    k = _worked(inside, found)
+    if refused and k:
+        return None
+    if not refused and not inside and conditions[0].kind in OF_TEXTS and conditions[0].path not in found.text_kinds:
+        return one  # so few calls may not show that a parameter holds SQL or commands
+    counts = {"ok": one.counts["ok"] + _worked(others, found), "on": one.counts["on"] + len(others)}
+    after = _changed(one, [found.ids[i] for i in inside], k=one.k + k, n=one.n + len(inside), counts=counts)
+    return after if refused or (_carried(after) and better(after) == better(one)) else None
 
 
 def _worked(positions: Sequence[int], found: Analysis) -> int:
     return sum(bool(found.outcomes[i]) for i in positions)
-
-
-def _better(one: Claim) -> bool:
-    return one.k * one.counts["on"] > one.counts["ok"] * one.n
 
 
 def _carried(one: Claim) -> bool:

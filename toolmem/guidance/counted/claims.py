@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolmem.guidance.counted.analysis import Analysis
-from toolmem.guidance.counted.errors import ErrorGroup
-from toolmem.guidance.counted.masks import mask_of, positions_of
-from toolmem.guidance.counted.patterns import Pattern
-from toolmem.guidance.counted.refusals import Refusal
+from toolmem.guidance.counted.error_groups import ErrorGroup
+from toolmem.guidance.counted.patterns import Pattern, mask_of, positions_of
+from toolmem.guidance.counted.refusals import RefusedValues
 from toolmem.guidance.outcomes import flag_is_wrong
 from toolmem.models import Claim, Subject
 from toolmem.readers.error_messages import MASK, mask
@@ -130,7 +129,7 @@ def refused(found: Analysis) -> Iterator[Claim]:
         yield claim(found, "refused", subject, k, n, refusal.positions, counts, detail)
 
 
-def _that_worked(found: Analysis, refusal: Refusal) -> list[str]:
+def _that_worked(found: Analysis, refusal: RefusedValues) -> list[str]:
     """The values, or the types, with which calls worked: most frequent first, MAX_LISTED at most."""
     kind = refusal.conditions[0].kind
     if kind in {"above", "under", "unlike"}:

@@ -29,33 +29,33 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from toolmem.guidance.counted import claims
 from toolmem.guidance.counted.analysis import Analysis, analyze
 from toolmem.guidance.counted.claim_edits import editable, updated
 from toolmem.guidance.counted.render import Wording, lay_out, said
 from toolmem.guidance.counted.repair_claims import pointed_at, repairs, since, unrecovered
-from toolmem.guidance.counted.repair_history import Totals, counted
+from toolmem.guidance.counted.repair_history import counted
 from toolmem.guidance.counted.usage_claims import usage
 from toolmem.models import Claim, Guidance, Language, RepairHistory, ToolCallResult, ToolSchema
 from toolmem.protocols import Purpose
 
 AUTHOR = "offline/data_driven"
 
-_RULES = ("fitting", "outcomes", "shown", "statistics")  # beside every module of this package
+_BESIDE = ("outcomes", "shown", "statistics")  # modules beside this package that its sentences hang on
 _READERS = ("error_messages", "proportions", "shell", "sql")
 
 
 @cache
 def rules_version() -> str:
     """First 12 characters of the hash of the rules: other rules are another version of the writer."""
+    here, package = Path(__file__).parent, Path(__file__).parents[2]
+    files = sorted(file for file in here.iterdir() if file.suffix in {".py", ".yaml"})
+    files += [package / "guidance" / f"{name}.py" for name in _BESIDE]
+    files += [package / "readers" / f"{name}.py" for name in _READERS]
     digest = hashlib.sha256()
-    folder = resources.files("toolmem.guidance")
-    counted = sorted(file.name for file in folder.joinpath("counted").iterdir() if file.name.endswith(".py"))
-    readers = [resources.files("toolmem.readers").joinpath(f"{name}.py") for name in _READERS]
-    files = (*(f"{name}.py" for name in _RULES), *(f"counted/{name}" for name in counted))
-    for file in (*(folder.joinpath(name) for name in files), *readers):
+    for file in files:
         digest.update(file.read_text(encoding="utf-8").encode())
     return digest.hexdigest()[:12]
 
@@ -136,8 +136,9 @@ class DataDrivenWriter:
 def _everything(found: Analysis, schema: ToolSchema | None, history: RepairHistory | None) -> list[Claim]:
     if not found.calls:
         return list(claims.overall(found))
-    totals = Totals(history) if history is not None and history.calls > len(found.calls) else None
-    repaired = list(repairs(found) if totals is None else since(found, totals))
+    if history is not None and history.calls <= len(found.calls):
+        history = None  # the window is all of it
+    repaired = list(repairs(found) if history is None else since(found, history))
     return [
         *claims.overall(found),
         *usage(found, schema),
@@ -148,7 +149,7 @@ def _everything(found: Analysis, schema: ToolSchema | None, history: RepairHisto
         *claims.empty_answers(found),
         *claims.verdict_on_all(found),
         *repaired,
-        *pointed_at(found, totals),
+        *pointed_at(found, history),
         *unrecovered(found),
         *claims.repeats(found),
     ]

@@ -16,7 +16,7 @@ from typing import Literal
 
 from toolmem.guidance.counted import values
 from toolmem.guidance.counted.analysis import Analysis
-from toolmem.guidance.counted.errors import ErrorGroup
+from toolmem.guidance.counted.error_groups import ErrorGroup
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.outcomes import passing
 from toolmem.readers.error_messages import MASK
@@ -44,8 +44,6 @@ _UNKNOWN = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[A-Za-z]{2,}|[\u4e00-\u9fff]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_QUOTES = "'\"`“”‘’«»"
 
 Pointing = Literal["named", "wanted", "unknown", "only"]
 _AT_FAULT: tuple[Pointing, ...] = ("named", "wanted")
@@ -151,25 +149,25 @@ def _wanted(found: Analysis, given: Iterable[str], line: str) -> str:
         return ""
     held = set(given)
     known = sorted((name for name in found.names if name not in held), key=lambda name: (-len(name), name))
-    return next((name for name in known if name and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line)), "")
+    return next((name for name in known if values.is_written_in(line, name)), "")
 
 
 def _unknown(given: Iterable[str], line: str) -> str:
     """The parameter of which the message says that the tool has none of this name."""
     if not _UNKNOWN.search(line):
         return ""
-    return next((name for name in map(str, given) if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", line)), "")
+    return next((name for name in map(str, given) if values.is_written_in(line, name)), "")
 
 
 def _exactness(name: str, value: object, line: str) -> tuple[bool, int, int]:
     """How exactly the message names the parameter: (its name as it is written, characters of its value, words of its
     name); zeros where it does not."""
     words = _words(name)
-    plain = len(words) < 2  # `date` may be a word like any other, `end_date` and 'date' in quotation marks may not
-    written = rf"[{_QUOTES}]{re.escape(name)}[{_QUOTES}]" if plain else rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+    # `date` may be a word like any other, `end_date` and 'date' in quotation marks may not
+    written = values.is_written_in(line, name, quoted=len(words) < 2)
     of_value = max((len(text) for text in _texts(value) if _holds(line, text)), default=0)
     whole = bool(_stems(name)) and set(words) <= set(_words(line))
-    return bool(name) and re.search(written, line) is not None, of_value, len(words) if whole else 0
+    return written, of_value, len(words) if whole else 0
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -182,7 +180,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def _holds(line: str, text: str) -> bool:
     """Whether the message holds the text as a word of its own; a word that names nothing only in quotation marks."""
-    around = (f"[{_QUOTES}]",) * 2 if text.lower() in _VAGUE else (r"(?<!\w)", r"(?!\w)")
+    around = (f"[{values.QUOTES}]",) * 2 if text.lower() in _VAGUE else (r"(?<!\w)", r"(?!\w)")
     return re.search(re.escape(text).join(around), line) is not None
 
 
@@ -193,5 +191,5 @@ def _stems(text: str) -> list[str]:
 
 def _words(text: str) -> list[str]:
     """Words in lower case, without a plural s."""
-    found = _WORD.findall(_CAMEL.sub(" ", text.replace(MASK, " ")).replace("_", " "))
+    found = _WORD.findall(values.spaced(text.replace(MASK, " ")).replace("_", " "))
     return [word.lower().removesuffix("s") if len(word) > 3 else word.lower() for word in found]

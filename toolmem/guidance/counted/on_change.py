@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -181,7 +181,7 @@ def _differing(
     if not n or not before_n:
         return None
     now = Counter(trait for one in newest for trait in one)
-    before = _added(baseline.traits, Counter(trait for one in earlier for trait in one))
+    before = Counter(baseline.traits) + Counter(trait for one in earlier for trait in one)
     names = sorted(now.keys() | before.keys())
     allowed = tarone_level([least_p(n, before_n, now[name] + before[name]) for name in names], level)
     for name in names:
@@ -189,10 +189,6 @@ def _differing(
         if _far_apart(*counts) and (p := _fisher(*counts)) <= allowed:
             return Change(name, *counts, p)
     return None
-
-
-def _added(counts: Mapping[str, int], more: Counter[str]) -> Counter[str]:
-    return Counter(counts) + more
 
 
 def _far_apart(k: int, n: int, before_k: int, before_n: int) -> bool:

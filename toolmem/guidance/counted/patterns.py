@@ -20,13 +20,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolmem.guidance.counted.conditions import SIZES, Condition, Observation
 from toolmem.guidance.counted.exact import fisher_exact, least_p, tarone_level
-from toolmem.guidance.counted.masks import mask_of, positions_of
-from toolmem.guidance.counted.worth import moved
 from toolmem.guidance.outcomes import UNKNOWN
 
 ALPHA = 0.05  # chance of one or more false claims per tool
@@ -64,11 +62,6 @@ class Pattern:
     def good(self) -> bool:
         """Calls where the condition holds went better than the others."""
         return self.k * self.other_n > self.other_k * self.n
-
-    @property
-    def weight(self) -> float:
-        """How many calls the difference moves: that of the rates, times n other_n / (n + other_n)."""
-        return moved(self.k, self.n, self.other_k, self.other_n)
 
     @property
     def strength(self) -> float:
@@ -157,10 +150,8 @@ def _separating(candidates: Sequence[_Candidate], good: int, known: int) -> Cond
         if candidate.within is None and candidate.condition.kind != "earlier" and candidate.base & known == known:
             if candidate.holds & known == known & ~good:
                 return candidate.condition
-            if candidate.holds & known == good and candidate.otherwise is not None:
-                return candidate.otherwise
-            if candidate.holds & known == good and (kind := _OPPOSITE.get(candidate.condition.kind)):
-                return candidate.condition._replace(kind=kind)
+            if candidate.holds & known == good and (rest := candidate.otherwise or _opposite(candidate.condition)):
+                return rest
     return None
 
 
@@ -182,9 +173,9 @@ def sharpened(pattern: Pattern, seen: Sequence[Observation], good: int) -> Patte
         if not counts[1] or not counts[3]:
             continue
         condition = pattern.condition._replace(bound=bound)
-        moved = Pattern(condition, pattern.within, *counts, pattern.p, holds, pattern.base)
-        if moved.good == pattern.good and moved.strength > best.strength + _STRONGER:
-            best = moved
+        sharper = Pattern(condition, pattern.within, *counts, pattern.p, holds, pattern.base)
+        if sharper.good == pattern.good and sharper.strength > best.strength + _STRONGER:
+            best = sharper
     return best
 
 
@@ -300,8 +291,7 @@ def _comparisons(
         yield parent, masks[parent]  # a field of an object that is not there is not missing
         return
     given = masks.get(Condition("present", condition.path), 0)
-    optional = kind not in {"present"} and (known & ~given).bit_count() >= 2 and given & ~mask
-    if optional:
+    if kind != "present" and (known & ~given).bit_count() >= 2 and given & ~mask:
         yield Condition("present", condition.path), given
     else:
         yield None, known
@@ -329,13 +319,15 @@ def _tested(candidate: _Candidate, good: int, level: float) -> Pattern | None:
     return made if same_way and abs(difference) >= MIN_DIFFERENCE else None
 
 
-_OPPOSITE = {"present": "absent", "at_least": "below"}
+def _opposite(condition: Condition) -> Condition | None:
+    """What holds where `condition` does not, where that has a name of its own."""
+    kind = {"present": "absent", "at_least": "below"}.get(condition.kind)
+    return condition._replace(kind=kind) if kind else None
 
 
 def _plainer_side(pattern: Pattern, otherwise: Condition | None) -> Pattern:
     """Of two sides that both have a name, the one nearer to always or never; a warning where it is as clear."""
-    if kind := _OPPOSITE.get(pattern.condition.kind):
-        otherwise = pattern.condition._replace(kind=kind)
+    otherwise = _opposite(pattern.condition) or otherwise
 
     def clarity(k: int, n: int, good: bool) -> float:
         return (max(k, n - k) + 0.5) / (n + 1) + (0.0 if good else WARNING_BONUS)
@@ -343,17 +335,8 @@ def _plainer_side(pattern: Pattern, otherwise: Condition | None) -> Pattern:
     here, there = (pattern.k, pattern.n), (pattern.other_k, pattern.other_n)
     if otherwise is None or clarity(*here, pattern.good) >= clarity(*there, not pattern.good):
         return pattern
-    return Pattern(
-        otherwise,
-        pattern.within,
-        pattern.other_k,
-        pattern.other_n,
-        pattern.k,
-        pattern.n,
-        pattern.p,
-        pattern.base & ~pattern.calls,
-        pattern.base,
-    )
+    others = pattern.base & ~pattern.calls
+    return Pattern(otherwise, pattern.within, *there, *here, pattern.p, others, pattern.base)
 
 
 def _widespread(pattern: Pattern, good: int, conversation_of: Sequence[int]) -> bool:
@@ -383,11 +366,34 @@ def _adds(pattern: Pattern, other: Pattern, good: int, known: int) -> bool:
     for part in (other.calls, known & ~other.calls):
         holds = pattern.calls & part
         k, n, other_k, other_n = _counts(holds, pattern.base & part, good)
-        if (
-            n
-            and other_n
-            and (k * other_n > other_k * n) == pattern.good
-            and fisher_exact(k, n, other_k, other_n) <= ALPHA
-        ):
+        same_way = n and other_n and (k * other_n > other_k * n) == pattern.good
+        if same_way and fisher_exact(k, n, other_k, other_n) <= ALPHA:
             return True
     return False
+
+
+# ---------------------------------------------------------------- sets of positions as the bits of one number
+
+
+def mask_of(positions: Iterable[int]) -> int:
+    """Positions as the bits of one number."""
+    raw = bytearray()
+    for position in positions:
+        byte = position >> 3
+        if byte >= len(raw):
+            raw.extend(bytes(byte + 1 - len(raw)))
+        raw[byte] |= 1 << (position & 7)
+    return int.from_bytes(raw, "little")
+
+
+def positions_of(mask: int) -> list[int]:
+    """Positions of the bits that are set, ascending."""
+    return list(_bits(mask))
+
+
+def _bits(mask: int) -> Iterator[int]:
+    for byte, bits in enumerate(mask.to_bytes((mask.bit_length() + 7) // 8, "little")):
+        while bits:
+            low = bits & -bits
+            yield byte * 8 + low.bit_length() - 1
+            bits ^= low

@@ -19,7 +19,6 @@ MAX_VALUES = 4  # values told in one sentence
 MAX_SPELLED = 40  # characters of a value that is looked for in a message
 LEAST_NAME = 4  # characters of a parameter's name that is looked for outside of quotation marks
 FEW_VALUES = 3  # a parameter is chosen from a list where its working values were given so often on average
-_QUOTES = "'\"`“”‘’«»"
 # An error that asks for a parameter, or knows it not, says nothing against the values of those that were given.
 _ABSENT = re.compile(
     r"required|missing|unexpected keyword|(?:unknown|unrecognized|unexpected|extra) (?:parameter|argument|field|key|"
@@ -31,7 +30,7 @@ _FORMATS = frozenset({"date", "time", "datetime", "slash_date", "integer_text", 
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedValues:
     """Calls that failed with values of one kind at `path`, which the tool's errors name.
 
     `conditions` hold of `positions` (any of them); none of these calls worked. `named`: those whose error names the
@@ -52,7 +51,7 @@ def refusals(
     messages: Mapping[int, str],
     leave_out: Collection[str] = (),
     own: Collection[str] = (),
-) -> list[Refusal]:
+) -> list[RefusedValues]:
     """Refused values, parameter by parameter, most calls first.
 
     `outcomes`: True = the call worked; `messages`: the telling lines of failed calls, by position; `leave_out`: paths
@@ -75,7 +74,7 @@ def refusals(
     return sorted(found, key=lambda one: (-len(one.positions), one.path, one.conditions))
 
 
-def refused_by(seen: Observation, refusal: Refusal) -> bool:
+def refused_by(seen: Observation, refusal: RefusedValues) -> bool:
     """Whether a call gives a value of the kind that is refused."""
     return any(holds(seen, condition) for condition in refusal.conditions)
 
@@ -93,24 +92,17 @@ def _blamed(seen: Observation, message: str) -> list[str]:
 def _quotes(message: str, value: object) -> bool:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_SPELLED:
         return False
-    start = message.find(value)
-    while start > 0:
-        if message[start - 1] in _QUOTES and message[start + len(value) : start + len(value) + 1] in _QUOTES:
-            return message[start + len(value) :] != ""
-        start = message.find(value, start + 1)
-    return False
+    return values.is_written_in(message, value, quoted=True)
 
 
 def _names(message: str, path: str) -> bool:
     name = path.rpartition(".")[2].removesuffix("[]")
-    quoted = len(name) < LEAST_NAME
-    pattern = rf"[{_QUOTES}]{re.escape(name)}[{_QUOTES}]" if quoted else rf"(?<![\w-]){re.escape(name)}(?![\w-])"
-    return bool(name) and re.search(pattern, message) is not None
+    return values.is_written_in(message, name, quoted=len(name) < LEAST_NAME)
 
 
 def _of_path(
     path: str, named: Sequence[int], seen: Sequence[Observation], outcomes: Sequence[bool | None]
-) -> Iterator[Refusal]:
+) -> Iterator[RefusedValues]:
     """The plainest kinds of values at `path` with which no call worked, until no named failure is left."""
     present = Condition("present", path)
     given = [i for i, one in enumerate(seen) if present in one.conditions and outcomes[i] is not None]
@@ -121,7 +113,7 @@ def _of_path(
         mentioned = [i for i in held if i in left]
         if len(mentioned) < LEAST:
             continue
-        yield Refusal(path, conditions, tuple(held), tuple(mentioned), len(worked), len(given) - len(held))
+        yield RefusedValues(path, conditions, tuple(held), tuple(mentioned), len(worked), len(given) - len(held))
         left -= set(mentioned)
 
 

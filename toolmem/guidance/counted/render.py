@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from toolmem.guidance.counted.conditions import Condition
-from toolmem.guidance.counted.phrases import CONDITIONS, HEADINGS, PHRASES, SHAPES
+from toolmem.guidance.counted.phrases import CONDITIONS, PHRASES, SHAPES
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.guidance.counted.worth import value
-from toolmem.guidance.fitting import BULLET
-from toolmem.guidance.shown import claim_text
+from toolmem.guidance.counted.worth import better, value
+from toolmem.guidance.shown import BULLET, HEADINGS, claim_text
 from toolmem.models import Claim, Language, Subject
 from toolmem.readers.plain_text import hides, plain
 from toolmem.readers.proportions import wilson_interval
 
-Part = Literal["core", "success", "issues", "practices", "statistics"]
-PARTS: tuple[Part, ...] = ("core", "success", "issues", "practices", "statistics")
-_PART_OF: Mapping[str, Part] = {
+PARTS = tuple(HEADINGS)
+_PART_OF = {  # by kind; of "overall" by form; all others are issues
     **dict.fromkeys(("schema", "usage"), "core"),
     **dict.fromkeys(("refused", "inconclusive"), "success"),
-    **dict.fromkeys(("error_class", "empty_answer", "empty_pattern", "few_calls"), "issues"),
     **dict.fromkeys(
         ("sequence", "repair", "repair_since", "target", "unrecovered", "repeat", "all_failed"), "practices"
     ),
@@ -63,11 +60,10 @@ def sentence(claim: Claim, say: Wording) -> str:
     return claim_text(say.say(_phrase(claim, claim.subject), **fields))
 
 
-def part_of(claim: Claim) -> Part:
+def part_of(claim: Claim) -> str:
     """The part of the text where it stands."""
     if claim.kind == "parameter":
-        c = claim.counts
-        return "success" if claim.k * c["on"] > c["ok"] * claim.n else "issues"
+        return "success" if better(claim) else "issues"
     form = claim.subject.form if claim.subject is not None and claim.kind == "overall" else claim.kind
     return _PART_OF.get(form, "issues")
 
@@ -121,14 +117,11 @@ class Wording:
         if key in {"at_least", "below", "above", "under"}:
             key = f"{key} {condition.detail}"
         detail, path = condition.detail, condition.path or "input"
-        if condition.kind == "statement" and not detail:
-            return f"`{path}`: {self.say('no_statement')}"
-        if condition.kind == "program" and not detail:
-            return f"`{path}`: {self.say('no_program')}"
+        if condition.kind in {"statement", "program"} and not detail:
+            return f"`{path}`: {self.say(f'no_{condition.kind}')}"
         shape = self.shape(detail) if condition.kind in {"shape", "type", "unlike"} else ""
-        return self._fill(
-            CONDITIONS, key, {"path": path, "detail": detail, "shape": shape, "bound": number(condition.bound)}
-        )
+        fields = {"path": path, "detail": detail, "shape": shape, "bound": number(condition.bound)}
+        return self._fill(CONDITIONS, key, fields)
 
     def opening(self, condition: Condition, within: Condition | None = None) -> str:
         """The condition as the beginning of a sentence: with a capital, unless it begins with a name."""
@@ -158,37 +151,23 @@ class Wording:
 
         `form`: the most frequent form of the statement that repaired; `shown`: an example of the change.
         """
-        fields = {"path": repair.path or "input", "before": repair.before, "after": repair.after}
-        if repair.kind == "statement":
-            fields["before"] = repair.before or self.say("no_statement")
-            fields["after"] = form or repair.after or self.say("no_statement")
-            return self.say("to_statement", **fields)
-        if repair.kind == "program":
-            fields["before"] = repair.before or self.say("no_program")
-            fields["after"] = repair.after or self.say("no_program")
-            return self.say("to_program", **fields)
-        if repair.kind == "action":
-            return self.say("to_action", **fields)
-        if repair.kind == "changed" and repair.before and repair.after:
-            fields |= {"before": self.shape(repair.before), "after": self.shape(repair.after)}
-            return self.say("changed_shape", **fields) + shown
-        return self.say(repair.kind, **fields) + shown
+        kind, path, before, after = repair
+        if kind in {"statement", "program"}:
+            nothing = self.say(f"no_{kind}")
+            return self.say(f"to_{kind}", before=before or nothing, after=form or after or nothing)
+        if kind == "action":
+            return self.say("to_action", path=path or "input", before=before, after=after)
+        if kind == "changed" and before and after:
+            kind, before, after = "changed_shape", self.shape(before), self.shape(after)
+        return self.say(kind, path=path or "input", before=before, after=after) + shown
 
     def form(self, kind: str, form: str) -> str:
         """How the statement that repaired was written, where it was written alike each time, or mostly."""
         return self.say("mostly", kind=kind, form=form.removeprefix(MOSTLY)) if form.startswith(MOSTLY) else form
 
-    def both(self, items: Sequence[str]) -> str:
-        """`a, b and c`"""
-        return self._listed(items, " 并", " and ")
-
-    def either(self, items: Sequence[str]) -> str:
-        """`a, b or c`"""
-        return self._listed(items, " 或 ", " or ")
-
-    def _listed(self, items: Sequence[str], chinese: str, english: str) -> str:
-        last = chinese if self._index else english
-        return last.join([*([self.join(items[:-1])] if len(items) > 1 else []), *items[-1:]])
+    def listed(self, items: Sequence[str], last: str) -> str:
+        """`a, b and c`, or `a, b or c`: `last` is "both" or "either"."""
+        return self.say(last).join([*([self.join(items[:-1])] if len(items) > 1 else []), *items[-1:]])
 
     def given(self, name: str, shape: str = "", *held: str) -> str:
         """A parameter, or an answer without a name, with what it holds: as in `Subject.named`."""
@@ -318,13 +297,13 @@ def _refused(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
     conditions = [Condition(*one) for one in about.conditions]
     worked, first = claim.detail.get("worked", ()), conditions[0]
     if first.kind == "value":
-        told = {"good": say.either(worked), "bad": say.either([one.detail for one in conditions])}
+        told = {"good": say.listed(worked, "either"), "bad": say.listed([one.detail for one in conditions], "either")}
     elif first.kind in {"above", "under"}:
         told = {"good": number(first.bound)}
     elif first.kind == "unlike":
         told = {"good": say.shape(first.detail)}
     else:
-        told = {"good": say.either([one if one == "…" else say.shape(one) for one in worked])}
+        told = {"good": say.listed([one if one == "…" else say.shape(one) for one in worked], "either")}
         told["bad"] = say.shape(first.detail)
     return {"path": about.path, "named": claim.k, **told}
 
@@ -354,7 +333,7 @@ def _repair(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
         for one, form, shown in zip(about.repairs, forms, examples, strict=True)
     ]
     error = say.message(claim.detail.get("label", ""), MAX_MENTION)
-    return {"repair": say.both(told), "error": error, "since": claim.detail.get("since", "")}
+    return {"repair": say.listed(told, "both"), "error": error, "since": claim.detail.get("since", "")}
 
 
 _FIELDS: Mapping[str, Callable[[Claim, Subject, Wording], dict[str, Any]]] = {

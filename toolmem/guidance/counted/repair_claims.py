@@ -8,14 +8,14 @@ from typing import Any
 
 from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.claims import claim
+from toolmem.guidance.counted.error_groups import ErrorGroup
 from toolmem.guidance.counted.error_targets import NoAdvice, targets
-from toolmem.guidance.counted.errors import ErrorGroup
 from toolmem.guidance.counted.render import MOSTLY
-from toolmem.guidance.counted.repair_history import Total, Totals, error_key, same
+from toolmem.guidance.counted.repair_history import after_any, after_error, repair_of, same
 from toolmem.guidance.counted.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.counted.user_values import named_as_own, same_in_another_form
-from toolmem.models import Claim, Subject
-from toolmem.readers.error_messages import MASK
+from toolmem.models import Claim, RepairCount, RepairHistory, Subject
+from toolmem.readers.error_messages import MASK, mask
 from toolmem.readers.proportions import wilson_interval
 
 MAX_GROUPS = 8  # error groups that repairs are named for
@@ -36,7 +36,7 @@ Told = tuple[Repair, str, str]  # a repair, how most of its statements were writ
 def repairs(found: Analysis) -> Iterator[Claim]:
     """What repaired failures, by kind of error and after any. A repair that both would tell is told in one line."""
     general = list(_after_any(found))
-    told = {frozenset(one.call_ids) for one in general} if _alone(found) else set()
+    told = {frozenset(one.call_ids) for one in general} if len(found.errors) == 1 else set()
     yield from (one for one in _by_error(found) if frozenset(one.call_ids) not in told)
     yield from general
 
@@ -55,16 +55,6 @@ def _by_error(found: Analysis) -> Iterator[Claim]:
         yield from _of_group(found, group, recovered)
 
 
-def _of_the_user(found: Analysis, repair: Repair) -> bool:
-    """Whether it trades a value of the user's own: errors not met so far do not name its parameter."""
-    return repair.kind in _TRADING and repair.path in found.users_own
-
-
-def _alone(found: Analysis) -> bool:
-    """Whether calls failed with a single kind of error."""
-    return len(found.errors) == 1
-
-
 def _after_any(found: Analysis) -> Iterator[Claim]:
     """What repaired failures whatever they said, for errors not met so far. Evidence: the recovered failures.
 
@@ -73,7 +63,7 @@ def _after_any(found: Analysis) -> Iterator[Claim]:
     along with another says nothing new.
     """
     group_of = {position: number for number, group in enumerate(found.errors) for position in group.positions}
-    alone = _alone(found)
+    alone = len(found.errors) == 1  # calls failed with a single kind of error
     n = len(found.repaired)
     leave_out = [NoAdvice(found, group) for group in found.errors]
     named = 0
@@ -85,7 +75,8 @@ def _after_any(found: Analysis) -> Iterator[Claim]:
             continue
         concerned = {group_of[i] for i in failures}
         telling = [one for one in together if not any(leave_out[number].holds(one) for number in concerned)]
-        telling = [one for one in telling if alone or not _of_the_user(found, one)]
+        # Errors not met so far do not name the parameter of a value that is the user's own.
+        telling = [one for one in telling if alone or not (one.kind in _TRADING and one.path in found.users_own)]
         if done := _told(found, telling, some, examples=alone, plain=True):
             named += 1
             told.update(failures)
@@ -106,7 +97,7 @@ def _repaired(
     """`label`: of the error; None: of whatever error. `earlier`: ids of failures that have left the window."""
     repaired = tuple(repair for repair, _, _ in told)
     form = "repair_any" if label is None else "repair"
-    subject = Subject(form=form, error=error_key(label or ""), repairs=repaired)
+    subject = Subject(form=form, error=mask(label or ""), repairs=repaired)
     shown = {"label": label, "forms": [form for _, form, _ in told], "examples": [example for *_, example in told]}
     kind = "repair_since" if "since" in detail else "repair"
     return claim(found, kind, subject, k, n, failures, detail={**shown, **detail}, earlier=earlier)
@@ -118,84 +109,75 @@ def _of_any(k: int, n: int, kinds: int, alone: bool = False) -> bool:
     return k >= ANY_SHARE * n if kinds > 1 else alone and k >= ANY_SHARE_OF_ONE * n
 
 
-def since(found: Analysis, totals: Totals) -> Iterator[Claim]:
+def since(found: Analysis, history: RepairHistory) -> Iterator[Claim]:
     """`repairs` over the whole history, of which the window is the end.
 
     Evidence: the newest of the failed calls; some of them may have left the store.
     """
-    errors = sorted(totals.recovered, key=lambda error: (-totals.recovered[error], error))
-    alone = {*errors} >= {error_key(group.label) for group in found.errors} and len(errors) == 1
+    errors = sorted(history.recovered, key=lambda error: (-history.recovered[error], error))
+    day = history.since.date().isoformat()
+    alone = {*errors} >= {mask(group.label) for group in found.errors} and len(errors) == 1
     named = 0
     for error in errors[:MAX_ERRORS_SINCE]:
-        n = totals.recovered[error]
-        told = [one for one in totals.of(error)[:PER_GROUP] if n == 1 or (one.k >= 2 and one.k >= LEAST_SHARE * n)]
-        for together in _alike(told):
-            done = [(one.repair, _form_of(one.repair, one.forms, one.k), "") for one in together[:MAX_TOGETHER]]
-            widely = alone and named < ANY_NAMED and _of_any(together[0].k, n, kinds=1, alone=True)
+        n = history.recovered[error]
+        told = after_error(history, error)[:PER_GROUP]
+        for first, *more in _alike([one for one in told if n == 1 or (one.k >= 2 and one.k >= LEAST_SHARE * n)]):
+            done = [
+                (repair_of(one), _form_of(repair_of(one), one.forms, one.k), "")
+                for one in (first, *more)[:MAX_TOGETHER]
+            ]
+            widely = alone and named < ANY_NAMED and _of_any(first.k, n, kinds=1, alone=True)
             named += widely
-            yield _since(found, totals, together[0], done, error, n, widely=widely)
+            yield _repaired(found, done, error, first.k, n, earlier=first.call_ids, widely=widely, since=day)
     if alone:
         return
-    n = sum(totals.recovered.values())
-    own = found.users_own
+    n = sum(history.recovered.values())
     any_error = [
         one
-        for one in totals.of_any()
-        if not (one.repair.kind in _TRADING and (one.repair.path in own or named_as_own(one.repair.path)))
-        and _of_any(one.k, n, sum(_holds(totals, e, one.repair) for e in errors))
+        for one in after_any(history)
+        if not (one.kind in _TRADING and (one.path in found.users_own or named_as_own(one.path)))
+        and _of_any(one.k, n, len({other.error for other in history.repairs if _alike_repairs(one, other)}))
     ]
     for one in any_error[:ANY_NAMED]:
-        yield _since(found, totals, one, [(one.repair, "", "")], None, n)
+        yield _repaired(found, [(repair_of(one), "", "")], None, one.k, n, earlier=one.call_ids, since=day)
 
 
-def _holds(totals: Totals, error: str, repair: Repair) -> bool:
-    return any(same(one.repair) == same(repair) for one in totals.of(error))
+def _alike_repairs(one: RepairCount, other: RepairCount) -> bool:
+    return same(repair_of(one)) == same(repair_of(other))
 
 
-def _alike(told: Sequence[Total]) -> list[list[Total]]:
+def _alike(told: Sequence[RepairCount]) -> list[list[RepairCount]]:
     """Repairs of the same recoveries, as far as counts and ids tell, are told together."""
-    joined: dict[tuple[int, tuple[str, ...]], list[Total]] = {}
+    joined: dict[tuple[int, tuple[str, ...]], list[RepairCount]] = {}
     for one in told:
         joined.setdefault((one.k, one.call_ids), []).append(one)
     return list(joined.values())
 
 
-def _since(
-    found: Analysis,
-    totals: Totals,
-    one: Total,
-    told: Sequence[Told],
-    label: str | None,
-    n: int,
-    *,
-    widely: bool = False,
-) -> Claim:
-    return _repaired(found, told, label, one.k, n, earlier=one.call_ids, widely=widely, since=totals.since)
-
-
-def pointed_at(found: Analysis, totals: Totals | None = None) -> Iterator[Claim]:
+def pointed_at(found: Analysis, history: RepairHistory | None = None) -> Iterator[Claim]:
     """Which parameter an error names, where no repair was seen. Evidence: the failures of which that holds."""
     for group in found.errors[:MAX_GROUPS]:
-        if _repaired_at(found, group, totals):
+        if _repaired_at(found, group, history):
             continue  # told already, or it contradicts that the error is about a parameter
         for target in targets(found, group):
             if any(one.path == target.path and {*target.positions} <= {*one.positions} for one in found.refusals):
                 continue  # which of its values are refused is told
-            subject = Subject(form=f"target_{target.how}", path=target.path, error=error_key(group.label))
+            subject = Subject(form=f"target_{target.how}", path=target.path, error=mask(group.label))
             k, n = len(target.positions), len(group.positions)
             yield claim(found, "target", subject, k, n, target.positions, detail={"label": group.label})
 
 
-def _repaired_at(found: Analysis, group: ErrorGroup, totals: Totals | None) -> set[str]:
+def _repaired_at(found: Analysis, group: ErrorGroup, history: RepairHistory | None) -> set[str]:
     """The parameters that repairs of this kind of error are told of: seen twice, or in its only recovery."""
     failures = set(group.positions)
     recovered = [one for one in found.repaired if one.failure in failures]
     leave_out = NoAdvice(found, group)
     counts = [(repair, len(some)) for repair, some in tally(recovered) if not leave_out.holds(repair)]
     n = len(recovered)
-    if totals is not None:
-        error = error_key(group.label)
-        counts, n = [(one.repair, one.k) for one in totals.of(error)], totals.recovered.get(error, 0)
+    if history is not None:
+        error = mask(group.label)
+        counts = [(repair_of(one), one.k) for one in after_error(history, error)]
+        n = history.recovered.get(error, 0)
     return {repair.path.partition(".")[0] for repair, k in counts if k >= 2 or n == 1}
 
 
@@ -204,14 +186,10 @@ def unrecovered(found: Analysis) -> Iterator[Claim]:
     for group in found.errors[:MAX_GROUPS]:
         followed = [i for i in group.positions if i in found.followed]
         lost = [i for i in followed if i not in found.worked_after]
-        if _hopeless(len(lost), len(followed)):
-            subject = Subject(form="unrecovered", error=error_key(group.label))
-            yield claim(found, "unrecovered", subject, len(lost), len(followed), lost, detail={"label": group.label})
-
-
-def _hopeless(lost: int, followed: int) -> bool:
-    """Nearly every call after it failed as well, and often enough to be more than bad luck."""
-    return lost >= 4 and lost >= 0.9 * followed and wilson_interval(lost, followed)[0] > 0.5
+        k, n = len(lost), len(followed)
+        if k >= 4 and k >= 0.9 * n and wilson_interval(k, n)[0] > 0.5:  # often enough to be more than bad luck
+            subject = Subject(form="unrecovered", error=mask(group.label))
+            yield claim(found, "unrecovered", subject, k, n, lost, detail={"label": group.label})
 
 
 def _of_group(found: Analysis, group: ErrorGroup, recovered: Sequence[Recovery]) -> Iterator[Claim]:

@@ -3,18 +3,18 @@
 A recovery counts once, in the first summary whose window holds its success; failures in a row that end in one success
 are one recovery, of the error of the last of them (`repairs.repaired`). What is kept is bounded: MAX_ERRORS kinds
 of error, MAX_REPAIRS repairs for each, the ids of the newest KEPT_IDS calls of each repair. An error that is pushed out
-begins anew when it comes back.
+begins anew when it comes back. Errors are known by their masked label: names that all messages of a window share
+differ in a later one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.error_targets import NoAdvice
-from toolmem.guidance.counted.repairs import Recovery, Repair
+from toolmem.guidance.counted.repairs import BY_RESULT, Recovery, Repair, by_result
 from toolmem.models import RepairCount, RepairHistory
 from toolmem.readers import sql
 from toolmem.readers.error_messages import mask
@@ -24,58 +24,37 @@ MAX_ERRORS = 24
 MAX_REPAIRS = 6
 MAX_FORMS = 4
 KEPT_IDS = 5
-_BY_RESULT = frozenset({"statement", "program", "action"})  # what it was changed into counts, whatever it was before
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
-    """One repair over the whole history. `call_ids`: of the newest failures that it repaired."""
-
-    repair: Repair
-    k: int
-    call_ids: tuple[str, ...]
-    forms: Mapping[str, int]  # of the statements that repaired: SHOW TABLES
+def repair_of(one: RepairCount) -> Repair:
+    """What was counted."""
+    return Repair(one.kind, one.path, one.before, one.after)
 
 
-class Totals:
-    """A history, looked up by error."""
-
-    def __init__(self, history: RepairHistory) -> None:
-        self.since = history.since.date().isoformat()
-        self.recovered: Mapping[str, int] = history.recovered
-        self._by_error: dict[str, list[Total]] = {}
-        for one in history.repairs:
-            repair = Repair(one.kind, one.path, one.before, one.after)
-            self._by_error.setdefault(one.error, []).append(Total(repair, one.k, one.call_ids, one.forms))
-
-    def of(self, error: str) -> list[Total]:
-        """The repairs of one kind of error, most frequent first."""
-        return sorted(self._by_error.get(error, ()), key=lambda one: (-one.k, one.repair))
-
-    def of_any(self) -> list[Total]:
-        """The repairs of whatever error, most frequent first."""
-        k: dict[Repair, int] = {}
-        ids: dict[Repair, tuple[str, ...]] = {}
-        named: dict[Repair, Repair] = {}
-        for total in (one for some in self._by_error.values() for one in some):
-            key = same(total.repair)
-            named.setdefault(key, total.repair)
-            k[key] = k.get(key, 0) + total.k
-            ids[key] = (*ids.get(key, ()), *total.call_ids)
-        made = [Total(named[key], k[key], tuple(dict.fromkeys(ids[key]))[-KEPT_IDS:], {}) for key in k]
-        return sorted(made, key=lambda one: (-one.k, one.repair))
+def after_error(history: RepairHistory, error: str) -> list[RepairCount]:
+    """The repairs of one kind of error, most frequent first."""
+    return _most_frequent(one for one in history.repairs if one.error == error)
 
 
-def error_key(label: str) -> str:
-    """By what an error is known from one window to the next: names that all messages of a window share differ later."""
-    return mask(label)
+def after_any(history: RepairHistory) -> list[RepairCount]:
+    """The repairs of whatever error, most frequent first."""
+    held: dict[Repair, RepairCount] = {}
+    for one in history.repairs:
+        there = held.setdefault(same(repair_of(one)), one)
+        if there is not one:
+            update = {"k": there.k + one.k, "call_ids": (*there.call_ids, *one.call_ids)}
+            held[same(repair_of(one))] = there.model_copy(update=update)
+    newest = {key: tuple(dict.fromkeys(one.call_ids))[-KEPT_IDS:] for key, one in held.items()}
+    return _most_frequent(one.model_copy(update={"call_ids": newest[key]}) for key, one in held.items())
+
+
+def _most_frequent(some: Iterable[RepairCount]) -> list[RepairCount]:
+    return sorted(some, key=lambda one: (-one.k, repair_of(one)))
 
 
 def same(repair: Repair) -> Repair:
     """A repair as it is counted: without what a statement, program or action was before, without shapes of values."""
-    if repair.kind in _BY_RESULT:
-        return repair._replace(before="")
-    return Repair(repair.kind, repair.path) if repair.kind == "changed" else repair
+    return Repair(repair.kind, repair.path) if repair.kind == "changed" else by_result(repair)
 
 
 def counted(found: Analysis, before: RepairHistory | None) -> RepairHistory | None:
@@ -83,41 +62,47 @@ def counted(found: Analysis, before: RepairHistory | None) -> RepairHistory | No
     seqs = [call.seq for call in found.calls if call.seq is not None]
     if not seqs or len(seqs) < len(found.calls):
         return None
-    last = before.last_seq if before else 0
     # The tool was deleted and began anew, or what was counted may have followed from another conversation.
-    if max(seqs) < last or (before is not None and before.rules < RULES):
-        before, last = None, 0
-    group_of = {position: error_key(group.label) for group in found.errors for position in group.positions}
-    leave_out = {error_key(group.label): NoAdvice(found, group) for group in found.errors}
-    recovered = dict(before.recovered) if before else {}
-    held = {(one.error, same(_repair(one))): one for one in before.repairs} if before else {}
+    if before is None or max(seqs) < before.last_seq or before.rules < RULES:
+        before = RepairHistory(rules=RULES, since=found.calls[0].create_time, calls=0, last_seq=0)
+    group_of = {position: mask(group.label) for group in found.errors for position in group.positions}
+    leave_out = {mask(group.label): NoAdvice(found, group) for group in found.errors}
+    recovered = dict(before.recovered)
+    held = {(one.error, same(repair_of(one))): one for one in before.repairs}
     for recovery in found.repaired:
-        if (found.calls[recovery.success].seq or 0) <= last:
+        if (found.calls[recovery.success].seq or 0) <= before.last_seq:
             continue
         error = group_of[recovery.failure]
         recovered[error] = recovered.pop(error, 0) + 1
         for repair in sorted(recovery.repairs):
-            if leave_out[error].holds(repair, form=repair.path not in found.users_own):
-                continue
-            key = (error, same(repair))
-            old = held.pop(key, None)  # put in anew at the end: the newest are there
-            known = (*(old.call_ids if old else ()), found.ids[recovery.failure])
-            shown = _repair(old) if old else (repair if repair.kind in _BY_RESULT else same(repair))
-            held[key] = RepairCount(
-                error=error,
-                **shown._asdict(),
-                k=(old.k if old else 0) + 1,
-                forms=_forms(old.forms if old else {}, found, recovery, repair),
-                call_ids=known[-KEPT_IDS:],
-            )
+            if not leave_out[error].holds(repair, form=repair.path not in found.users_own):
+                key = (error, same(repair))
+                held[key] = _once_more(held.pop(key, None), error, repair, found, recovery)  # the newest at the end
     kept = _most(recovered)
     return RepairHistory(
         rules=RULES,
-        since=before.since if before else found.calls[0].create_time,
-        calls=(before.calls if before else 0) + sum(seq > last for seq in seqs),
-        last_seq=max(last, *seqs),
+        since=before.since,
+        calls=before.calls + sum(seq > before.last_seq for seq in seqs),
+        last_seq=max(before.last_seq, *seqs),
         recovered={error: recovered[error] for error in recovered if error in kept},
         repairs=tuple(_bounded(held.values(), kept)),
+    )
+
+
+def _once_more(old: RepairCount | None, error: str, repair: Repair, found: Analysis, recovery: Recovery) -> RepairCount:
+    if old is None:
+        first = repair if repair.kind in BY_RESULT else same(repair)
+        old = RepairCount(error=error, **first._asdict(), k=0)
+    forms = Counter(old.forms)
+    statement = found.seen[recovery.success].texts.get(repair.path)
+    if repair.kind == "statement" and isinstance(statement, sql.Statement) and statement.form:
+        forms[statement.form] += 1
+    return old.model_copy(
+        update={
+            "k": old.k + 1,
+            "forms": dict(forms.most_common(MAX_FORMS)),
+            "call_ids": (*old.call_ids, found.ids[recovery.failure])[-KEPT_IDS:],
+        }
     )
 
 
@@ -128,25 +113,9 @@ def _most(recovered: Mapping[str, int]) -> set[str]:
 
 
 def _bounded(counts: Iterable[RepairCount], kept: set[str]) -> list[RepairCount]:
+    """The most frequent of each error that is kept, the newest where counts are equal; these stand last."""
     of_error: dict[str, list[RepairCount]] = {}
     for one in counts:
         if one.error in kept:
             of_error.setdefault(one.error, []).append(one)
-    for some in of_error.values():
-        some.reverse()  # the newest first, where counts are equal
-        some.sort(key=lambda one: -one.k)
-        del some[MAX_REPAIRS:]
-        some.reverse()
-    return [one for some in of_error.values() for one in some]
-
-
-def _repair(one: RepairCount) -> Repair:
-    return Repair(one.kind, one.path, one.before, one.after)
-
-
-def _forms(before: Mapping[str, int], found: Analysis, recovery: Recovery, repair: Repair) -> dict[str, int]:
-    statement = found.seen[recovery.success].texts.get(repair.path) if repair.kind == "statement" else None
-    form = statement.form if isinstance(statement, sql.Statement) else ""
-    counts = Counter(before)
-    counts.update([form] if form else [])
-    return dict(counts.most_common(MAX_FORMS))
+    return [one for some in of_error.values() for one in sorted(some, key=lambda one: one.k)[-MAX_REPAIRS:]]

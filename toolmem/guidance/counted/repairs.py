@@ -42,6 +42,12 @@ class Repair(NamedTuple):
 
 
 _REPEATED = Repair("repeated", "")
+BY_RESULT = frozenset({"statement", "program", "action"})  # what it was changed into counts, whatever it was before
+
+
+def by_result(repair: Repair) -> Repair:
+    """Without what a statement, a program or an action was before."""
+    return repair._replace(before="") if repair.kind in BY_RESULT else repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +188,7 @@ def tally(some: Iterable[Recovery]) -> list[tuple[Repair, list[Recovery]]]:
     before: dict[Repair, Counter[str]] = {}
     for one in some:
         for repair in one.repairs:
-            key = repair._replace(before="") if repair.kind in {"statement", "program", "action"} else repair
+            key = by_result(repair)
             held.setdefault(key, []).append(one)
             before.setdefault(key, Counter())[repair.before] += 1
     named = {key: min(before[key].items(), key=lambda item: (-item[1], item[0]))[0] for key in held}

@@ -31,7 +31,6 @@ _CHINESE = (
 _OF_PERSONS = frozenset({"first", "last", "full", "given", "family", "middle"})  # names
 _PLACES = frozenset({"page", "line", "row", "column", "port", "version"})  # their number is nobody's
 _SHAPES = frozenset({"email", "date", "time", "datetime", "slash_date", "uuid"})
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME_WORD = re.compile(r"[A-Za-z]+")
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 
@@ -52,7 +51,7 @@ def users_own(seen: Sequence[Observation]) -> frozenset[str]:
 
 def named_as_own(path: str) -> bool:
     """Whether a word of the parameter's own name says so."""
-    words = [word.lower() for word in _NAME_WORD.findall(_CAMEL.sub(" ", path.rpartition(".")[2]))]
+    words = [word.lower() for word in _NAME_WORD.findall(values.spaced(path.rpartition(".")[2]))]
     known = {*words, *(word.removesuffix("s") for word in words if len(word) > 2)}
     chinese = any(word in path for word in _CHINESE)  # without blanks between words
     own = chinese or bool(known & _WORDS) or ("name" in known and bool(known & _OF_PERSONS))

@@ -28,6 +28,8 @@ _NAMED_SHAPE = re.compile(
 )
 _CODE = re.compile(r"[^\s,]{1,24}")
 _DIGITS = re.compile(r"\d+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+QUOTES = "'\"`“”‘’«»"
 
 
 def parameters(given: dict[str, Any] | list[Any] | str) -> dict[str, Any]:
@@ -131,3 +133,14 @@ def item_count(value: Any) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"[^\s,]+(?:,\s?[^\s,]+)*", value.strip()):
         return value.count(",") + 1
     return None
+
+
+def spaced(name: str) -> str:
+    """A name in camel case as words: `userId` as `user Id`."""
+    return _CAMEL.sub(" ", name)
+
+
+def is_written_in(message: str, name: str, *, quoted: bool = False) -> bool:
+    """Whether a message holds a name as it is written: as a word of its own, or in quotation marks."""
+    before, after = (f"[{QUOTES}]", f"[{QUOTES}]") if quoted else (r"(?<![\w-])", r"(?![\w-])")
+    return bool(name) and re.search(before + re.escape(name) + after, message) is not None

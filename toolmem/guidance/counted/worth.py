@@ -56,7 +56,7 @@ def value(claim: Claim, failures: int) -> float:
     ok, on = claim.counts.get("ok", 0), claim.counts.get("on", 0)
     if form == "pattern":
         chosen = _choosable(Condition(*claim.subject.conditions[0]))
-        return PREVENTION * moved(k, n, ok, on) * (0.8 if k * on > ok * n else 1.0) * chosen
+        return PREVENTION * moved(k, n, ok, on) * (0.8 if better(claim) else 1.0) * chosen
     if form == "pattern_useful":
         return _OF_EACH_CALL["empty"] * moved(k, n, ok, on)
     if form == "advice_first":
@@ -75,6 +75,11 @@ def _counted(claim: Claim) -> int:
     if claim.kind == "recorded_flag":
         return claim.counts["wrong"]
     return claim.n if claim.kind == "inconclusive" else claim.k
+
+
+def better(claim: Claim) -> bool:
+    """Whether the calls that a comparison is about went better than those beside them."""
+    return claim.k * claim.counts["on"] > claim.counts["ok"] * claim.n
 
 
 def moved(k: int, n: int, other_k: int, other_n: int) -> float:

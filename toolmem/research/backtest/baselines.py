@@ -17,8 +17,8 @@ from typing import Any
 
 from toolmem.guidance.counted.render import Wording, sentence
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.guidance.fitting import BULLET
 from toolmem.guidance.outcomes import went_wrong
+from toolmem.guidance.shown import BULLET
 from toolmem.models import Claim, Guidance, Language, Subject, ToolCallResult
 from toolmem.readers.error_messages import mask, telling_line
 from toolmem.research.backtest.opportunities import opportunities

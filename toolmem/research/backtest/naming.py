@@ -1,6 +1,6 @@
 """What guidance names, by its claims: for which error which kind of repair, and what it warns of.
 
-The text is cut to a token budget by whole sentences (`toolmem.guidance.fitting`); a claim counts where its sentence is
+The text is cut to a token budget by whole sentences (`toolmem.guidance.shown`); a claim counts where its sentence is
 kept. Claims without a subject (a model's sentences, guidance of version 0.1) name nothing.
 """
 
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from toolmem.guidance.counted.repair_history import same
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.guidance.fitting import BULLET, fit
+from toolmem.guidance.shown import BULLET, fit
 from toolmem.models import Claim, Guidance
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.readers.error_classes import error_class_of

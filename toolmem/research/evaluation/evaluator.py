@@ -14,7 +14,7 @@ from toolmem.app import ToolMemApp
 from toolmem.config.extras import missing
 from toolmem.flow.op import Node
 from toolmem.flow.report import Event, Listener, total
-from toolmem.guidance.memory import tool_memory
+from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import FlowResponse, ToolCallResult, ToolMemory, Usage
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.protocols import LedgerEntry
