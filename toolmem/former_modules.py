@@ -35,6 +35,7 @@ NAMES = {
         "toolmem.protocols",
     ),
     "toolmem.importers": "toolmem.formats",
+    "toolmem.importers.records": "toolmem.formats.call_records",
     "toolmem.importers.json_values": "toolmem.readers.json_values",
     "toolmem.importers.declarations": "toolmem.formats.openai_chat",
     "toolmem.importers.recognize": "toolmem.formats.files",
@@ -183,8 +184,10 @@ def _now(name: str) -> str | None:
 
 
 def _keep_exports(package: ModuleType, former: str) -> None:
-    """Importing a module sets it as an attribute of its package, in place of a function of the same name, unless it is
-    there already."""
+    """Import the package's modules before their exports, so that no module takes the place of a function.
+
+    Importing a module sets it as an attribute of its package, unless it is there already.
+    """
     for name, module in list(sys.modules.items()):
         parent, _, child = name.rpartition(".")
         if parent == package.__name__ and vars(package).get(child, module) is not module:
