@@ -31,7 +31,7 @@ TEXTS = ("send an email", "发送邮件", "", "x" * 20_000, "line\n\ttab \0 and 
 
 
 class RecordingMeter:
-    """A meter that keeps what is booked."""
+    """Implements `ports.Meter`: keeps what is booked."""
 
     def __init__(self) -> None:
         self.booked: list[LedgerEntry] = []

@@ -1,0 +1,113 @@
+"""Conditions of rules: JSON Schemas over a call's view, made safe before they are kept.
+
+Draft 2020-12, fixed. What could reach beyond the view, or cost more than linear time, is refused with its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from toolmem.errors import RequestError
+from toolmem.guard.view import view_of
+from toolmem.guard.word_lists import split
+
+LONGEST = 8 * 1024  # bytes of a condition, as JSON
+DEEPEST = 16  # levels
+_FORBIDDEN = split(
+    "$ref $schema $dynamicRef $recursiveRef $id $anchor $dynamicAnchor $recursiveAnchor $defs definitions $vocabulary "
+    "format contentMediaType contentEncoding contentSchema unevaluatedProperties unevaluatedItems"
+)
+_OF_SCHEMAS = split("allOf anyOf oneOf prefixItems")
+_OF_ONE = split("not contains items additionalProperties propertyNames if then else")
+_BY_NAME = split("properties patternProperties dependentSchemas")
+_NEEDS_TYPE = {
+    "pattern": "string",
+    "minLength": "string",
+    "maxLength": "string",
+    "minimum": "number",
+    "maximum": "number",
+    "exclusiveMinimum": "number",
+    "exclusiveMaximum": "number",
+    "multipleOf": "number",
+}
+
+Condition = Mapping[str, Any] | bool
+
+
+def check_condition(when: Any, field: str = "when") -> Condition:
+    """`when`, where it can be kept; else a RequestError that names the place and the remedy."""
+    if when is True:
+        return True
+    if not isinstance(when, Mapping):
+        told = f"`{field}`: expected a JSON Schema over the call's view, or true for every call"
+        raise RequestError(told, field=field)
+    try:
+        text = json.dumps(when, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestError(f"`{field}`: not JSON: {str(error)[:100]}", field=field) from None
+    if len(text.encode("utf-8", "surrogatepass")) > LONGEST:
+        raise RequestError(f"`{field}`: {len(text)} characters, and {LONGEST} bytes is the most: say less", field=field)
+    for place, schema in _schemas(when, field, 1):
+        _check_keywords(place, schema, field)
+    if holds(when, view_of("", {}).fields, field=field):
+        raise RequestError(
+            f"`{field}`: a call without arguments fulfils it, so it would bind every call: add `required` and a "
+            "`contains`, or write true if every call is meant",
+            field=field,
+        )
+    return when
+
+
+def holds(when: Condition, view: Mapping[str, Any], *, field: str = "when") -> bool:
+    """Does a view fulfil a condition?"""
+    return when if isinstance(when, bool) else bool(_validator(json.dumps(when, sort_keys=True), field).is_valid(view))
+
+
+@lru_cache(maxsize=4096)
+def _validator(text: str, field: str) -> Any:
+    import jsonschema_rs  # 47 ms, and only rules with a condition need it
+
+    try:
+        linear = jsonschema_rs.RegexOptions(size_limit=1_000_000)
+        return jsonschema_rs.Draft202012Validator(json.loads(text), pattern_options=linear)
+    except ValueError as error:  # its ValidationError is one
+        told = f"not a JSON Schema that can be checked in linear time: {' '.join(str(error).split())[:200]}"
+        raise RequestError(f"`{field}`: {told}", field=field) from None
+
+
+def _schemas(schema: Any, place: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every schema of a condition with its place."""
+    if depth > DEEPEST:
+        raise RequestError(f"`{place[:200]}`: deeper than {DEEPEST} levels: say it flatter", field=place.split(".")[0])
+    if not isinstance(schema, Mapping):
+        return
+    yield place, schema
+    for keyword, value in schema.items():
+        here = f"{place}.{keyword}"
+        if keyword in _OF_ONE:
+            yield from _schemas(value, here, depth + 1)
+        elif keyword in _OF_SCHEMAS and isinstance(value, list):
+            for index, each in enumerate(value):
+                yield from _schemas(each, f"{here}.{index}", depth + 1)
+        elif keyword in _BY_NAME and isinstance(value, Mapping):
+            for name, each in value.items():
+                yield from _schemas(each, f"{here}.{name}", depth + 1)
+
+
+def _check_keywords(place: str, schema: Mapping[str, Any], field: str) -> None:
+    for keyword in schema:
+        if keyword in _FORBIDDEN or keyword.startswith("$"):
+            raise RequestError(f"`{place}.{keyword}`: not allowed in a condition, which stands for itself", field=field)
+        if keyword in _NEEDS_TYPE and "type" not in schema:
+            wanted = _NEEDS_TYPE[keyword]
+            raise RequestError(
+                f'`{place}.{keyword}`: holds for everything that is no {wanted}: write "type": "{wanted}" beside it',
+                field=field,
+            )
+    if "properties" in schema and "required" not in schema:
+        raise RequestError(
+            f"`{place}.properties`: holds for everything without these properties: name them in `required`", field=field
+        )

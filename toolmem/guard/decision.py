@@ -1,0 +1,225 @@
+"""What stands against a call, from several sources, and what the host is told: deny over ask over advise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from toolmem.errors import RequestError
+from toolmem.guard.call_conditions import Condition, holds
+from toolmem.guard.known_names import Missing
+from toolmem.guard.repeats import Held
+from toolmem.guard.shell_commands import UNKNOWN
+from toolmem.guard.view import View
+from toolmem.readers.plain_text import plain
+
+Action = Literal["allow", "advise", "ask", "deny"]
+Mode = Literal["off", "shadow", "advise", "enforce"]
+Kind = Literal["rule", "repeat", "known_name", "schema", "self"]
+
+STOPPED = "toolmem: not run"  # every reason of a call that was stopped begins so
+_ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
+_QUOTED = 200  # characters of anything that comes from a call
+MODES: Mapping[str, Mode] = {"rules": "enforce", "repeats": "advise", "names": "advise", "schema": "advise"}
+_SETTING = {"rule": "rules", "repeat": "repeats", "known_name": "names", "schema": "schema", "self": "rules"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRule:
+    """A rule as the guard reads it."""
+
+    id: str
+    text: str
+    effect: str  # deny, ask, remind
+    when: Condition | None
+    by: str = "user"
+    said_at: datetime | None = None
+
+    @property
+    def checkable(self) -> bool:
+        return self.effect in {"deny", "ask"} and self.when is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that stands against a call."""
+
+    kind: Kind
+    action: Action  # as the source says, whatever its mode
+    text: str  # for the agent
+    mode: Mode = "enforce"
+    rule_id: str = ""
+    k: int | None = None
+    n: int | None = None
+    call_ids: tuple[str, ...] = ()
+
+    @property
+    def effective(self) -> Action:
+        """What the mode leaves of the action."""
+        if self.mode == "enforce":
+            return self.action
+        return "advise" if self.mode == "advise" else "allow"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "rule_id": self.rule_id, "k": self.k, "n": self.n, "call_ids": list(self.call_ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class GuardDecision:
+    """What is to become of a call."""
+
+    id: str
+    action: Action
+    reason: str = ""
+    advice: str = ""
+    sources: tuple[Finding, ...] = field(default=())
+    mode: str = "enforce"  # shadow where something was found and nothing is done about it
+
+    @property
+    def stops(self) -> bool:
+        return self.action in {"ask", "deny"}
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "action": self.action,
+            "reason": self.reason,
+            "advice": self.advice,
+            "sources": [each.as_json() for each in self.sources],
+            "mode": self.mode,
+        }
+
+
+def decide(decision_id: str, sources: Sequence[Finding]) -> GuardDecision:
+    """One decision of what all sources say."""
+    if not sources:
+        return GuardDecision(decision_id, "allow")
+    action: Action = max((each.effective for each in sources), key=lambda each: _ORDER[each])
+    mode = "enforce" if action in {"ask", "deny"} else "advise" if action == "advise" else "shadow"
+    deciding = [each for each in sources if each.effective == action]
+    advising = [each for each in sources if each.effective == "advise"]
+    reason = ""
+    if action == "deny":
+        reason = f"{STOPPED}. {deciding[0].text}"
+    elif action == "ask":
+        reason = f"{STOPPED}; ask the user first. {deciding[0].text}"
+    advice = " ".join(each.text for each in advising)
+    return GuardDecision(decision_id, action, reason, advice, tuple(sources), mode)
+
+
+# ---------------------------------------------------------------- sources
+
+
+def against_rules(rules: Iterable[CheckedRule], view: View, mode: Mode) -> list[Finding]:
+    """The rules that a call breaks; those whose condition is damaged only remind."""
+    found = []
+    for rule in rules:
+        if not rule.checkable or rule.when is None:
+            continue
+        try:
+            action = _broken(rule, view)
+        except RequestError:
+            continue  # a damaged condition: its text still stands in the prompt
+        if action is not None:
+            found.append(Finding("rule", action, _said(rule), mode, rule_id=rule.id))
+    return found
+
+
+def _broken(rule: CheckedRule, view: View) -> Action | None:
+    """What a rule says to a call: its effect, `ask` where that is not certain, None where it does not apply."""
+    when: Condition = rule.when if rule.when is not None else False
+    effect: Action = "deny" if rule.effect == "deny" else "ask"
+    if holds(when, view.fields):
+        return "ask" if effect == "deny" and _only_by_guess(when, view) else effect
+    if when is not True and any(each.hides for each in view.argv) and _names_it(when, view):
+        return "ask"
+    return None
+
+
+def _only_by_guess(when: Condition, view: View) -> bool:
+    """Does it hold only because of a word that the shell alone knows?"""
+    known = [words for words in view.fields["commands"] if UNKNOWN not in words]
+    if len(known) == len(view.fields["commands"]) or isinstance(when, bool):
+        return False
+    programs = sorted({words[0] for words in known if words})
+    return not holds(when, {**view.fields, "commands": known, "programs": programs})
+
+
+def _names_it(when: Condition, view: View) -> bool:
+    """Does a call that runs hidden text hold a literal of the condition?"""
+    text = "\n".join(view.fields["values"])
+    return any(literal in text for literal in _literals(when))
+
+
+def _literals(schema: Any) -> Iterable[str]:
+    if isinstance(schema, Mapping):
+        for name, value in schema.items():
+            if name == "const" and isinstance(value, str):
+                yield value
+            elif name == "enum" and isinstance(value, list):
+                yield from (each for each in value if isinstance(each, str) and len(each) > 1 and each != UNKNOWN)
+            elif name == "pattern" and isinstance(value, str):
+                yield from (re.sub(r"\\(.)", r"\1", part) for part in re.findall(r"(?:\\.|[\w@/-]){3,}", value))
+            elif name not in {"required", "type"}:
+                yield from _literals(value)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from _literals(each)
+
+
+def _said(rule: CheckedRule) -> str:
+    """Who said it, and when; the user's own sentence is the only one that stands unquoted."""
+    who = "The user said" if rule.by == "user" else "A rule says"
+    when = f" on {rule.said_at.date().isoformat()}" if rule.said_at is not None else ""
+    sentence = plain(rule.text, 500)
+    if rule.effect == "ask":
+        return f"{who}{when}: {sentence}. Get their consent, or leave it out."
+    return f"{who}{when}: {sentence}. Leave it out, or ask them to take it back."
+
+
+def against_repeat(held: Held | None, mode: Mode, *, only_advise: bool = False) -> list[Finding]:
+    """The exact call that failed before."""
+    if held is None:
+        return []
+    failure = held.failure
+    line = quoted(failure.line)
+    if held.wait is not None:
+        text = (
+            f"This call failed {_times(failure.times)} with {line}; wait {held.wait:g} s and send it unchanged at most "
+            f"{_times(held.left, 'more ')}."
+        )
+        return [Finding("repeat", "advise", text, mode, k=failure.times, n=failure.times, call_ids=failure.call_ids)]
+    text = (
+        f"This exact call failed {_times(failure.times)} in this conversation, last at step {failure.step}: {line}. "
+        "Nothing that could change the outcome has changed since: change the input or what it depends on, or repeat it "
+        "with force."
+    )
+    action: Action = "advise" if only_advise else "deny"
+    return [Finding("repeat", action, text, mode, k=failure.times, n=failure.times, call_ids=failure.call_ids)]
+
+
+def against_names(missing: Sequence[Missing], mode: Mode) -> list[Finding]:
+    """Names that are known not to exist."""
+    found = []
+    for each in missing[:3]:
+        what = quoted(each.name)
+        of = f" of {quoted(', '.join(each.tables))}" if each.tables else ""
+        told = f"{_times(each.times)} an error said so" if each.times else "a complete list does not hold it"
+        there = f" There are: {quoted(', '.join(each.listed))}." if each.listed else ""
+        text = f"There is no {each.kind} {what}{of} here: {told}, and nothing has used it since.{there}"
+        found.append(Finding("known_name", "deny", text, mode, k=each.times, n=each.times))
+    return found
+
+
+def _times(number: int, more: str = "") -> str:
+    if more:
+        return f"{number} {more}time{'s' * (number != 1)}"
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def quoted(text: str) -> str:
+    """Text that came from a call, as data: one line, bounded, in quotation marks that it cannot close."""
+    return f"“{plain(text.replace('“', chr(34)).replace('”', chr(34)), _QUOTED)}”"

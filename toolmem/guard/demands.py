@@ -1,0 +1,122 @@
+"""What a sentence demands, taken apart: what is done, to what, and the literals it names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from toolmem.guard.view import address, idna, number_in, plain
+from toolmem.guard.word_lists import words
+from toolmem.readers.shell import looks_like_command
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralValue:
+    """Something that a sentence names letter for letter."""
+
+    kind: str  # email, host, path, name (whole words), word (an identifier, a number), channel, program
+    text: str
+    content: bool = False  # the sentence speaks of what is written, not of whom or where
+
+
+@dataclass(slots=True)
+class Demand:
+    """A sentence taken apart."""
+
+    effect: str = "remind"
+    only: bool = False
+    families: set[str] = field(default_factory=set)
+    verbs: list[str] = field(default_factory=list)
+    things: set[str] = field(default_factory=set)
+    literals: list[LiteralValue] = field(default_factory=list)
+    bound: tuple[str, float] | None = None  # exclusiveMinimum, 5000
+    unread: list[str] = field(default_factory=list)
+    content: bool = False
+    force: bool = False  # "force push"
+
+
+_FIRST_MARK = 0xE000  # one private character stands for each literal
+MARKED = re.compile("[\ue000-\uf8ff]")
+_HOST_NAME = r"(?:[\w-]{1,63}\.){1,8}"
+_CURRENCY = r"dollars?|euros?|pounds?|usd|eur|gbp|cny|rmb|yuan|bucks|[$€£]|元|块钱?|美元|欧元|英镑|人民币"
+_LITERALS = tuple(
+    (kind, re.compile(pattern, flags))
+    for kind, flags, pattern in (
+        ("quoted", 0, r"`([^`]{1,200})`|“([^”]{1,200})”|\"([^\"]{1,200})\"|「([^」]{1,200})」|《([^》]{1,200})》"),
+        ("email", re.ASCII, rf"(?<![\w.%+-])[\w.%+-]{{1,64}}@{_HOST_NAME}[a-zA-Z][\w-]{{1,62}}"),
+        ("path", re.ASCII, r"(?<![\w./:@-])[\w-]+(?:/[\w.-]+)*/[\w.-]*\.\w{1,5}\b"),
+        (
+            "host",
+            re.ASCII,
+            rf"(?:https?://|@)?(?<![\w.-]){_HOST_NAME}(?:[a-z]{{2,}}|[A-Z]{{2,}})\b(?::\d+)?(?:/[^\s,;]*)?",
+        ),
+        ("path", re.ASCII, r"(?<![\w/])(?:~|\.{1,2})?/[\w.~-][\w./~-]*|(?<![\w/])~/?(?=\s|$)"),
+        ("path", re.ASCII, r"(?<![\w.])\.[A-Za-z][\w.-]*|[\w.-]+(?:/[\w.-]+)*/[\w-]+\.\w{1,5}\b"),
+        ("word", re.ASCII, r"\b(?!and/or\b)[a-z0-9][\w.-]*/[\w.-]*[a-z0-9]\b(?!/)"),
+        ("channel", 0, r"(?<![\w&])#[\w-]{1,80}"),
+        ("user", 0, r"(?<![\w.])@[\w.-]{1,80}"),
+        ("money", re.I | re.ASCII, r"(?:[$€£¥]|\b(?:USD|EUR|GBP|CNY|RMB)\s?)\d[\d,.']*\d?k?\b"),
+        ("money", re.I | re.ASCII, rf"(?<![\w.,])\d[\d,.']*\d?\s?(?:k\b)?\s?(?:{_CURRENCY})"),
+        ("word", re.ASCII, r"\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{0,80}\b(?!\.\d)|\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b"),
+    )
+)
+_SHORTENED = re.compile(r"\b(\d{1,9})k\b", re.I)
+_FILE_ENDINGS = words("file_endings")
+
+
+class Literals:
+    """A text whose literals are marks, so that none of their words is read as the sentence's own."""
+
+    def __init__(self, text: str) -> None:
+        self.found: list[tuple[str, str]] = []
+        text = MARKED.sub("", text)
+        for kind, pattern in _LITERALS:
+            text = pattern.sub(lambda match, kind=kind: self._mark(kind, match), text)  # type: ignore[misc]
+        self.text = text
+
+    def _mark(self, kind: str, match: re.Match[str]) -> str:
+        if MARKED.search(match.group()):
+            return match.group()
+        self.found.append((kind, next((group for group in match.groups() if group), match.group())))
+        return f" {chr(_FIRST_MARK + len(self.found) - 1)} "
+
+    def __getitem__(self, mark: str) -> tuple[str, str]:
+        return self.found[ord(mark) - _FIRST_MARK]
+
+
+def take_literal(kind: str, text: str, demand: Demand) -> None:
+    content = demand.content
+    if kind == "email":
+        literal = LiteralValue("email", address(text))
+        if content:
+            literal = LiteralValue("email", address(text), content=True)
+    elif kind == "host":
+        bare = re.sub(r"^https?://|^@", "", text)
+        host, _, path = bare.partition("/")
+        ending = host.rpartition(".")[2].lower()
+        if ending in _FILE_ENDINGS and not text.startswith(("http", "www.", "@")):
+            literal = LiteralValue("path", plain(bare))
+        elif path:
+            demand.unread.append(text)
+            return
+        else:
+            literal = LiteralValue("host", idna(host.partition(":")[0]), content)
+    elif kind == "path":
+        literal = LiteralValue("path", plain(text))
+    elif kind in {"channel", "user"}:
+        literal = LiteralValue("channel", plain(text[1:]))
+    elif kind == "quoted":
+        runs = bool(demand.families & {"run"}) and looks_like_command(text)
+        literal = LiteralValue("program" if runs else "name", plain(text), content)
+    elif kind == "money":
+        demand.unread.append(text)
+        return
+    else:
+        literal = LiteralValue("word", plain(text), content)
+    demand.literals.append(literal)
+
+
+def money(text: str) -> float | None:
+    text = _SHORTENED.sub(lambda found: found[1] + "000", text)
+    bare = re.sub(rf"(?i)[$€£¥]|{_CURRENCY}", "", text).strip().rstrip(".,")
+    return number_in(bare)

@@ -1,0 +1,172 @@
+"""What the guard would have said to recorded calls: each treated as it ran, and each repeat flagged afresh.
+
+A conversation's own calls in order; other conversations as of those that had ended. Nothing is known at the start.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from toolmem.guard.decision import CheckedRule, Finding, against_names, against_repeat, against_rules
+from toolmem.guard.effects import asks_outside, may_write
+from toolmem.guard.known_names import KnownNames
+from toolmem.guard.repeats import TRANSIENT, Forgiveness, StandingFailures, identity
+from toolmem.guard.view import view_of
+from toolmem.readers.error_classes import error_class_of
+from toolmem.readers.error_messages import mask, telling_line
+from toolmem.readers.proportions import wilson_interval
+from toolmem.readers.sql import looks_like_sql
+
+SOURCES = ("rule", "repeat", "known_name", "schema")
+
+
+class RecordedCall(Protocol):
+    """What a replay reads of a recorded call."""
+
+    @property
+    def tool_name(self) -> str: ...
+    @property
+    def input(self) -> Any: ...
+    @property
+    def output(self) -> str: ...
+    @property
+    def success(self) -> bool | None: ...
+    @property
+    def conversation_id(self) -> str: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flagged call."""
+
+    index: int  # of the record
+    source: Finding
+    failed: bool | None  # how the call ended, as recorded
+
+
+@dataclass(slots=True)
+class ReplayResult:
+    """What came of it."""
+
+    calls: int = 0
+    failures: int = 0
+    flags: list[Flag] = field(default_factory=list)
+
+    def of(self, kind: str) -> dict[str, Any]:
+        """flagged, wrong, recall, precision of a source, with 95 % intervals (Wilson)."""
+        flagged = {flag.index: flag for flag in self.flags if kind in {flag.source.kind, "any"}}
+        wrong = sum(flag.failed is False for flag in flagged.values())
+        hits = sum(flag.failed is True for flag in flagged.values())
+        return {
+            "flagged": len(flagged),
+            "wrong": wrong,
+            "recall": hits / self.failures if self.failures else None,
+            "recall_interval": _interval(hits, self.failures),
+            "precision": hits / len(flagged) if flagged else None,
+            "precision_interval": _interval(hits, len(flagged)),
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "failures": self.failures,
+            "sources": {kind: self.of(kind) for kind in SOURCES},
+            "flags": [
+                {
+                    "index": flag.index,
+                    "source": flag.source.kind,
+                    "action": flag.source.action,
+                    "rule_id": flag.source.rule_id,
+                    "call_ids": list(flag.source.call_ids),
+                }
+                for flag in self.flags
+            ],
+        }
+
+
+def _interval(k: int, n: int) -> list[float] | None:
+    return list(wilson_interval(k, n)) if n else None
+
+
+@dataclass(slots=True)
+class _Context:
+    names: KnownNames = field(default_factory=KnownNames)
+
+
+def replay(
+    calls: Iterable[tuple[int, RecordedCall]],
+    rules: Mapping[str, Sequence[CheckedRule]] | None = None,
+    *,
+    context_key: str = "",
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+) -> ReplayResult:
+    """Replay calls in order of time. `rules`: by tool ("" for those of every tool); `context_key`: the field of a
+    record that names its context, as in `metadata.database`; `parameters`: the declared JSON schemas by tool."""
+    done = ReplayResult()
+    forgiveness = Forgiveness()
+    conversations: dict[str, StandingFailures] = {}
+    contexts: dict[str, KnownNames] = defaultdict(KnownNames)
+    for index, call in calls:
+        failed = None if call.success is None else not call.success
+        done.calls += 1
+        done.failures += failed is True
+        key = identity(call.tool_name, call.input)
+        alone = call.conversation_id or f"\0{index}"
+        repeats = conversations.setdefault(alone, StandingFailures(forgiveness))
+        names = contexts[_context(call, context_key)] if context_key else None
+        statement = _statement(call.input)
+        for source in _sources(call, key, repeats, names, statement, rules or {}, parameters or {}):
+            done.flags.append(Flag(index, source, failed))
+        line = telling_line(call.output) if failed else ""
+        repeats.after(
+            key,
+            failed=bool(failed),
+            writes=not failed and may_write(call.tool_name, call.input),
+            call_id=str(index),
+            message=(call.tool_name, mask(line)),
+            line=line,
+            transient=bool(line) and error_class_of(line) in TRANSIENT,
+        )
+        if names is not None and statement and failed is not None:
+            names.learn(statement, call.output, failed=failed)
+    return done
+
+
+def _sources(
+    call: RecordedCall,
+    key: str,
+    repeats: StandingFailures,
+    names: KnownNames | None,
+    statement: str,
+    rules: Mapping[str, Sequence[CheckedRule]],
+    parameters: Mapping[str, Mapping[str, Any]],
+) -> list[Finding]:
+    found: list[Finding] = []
+    bound = [*rules.get(call.tool_name, ()), *rules.get("", ())]
+    if bound:
+        given = call.input if isinstance(call.input, Mapping) else {"": call.input}
+        found += against_rules(bound, view_of(call.tool_name, given, parameters.get(call.tool_name)), "enforce")
+    held = repeats.before(key)
+    if held is not None and held.wait is None:
+        found += against_repeat(held, "enforce", only_advise=asks_outside(call.tool_name, call.input))
+    if names is not None and statement:
+        found += against_names(names.against(statement), "enforce")[:1]
+    return found
+
+
+def _statement(given: Any) -> str:
+    texts = given.values() if isinstance(given, Mapping) else (given,)
+    return next((text for text in texts if isinstance(text, str) and looks_like_sql(text[:4000])), "")
+
+
+def _context(call: RecordedCall, context_key: str) -> str:
+    """The value of a dotted field of a record."""
+    value: Any = call
+    for part in context_key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
+    return f"{call.tool_name}\0{value}"

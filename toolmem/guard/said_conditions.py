@@ -1,0 +1,146 @@
+"""From a sentence to a condition, offline: what is forbidden or asked about, for which tools, and checked on what.
+
+Every word must be accounted for. Where one limits the demand and was not understood, the rule stays a reminder and says
+which word it is: never a wider ban than was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolmem.guard import demand_chinese, demand_english
+from toolmem.guard.declared_tools import DeclaredTool, able, read_tool
+from toolmem.guard.demands import Demand, LiteralValue
+from toolmem.guard.schemas import any_of, listed, path_like, shell_condition, sql_condition, text_like, word_pattern
+from toolmem.light_models import ToolSchema
+
+_LONGEST = 500  # characters of a sentence
+_CJK = re.compile(r"[\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckableDemand:
+    """What a sentence becomes: for which tools, to what effect, under which condition."""
+
+    effect: str  # deny, ask or remind
+    tools: tuple[str, ...] = ()
+    when: Mapping[str, Mapping[str, Any] | bool] = field(default_factory=dict)  # by tool
+    reason: str = ""  # of a reminder: why nothing is checked
+
+
+def condition_of(sentence: str, tools: Sequence[ToolSchema], bound: Sequence[str] = ()) -> CheckableDemand:
+    """What a sentence asks to be checked on the calls of `tools`; `bound`: the tools that it was captured for."""
+    if len(sentence) > _LONGEST:
+        return CheckableDemand("remind", reason="it is too long to be read as a condition")
+    known = [read_tool(schema) for schema in tools]
+    vocabulary = frozenset().union(*(tool.told for tool in known))
+    demand = (demand_chinese.read if _CJK.search(sentence) else demand_english.read)(sentence, vocabulary)
+    if demand.effect == "remind":
+        return CheckableDemand("remind", reason="it does not say what must not be done")
+    if demand.unread:
+        said = "”, “".join(dict.fromkeys(demand.unread))
+        return CheckableDemand("remind", reason=f"“{said}” may limit it, and how is not understood")
+    meant = _tools_meant(demand, known, bound)
+    if not meant:
+        return CheckableDemand("remind", reason="no tool at hand is known to do this")
+    when: dict[str, Mapping[str, Any] | bool] = {}
+    for tool in meant:
+        made = _condition(demand, tool)
+        if made is None:
+            continue
+        when[tool.name] = made
+    if not when:
+        return CheckableDemand("remind", reason="no parameter of the tool is known to hold what it speaks of")
+    return CheckableDemand(demand.effect, tuple(when), when)
+
+
+def _tools_meant(demand: Demand, tools: Sequence[DeclaredTool], bound: Sequence[str]) -> list[DeclaredTool]:
+    families, things = frozenset(demand.families), frozenset(demand.things)
+    if demand.content or any(each.content for each in demand.literals):
+        outward = families | {"send", "post", "share", "write", "create", "change"} if families else families
+        return [tool for tool in able(tools, frozenset(outward), things) if tool.writes or not tool.knows]
+    found = able(tools, families, things) if families else []
+    if not found:
+        named = [tool for tool in tools if tool.name in bound and not (tool.shell or tool.sql)]
+        found = [tool for tool in named if tool.families & families] or (
+            named if len(named) == 1 and not (families and named[0].families) else []
+        )
+    kinds = {each.kind for each in demand.literals}
+    if kinds == {"host"} and not families & {"send", "invite"} - {"fetch"}:
+        found = [tool for tool in found if tool.takes_address] or found
+    if kinds == {"path"}:
+        found = [tool for tool in found if tool.files] or found
+    if demand.force:
+        found = [tool for tool in found if "force" in tool.has]
+    found = [tool for tool in found if not (tool.shell or tool.sql)]
+    return found + [tool for tool in tools if tool.shell or tool.sql]
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def _condition(demand: Demand, tool: DeclaredTool) -> Mapping[str, Any] | bool | None:
+    if tool.shell:
+        return shell_condition(demand)
+    if tool.sql:
+        return sql_condition(demand)
+    if any(each.kind == "program" for each in demand.literals):
+        return None
+    if demand.only:
+        return _elsewhere(demand, tool) if demand.literals else None
+    condition = any_of([_contains(each, demand, tool) for each in demand.literals])
+    if demand.bound is None:
+        return condition
+    if not tool.amounts:
+        return None
+    keyword, value = demand.bound
+    amount = listed(
+        "numbers",
+        {
+            "type": "object",
+            "required": ["name", "value"],
+            "properties": {"name": {"enum": list(tool.amounts)}, "value": {"type": "number", keyword: value}},
+        },
+    )
+    return amount if condition is True else {"allOf": [condition, amount]}
+
+
+def _contains(literal: LiteralValue, demand: Demand, tool: DeclaredTool) -> dict[str, Any]:
+    where = "values" if literal.content or (tool.knows and not tool.targets) else "targets"
+    text = literal.text
+    if literal.kind == "email":
+        return listed(where, word_pattern(text) if where == "values" else {"const": text})
+    if literal.kind == "host":
+        bare = re.escape(text.removeprefix("www."))
+        if where == "values":
+            return listed("values", text_like(rf"(^|[^\w-]){bare}($|[^\w-])"))
+        if demand.families & {"send", "invite", "share", "add"} and not tool.takes_address:
+            return listed(where, text_like(rf"@([^@]*\.)?{bare}$"))
+        return listed(where, text_like(rf"(^|\.){bare}$"))
+    if literal.kind == "path":
+        return listed("targets" if tool.files else "paths", path_like(text))
+    if literal.kind == "name" or (literal.kind == "word" and where == "values"):
+        return listed(where, word_pattern(text))
+    return listed(where, {"const": text} if literal.kind == "word" else text_like(rf"^[#@]?{re.escape(text)}$"))
+
+
+def _elsewhere(demand: Demand, tool: DeclaredTool) -> Mapping[str, Any] | None:
+    """A target of the same kind that is none of those named."""
+    kinds = {each.kind for each in demand.literals}
+    if len(kinds) != 1:
+        return None
+    kind = kinds.pop()
+    texts = [re.escape(each.text.removeprefix("www.") if kind == "host" else each.text) for each in demand.literals]
+    named = "|".join(texts)
+    if kind == "email":
+        return listed("targets", {**text_like("@"), "not": text_like(rf"^({named})$")})
+    if kind == "host" and not tool.takes_address:
+        return listed("targets", {**text_like("@"), "not": text_like(rf"@([^@]*\.)?({named})$")})
+    if kind == "host":
+        return listed("targets", {**text_like(r"^[^\s/@]+\.[a-z][\w-]+$"), "not": text_like(rf"^([^/]*\.)?({named})$")})
+    if kind in {"channel", "word", "name"} and len(tool.targets) == 1:
+        return listed("targets", {"type": "string", "not": text_like(rf"^[#@]?({named})$")})
+    return None

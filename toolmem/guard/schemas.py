@@ -1,0 +1,135 @@
+"""The pieces that conditions are made of, and those for shells and databases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolmem.guard.demands import Demand, LiteralValue
+from toolmem.guard.shell_commands import UNKNOWN
+from toolmem.guard.word_lists import table, words
+
+_CJK = re.compile(r"[\u3400-\u9fff]")
+_PROGRAMS = table("programs")
+_INSTALLERS = tuple(sorted(words("installers")))
+_STATEMENTS = {
+    ("delete", "table"): ("drop table",),
+    ("delete", "database"): ("drop database", "drop schema"),
+    ("change", "table"): ("alter table",),
+    ("create", "table"): ("create table",),
+}
+
+
+def listed(name: str, of: Mapping[str, Any]) -> dict[str, Any]:
+    """One of a list of the view is like this."""
+    return {"type": "object", "required": [name], "properties": {name: {"type": "array", "contains": dict(of)}}}
+
+
+def text_like(pattern: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": pattern}
+
+
+def word_pattern(text: str) -> dict[str, Any]:
+    """A text as whole words: Sarah is not in Sarahs; Chinese has no spaces between words."""
+    escaped = re.escape(text)
+    return text_like(escaped if _CJK.search(text) else rf"(^|[^\w]){escaped}($|[^\w])")
+
+
+def path_like(text: str) -> dict[str, Any]:
+    """A path and what is below it; a name of a file wherever it is."""
+    start = "^" if text.startswith(("/", "~")) else "(^|/)"
+    return text_like(rf"{start}{re.escape(text.rstrip('/'))}(/|$)")
+
+
+def any_of(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | bool:
+    if not parts:
+        return True
+    return parts[0] if len(parts) == 1 else {"anyOf": list(parts)}
+
+
+def command(programs: Sequence[str], *holding: Mapping[str, Any], second: Sequence[str] = ()) -> dict[str, Any]:
+    """A simple command of one of these programs, that holds a word like each of these."""
+    first: list[dict[str, Any]] = [{"enum": list(programs)}]
+    if second:
+        first.append({"enum": list(second)})
+    words = {"type": "array", "prefixItems": first, "minItems": len(first)}
+    if holding:
+        words["allOf"] = [{"type": "array", "contains": dict(each)} for each in holding]
+    return listed("commands", words)
+
+
+def shell_condition(demand: Demand) -> Mapping[str, Any] | bool | None:
+    """A demand as a shell could break it; None where what it forbids is no matter of commands that are known."""
+    if demand.only or demand.content or demand.bound:
+        return None
+    literals, families = demand.literals, demand.families
+    if demand.things - {"command", "file", "folder", "branch", "package"}:
+        return None
+    kinds = {each.kind for each in literals}
+    if kinds == {"program"}:
+        return any_of([_program(each) for each in literals])
+    if "push" in families:
+        return _push(demand)
+    if "install" in families and not literals:
+        return any_of([command(_INSTALLERS, second=("install", "add", "i", "get", "upgrade"))])
+    if {"commit", "merge"} & families and not literals and not demand.things - {"command"}:
+        rebase = ("rebase",) if "merge" in families else ()
+        return command(("git",), second=(*sorted(families & {"commit", "merge"}), *rebase))
+    if kinds == {"path"}:
+        return _on_paths(demand)
+    if kinds == {"host"} and "fetch" in families:
+        hosts = [rf"(^|\.){re.escape(each.text.removeprefix('www.'))}$" for each in literals]
+        return any_of([{"allOf": [command(_PROGRAMS["fetch"]), listed("hosts", text_like(host))]} for host in hosts])
+    if "delete" in families and demand.things and demand.things <= {"file", "folder"} and not literals:
+        return command(_PROGRAMS["delete"])
+    return None
+
+
+def _program(literal: LiteralValue) -> Mapping[str, Any]:
+    name, *rest = literal.text.split()
+    return command((name.rsplit("/", 1)[-1],), *({"const": word} for word in rest))
+
+
+def _push(demand: Demand) -> Mapping[str, Any] | None:
+    if demand.force:
+        forced = text_like(r"^(-[a-z]*f[a-z]*|--force.*|\+.+)$")
+        return command(("git",), forced, second=("push",))
+    if any(each.kind not in {"word", "channel", "name"} for each in demand.literals):
+        return None
+    if not demand.literals:
+        return command(("git",), second=("push",))
+    return any_of([command(("git",), {"enum": [each.text, UNKNOWN]}, second=("push",)) for each in demand.literals])  # type: ignore[return-value]
+
+
+def _on_paths(demand: Demand) -> Mapping[str, Any] | None:
+    if demand.families & {"delete"}:
+        programs: Sequence[str] = _PROGRAMS["delete"]
+    elif demand.families & {"write", "change", "create"}:
+        programs = (">",)
+    elif demand.families & {"read", "fetch"}:
+        programs = _PROGRAMS["read"]
+    else:
+        return None
+    return any_of([command(programs, path_like(each.text)) for each in demand.literals])  # type: ignore[return-value]
+
+
+def sql_condition(demand: Demand) -> Mapping[str, Any] | None:
+    """A demand as a statement could break it."""
+    if demand.only or demand.content or demand.bound:
+        return None
+    if demand.things - {"table", "database"}:
+        return None
+    forms = [
+        form
+        for (family, thing), listed_forms in _STATEMENTS.items()
+        for form in listed_forms
+        if family in demand.families and thing in demand.things
+    ]
+    if not forms:
+        return None
+    statement = listed("statements", {"enum": forms})
+    if not demand.literals:
+        return statement
+    tables = [listed("tables", {"const": each.text}) for each in demand.literals]
+    return {"allOf": [statement, any_of(tables)]}
