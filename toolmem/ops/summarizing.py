@@ -77,21 +77,26 @@ class Summarizing:
         read = await self.store.memories(self.context.workspace, [record.tool_name], calls=True, recent=recent)
         return read[0] if read else StoredMemory(record)
 
-    def skipped(self, record: ToolRecord, window: Window, plan: Plan) -> Outcome:
-        name = record.tool_name
-        if plan.reason == "nothing_judged":
-            return Outcome(name, "failed", plan.reason, error="no call of this tool has a verdict to summarize")
+    def outcome(self, record: ToolRecord, window: Window, plan: Plan, action: str) -> Outcome:
+        """What is known of a tool before anything is written."""
         return Outcome(
-            name,
-            "skipped",
+            record.tool_name,
+            action,
             plan.reason,
             len(window.new),
             window.not_analyzed,
             count_dropped(record),
             plan.stale_author,
-            self.policy.saved_tokens(record),
             detail=plan.detail,
         )
+
+    def skipped(self, record: ToolRecord, window: Window, plan: Plan) -> Outcome:
+        if plan.reason == "nothing_judged":
+            told = "no call of this tool has a verdict to summarize"
+            return Outcome(record.tool_name, "failed", plan.reason, error=told)
+        done = self.outcome(record, window, plan, "skipped")
+        done.prompt_tokens = self.policy.saved_tokens(record)
+        return done
 
     # -- writing
 
@@ -106,8 +111,7 @@ class Summarizing:
             read = await self.store.memories(self.context.workspace, [tool], calls=True, seqs={tool: window.seqs})
             if not read:
                 return Outcome(tool, "not_found")
-            counts = (len(window.new), window.not_analyzed, count_dropped(record))
-            done = Outcome(tool, "failed", plan.reason, *counts, detail=plan.detail)
+            done = self.outcome(record, window, plan, "failed")
             try:
                 guidance = await self._write(record, window, plan, read[0].calls, done)
             except ModelError as error:
@@ -116,11 +120,7 @@ class Summarizing:
                 done.error = str(error)
                 return done
             if await self._put(record, guidance, plan):
-                done.action, done.stale_author, done.prompt_tokens = (
-                    "summarized",
-                    plan.stale_author,
-                    guidance.prompt_tokens,
-                )
+                done.action, done.prompt_tokens = "summarized", guidance.prompt_tokens
                 return done
             again = await self.store.records(self.context.workspace, [tool])
             if not again:

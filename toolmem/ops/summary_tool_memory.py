@@ -141,9 +141,7 @@ class SummaryToolMemoryOp(Op):
         metadata["stale_author"] = [o.tool_name for o in outcomes if o.stale_author and o.action == "skipped"]
         metadata["failures"] = [{"tool_name": o.tool_name, "error": o.error} for o in outcomes if o.action == "failed"]
         metadata["tools"] = [_tool_row(o) for o in outcomes]
-        for o in outcomes:
-            if o.action != "not_found":
-                self._keep_for_the_bill(context, run, o)
+        self._report(context, run, [o for o in outcomes if o.action != "not_found"])
         if run.without_vector:
             metadata["without_vector"] = run.without_vector
         tell_stop(metadata, run.stopped)
@@ -155,22 +153,14 @@ class SummaryToolMemoryOp(Op):
         spared = [o.prompt_tokens for o in outcomes if o.action == "skipped" and o.prompt_tokens]
         context.save(Usage(saved_requests=len(spared), saved_prompt_tokens=sum(spared)))
 
-    def _keep_for_the_bill(self, context: Context, run: Summarizing, outcome: Outcome) -> None:
-        """What the report's `bill` and `freshness` read. `not_analyzed`: kept calls that no guidance holds after this;
+    def _report(self, context: Context, run: Summarizing, outcomes: Sequence[Outcome]) -> None:
+        """What the report says of costs and staleness. `not_analyzed`: kept calls that no guidance holds after this;
         `dropped`: those that no guidance held before it and that are kept no more."""
-        context.detail(
-            "summary",
-            tool_name=outcome.tool_name,
-            policy=self.params.policy,
-            action=outcome.action,
-            reason=outcome.reason,
-            new_calls=outcome.new_calls,
-            not_analyzed=outcome.not_analyzed,
-            dropped=outcome.dropped,
-            prompt_tokens=outcome.prompt_tokens,
-            model=run.writer.author.partition("/")[2],
-            prompt=outcome.prompt,
-        )
+        model = run.writer.author.partition("/")[2]
+        told = ("tool_name", "action", "reason", "new_calls", "not_analyzed", "dropped", "prompt_tokens", "prompt")
+        for outcome in outcomes:
+            row = {name: getattr(outcome, name) for name in told}
+            context.detail("summary", policy=self.params.policy, model=model, **row)
 
 
 def _tool_row(outcome: Outcome) -> dict[str, Any]:
