@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolmem.guidance.counted.data_driven import AUTHOR, DataDrivenWriter, rules_version
 from toolmem.guidance.shown import fit
-from toolmem.models import Claim, Guidance, ToolCallResult, ToolSchema
+from toolmem.models import Claim, Guidance, ToolCallResult
 from toolmem.protocols import GuidanceWriter, LedgerEntry, Purpose
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -172,15 +172,6 @@ def test_unknown_outcomes_are_said_to_be_unknown() -> None:
 def test_no_calls_give_guidance_without_content() -> None:
     guidance = WRITER.compose("translate", [])
     assert [claim.n for claim in guidance.claims] == [0]
-
-
-def test_the_purpose_comes_from_the_schema() -> None:
-    schema = ToolSchema(name="translate", description="Translates a text.\n\nMore.")
-    assert (
-        "- Purpose (from its schema): Translates a text. More." in WRITER.compose("translate", planted(), schema).text
-    )
-    by_name = DataDrivenWriter(schemas={"translate": schema})
-    assert by_name.prompt_version == WRITER.prompt_version
 
 
 def test_chinese_guidance_has_the_same_claims_in_chinese() -> None:

@@ -22,8 +22,8 @@ def test_what_was_seen_once_is_worth_less_than_what_was_seen_twice() -> None:
     assert value(claim("repair", 1, 1), 9) < value(claim("repair", 2, 2), 9)
 
 
-@pytest.mark.parametrize("form", ["purpose", "usage", "usage_none", "usage_optional"])
-def test_what_a_declaration_says_is_worth_more_the_more_calls_fail(form: str) -> None:
+@pytest.mark.parametrize("form", ["usage", "usage_none", "usage_optional"])
+def test_what_a_tool_takes_is_worth_more_the_more_calls_fail(form: str) -> None:
     assert form in PHRASES
     assert 0 < value(claim(form, kind="usage"), 1) < value(claim(form, kind="usage"), 9)
 

@@ -26,18 +26,10 @@ def statistics_of(calls: Sequence[ToolCallResult] | Sequence[CallFigures]) -> To
     `avg_time_cost`, tokens for `avg_token_cost`. `judges` lists who scored, in order of first appearance; more than
     one means that `avg_score` mixes their scores.
     """
-    failures = unknown = 0
-    judges: dict[str, None] = {}
-    for call in calls:
-        failed = call.failed
-        if failed is None:
-            unknown += 1
-        elif failed:
-            failures += 1
-        if call.score is not None and call.judge:
-            judges[str(call.judge)] = None
+    failed = [call.failed for call in calls]
+    scored = [call for call in calls if call.score is not None]
+    failures, unknown = failed.count(True), failed.count(None)
     known = len(calls) - unknown
-    scored = sum(1 for call in calls if call.score is not None)
     return ToolStatistics(
         calls=len(calls),
         failures=failures,
@@ -46,8 +38,8 @@ def statistics_of(calls: Sequence[ToolCallResult] | Sequence[CallFigures]) -> To
         avg_score=_mean(call.score for call in calls),
         avg_time_cost=_mean(call.time_cost for call in calls),
         avg_token_cost=_mean(call.token_cost for call in calls),
-        unscored=len(calls) - scored,
-        judges=list(judges),
+        unscored=len(calls) - len(scored),
+        judges=list(dict.fromkeys(str(call.judge) for call in scored if call.judge)),
     )
 
 
@@ -98,22 +90,17 @@ def _window(record: ToolRecord, calls: Sequence[CallFigures] | Sequence[ToolCall
     }
 
 
+_RATES = ("unknown", "success_rate", "avg_score", "avg_time_cost", "avg_token_cost")
+
+
 def _lifetime(record: ToolRecord, window: ToolStatistics) -> dict[str, Any]:
     rates = lifetime_statistics(record.counters)
+    told = record.counters.model_dump(mode="json") | {name: getattr(rates, name) for name in _RATES}
     outside = record.counters.judged - (window.calls - window.unscored)
-    return {
-        **record.counters.model_dump(mode="json"),
-        "unknown": rates.unknown,
-        "success_rate": rates.success_rate,
-        "avg_score": rates.avg_score,
-        "avg_time_cost": rates.avg_time_cost,
-        "avg_token_cost": rates.avg_token_cost,
-        **({"judges_note": _outside_note(outside)} if outside > 0 else {}),
-    }
-
-
-def _outside_note(calls: int) -> str:
-    return f"avg_score counts {counted(calls, 'call')} outside the window; who scored those is not kept"
+    if outside > 0:
+        calls = counted(outside, "call")
+        told["judges_note"] = f"avg_score counts {calls} outside the window; who scored those is not kept"
+    return told
 
 
 # ---------------------------------------------------------------- figures of tools that did not change

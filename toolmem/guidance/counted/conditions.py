@@ -21,8 +21,7 @@ _CHOOSERS = frozenset({"action", "command", "cmd", "operation", "op", "method", 
 _ACTION = re.compile(r"[A-Za-z][A-Za-z_-]{1,30}")
 OF_TEXTS = frozenset({"statement", "clause", "table", "program", "flag", "part"})  # kinds that only a free text has
 SIZES = frozenset({"number", "items"})  # measures that a value has or has not
-_SQL_SHARE = 0.5  # share of a parameter's values that must look like SQL (agents put prose there as well)
-_SHELL_SHARE = 0.5
+_SHARE = 0.5  # of a parameter's values that must look like SQL or a command (agents put prose there as well)
 
 
 class Condition(NamedTuple):
@@ -53,21 +52,21 @@ class Observation:
 
 def text_kinds(tool_name: str, inputs: Sequence[Mapping[str, Any]]) -> dict[str, TextKind]:
     """Which top-level parameters hold SQL or shell commands, by what most of their values look like."""
-    found: dict[str, TextKind] = {}
-    names: dict[str, list[str]] = {}
+    given: dict[str, list[str]] = {}
     for params in inputs:
         for name, value in params.items():
             if isinstance(value, str) and value.strip():
-                names.setdefault(str(name), []).append(value[:400])
-    for name, texts in names.items():
-        if sum(map(sql.looks_like_sql, texts)) >= _SQL_SHARE * len(texts):
-            found[name] = "sql"
-            continue
-        spaced = sum(" " in text.strip() for text in texts)
-        named = name.lower() in _SHELL_NAMES or any(word in tool_name.lower() for word in ("bash", "shell", "terminal"))
-        if named and spaced and sum(map(shell.looks_like_command, texts)) >= _SHELL_SHARE * len(texts):
-            found[name] = "shell"
-    return found
+                given.setdefault(str(name), []).append(value[:400])
+    kinds = {name: _text_kind(tool_name, name, texts) for name, texts in given.items()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _text_kind(tool_name: str, name: str, texts: Sequence[str]) -> TextKind | None:
+    if sum(map(sql.looks_like_sql, texts)) >= _SHARE * len(texts):
+        return "sql"
+    named = name.lower() in _SHELL_NAMES or any(word in tool_name.lower() for word in ("bash", "shell", "terminal"))
+    commands = named and any(" " in text.strip() for text in texts) and sum(map(shell.looks_like_command, texts))
+    return "shell" if commands and commands >= _SHARE * len(texts) else None
 
 
 def observe(call: ToolCallResult, kinds: Mapping[str, TextKind]) -> Observation:
@@ -132,31 +131,23 @@ def _observe_text(seen: Observation, path: str, text: str, kind: TextKind) -> No
     if not text.strip():
         add(Condition("shape", path, "empty"))
     if kind == "sql":
-        statement = sql.read_statement(text)
-        seen.texts[path] = statement
+        seen.texts[path] = statement = sql.read_statement(text)
         add(Condition("statement", path, statement.kind))
-        for clause in statement.clauses:
-            add(Condition("clause", path, clause))
-        for table in statement.tables:
-            add(Condition("table", path, table))
+        seen.conditions |= {Condition("clause", path, clause) for clause in statement.clauses}
+        seen.conditions |= {Condition("table", path, table) for table in statement.tables}
         if statement.kind:
             seen.measures["tables", path] = float(len(statement.tables))
         return
-    prose = reads_like_prose(text)
-    command = shell.read_command("" if prose else text)
-    seen.texts[path] = command
-    for program in command.programs:
-        add(Condition("program", path, program))
-    for flag in command.flags:
-        add(Condition("flag", path, flag))
-    for part in command.parts:
-        add(Condition("part", path, part))
+    if prose := reads_like_prose(text):
+        add(Condition("prose", path))
+    seen.texts[path] = command = shell.read_command("" if prose else text)
+    seen.conditions |= {Condition("program", path, program) for program in command.programs}
+    seen.conditions |= {Condition("flag", path, flag) for flag in command.flags}
+    seen.conditions |= {Condition("part", path, part) for part in command.parts}
     if not command.program:
         add(Condition("program", path, ""))
     if not command.balanced:
         add(Condition("part", path, "an open quote"))
-    if prose:
-        add(Condition("prose", path))
 
 
 def reads_like_prose(text: str) -> bool:

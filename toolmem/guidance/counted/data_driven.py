@@ -1,6 +1,6 @@
-"""Guidance without a model: counts over the calls of one tool, put into words.
+"""The writer without a model: every sentence is a claim `{text, k, n, call_ids, kind}`.
 
-Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds, by kind:
+What `call_ids` holds, by kind:
 
 * the n calls that are compared or counted: `overall` (k worked, or, where the text says so, failed), `recorded_flag`
   (k are a success by `ToolCallResult.failed`), `parameter` and `sequence` (k of the n calls where the condition
@@ -14,8 +14,7 @@ Every sentence is a claim `{text, k, n, call_ids, kind}`. What `call_ids` holds,
 * the k failures of n of one kind that name a parameter or its value: `target`;
 * the newest of the k failures that were recovered in this way, counted like `repair`, over every call since the day
   that the sentence names: `repair_since`; the calls before the window may have left the store, their counts stand in
-  `Guidance.history`;
-* none: `schema` (k = n = 0), what the tool's declaration says.
+  `Guidance.history`.
 
 A call went wrong where its recorded flag or the judge says so (`outcomes.went_wrong`); otherwise it worked, whether or
 not its answer was useful; `ToolStatistics.success_rate` goes by the flag alone. What is claimed about parameters passed
@@ -27,7 +26,7 @@ where no repair names it: `benchmarks/sentence_kinds.py` measures what each kind
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from toolmem.guidance.counted.render import Wording, lay_out, said
 from toolmem.guidance.counted.repair_claims import pointed_at, repairs, since, unrecovered
 from toolmem.guidance.counted.repair_history import counted
 from toolmem.guidance.counted.usage_claims import usage
-from toolmem.models import Claim, Guidance, Language, RepairHistory, ToolCallResult, ToolSchema
+from toolmem.models import Claim, Guidance, Language, RepairHistory, ToolCallResult
 from toolmem.protocols import Purpose
 
 AUTHOR = "offline/data_driven"
@@ -61,14 +60,10 @@ def rules_version() -> str:
 
 
 class DataDrivenWriter:
-    """Implements `ports.GuidanceWriter` without a model: deterministic, and free of charge.
+    """Implements `GuidanceWriter` without a model, in English ("") or Chinese ("zh"): deterministic, free of charge."""
 
-    `language`: "" (English) or "zh". `schemas`: declarations by tool name, for the purpose of a tool.
-    """
-
-    def __init__(self, language: Language = "", schemas: Mapping[str, ToolSchema] | None = None) -> None:
+    def __init__(self, language: Language = "") -> None:
         self._language: Language = language
-        self._schemas = dict(schemas or {})
 
     @property
     def author(self) -> str:
@@ -87,7 +82,7 @@ class DataDrivenWriter:
         self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
     ) -> Guidance:
         """`compose` for the port; never raises. Of `old` only the history of repairs is used, `purpose` not at all."""
-        return self.compose(tool_name, calls, self._schemas.get(tool_name), old.history if old else None)
+        return self.compose(tool_name, calls, old.history if old else None)
 
     async def edit(
         self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
@@ -97,21 +92,15 @@ class DataDrivenWriter:
 
         Guidance whose claims are sentences alone, as version 0.1 stored them, is written anew from the whole window.
         """
-        schema, say = self._schemas.get(tool_name), Wording(self._language)
+        say = Wording(self._language)
         if not editable(old, say):
-            return self.compose(tool_name, window, schema, old.history)
+            return self.compose(tool_name, window, old.history)
         wanted = set(new)
         fresh = [call for call in window if call.seq in wanted]
-        made = self.compose(tool_name, fresh, schema, old.history)
+        made = self.compose(tool_name, fresh, old.history)
         return updated(old, made, analyze(tool_name, fresh), window, say)
 
-    def compose(
-        self,
-        tool_name: str,
-        calls: Sequence[ToolCallResult],
-        schema: ToolSchema | None = None,
-        before: RepairHistory | None = None,
-    ) -> Guidance:
+    def compose(self, tool_name: str, calls: Sequence[ToolCallResult], before: RepairHistory | None = None) -> Guidance:
         """Guidance from `calls` (oldest first, all of one tool). Claims come most valuable first.
 
         `before`: the history of the tool's guidance so far; repairs are counted on where it holds calls that are not
@@ -121,7 +110,7 @@ class DataDrivenWriter:
         found = analyze(tool_name, calls)
         say = Wording(self._language)
         history = counted(found, before)
-        told = said(_everything(found, schema, history), say, len(found.where(False)))
+        told = said(_everything(found, history), say, len(found.where(False)))
         return Guidance(
             text=lay_out(told, say),
             claims=told,
@@ -133,7 +122,7 @@ class DataDrivenWriter:
         )
 
 
-def _everything(found: Analysis, schema: ToolSchema | None, history: RepairHistory | None) -> list[Claim]:
+def _everything(found: Analysis, history: RepairHistory | None) -> list[Claim]:
     if not found.calls:
         return list(claims.overall(found))
     if history is not None and history.calls <= len(found.calls):
@@ -141,7 +130,7 @@ def _everything(found: Analysis, schema: ToolSchema | None, history: RepairHisto
     repaired = list(repairs(found) if history is None else since(found, history))
     return [
         *claims.overall(found),
-        *usage(found, schema),
+        *usage(found),
         *claims.patterns(found),
         *claims.unexplained(found),
         *claims.refused(found),

@@ -20,7 +20,7 @@ from toolmem.readers.proportions import wilson_interval
 
 PARTS = tuple(HEADINGS)
 _PART_OF = {  # by kind; of "overall" by form; all others are issues
-    **dict.fromkeys(("schema", "usage"), "core"),
+    **dict.fromkeys(("usage",), "core"),
     **dict.fromkeys(("refused", "inconclusive"), "success"),
     **dict.fromkeys(
         ("sequence", "repair", "repair_since", "target", "unrecovered", "repeat", "all_failed"), "practices"
@@ -244,8 +244,6 @@ def _of_subject(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
     fields: dict[str, Any] = {"path": about.path, "error": say.message(claim.detail.get("label", ""), MAX_MENTION)}
     if about.conditions:
         fields["condition"] = say.opening(Condition(*about.conditions[0]))
-    if about.named:
-        fields |= {"text": about.named[0][0], "x": about.named[0][0]}
     return fields
 
 

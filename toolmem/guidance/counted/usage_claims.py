@@ -10,29 +10,20 @@ from typing import Any
 from toolmem.guidance.counted import values
 from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.claims import claim
-from toolmem.models import Claim, Subject, ToolSchema
+from toolmem.models import Claim, Subject
 
 MAX_NAMED = 8  # parameters, keys or actions listed in one sentence; of further parameters the names, so many at most
 MAX_CHOICES = 4  # values listed for one parameter
 REGULAR = 0.9  # share of the calls that give a parameter which is called usual
-MAX_PURPOSE = 200  # characters of a schema's description
 _CHOICE = re.compile(r"[a-z][a-z _-]{0,30}|[A-Z][A-Z_]{2,30}")
 
 Named = tuple[str, ...]  # (name, shape, what the shape holds): as in `Subject.named`
 
 
-def usage(found: Analysis, schema: ToolSchema | None) -> Iterator[Claim]:
-    """Purpose and parameters. Evidence: the calls that the sentence counts."""
-    if schema is not None and schema.description.strip():
-        text = " ".join(schema.description.split())[:MAX_PURPOSE]
-        yield claim(found, "schema", Subject(form="purpose", named=((text,),)), 0, 0)
+def usage(found: Analysis) -> Iterator[Claim]:
+    """What calls give, those that worked where some did. Evidence: the calls that the sentence counts."""
     good = found.where(True)
-    shown = good or list(range(len(found.calls)))
-    if shown:
-        yield from _parameters(found, shown, "successful" if good else "all_calls")
-
-
-def _parameters(found: Analysis, shown: Sequence[int], which: str) -> Iterator[Claim]:
+    shown, which = (good, "successful") if good else (range(len(found.calls)), "all_calls")
     given = Counter(name for i in shown for name in found.seen[i].params)
     if not given:
         yield claim(found, "usage", Subject(form="usage_none"), len(shown), len(shown), shown)

@@ -40,8 +40,8 @@ _AT_ALL = {  # whatever the counts
     "overall_unknown": ALWAYS,
     "few_calls": 0.2,
 }
-# What is known from the declaration anyway yields to what went wrong: times 1 + the failures of the tool.
-_OF_USE = {"purpose": 0.3, "usage": 0.15, "usage_none": 0.15, "usage_optional": 0.1}
+# What its declaration says as well yields to what went wrong: times 1 + the failures of the tool.
+_OF_USE = {"usage": 0.15, "usage_none": 0.15, "usage_optional": 0.1}
 
 # An agent seldom chooses the statement, program or table for its chances: that they differ is worth less to it.
 _CHOOSABLE = {"statement": 0.3, "program": 0.5, "table": 0.5, "uppercase": 0.5}
