@@ -167,7 +167,7 @@ def test_headers_decide_before_anything_is_read(headers, status):
 @pytest.mark.parametrize("body", [b"[]", b'"a"', b"1", b"null", b"true", b"{", b""])
 def test_a_request_is_an_object(body):
     with pytest.raises(Unreadable) as caught:
-        LIMITS.request(body)
+        asyncio.run(LIMITS.request_of(body))
     told = json.loads(bytes(caught.value.answer.body))
     assert caught.value.answer.status_code == 422
     assert told["metadata"]["errors"][0]["field"] == "body"
@@ -177,9 +177,9 @@ def test_a_request_is_an_object(body):
 def test_a_list_is_as_long_as_allowed_or_named(length):
     body = json.dumps({"names": ["x"] * length, "text": "xxxxxxxx"}).encode()
     if length <= LIMITS.items:
-        assert len(LIMITS.request(body)["names"]) == length
+        assert len(asyncio.run(LIMITS.request_of(body))["names"]) == length
     else:
         with pytest.raises(Unreadable) as caught:
-            LIMITS.request(body)
+            asyncio.run(LIMITS.request_of(body))
         assert caught.value.answer.status_code == 413
         assert json.loads(bytes(caught.value.answer.body))["metadata"]["errors"][0]["field"] == "names"

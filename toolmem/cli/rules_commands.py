@@ -48,12 +48,9 @@ def list_(
     """
     tools = [tool] if tool is not None else [word for word in overrides or () if "=" not in word]
 
-    async def work(rules: RuleStore) -> tuple[list[ToolMemoryRule], int]:
-        found, damaged = await rules.all_rules(inactive=True)
-        own = {name.strip().lower() for name in tools}
-        return [rule for rule in found if not own or rule.tool_name.lower() in own], 0 if own else len(damaged)
-
-    known, damaged = with_rules(work, workspace, config, [word for word in overrides or () if "=" in word])
+    settings = [word for word in overrides or () if "=" in word]
+    known, torn = with_rules(lambda rules: _known(rules, tools), workspace, config, settings)
+    damaged = 0 if tools else len(torn)
     found = [rule for rule in known if every or rule.status == "active"]
     if as_json:
         print_json([rule.model_dump(mode="json") for rule in found])
@@ -85,11 +82,9 @@ def show(
     """
     words, overrides = split(ids)
 
-    async def work(rules: RuleStore) -> tuple[list[str], list[ToolMemoryRule | None]]:
-        known, wanted = _narrowed((await _known(rules, tool))[0], words)
-        return wanted, [with_id(known, each) for each in wanted]
-
-    wanted, found = with_rules(work, workspace, config, overrides)
+    every, _ = with_rules(lambda rules: _known(rules, [tool] if tool else []), workspace, config, overrides)
+    known, wanted = _narrowed(every, words)
+    found = [with_id(known, each) for each in wanted]
     shown = [rule for rule in found if rule is not None]
     if as_json:
         print_json([rule.model_dump(mode="json") for rule in shown])
@@ -138,7 +133,7 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
     words, overrides = split(ids)
 
     async def work(rules: RuleStore) -> tuple[list[str], list[ToolMemoryRule | bool | None]]:
-        every, damaged = await _known(rules, tool)
+        every, damaged = await _known(rules, [tool] if tool else [])
         known, wanted = _narrowed(every, words)
         if len(words) == 1 and words != wanted:
             raise RequestError(f"id: {words[0]!r} is a tool; give the id of a rule", field="id")
@@ -186,7 +181,7 @@ def _decide(
     words, overrides = split(ids)
 
     async def work(rules: RuleStore) -> list[ToolMemoryRule | None]:
-        known, _ = await rules.all_rules(inactive=True)
+        known, _ = await _known(rules, [])
         meant = [with_id(known, word) for word in words]  # all of them, before anything is changed
         return [None if each is None else await rules.set_status(each.id, status, each.tool_name) for each in meant]
 
@@ -235,11 +230,11 @@ def _nothing_pinned(workspace: str, tools: str | None, others: Sequence[str]) ->
 # ---------------------------------------------------------------- what they share
 
 
-async def _known(rules: RuleStore, tool: str | None) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
-    """Whatever their status; and the damaged records."""
+async def _known(rules: RuleStore, tools: Sequence[str]) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
+    """Those of these tools (none given: of all), whatever their status; and the damaged records."""
     every, damaged = await rules.all_rules(inactive=True)
-    own = None if tool is None else tool.strip().lower()
-    return [rule for rule in every if own is None or rule.tool_name.lower() == own], damaged
+    own = {name.strip().lower() for name in tools}
+    return [rule for rule in every if not own or rule.tool_name.lower() in own], damaged
 
 
 def _narrowed(rules: Sequence[ToolMemoryRule], words: Sequence[str]) -> tuple[Sequence[ToolMemoryRule], list[str]]:

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pjrpc.common import UNSET, Request, Response
-from pjrpc.server import AsyncDispatcher, MethodRegistry
+from pjrpc.common import Request, Response
+from pjrpc.common.exceptions import DeserializationError, IdentityError
 from pjrpc.server import exceptions as rpc_errors
 
 from toolmem.config.names import hint
@@ -28,6 +27,8 @@ from toolmem.operations.operation import WORKSPACE, Operation
 from toolmem.operations.table import rpc_operations
 from toolmem.protocols import Services
 from toolmem.server.json_text import read_aside, read_json, write_json
+
+logger = logging.getLogger("toolmem.service")
 
 PREFIX = "memory."
 ALIAS_PREFIX = "openhuman.memory_"  # memory.tool_rule_put is openhuman.memory_tool_rule_put there
@@ -43,25 +44,16 @@ def alias(name: str) -> str:
     return ALIAS_PREFIX + name.removeprefix(PREFIX)
 
 
-logger = logging.getLogger("toolmem.service")
-
 MAX_BATCH = 1000  # requests
-_NULL_ID = "\0null"  # stands for an id that is null: such a request is answered, one without an id is not
 
 
 class RpcService:
     """Serves requests over a ToolMemApp's services; one instance may serve any number of them at once."""
 
     def __init__(self, services: Services, *, max_batch: int = MAX_BATCH) -> None:
+        self._services = services
         self._max_batch = max_batch
         self._methods = {name: method for known, method in methods().items() for name in (known, alias(known))}
-        registry = MethodRegistry()
-        for name, method in self._methods.items():
-            registry.add_method(_bound(name, method, services), name)
-        # The dispatcher gets values instead of texts: reading the text and taking a batch apart is done here, because
-        # one bad request must not spoil the others of its batch.
-        self._dispatcher = AsyncDispatcher(json_loader=_as_it_is, json_dumper=_as_it_is, middlewares=[self._guarded])
-        self._dispatcher.add_methods(registry)
 
     async def dispatch(self, text: str | bytes, workspaces: set[str] | None = None) -> str | None:
         """The answer, or None where nothing is to be answered (notifications). Never raises for what `text` holds.
@@ -82,81 +74,55 @@ class RpcService:
         answers = [answer for each in value if (answer := await self._answer(each, asked)) is not None]
         return write_json(answers) if answers else None
 
-    async def _answer(self, request: Any, workspaces: set[str]) -> dict[str, Any] | None:
-        if isinstance(request, list):
+    async def _answer(self, value: Any, workspaces: set[str]) -> dict[str, Any] | None:
+        """None where nothing is to be answered: an id that is null is one, no id is none."""
+        if isinstance(value, list):
             return _no_request("a batch inside a batch")
-        if isinstance(request, dict) and "id" in request and request["id"] is None:
-            request = {**request, "id": _NULL_ID}
-        if isinstance(request, dict) and "params" in request and request["params"] is None:
-            request = {**request, "params": {}}
-        answered = await self._dispatcher.dispatch(request, workspaces)
-        if answered is None:
-            return None
-        answer: dict[str, Any] = answered[0]
-        problem = answer.get("error")
-        if problem is not None and isinstance(problem.get("data"), str):  # as pjrpc says what is no request
-            answer = _no_request(problem["data"], answer.get("id"))
-        if answer.get("id") == _NULL_ID:
-            answer["id"] = None
-        return answer
-
-    async def _guarded(self, request: Request, workspaces: set[str], handler: Callable[..., Awaitable[Any]]) -> Any:
-        """Check the parameters before the method is called, and turn what it raises into an answer."""
+        is_asked = isinstance(value, dict) and "id" in value
+        if isinstance(value, dict):
+            value = {name: each for name, each in value.items() if each is not None or name not in ("id", "params")}
         try:
-            method = self._methods.get(request.method)
-            if method is None:
-                known = hint(request.method, self._methods)
-                raise rpc_errors.MethodNotFoundError(f"Method not found: {request.method[:100]!r} ({known})")
+            request = Request.from_json(value)
+        except (DeserializationError, IdentityError) as error:
+            return _no_request(str(error))
+        try:
+            result = await self._perform(request, workspaces)
+        except rpc_errors.JsonRpcError as problem:
+            if not is_asked:
+                logger.warning("a notification failed: %s", problem.code)
+            return _error(request.id, problem) if is_asked else None
+        return Response(id=request.id, result=result).to_json() if is_asked else None
+
+    async def _perform(self, request: Request, workspaces: set[str]) -> Any:
+        """The result as JSON values; under OpenHuman's names in its envelope. Raises JsonRpcError."""
+        method = self._methods.get(request.method)
+        if method is None:
+            known = hint(request.method, self._methods)
+            raise rpc_errors.MethodNotFoundError(f"Method not found: {request.method[:100]!r} ({known})")
+        try:
             given = _checked(method, request.params or {})
             workspaces.add(given[WORKSPACE])
-            return await handler(Request(request.method, {"given": given}, request.id), workspaces)
-        except rpc_errors.JsonRpcError as error:
-            problem = error
-        # Returned instead of raised: pjrpc would log the parameters, which hold the user's words.
-        return Response(id=request.id, error=problem) if request.id is not None else _unanswered(problem)
-
-
-def _unanswered(problem: Any) -> Any:
-    """A notification is not answered, whatever became of it."""
-    logger.warning("a notification failed: %s", problem.code)
-    return UNSET
-
-
-def _checked(method: Operation[Any, Any], params: Any) -> dict[str, Any]:
-    """`params`: an object, or a list of positional ones, `workspace_id` last."""
-    try:
-        if isinstance(params, list):
-            known = [*method.arguments, WORKSPACE]
-            if len(params) > len(known):
-                problem = f"{len(params)} parameters; there are {len(known)}: {', '.join(known)}"
-                raise RequestError(problem, field="params")
-            params = dict(zip(known, params, strict=False))
-        return method.checked(params)
-    except RequestError as error:
-        raise _invalid(error) from error
-
-
-def _invalid(error: RequestError) -> Any:
-    return rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field})
-
-
-def _bound(name: str, method: Operation[Any, Any], services: Services) -> Callable[..., Awaitable[Any]]:
-    """Under OpenHuman's names a result comes in its envelope."""
-
-    async def call(given: dict[str, Any]) -> Any:
-        try:
-            result = method.to_json(await method.run(services, given))
-            return result if name == method.method else {"result": result, "logs": []}
+            result = method.to_json(await method.run(self._services, given))
         except RequestError as error:
-            raise _invalid(error) from error
+            raise rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field}) from error
         except ToolMemError as error:
             raise rpc_errors.ServerError(f"Server error: {error}") from error
         except Exception as error:
             logger.error("a method failed: %s", type(error).__name__)
             logger.debug("how it failed", exc_info=True)
             raise rpc_errors.InternalError(f"Internal error: {type(error).__name__}") from error
+        return result if request.method == method.method else {"result": result, "logs": []}
 
-    return call
+
+def _checked(method: Operation[Any, Any], params: Any) -> dict[str, Any]:
+    """`params`: an object, or a list of positional ones, `workspace_id` last."""
+    if isinstance(params, list):
+        known = [*method.arguments, WORKSPACE]
+        if len(params) > len(known):
+            problem = f"{len(params)} parameters; there are {len(known)}: {', '.join(known)}"
+            raise RequestError(problem, field="params")
+        params = dict(zip(known, params, strict=False))
+    return method.checked(params)
 
 
 def _error(request_id: Any, problem: Any) -> dict[str, Any]:
@@ -164,10 +130,5 @@ def _error(request_id: Any, problem: Any) -> dict[str, Any]:
     return answer
 
 
-def _no_request(reason: str, request_id: Any = None) -> dict[str, Any]:
-    problem = rpc_errors.InvalidRequestError(f"Invalid Request: {reason}", data={"reason": reason})
-    return _error(request_id, problem)
-
-
-def _as_it_is(value: Any, **_: Any) -> Any:
-    return value
+def _no_request(reason: str) -> dict[str, Any]:
+    return _error(None, rpc_errors.InvalidRequestError(f"Invalid Request: {reason}", data={"reason": reason}))

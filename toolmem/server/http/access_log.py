@@ -70,56 +70,44 @@ class AccessLog:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        begun = time.perf_counter()
-        exchange = _Exchange(receive, send)
+        begun, status, bytes_in, bytes_out = time.perf_counter(), 0, 0, 0
         scope[NOTES] = {}
+
+        async def counted_receive() -> Message:
+            nonlocal bytes_in
+            message = await receive()
+            bytes_in += len(message.get("body", b""))
+            return message
+
+        async def counted_send(message: Message) -> None:
+            nonlocal status, bytes_out
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                bytes_out += len(message.get("body", b""))
+            await send(message)
+
         try:
-            await self._inner(scope, exchange.receive, exchange.send)
+            await self._inner(scope, counted_receive, counted_send)
         except Gone:
-            exchange.status = exchange.status or GONE
+            pass
         except asyncio.CancelledError:
             # Only the end of the process cancels a request; its task ends here, with an answer.
-            if not exchange.status:
+            if not status:
                 answer = refusal(503, "the service is stopping; the request was not finished", kind="Stopping")
-                await answer(scope, exchange.receive, exchange.send)
+                await answer(scope, counted_receive, counted_send)
         except Exception as error:
-            if not exchange.status:
-                await failed(error)(scope, exchange.receive, exchange.send)
+            if not status:
+                await failed(error)(scope, counted_receive, counted_send)
         finally:
-            self._log(scope, exchange, time.perf_counter() - begun)
-
-    def _log(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
-        fields = {
-            "method": scope["method"],
-            "path": scope["path"][:_SHOWN],
-            "status": exchange.status or GONE,
-            "ms": round(seconds * 1000, 2),
-            "workspace": None,
-            "bytes_in": exchange.bytes_in,
-            "bytes_out": exchange.bytes_out,
-            **scope[NOTES],
-        }
-        requests.info("request", extra={"fields": fields})
-
-
-class _Exchange:
-    """Counts what goes in and out."""
-
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self.status = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self._receive = receive
-        self._send = send
-
-    async def receive(self) -> Message:
-        message = await self._receive()
-        self.bytes_in += len(message.get("body", b""))
-        return message
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        else:
-            self.bytes_out += len(message.get("body", b""))
-        await self._send(message)
+            fields = {
+                "method": scope["method"],
+                "path": scope["path"][:_SHOWN],
+                "status": status or GONE,
+                "ms": round((time.perf_counter() - begun) * 1000, 2),
+                "workspace": None,
+                "bytes_in": bytes_in,
+                "bytes_out": bytes_out,
+                **scope[NOTES],
+            }
+            requests.info("request", extra={"fields": fields})

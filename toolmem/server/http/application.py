@@ -83,6 +83,7 @@ def _routes(app: ToolMemApp, access: AccessControl) -> FastAPI:
     )
     routes.router.route_class = openapi.Route
     routes.add_exception_handler(HTTPException, _unrouted(app))
+    routes.add_exception_handler(Unreadable, _unreadable)
     routes.add_exception_handler(Exception, _broken)
     limits = Limits.of(app.settings.http)
     for name in app.flows:
@@ -147,10 +148,7 @@ def _add_pages(routes: FastAPI) -> None:
 
 def _flow(app: ToolMemApp, name: str, limits: Limits) -> openapi.Answer:
     async def run(request: Request) -> Response:
-        try:
-            body = await limits.request_aside(await limits.read(request.scope, request.receive))
-        except Unreadable as unreadable:
-            return unreadable.answer
+        body = await limits.request_of(await limits.read(request.scope, request.receive))
         workspace = body.get(WORKSPACE_KEY)
         if isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace):
             note_workspaces(request.scope, [workspace])
@@ -167,10 +165,7 @@ def _rpc(app: ToolMemApp, limits: Limits) -> openapi.Answer:
     service = RpcService(app.services, max_batch=limits.items)
 
     async def run(request: Request) -> Response:
-        try:
-            body = await limits.read(request.scope, request.receive)
-        except Unreadable as unreadable:
-            return unreadable.answer
+        body = await limits.read(request.scope, request.receive)
         workspaces: set[str] = set()
         answer = await service.dispatch(body, workspaces)
         note_workspaces(request.scope, workspaces)
@@ -189,6 +184,11 @@ def _health(app: ToolMemApp, access: AccessControl) -> openapi.Answer:
         return JsonAnswer(write_json(told if known else {"status": told["status"]}))
 
     return run
+
+
+async def _unreadable(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Unreadable)
+    return error.answer
 
 
 async def _broken(request: Request, error: Exception) -> Response:

@@ -105,14 +105,10 @@ class Limits:
         message = f"the body is larger than {self.body} bytes (http.max_body_bytes); send it in parts"
         return refusal(413, message, headers=headers, limit=self.body)
 
-    async def request_aside(self, body: bytes) -> dict[str, Any]:
-        """As `request`, without holding up others."""
-        return await read_aside(body, functools.partial(self.request, body))
-
-    def request(self, body: bytes) -> dict[str, Any]:
-        """The body of a flow's request. Raises Unreadable."""
+    async def request_of(self, body: bytes) -> dict[str, Any]:
+        """The flow's request that a body holds. Raises Unreadable."""
         try:
-            value = read_json(body)
+            value = await read_aside(body, functools.partial(read_json, body))
         except ValueError as error:
             raise Unreadable(_not_json(f"the body is not JSON: {error}")) from None
         if not isinstance(value, dict):
