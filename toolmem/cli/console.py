@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
@@ -183,23 +183,15 @@ def logs_to_stderr() -> Iterator[None]:
     """Warnings of toolmem as plain lines on stderr, while a command runs."""
     import logging
 
-    class CurrentStderr(logging.StreamHandler[Any]):
+    class Said(logging.Handler):
         """Asks for stderr at each line: while a progress line moves there, it is the one that keeps clear of it."""
 
-        @property
-        def stream(self) -> Any:
-            return sys.stderr
+        def emit(self, record: logging.LogRecord) -> None:
+            with suppress(OSError, ValueError):  # stderr is closed
+                say(self.format(record))
 
-        @stream.setter
-        def stream(self, _: Any) -> None:
-            pass
-
-    class Plain(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return escaped(super().format(record))
-
-    handler = CurrentStderr()
-    handler.setFormatter(Plain("%(levelname)s %(message)s"))
+    handler = Said()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logger = logging.getLogger("toolmem")
     logger.addHandler(handler)
     try:

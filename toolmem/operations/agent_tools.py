@@ -52,18 +52,14 @@ class AgentTools:
     def openai_schemas() -> list[dict[str, Any]]:
         """`{"type": "function", "function": {...}}`, as OpenAI's chat API takes them."""
         return [
-            {"type": "function", "function": {"name": name, "description": _words(each), "parameters": schema}}
-            for name, each in agent_operations().items()
-            for schema in [input_schema(each)]
+            {"type": "function", "function": {"name": name, "description": said, "parameters": schema}}
+            for name, said, schema in _declared()
         ]
 
     @staticmethod
     def mcp_schemas() -> list[dict[str, Any]]:
         """`{"name", "description", "inputSchema"}`, as MCP lists them."""
-        return [
-            {"name": name, "description": _words(each), "inputSchema": input_schema(each)}
-            for name, each in agent_operations().items()
-        ]
+        return [{"name": name, "description": said, "inputSchema": schema} for name, said, schema in _declared()]
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
         """The result as JSON values. Raises RequestError that names the tool or the argument, and StoreError."""
@@ -108,6 +104,8 @@ class _OpenRules:
         return ""
 
 
-def _words(operation: Operation[Any, Any]) -> str:
-    assert operation.agent is not None
-    return operation.agent.description
+def _declared() -> list[tuple[str, str, dict[str, Any]]]:
+    """Name, description and schema of the arguments of each."""
+    return [
+        (name, each.agent.description, input_schema(each)) for name, each in agent_operations().items() if each.agent
+    ]
