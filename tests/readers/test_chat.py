@@ -16,7 +16,7 @@ from toolmem.errors import RequestError
 from toolmem.formats import read_file
 from toolmem.readers.chat import read_chat, text_of
 from toolmem.rules.turns import turns_of_messages
-from toolmem.session.turns import records_of, user_message_of
+from toolmem.session.chat_messages import records_of, user_message_of
 
 Call = tuple[str, Any, str]  # name, arguments, output
 

@@ -8,8 +8,8 @@ import pytest
 
 from toolmem.errors import ConfigError, RequestError, StoreUnavailable
 from toolmem.models import ToolSchema
-from toolmem.rules.capture.failures import failure_class
 from toolmem.rules.capture.hook import ToolMemoryCaptureHook, extract
+from toolmem.rules.capture.repeated_failures import failure_class
 from toolmem.rules.identity import UNSCOPED
 from toolmem.rules.turns import ToolUse, Turn, read_turn, turns_of_messages
 

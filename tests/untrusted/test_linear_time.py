@@ -30,8 +30,8 @@ from toolmem.readers import error_classes, error_messages, json_values, plain_te
 from toolmem.readers.masking import SecretMask
 from toolmem.readers.shell import read_command, signers
 from toolmem.rules import identity
-from toolmem.rules.capture.failures import failure_class
 from toolmem.rules.capture.instructions import find_instructions
+from toolmem.rules.capture.repeated_failures import failure_class
 from toolmem.rules.capture.sentences import sentences
 from toolmem.server.json_text import read_json
 from toolmem.store.words import index_words

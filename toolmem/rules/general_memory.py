@@ -18,8 +18,8 @@ from toolmem.light_models import Priority, Speaker
 from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.readers.query import read_query
 from toolmem.rules.compare_and_swap import until_written
+from toolmem.rules.embedded_text import by_spelling, document_of, share_a_word, vector_of
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
-from toolmem.rules.searchable import by_spelling, document_of, share_a_word, vector_of
 from toolmem.rules.stored_rules import is_tombstone, read_rule
 from toolmem.stored import Where
 

@@ -22,6 +22,7 @@ from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailab
 from toolmem.light_models import Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema
 from toolmem.rules.compare_and_swap import until_written
 from toolmem.rules.drafts import RuleDraft, holds_again, is_agents_to_change, read_said, require_own, sentence_of
+from toolmem.rules.embedded_text import document_of
 from toolmem.rules.identity import (
     RULE_PREFIX,
     TOOL_PREFIX,
@@ -35,7 +36,6 @@ from toolmem.rules.identity import (
 )
 from toolmem.rules.pinning import Caps, chosen_for_prompt, names_of, spaces_of, tell_left_out
 from toolmem.rules.rule_ids import RuleIds, is_shortened, whole_id
-from toolmem.rules.searchable import document_of
 from toolmem.rules.section import MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS, MAX_IN_PROMPT, PinnedRules
 from toolmem.rules.speakers import allowed_speaker
 from toolmem.rules.stored_rules import (

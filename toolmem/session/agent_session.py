@@ -13,7 +13,7 @@ from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.engine.system_prompt import guidance_block, guidance_of, system_prompt
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
-from toolmem.models import Language, ToolMemoryRule, ToolSchema
+from toolmem.models import Language, ToolCallResult, ToolMemoryRule, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.readers.chat import read_chat
@@ -21,9 +21,9 @@ from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureH
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import RuleStore
-from toolmem.rules.section import LeftOut, PinnedRules, ToolMemoryRulesSection, render_since
+from toolmem.rules.section import LeftOut, PinnedRules, render_since
 from toolmem.rules.turns import ToolUse, Turn, read_tools, tool_names
-from toolmem.session.turns import (
+from toolmem.session.chat_messages import (
     Compressor,
     Message,
     keep_newest,
@@ -60,8 +60,6 @@ class AgentSession:
         self,
         app: ToolMemApp,
         rules: RuleStore,
-        pinned: ToolMemoryRulesSection,
-        prompt: str,
         *,
         workspace_id: str,
         tools: Sequence[str | ToolSchema],
@@ -69,7 +67,6 @@ class AgentSession:
         max_buffer_tokens: int | None,
         compressor: Compressor,
         count_tokens: Callable[[str], int],
-        keep_calls: int,
         timeout: float,
         ignores_store: bool = False,
     ) -> None:
@@ -77,19 +74,18 @@ class AgentSession:
         self.rules = rules
         self.workspace_id = workspace_id
         self.session_id = uuid.uuid4().hex
-        self.system_prompt = prompt
+        self.system_prompt = ""
         self.buffer: list[Message] = []
         self.session_rules: list[SessionRule] = []  # demands on this session alone
         self.errors: list[str] = []  # of judging in the background
-        self.left_out: tuple[LeftOut, ...] = pinned.pinned.left_out  # rules that the caps leave no room for
+        self.left_out: tuple[LeftOut, ...] = ()  # rules that the caps leave no room for
         self._timeout = timeout
-        self._pinned = pinned.pinned
+        self._pinned = PinnedRules(())
         self._tools = tuple(tools)
         self._language = language
         self._max_buffer_tokens = max_buffer_tokens
         self._compressor = compressor
         self._count = count_tokens
-        self._keep_calls = keep_calls
         self._ignores_store = ignores_store
         self._since: list[ToolMemoryRule] = []
         self._withdrawn: list[ToolMemoryRule] = []
@@ -142,36 +138,35 @@ class AgentSession:
             workspace_id = workspace_id or app.workspace_id
             app = app.app
         workspace_id = workspace_id or "default"
-        catalogue = list(read_tools(tools))
-        spoken = _language(app.settings.language) if language is None else language
-        rules = await app.rule_store(rules_workspace_id or workspace_id)
-        ignored = on_untrusted == "ignore" and bool(app.services.untrusted())
-        pinned = (
-            ToolMemoryRulesSection()
-            if ignored
-            else await prefetch_tool_memory_rules(rules, catalogue, language=spoken, timeout=timeout, on_error=on_error)
-        )
-        count = count_tokens or qwen_tokens
-        budget = app.settings.session.guidance_tokens
-        names = tool_names(catalogue)
-        store = await app.services.store_named()
-        records = await store.records(workspace_id, names) if names and budget and not ignored else []
-        guidance = guidance_block(guidance_of(records), budget, count, spoken)
-        return cls(
+        session = cls(
             app,
-            rules,
-            pinned,
-            system_prompt(base_prompt, pinned.text, guidance),
+            await app.rule_store(rules_workspace_id or workspace_id),
             workspace_id=workspace_id,
-            tools=catalogue,
-            language=spoken,
+            tools=read_tools(tools),
+            language=("zh" if app.settings.language == "zh" else "") if language is None else language,
             max_buffer_tokens=max_buffer_tokens,
             compressor=compressor,
-            count_tokens=count,
-            keep_calls=app.keep_calls,
-            ignores_store=ignored,
+            count_tokens=count_tokens or qwen_tokens,
             timeout=timeout,
+            ignores_store=on_untrusted == "ignore" and bool(app.services.untrusted()),
         )
+        await session._freeze(base_prompt, on_error)
+        return session
+
+    async def _freeze(self, base_prompt: str, on_error: OnError) -> None:
+        """Make the system prompt of what the store holds now."""
+        if self._ignores_store:
+            self.system_prompt = system_prompt(base_prompt, "", "")
+            return
+        section = await prefetch_tool_memory_rules(
+            self.rules, self._tools, language=self._language, timeout=self._timeout, on_error=on_error
+        )
+        self._pinned, self.left_out = section.pinned, section.pinned.left_out
+        budget, names = self.app.settings.session.guidance_tokens, tool_names(self._tools)
+        store = await self.app.services.store_named()
+        records = await store.records(self.workspace_id, names) if names and budget else []
+        guidance = guidance_block(guidance_of(records), budget, self._count, self._language)
+        self.system_prompt = system_prompt(base_prompt, section.text, guidance)
 
     # -- what the model is sent
 
@@ -231,44 +226,51 @@ class AgentSession:
         """
         chat = read_chat(turn)
         said = user_message_of(chat) or user_message or self._pending_user or ""
-        records = records_of(chat) if calls is None else [dict(call) for call in calls]
+        calls_read = self._read_calls(records_of(chat) if calls is None else calls, said)
         self._turns += 1
-        for number, record in enumerate(records):
-            record.setdefault("context", said)
-            record.setdefault("id", f"{self.session_id}-{self._turns}-{number}")
-            if not _names_conversation(record):
-                record["conversation_id"] = self.session_id
-        read = read_records(records, clock=self.app.clock, time_zone=self.app.settings.time_zone)
-        if read.failures:
-            raise RequestError(f"turn: call {read.failures[0].index}: {read.failures[0].error}", field="turn")
         messages = [dict(message) for message in turn]
-        if not any(message.get("role") == "user" for message in messages) and said:
+        if said and not any(message.get("role") == "user" for message in messages):
             messages.insert(0, {"role": "user", "content": said})
         self._pending_user = None
         self.buffer += messages
-        uses = uses_of(call for _, call in read.calls)
-        heard = Turn(said, uses, self.session_id, self._tools, self._turns)
-        captured = await self._hook.after_turn(heard)
-        demands = list(captured.session)
-        if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
-            # Not kept, or never read again: in this session they bind all the same.
-            demands += [SessionRule(d.tool_name, d.rule) for d in extract(heard).drafts if d.priority == "critical"]
-        stored = {(rule.tool_name, rule.rule) for rule in captured.rules}  # "always" keeps what held for the session
-        if self._ignores_store:
-            stored = set()
-        held = [*self.session_rules, *(rule for rule in demands if rule not in self.session_rules)]
-        self.session_rules = [rule for rule in held if (rule.tool_name, rule.rule) not in stored]
-        if read.calls:
-            await self._store(read.calls)
+        uses = uses_of(call for _, call in calls_read)
+        spoken = Turn(said, uses, self.session_id, self._tools, self._turns)
+        captured = await self._hook.after_turn(spoken)
+        self._bind(spoken, captured)
+        if calls_read:
+            await self._store(calls_read)
         await self._count_uses(uses)
         await self._refresh_rules()
         if self._max_buffer_tokens is not None and self.buffer_tokens > self._max_buffer_tokens:
             self.compress(self._max_buffer_tokens)
         return captured
 
+    def _read_calls(self, given: Sequence[Mapping[str, Any]], said: str) -> Sequence[tuple[int, ToolCallResult]]:
+        """The calls of the turn, each with the conversation it was made in. Raises RequestError."""
+        records = [
+            {"context": said, "id": f"{self.session_id}-{self._turns + 1}-{number}"}
+            | dict(each)
+            | ({} if _names_conversation(each) else {"conversation_id": self.session_id})
+            for number, each in enumerate(given)
+        ]
+        read = read_records(records, clock=self.app.clock, time_zone=self.app.settings.time_zone)
+        if read.failures:
+            raise RequestError(f"turn: call {read.failures[0].index}: {read.failures[0].error}", field="turn")
+        return read.calls
+
+    def _bind(self, turn: Turn, captured: Captured) -> None:
+        """The demands that hold for the rest of this session: made for it, or not kept, or never read again."""
+        demands = [*self.session_rules, *captured.session]
+        if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
+            found = extract(turn).drafts
+            demands += [SessionRule(each.tool_name, each.rule) for each in found if each.priority == "critical"]
+        stored = [] if self._ignores_store else captured.rules  # "always" keeps what held for the session
+        kept = {(rule.tool_name, rule.rule) for rule in stored}
+        self.session_rules = [each for each in dict.fromkeys(demands) if (each.tool_name, each.rule) not in kept]
+
     async def _store(self, calls: Sequence[tuple[int, Any]]) -> None:
         """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""
-        given = {"workspace_id": self.workspace_id, "judged_calls": list(calls), "keep_calls": self._keep_calls}
+        given = {"workspace_id": self.workspace_id, "judged_calls": list(calls), "keep_calls": self.app.keep_calls}
         await self.app.run_bound(self._keeping, "", given)
         self._to_judge |= {call.tool_name for _, call in calls}
         if self.app.settings.session.judging == "background" and (self._judging is None or self._judging.done()):
@@ -344,7 +346,3 @@ def _names_conversation(record: Mapping[str, Any]) -> bool:
 def _said(rule: ToolMemoryRule) -> tuple[str, str, str, bool]:
     """A rule as a prompt has it."""
     return rule.id, rule.rule, rule.priority, rule.is_note
-
-
-def _language(configured: str) -> Language:
-    return "zh" if configured == "zh" else ""

@@ -13,7 +13,7 @@ from toolmem.errors import ConfigError
 from toolmem.light_models import Said, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
-from toolmem.rules.capture.failures import repeated_failures
+from toolmem.rules.capture.repeated_failures import repeated_failures
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.turns import Turn

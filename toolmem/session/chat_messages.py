@@ -1,4 +1,4 @@
-"""One shape of a turn for everything that learns from it: capture, statistics, judging."""
+"""The messages of a session: what a turn of them says and did, and the compressor that keeps them within tokens."""
 
 from __future__ import annotations
 
