@@ -29,7 +29,7 @@ CLICKS = 3
 SEARCHED = {
     "recent_call_count": "how-to/configure-ops",
     "budget": "how-to/failures",
-    "decree": "benchmarks",
+    "instruction": "benchmarks",
     "chroma": "migration/reme",
     "rpc": "reference/rpc",
     "wilson": "notebooks/01_evaluate_tool_calls",

@@ -191,7 +191,7 @@ class ToolSchema(Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said(Row):
-    """Who put a rule, and what it was heard in."""
+    """Who put a rule, and in which sentence, session and turn."""
 
     by: Speaker
     sentence: str = ""

@@ -86,7 +86,7 @@ _POLICIES = (
     "95 % interval and the verdict at a margin of 0.02: where the interval reaches beyond it, the recording is too "
     "small to tell (undecided)."
 )
-_DECREES = """\
+_INSTRUCTIONS = """\
 Which sentences of a user become rules, on which tools, and which must not. *Ours* is toolmem's capture; *upstream* is
 ReMe's documented pattern, run on the same sentences. *Standing*: sentences that demand something for good; *precision*
 and *recall* are of these. *Right tools*: of the standing demands that were found, those with exactly the right tools.
@@ -143,7 +143,7 @@ def benchmarks() -> str:
         if figures:
             lines += ["| question | value | goal | met | the peer | basis |", "|---|---|---|---|---|---|", *figures, ""]
     lines += _agreement()
-    lines += _decrees()
+    lines += _instructions()
     return "\n".join(lines)
 
 
@@ -232,12 +232,18 @@ def _agreement() -> list[str]:
     return [*lines, "", _LIMITS]
 
 
-def _decrees() -> list[str]:
-    path = RESULTS / "decrees.json"
+def _instructions() -> list[str]:
+    path = RESULTS / "instructions.json"
     if not path.is_file():
         return []
     body = json.loads(path.read_text(encoding="utf-8"))
-    lines = ["## Standing demands told from other sentences", "", "`python benchmarks/decrees.py`", "", _DECREES]
+    lines = [
+        "## Standing demands told from other sentences",
+        "",
+        "`python benchmarks/instructions.py`",
+        "",
+        _INSTRUCTIONS,
+    ]
     lines += [*_of_set([row for row in body if row["set"] != "user_sentences"]), ""]
     recorded = [row for row in body if row["set"] == "user_sentences"]
     return [*lines, _RECORDED, *_of_set(recorded), ""] if recorded else lines

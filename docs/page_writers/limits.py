@@ -171,7 +171,7 @@ table of list prices with the day on which they were read. Not measured:
 
 
 def limits() -> str:
-    parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_decrees(), _RULES_MORE, _PASTED]
+    parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_instructions(), _RULES_MORE, _PASTED]
     parts += [_UNTRUSTED, _STORE, _SERVICE]
     parts += [_POLICIES, _policies(), _detection(), _MODELS]
     return page("Limits", *parts, "## Goals that were not met", _missed())
@@ -205,9 +205,9 @@ def _detection() -> str:
     )
 
 
-def _unseen_decrees() -> str:
+def _unseen_instructions() -> str:
     rows = []
-    for row in json.loads((RESULTS / "decrees.json").read_text(encoding="utf-8")):
+    for row in json.loads((RESULTS / "instructions.json").read_text(encoding="utf-8")):
         if row["detector"] == "ours" and row["set"].endswith("unseen"):
             numbers = [f"{row[name]:.2f}" for name in ("precision", "recall", "right_tools", "session_caught")]
             rows.append((row["set"].removesuffix(" unseen"), row["language"], str(row["sentences"]), *numbers))

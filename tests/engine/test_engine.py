@@ -30,7 +30,7 @@ from toolmem.readers.weight import MOST_AT_ONCE, at_once
 from toolmem.rules.pinning import CAPS
 from toolmem.sample import load_records
 
-SENTENCES = Path(__file__).parents[2] / "benchmarks" / "decree_sentences.csv"
+SENTENCES = Path(__file__).parents[2] / "benchmarks" / "instruction_sentences.csv"
 TOOLS = ["search", "send_email", "Shell", "delete_file", "转账"]
 COUNT = QwenTokenizer().count
 SECRET = "sk-proj-9fK2mQ7xLw3RtY8uVb4ZcN6dHs1PeGaJ"

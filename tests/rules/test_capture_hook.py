@@ -69,7 +69,7 @@ async def test_always_in_another_session_keeps_nothing(hook, rules):
     assert (await hook.after_turn(Turn("always", (), "two"))).rules == []
 
 
-async def test_two_decrees_on_two_tools_are_exactly_two_rules(hook, rules):
+async def test_two_instructions_on_two_tools_are_exactly_two_rules(hook, rules):
     message = "Don't run shell commands with sudo. Stop using browser for that."
     await hook.after_turn(turn(message, "shell", "browser"))
     assert [tool for tool, _ in await told(rules)] == ["browser", "shell"]
@@ -81,19 +81,19 @@ async def test_a_request_is_no_rule(hook, rules):
     assert await told(rules) == []
 
 
-async def test_a_decree_that_names_no_tool_goes_to_the_first_one_of_the_turn(hook, rules):
+async def test_an_instruction_that_names_no_tool_goes_to_the_first_one_of_the_turn(hook, rules):
     await hook.after_turn(turn("Never do that automatically.", "calendar"))
     assert await told(rules) == [("calendar", "Never do that automatically")]
 
 
-async def test_a_decree_without_any_tool_is_unscoped_and_pinned(hook, rules):
+async def test_an_instruction_without_any_tool_is_unscoped_and_pinned(hook, rules):
     await hook.after_turn(turn("Never send anything without asking me first."))
     ((tool, _),) = await told(rules)
     assert tool == UNSCOPED
     assert len((await rules.rules_for_prompt(["send_email"])).rules) == 1
 
 
-async def test_the_tool_that_the_decree_names_wins_over_the_first_one_called(hook, rules):
+async def test_the_tool_that_the_instruction_names_wins_over_the_first_one_called(hook, rules):
     await hook.after_turn(turn(SARAH, "calendar", "send_email"))
     assert await told(rules) == [("send_email", SARAH)]
 
@@ -111,7 +111,7 @@ async def test_a_tool_of_the_catalogue_that_did_not_run_is_found(hook, rules):
     assert await told(rules) == [("send_email", SARAH)]
 
 
-async def test_a_decree_said_again_is_one_rule(hook, rules, clock):
+async def test_an_instruction_said_again_is_one_rule(hook, rules, clock):
     first = (await hook.after_turn(turn(SARAH, "send_email"))).rules[0]
     clock.advance(60)
     again = (await hook.after_turn(turn(SARAH.upper() + "!", "SEND_EMAIL"))).rules[0]
@@ -138,7 +138,7 @@ async def test_30_sentences_of_noise_do_not_evict_an_older_critical_rule(hook, r
         "I never received the item",
     ],
 )
-async def test_it_is_no_decree(hook, rules, message):
+async def test_it_is_no_instruction(hook, rules, message):
     captured = await hook.after_turn(turn(message, "send_email"))
     assert (captured.rules, captured.session) == ([], [])
 

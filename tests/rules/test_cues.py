@@ -50,7 +50,7 @@ def test_a_cue_does_not_read_its_counter_examples_though_they_hold_its_words(nam
 
 def test_no_cue_is_passed_over_that_a_sentence_fits() -> None:
     """Only the cues are tried whose words a text holds: that leaves out none that would match."""
-    with (FOLDER.parents[2] / "benchmarks" / "decree_sentences.csv").open(encoding="utf-8", newline="") as file:
+    with (FOLDER.parents[2] / "benchmarks" / "instruction_sentences.csv").open(encoding="utf-8", newline="") as file:
         texts = [row["message"].lower().replace("’", "'") for row in csv.DictReader(file)]
     texts += [text.lower() for cue in WRITTEN.values() for text in (*cue["examples"], *cue["counter"])]
     for language in (ENGLISH, CHINESE):

@@ -41,7 +41,9 @@ def reading_of(message: str) -> str:
 
 
 def tools_of(message: str, catalogue: list[str], ran: tuple[str, ...] = ()) -> list[set[str]]:
-    return [set(decree.tool_names) for decree in find_instructions(message, catalogue=catalogue, ran=ran).standing]
+    return [
+        set(instruction.tool_names) for instruction in find_instructions(message, catalogue=catalogue, ran=ran).standing
+    ]
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,11 @@ words = st.sampled_from(
 @given(st.lists(words, max_size=40).map(" ".join) | st.text(max_size=200))
 def test_any_message_is_read_and_every_rule_is_a_part_of_it(message: str) -> None:
     found = find_instructions(message, ran=["shell"], catalogue=CATALOGUE)
-    for decree in (*found.standing, *found.session):
-        assert decree.rule in message.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")
-        assert 0 < len(decree.rule) <= MAX_SENTENCE
-        assert decree.tool_names
-        assert set(decree.tool_names) <= set(CATALOGUE)
+    for instruction in (*found.standing, *found.session):
+        assert instruction.rule in message.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n")
+        assert 0 < len(instruction.rule) <= MAX_SENTENCE
+        assert instruction.tool_names
+        assert set(instruction.tool_names) <= set(CATALOGUE)
 
 
 @given(st.text(alphabet=st.characters(blacklist_characters='"“”'), max_size=100))
@@ -94,13 +94,13 @@ def test_time_is_linear_in_the_length_of_the_message(unit: str) -> None:
 
 
 def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("decree_bench", ROOT / "benchmarks" / "decrees.py")
+    spec = importlib.util.spec_from_file_location("instruction_bench", ROOT / "benchmarks" / "instructions.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     import sys
 
-    sys.modules["decree_bench"] = module
+    sys.modules["instruction_bench"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -108,11 +108,11 @@ def bench() -> ModuleType:
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("part", ["dev", "unseen"])
 def test_the_projects_own_sentences_are_read_as_labelled(lang: str, part: str) -> None:
-    """Floors a little under the measured figures (benchmarks/decrees.py): a change that costs more is seen."""
-    decrees = bench()
-    items = [item for item in decrees.labelled_sets(Path("nowhere"))[f"own {part}"] if item.lang == lang]
+    """Floors a little under the measured figures (benchmarks/instructions.py): a change that costs more is seen."""
+    instructions = bench()
+    items = [item for item in instructions.labelled_sets(Path("nowhere"))[f"own {part}"] if item.lang == lang]
     assert len(items) > 100
-    figures, _ = decrees.measure(items, decrees.ours)
+    figures, _ = instructions.measure(items, instructions.ours)
     assert figures["precision"] >= 0.95
     assert figures["recall"] >= 0.93
     assert figures["right_tools"] >= 0.9
@@ -123,26 +123,26 @@ def test_the_projects_own_sentences_are_read_as_labelled(lang: str, part: str) -
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_sentences_of_another_author_with_other_tools_are_read_as_labelled(lang: str) -> None:
     """Only the part that was looked at: figures of the other part are read by hand, and seldom."""
-    decrees = bench()
-    items = [item for item in decrees.labelled_sets(Path("nowhere"))["own b dev"] if item.lang == lang]
+    instructions = bench()
+    items = [item for item in instructions.labelled_sets(Path("nowhere"))["own b dev"] if item.lang == lang]
     assert len(items) > 100
-    assert sum(item.catalogue != decrees.CATALOGUE for item in items) > 20
-    figures, _ = decrees.measure(items, decrees.ours)
+    assert sum(item.catalogue != instructions.CATALOGUE for item in items) > 20
+    figures, _ = instructions.measure(items, instructions.ours)
     assert figures["precision"] >= 0.97
     assert figures["recall"] >= 0.95
     assert figures["right_tools"] >= 0.95
     assert figures["session_pinned"] <= 0.05
 
 
-@pytest.mark.parametrize("name", ["decree_sentences.csv", "decree_sentences_b.csv"])
+@pytest.mark.parametrize("name", ["instruction_sentences.csv", "instruction_sentences_b.csv"])
 def test_the_sentences_are_balanced_and_split_by_the_hash_of_their_id(name: str) -> None:
-    decrees = bench()
+    instructions = bench()
     with (ROOT / "benchmarks" / name).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) >= 300
     assert len({row["id"] for row in rows}) == len(rows)
     for row in rows:
-        assert row["split"] == ("dev" if decrees.even_hash(row["id"]) else "unseen")
+        assert row["split"] == ("dev" if instructions.even_hash(row["id"]) else "unseen")
         assert row["kind"] in ("standing", "session", "none")
         assert bool(row["tools"]) == (row["kind"] != "none")
         assert row["lang"] == ("zh" if any("一" <= c <= "鿿" for c in row["message"]) else "en")
@@ -150,23 +150,23 @@ def test_the_sentences_are_balanced_and_split_by_the_hash_of_their_id(name: str)
 
 def test_traps_and_plain_cases_are_told_apart() -> None:
     """Short sentences that were looked at while the detector was written; a change that breaks one is seen here."""
-    decrees = bench()
+    instructions = bench()
     with Path(__file__).with_name("instruction_kinds.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 300
     wrong = [
         f"{row['message']}: {kind}, not {row['kind']}"
         for row in rows
-        if (kind := decrees.ours(row["message"], ["web_search"], decrees.CATALOGUE)[0]) != row["kind"]
+        if (kind := instructions.ours(row["message"], ["web_search"], instructions.CATALOGUE)[0]) != row["kind"]
     ]
     assert not wrong
 
 
 def test_letter_case_changes_nothing() -> None:
-    decrees = bench()
+    instructions = bench()
     with Path(__file__).with_name("instruction_kinds.csv").open(encoding="utf-8", newline="") as file:
         messages = [row["message"] for row in csv.DictReader(file)]
     for message in messages:
-        kind = decrees.ours(message, ["web_search"], decrees.CATALOGUE)
+        kind = instructions.ours(message, ["web_search"], instructions.CATALOGUE)
         for written in (message.upper(), message.lower(), message.capitalize()):
-            assert decrees.ours(written, ["web_search"], decrees.CATALOGUE) == kind, written
+            assert instructions.ours(written, ["web_search"], instructions.CATALOGUE) == kind, written

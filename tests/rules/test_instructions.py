@@ -30,7 +30,7 @@ def test_the_safety_case_is_kept_whole_in_english_and_chinese() -> None:
         assert standing(f"Thanks.\n{sentence}.", "shell") == [Instruction(("send_email",), sentence)]
 
 
-def test_two_decrees_on_two_tools_are_two_rules() -> None:
+def test_two_instructions_on_two_tools_are_two_rules() -> None:
     found = find_instructions(
         "Don't run shell commands with sudo. Stop using browser for that.", ran=["shell", "browser"], catalogue=[]
     )
@@ -46,7 +46,7 @@ def test_one_sentence_that_names_two_tools_holds_for_both() -> None:
     assert set(instruction.tool_names) == {"send_email", "slack_post_message"}
 
 
-def test_a_decree_that_names_no_tool_is_about_the_first_that_ran() -> None:
+def test_an_instruction_that_names_no_tool_is_about_the_first_that_ran() -> None:
     assert standing("Never do that automatically.", "calendar", "shell")[0].tool_names == ("calendar",)
 
 
@@ -54,7 +54,7 @@ def test_the_tool_that_is_named_wins_over_the_first_that_ran() -> None:
     assert standing("Never email my boss.", "shell", "browser_open")[0].tool_names == ("send_email",)
 
 
-def test_without_any_tool_a_decree_is_unscoped() -> None:
+def test_without_any_tool_an_instruction_is_unscoped() -> None:
     [instruction] = find_instructions("Never email Sarah at sarah@example.com.").standing
     assert instruction.tool_names == (UNSCOPED,)
     assert instruction.unscoped
@@ -86,7 +86,7 @@ def test_without_any_tool_a_decree_is_unscoped() -> None:
         "请不要用表情符号",
     ],
 )
-def test_this_is_not_a_decree(message: str) -> None:
+def test_this_is_not_an_instruction(message: str) -> None:
     found = find_instructions(message, ran=["send_email"], catalogue=CATALOGUE)
     assert not found.standing
     assert not found.session
@@ -133,11 +133,11 @@ def test_a_demand_on_this_one_task_holds_for_the_session_only(message: str) -> N
         "发邮件必须先问我",
     ],
 )
-def test_each_form_of_a_standing_decree_is_heard(message: str) -> None:
+def test_each_form_of_a_standing_instruction_is_read(message: str) -> None:
     assert [instruction.tool_names for instruction in standing(message, "shell")] == [("send_email",)]
 
 
-def test_polite_refusal_of_being_transferred_is_heard() -> None:
+def test_polite_refusal_of_being_transferred_is_read() -> None:
     [instruction] = find_instructions(
         "I'd rather not be transferred.", catalogue=["transfer_to_human_agents", "shell"]
     ).standing
@@ -180,7 +180,7 @@ def test_what_the_author_says_beside_pasted_text_counts() -> None:
     assert [instruction.rule for instruction in standing(message, "send_email")] == ["Never email that man"]
 
 
-def test_a_quoted_word_inside_a_decree_still_names_its_tool() -> None:
+def test_a_quoted_word_inside_an_instruction_still_names_its_tool() -> None:
     assert standing("Never use `git_force_push` here.", "shell")[0].tool_names == ("git_force_push",)
     assert standing('Never use "force push" on main.', "shell")[0].tool_names == ("git_force_push",)
 
@@ -194,7 +194,7 @@ def test_a_sentence_that_is_too_long_is_counted_and_never_cut() -> None:
     assert find_instructions("a" * 2000, catalogue=CATALOGUE).too_long == 0
 
 
-def test_the_same_sentence_twice_is_one_decree() -> None:
+def test_the_same_sentence_twice_is_one_instruction() -> None:
     assert len(standing("Never email Bob. Never email Bob.")) == 1
 
 

@@ -64,14 +64,14 @@ def own(lang: str) -> list[str]:
 
 def captured(message: str) -> list[str]:
     found = find_instructions(message, ran=["send_email"], catalogue=TOOLS)
-    return [decree.rule for decree in (*found.standing, *found.session)]
+    return [instruction.rule for instruction in (*found.standing, *found.session)]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_each_demand_is_a_rule_where_the_user_says_it(lang: str) -> None:
     for demand in DEMANDS[lang]:
         found = find_instructions(demand, ran=["send_email"], catalogue=TOOLS)
-        assert [decree.rule for decree in found.standing] == [demand.rstrip(".。")]
+        assert [instruction.rule for instruction in found.standing] == [demand.rstrip(".。")]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -97,7 +97,7 @@ async def test_the_safety_case_from_a_sentence_to_the_pinned_prompt_of_the_next_
 
 
 @pytest.mark.parametrize("said", [ENGLISH, CHINESE])
-async def test_a_decree_binds_from_the_next_turn_of_the_same_session_on_and_survives_compression(make_app, said):
+async def test_an_instruction_binds_from_the_next_turn_of_the_same_session_on_and_survives_compression(make_app, said):
     async with make_app() as app:
         session = await start(app, max_buffer_tokens=40)
         frozen = session.system_prompt

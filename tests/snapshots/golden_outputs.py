@@ -25,7 +25,7 @@ from toolmem import evaluate
 FILE = Path(__file__).parent / "golden_outputs.json"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"
 DATASETS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")
-FIGURES = ("judge_agreement", "decrees")  # benchmarks whose figures are counts
+FIGURES = ("judge_agreement", "instructions")  # benchmarks whose figures are counts
 TABLES = ("calls.csv", "claims.csv", "tools.csv", "skips.csv", "errors.csv")
 _MASKED = re.compile(r"\[masked:[0-9a-f]{6}\]")
 _MOMENTARY = {"started", "seconds", "store", "phases", "toolmem", "inputs"}  # of a run, not of its result

@@ -7,8 +7,8 @@
 
 A hook is a process of its own at every step of an agent: nothing here imports pydantic, numpy, YAML, the command line
 or an event loop. The decisions are those of the operations: `system_prompt` lays the prompt out, `toolmem.rules`
-chooses, hears and keeps rules, `toolmem.store` keeps calls and masks their secrets. Each function loads what it needs
-when it is called.
+chooses, captures and keeps rules, `toolmem.store` keeps calls and masks their secrets. Each function loads what it
+needs when it is called.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def user_said(
     if not isinstance(message, str):
         raise RequestError(f"message: expected text, got {type(message).__name__}", field="message")
     rules = RuleStore(store.protocol, workspace_id, clock=store.clock)
-    heard = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn)
-    return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(heard))
+    spoken = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn)
+    return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(spoken))
 
 
 def after(

@@ -24,7 +24,7 @@ from toolmem.rules.identity import (
 from toolmem.rules.speakers import AUTHORITY, lesser
 from toolmem.rules.stored_rules import PRIORITIES, RANK
 
-USER_EDICT = "user-edict"  # the tag of rules that a user spoke
+USER_EDICT = "user-edict"  # the tag of rules that a user spoke, as the source system writes it
 REPEATED_FAILURE = "repeated-failure"  # the tag of rules on repeated failures
 _PROGRAM = Said(by="program")
 _CHANGED_BY_TIME = {"updated_at", "said"}

@@ -118,12 +118,12 @@ def _users_first(line: RuleLine) -> tuple[bool, bool, str, str, str]:
     return not line.rule.is_users, line.tool != UNSCOPED, line.tool, line.text, line.id
 
 
-def _fitting(lines: Sequence[RuleLine], room: int) -> int:
+def _fitting(lines: Sequence[RuleLine], characters: int) -> int:
     """How many of the lines, from the first on, go into so many characters."""
     block = RuleBlock()
     for number, line in enumerate(lines):
-        room -= block.size(line)
-        if room < 0:
+        characters -= block.size(line)
+        if characters < 0:
             return number
         block.add(line)
     return len(lines)

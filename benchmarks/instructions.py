@@ -1,13 +1,13 @@
-"""DecreeBench: which sentences become rules, on which tools, and which must not.
+"""InstructionBench: which sentences become rules, on which tools, and which must not.
 
-    python benchmarks/decrees.py [--json FILE] [--errors] [--data FOLDER]
+    python benchmarks/instructions.py [--json FILE] [--errors] [--data FOLDER]
 
-Sets, each of them labelled by its one author by the definition of a decree in the documentation:
+Sets, each of them labelled by its one author by the definition of an instruction in the documentation:
 
-* `decree_sentences.csv` (own): its part "dev" was looked at while the detector was written, its part "unseen", chosen
-  by a hash of the id, was not.
-* `decree_sentences_b.csv` (own b): written by a second author before that author had read the detector; a quarter of
-  it names other catalogues of tools. Its part "dev" was then used to improve the detector. The figures of "unseen"
+* `instruction_sentences.csv` (own): its part "dev" was looked at while the detector was written, its part "unseen",
+  chosen by a hash of the id, was not.
+* `instruction_sentences_b.csv` (own b): written by a second author before that author had read the detector; a quarter
+  of it names other catalogues of tools. Its part "dev" was then used to improve the detector. The figures of "unseen"
   were read twice, before that work and after it, and its errors were never listed; but it was written by the same hand
   as "dev" (some sentences have a near relative or a translation there), so its figures flatter the detector more
   than sentences of somebody else would.
@@ -16,10 +16,11 @@ Sets, each of them labelled by its one author by the definition of a decree in t
 * `user_sentences.csv`: recorded messages, mostly hard negatives; captured for good or for the session counts alike,
   because its "true" covers both.
 
-Figures: precision and recall of standing decrees, share of session decrees pinned for ever, and of those caught as
-session decrees; how often the tools are exactly right among the standing decrees found. The baseline is upstream's
-documented pattern, run on the same sentences: split at . ! ? and line breaks, a sentence that holds "never ", "don't ",
-"do not " or "stop ...ing" is a decree; its tool is the first whose name is a substring, else the first that ran.
+Figures: precision and recall of standing instructions, share of session instructions pinned for ever, and of those
+caught as session instructions; how often the tools are exactly right among the standing instructions found. The
+baseline is upstream's documented pattern, run on the same sentences: split at . ! ? and line breaks, a sentence that
+holds "never ", "don't ", "do not " or "stop ...ing" is an instruction; its tool is the first whose name is a substring,
+else the first that ran.
 
 `--errors` lists what goes wrong, never on an unseen part: it stays a measure only as long as nobody looks.
 """
@@ -69,7 +70,7 @@ CATALOGUE = (
     "deploy_service",
     "translate_text",
 )
-OWN = {"own": "decree_sentences.csv", "own b": "decree_sentences_b.csv"}
+OWN = {"own": "instruction_sentences.csv", "own b": "instruction_sentences_b.csv"}
 GOALS = {"precision": 0.97, "recall": 0.9, "right_tools": 0.85, "session_pinned": 0.15}
 
 Found = tuple[str, frozenset[str]]  # (standing, session or none; the tools)
@@ -90,8 +91,8 @@ class Labelled:
 def ours(message: str, ran: Sequence[str], catalogue: Sequence[str]) -> Found:
     found = find_instructions(message, ran=ran, catalogue=catalogue)
     kind = "standing" if found.standing else "session" if found.session else "none"
-    decrees = found.standing or found.session
-    return kind, frozenset(name for decree in decrees for name in decree.tool_names)
+    instructions = found.standing or found.session
+    return kind, frozenset(name for instruction in instructions for name in instruction.tool_names)
 
 
 def upstream(message: str, ran: Sequence[str], catalogue: Sequence[str]) -> Found:
@@ -172,7 +173,7 @@ def share(part: int, whole: int) -> float | None:
 
 
 def user_messages(path: Path, detector: Detector) -> dict[str, Any]:
-    """Recorded sentences: how many are captured, for good or for the session, and how many of these are decrees."""
+    """Recorded sentences: how many are captured, for good or for the session, and how many of these rightly."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     catalogue = sorted({row["tool"] for row in rows if row["tool"]})
