@@ -11,10 +11,9 @@ from types import ModuleType
 import pytest
 from elasticsearch_nodes.server import Server
 
+from tests.agent_over_rules import agent_over
 from toolmem import ToolMemApp
-from toolmem.operations.agent_tools import AgentMemoryTools
 from toolmem.providers.hashing import HashingEmbedder
-from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.rule_store import RuleStore
 from toolmem.session import AgentSession
 from toolmem.store.elasticsearch import ElasticsearchStore
@@ -61,7 +60,7 @@ def rules(store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedd
 
 @pytest.fixture
 def tools(rules: RuleStore, store: ElasticsearchStore, clock: ManualClock, embedder: HashingEmbedder):
-    return AgentMemoryTools(rules, GeneralMemory(store, "team", clock=clock, embedder=embedder))
+    return agent_over(rules)
 
 
 async def test_a_rule_put_by_another_handle_binds_in_the_very_next_messages_of_a_session(

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from tests.agent_over_rules import agent_over
 from toolmem.errors import RequestError
-from toolmem.operations.agent_tools import AgentMemoryTools
+from toolmem.operations.agent_tools import AgentTools
 from toolmem.rules.general_memory import GeneralMemory
 
 
@@ -18,7 +19,7 @@ def memory(store, clock, embedder):
 
 @pytest.fixture
 def tools(rules, memory):
-    return AgentMemoryTools(rules, memory)
+    return agent_over(rules)
 
 
 # ---------------------------------------------------------------- general memory
@@ -129,7 +130,7 @@ NAMES = ["memory_tools_put", "memory_tools_list", "memory_recall", "memory_store
 
 
 def test_the_schemas_come_in_both_forms():
-    openai, mcp = AgentMemoryTools.openai_schemas(), AgentMemoryTools.mcp_schemas()
+    openai, mcp = AgentTools.openai_schemas(), AgentTools.mcp_schemas()
     assert [each["function"]["name"] for each in openai] == [each["name"] for each in mcp] == NAMES
     for one, other in zip(openai, mcp, strict=True):
         assert one["function"]["parameters"] == other["inputSchema"]

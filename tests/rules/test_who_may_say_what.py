@@ -6,12 +6,11 @@ import json
 
 import pytest
 
+from tests.agent_over_rules import agent_over
 from toolmem.errors import RequestError
 from toolmem.models import Said
-from toolmem.operations.agent_tools import AgentMemoryTools
 from toolmem.rules.capture.hook import ToolMemoryCaptureHook
 from toolmem.rules.drafts import RuleDraft, read_said
-from toolmem.rules.general_memory import GeneralMemory
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.rules.speakers import speaking_as
 from toolmem.rules.turns import ToolUse, Turn
@@ -21,7 +20,7 @@ SARAH = "never email Sarah"
 
 @pytest.fixture
 def tools(rules, store, clock, embedder):
-    return AgentMemoryTools(rules, GeneralMemory(store, "team", clock=clock, embedder=embedder))
+    return agent_over(rules)
 
 
 async def put_by_agent(tools, rule: str = SARAH, tool: str = "send_email", **more) -> dict:

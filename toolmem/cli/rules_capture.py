@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table, say
+from toolmem.cli.console import AsJson, Config, Overrides, counted, in_app, print_json, print_table, say
 from toolmem.cli.rules_commands import priority_style
 from toolmem.errors import ConfigError, RequestError
 
 if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
     from toolmem.rules.capture.hook import Extracted
     from toolmem.rules.turns import Turn
 
@@ -40,9 +40,8 @@ def capture(
     """
     if (turns is None) == (conversations is None):
         raise RequestError("give either --turns FILE or --conversations FILE", field="turns")
-    with logs_to_stderr():
-        source = _turns(turns) if turns is not None else _conversation_turns(conversations or Path())
-        results = asyncio.run(_run(list(source), apply, workspace, config, overrides))
+    source = _turns(turns) if turns is not None else _conversation_turns(conversations or Path())
+    results = in_app(lambda app: _run(app, source, apply, workspace), config, overrides)
     if not any("error" not in result for result in results):
         first = f" ({results[0]['error']})" if results else ""
         raise RequestError(f"{turns or conversations}: holds not one turn{first}", field="turns")
@@ -105,38 +104,31 @@ def _conversation_turns(path: Path) -> Iterator[Read]:
 # ---------------------------------------------------------------- running
 
 
-async def _run(
-    read: list[Read], apply: bool, workspace: str, config: list[Path] | None, overrides: list[str] | None
-) -> list[dict[str, Any]]:
-    from toolmem.app import ToolMemApp
+async def _run(app: ToolMemApp, read: Iterable[Read], apply: bool, workspace: str) -> list[dict[str, Any]]:
     from toolmem.flow.checks import check_workspace
-    from toolmem.ops import CaptureToolRulesOp
-    from toolmem.ops.rule_store import rule_store
     from toolmem.ops.turn_outcomes import with_outcomes
     from toolmem.rules.capture.hook import ToolMemoryCaptureHook, extract
 
-    async with ToolMemApp(config, overrides or ()) as app:
-        settings = app.settings.rules
-        check_workspace(workspace)
-        hook = None
-        if apply:
-            if not settings.capture:
-                raise ConfigError("rules.capture: capture is switched off, nothing can be applied")
-            rules = await rule_store(app.services, CaptureToolRulesOp(), workspace)
-            hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=True)
-        results = []
-        for number, (beside, turn, problem) in enumerate(read):
-            if turn is None:
-                empty: dict[str, Any] = {"rules": [], "session": [], "too_long": 0}
-                results.append({"turn": number, **empty, **beside, "error": problem})
-                continue
-            turn = with_outcomes(turn)
-            found = extract(turn, workspace=workspace, nouns=settings.nouns)
-            result = {"turn": number, **_in_json(found), **beside, **({"error": found.unread} if found.unread else {})}
-            if hook is not None:
-                await _apply(hook, turn, result)
-            results.append(result)
-        return results
+    settings = app.settings.rules
+    check_workspace(workspace)
+    hook = None
+    if apply:
+        if not settings.capture:
+            raise ConfigError("rules.capture: capture is switched off, nothing can be applied")
+        hook = ToolMemoryCaptureHook(await app.rule_store(workspace), nouns=settings.nouns, enabled=True)
+    results = []
+    for number, (beside, turn, problem) in enumerate(list(read)):
+        if turn is None:
+            empty: dict[str, Any] = {"rules": [], "session": [], "too_long": 0}
+            results.append({"turn": number, **empty, **beside, "error": problem})
+            continue
+        turn = with_outcomes(turn)
+        found = extract(turn, workspace=workspace, nouns=settings.nouns)
+        result = {"turn": number, **_in_json(found), **beside, **({"error": found.unread} if found.unread else {})}
+        if hook is not None:
+            await _apply(hook, turn, result)
+        results.append(result)
+    return results
 
 
 async def _apply(hook: Any, turn: Turn, result: dict[str, Any]) -> None:

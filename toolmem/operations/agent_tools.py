@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from toolmem.config.names import hint
-from toolmem.config.settings import Settings
 from toolmem.errors import RequestError
 from toolmem.operations.operation import Operation
 from toolmem.operations.table import OPERATIONS
-from toolmem.protocols import ConfiguredOp, Embedder, MemoryStore, Services
-from toolmem.rules.general_memory import GeneralMemory
-from toolmem.rules.rule_store import RuleStore
+from toolmem.protocols import Services
 from toolmem.rules.speakers import speaking_as
 
 
@@ -77,31 +74,6 @@ class AgentTools:
         request = operation.checked({**given, "workspace_id": self._workspace})
         with speaking_as("agent"):
             return operation.to_json(await operation.run(self._services, request))
-
-
-class AgentMemoryTools(AgentTools):
-    """The same over a rule store that is open already."""
-
-    def __init__(self, rules: RuleStore, memory: GeneralMemory | None = None) -> None:
-        super().__init__(cast("Services", _OpenRules(rules)), rules.workspace)
-
-
-class _OpenRules:
-    """Services for operations on rules and general memory alone."""
-
-    def __init__(self, rules: RuleStore) -> None:
-        self._rules = rules
-        self.clock = rules.clock
-        self.settings = Settings()
-
-    async def store(self, op: ConfiguredOp) -> MemoryStore:
-        return self._rules.store
-
-    async def embedder(self, op: ConfiguredOp) -> Embedder | None:
-        return self._rules.embedder
-
-    def untrusted(self, store: str) -> str:
-        return ""
 
 
 def _declared() -> list[tuple[str, str, dict[str, Any]]]:
