@@ -17,7 +17,7 @@ from toolmem.protocols import MemoryStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract import EMBEDDER
-from toolmem.testing.store_contract.merging import dumped
+from toolmem.testing.store_contract.copies import dumped
 from toolmem.testing.store_contract.scenario import call, document, guidance, verdict
 
 TOOLS = ("search", "send_email")

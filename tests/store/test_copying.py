@@ -17,7 +17,7 @@ from toolmem.store.copying import Copied, Copy, take_over, whole_memory
 from toolmem.store.sqlite import SqliteStore
 from toolmem.stored import Document, Where
 from toolmem.testing.clock import ManualClock
-from toolmem.testing.store_contract.merging import UPKEEP
+from toolmem.testing.store_contract.copies import UPKEEP
 from toolmem.testing.store_contract.scenario import W, append, call, guidance, kept_calls, verdict
 
 EMBEDDER = HashingEmbedder(32)

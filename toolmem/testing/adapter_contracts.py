@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,6 +28,16 @@ __all__ = ["ChatModelContract", "EmbedderContract", "JudgeContract", "RecordingM
 TOOL = "search"
 SCHEMA = ToolSchema(name=TOOL, parameters={"type": "object", "properties": {"q": {"type": "string"}}})
 TEXTS = ("send an email", "发送邮件", "", "x" * 20_000, "line\n\ttab \0 and 🔧", "send an email")
+
+
+def driven(test: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[Any], None]:
+    """Run an async test in an event loop of its own."""
+
+    def run(self: Any) -> None:
+        asyncio.run(test(self))
+
+    run.__name__ = test.__name__
+    return run
 
 
 class RecordingMeter:
@@ -80,50 +90,42 @@ class JudgeContract:
     def judge(self) -> Judge:
         raise NotImplementedError("provide the method `judge`")
 
-    def test_every_call_gets_a_verdict_of_two_scores_or_a_model_error(self) -> None:
-        async def scenario() -> None:
-            judge = self.judge()
-            for call in calls():
-                for schema in (None, SCHEMA):
-                    try:
-                        verdict = await judge.judge(call, schema, purpose())
-                    except ModelError:
-                        continue
-                    assert isinstance(verdict, Verdict)
-                    assert verdict.score in (0.0, 1.0), verdict.score
-                    assert verdict.evaluation.strip(), "the evaluation says why"
-                    assert Verdict.model_validate_json(verdict.model_dump_json()) == verdict
+    @driven
+    async def test_every_call_gets_a_verdict_of_two_scores_or_a_model_error(self) -> None:
+        judge = self.judge()
+        for call in calls():
+            for schema in (None, SCHEMA):
+                try:
+                    verdict = await judge.judge(call, schema, purpose())
+                except ModelError:
+                    continue
+                assert isinstance(verdict, Verdict)
+                assert verdict.score in (0.0, 1.0), verdict.score
+                assert verdict.evaluation.strip(), "the evaluation says why"
+                assert Verdict.model_validate_json(verdict.model_dump_json()) == verdict
 
-        asyncio.run(scenario())
+    @driven
+    async def test_a_verdict_names_the_judge_that_gave_it(self) -> None:
+        judge = self.judge()
+        identity = judge.identity
+        assert all((identity.backend, identity.model, identity.prompt_version)), "the cache is keyed by all three"
+        verdict = await judge.judge(calls()[0], None, purpose())
+        assert verdict.judge == judge.identity == identity == self.judge().identity
+        assert isinstance(judge.paid, bool)
 
-    def test_a_verdict_names_the_judge_that_gave_it(self) -> None:
-        async def scenario() -> None:
-            judge = self.judge()
-            identity = judge.identity
-            assert all((identity.backend, identity.model, identity.prompt_version)), "the cache is keyed by all three"
-            verdict = await judge.judge(calls()[0], None, purpose())
-            assert verdict.judge == judge.identity == identity == self.judge().identity
-            assert isinstance(judge.paid, bool)
+    @driven
+    async def test_a_call_is_judged_and_not_changed(self) -> None:
+        for call, same in zip(calls(), calls(), strict=True):
+            with contextlib.suppress(ModelError):
+                await self.judge().judge(call, SCHEMA, purpose())
+            assert call == same
 
-        asyncio.run(scenario())
-
-    def test_a_call_is_judged_and_not_changed(self) -> None:
-        async def scenario() -> None:
-            for call, same in zip(calls(), calls(), strict=True):
-                with contextlib.suppress(ModelError):
-                    await self.judge().judge(call, SCHEMA, purpose())
-                assert call == same
-
-        asyncio.run(scenario())
-
-    def test_calls_judged_at_once_are_not_mixed_up(self) -> None:
-        async def scenario() -> None:
-            judge, mixed = self.judge(), calls()
-            alone = [await _verdict(judge, call) for call in mixed]
-            together = await asyncio.gather(*(_verdict(judge, call) for call in mixed))
-            assert [each and each.score for each in together] == [each and each.score for each in alone]
-
-        asyncio.run(scenario())
+    @driven
+    async def test_calls_judged_at_once_are_not_mixed_up(self) -> None:
+        judge, mixed = self.judge(), calls()
+        alone = [await _verdict(judge, call) for call in mixed]
+        together = await asyncio.gather(*(_verdict(judge, call) for call in mixed))
+        assert [each and each.score for each in together] == [each and each.score for each in alone]
 
 
 async def _verdict(judge: Judge, call: ToolCallResult) -> Verdict | None:
@@ -139,52 +141,44 @@ class WriterContract:
     def writer(self) -> GuidanceWriter:
         raise NotImplementedError("provide the method `writer`")
 
-    def test_guidance_is_written_from_a_window_and_can_be_stored(self) -> None:
-        async def scenario() -> None:
-            writer, window = self.writer(), judged_window()
-            guidance = await writer.write(TOOL, window, None, purpose())
-            assert guidance.text.strip()
-            assert Guidance.model_validate_json(guidance.model_dump_json()) == guidance
-            again = await writer.write(TOOL, window[-1:], guidance, purpose())
-            assert again.text.strip()
+    @driven
+    async def test_guidance_is_written_from_a_window_and_can_be_stored(self) -> None:
+        writer, window = self.writer(), judged_window()
+        guidance = await writer.write(TOOL, window, None, purpose())
+        assert guidance.text.strip()
+        assert Guidance.model_validate_json(guidance.model_dump_json()) == guidance
+        again = await writer.write(TOOL, window[-1:], guidance, purpose())
+        assert again.text.strip()
 
-        asyncio.run(scenario())
+    @driven
+    async def test_guidance_covers_calls_of_the_window_alone_and_names_its_author(self) -> None:
+        writer, window = self.writer(), judged_window()[2:5]
+        guidance = await writer.write(TOOL, window, None, purpose())
+        assert set(guidance.covered) <= {call.seq for call in window}
+        assert guidance.author == writer.author
+        assert "/" in writer.author, "backend/model"
+        assert writer.prompt_version
+        assert writer.edit_version
 
-    def test_guidance_covers_calls_of_the_window_alone_and_names_its_author(self) -> None:
-        async def scenario() -> None:
-            writer, window = self.writer(), judged_window()[2:5]
-            guidance = await writer.write(TOOL, window, None, purpose())
-            assert set(guidance.covered) <= {call.seq for call in window}
-            assert guidance.author == writer.author
-            assert "/" in writer.author, "backend/model"
-            assert writer.prompt_version
-            assert writer.edit_version
+    @driven
+    async def test_an_edit_changes_what_was_written_or_says_that_it_cannot(self) -> None:
+        writer, window = self.writer(), judged_window()
+        old = await writer.write(TOOL, window[:-2], None, purpose())
+        text = old.text
+        new = [call.seq for call in window[-2:] if call.seq is not None]
+        try:
+            edited = await writer.edit(TOOL, window, new, old, purpose())
+        except (ReplyUnreadable, ModelError):
+            return
+        assert edited.text.strip()
+        assert old.text == text, "the old guidance is left as it is"
+        assert set(edited.covered) <= {call.seq for call in window}
 
-        asyncio.run(scenario())
-
-    def test_an_edit_changes_what_was_written_or_says_that_it_cannot(self) -> None:
-        async def scenario() -> None:
-            writer, window = self.writer(), judged_window()
-            old = await writer.write(TOOL, window[:-2], None, purpose())
-            text = old.text
-            new = [call.seq for call in window[-2:] if call.seq is not None]
-            try:
-                edited = await writer.edit(TOOL, window, new, old, purpose())
-            except (ReplyUnreadable, ModelError):
-                return
-            assert edited.text.strip()
-            assert old.text == text, "the old guidance is left as it is"
-            assert set(edited.covered) <= {call.seq for call in window}
-
-        asyncio.run(scenario())
-
-    def test_a_window_is_read_and_not_changed(self) -> None:
-        async def scenario() -> None:
-            window = judged_window()
-            await self.writer().write(TOOL, window, None, purpose())
-            assert window == judged_window()
-
-        asyncio.run(scenario())
+    @driven
+    async def test_a_window_is_read_and_not_changed(self) -> None:
+        window = judged_window()
+        await self.writer().write(TOOL, window, None, purpose())
+        assert window == judged_window()
 
 
 class EmbedderContract:
@@ -227,41 +221,35 @@ class ChatModelContract:
     def chat_model(self) -> LLM:
         raise NotImplementedError("provide the method `chat_model`")
 
-    def test_a_prompt_gets_a_text_and_its_tokens(self) -> None:
-        async def scenario() -> None:
-            model = self.chat_model()
-            assert model.backend
-            assert model.model
-            for prompt in ("Say yes.", "说是。", 'Answer in JSON: ```json\n{"score": 1.0}\n```'):
-                completion = await model.complete(prompt, purpose())
-                assert isinstance(completion, Completion)
-                assert isinstance(completion.text, str)
-                assert completion.prompt_tokens > 0
-                assert completion.completion_tokens >= (1 if completion.text and completion.sent else 0)
-                assert 0 <= completion.cached_tokens <= completion.prompt_tokens
+    @driven
+    async def test_a_prompt_gets_a_text_and_its_tokens(self) -> None:
+        model = self.chat_model()
+        assert model.backend
+        assert model.model
+        for prompt in ("Say yes.", "说是。", 'Answer in JSON: ```json\n{"score": 1.0}\n```'):
+            completion = await model.complete(prompt, purpose())
+            assert isinstance(completion, Completion)
+            assert isinstance(completion.text, str)
+            assert completion.prompt_tokens > 0
+            assert completion.completion_tokens >= (1 if completion.text and completion.sent else 0)
+            assert 0 <= completion.cached_tokens <= completion.prompt_tokens
 
-        asyncio.run(scenario())
+    @driven
+    async def test_every_request_is_booked_with_the_meter_of_its_purpose(self) -> None:
+        model, meter = self.chat_model(), RecordingMeter()
+        first = await model.complete("Say yes.", purpose(meter), json_reply=True)
+        await model.complete("Say no.", purpose(meter))
+        assert len(meter.booked) >= 2
+        entry = meter.booked[0]
+        assert (entry.backend, entry.model) == (model.backend, model.model)
+        assert (entry.workspace, entry.flow, entry.op, entry.tool) == ("workspace", "flow", "op", TOOL)
+        assert (entry.prompt_tokens, entry.completion_tokens) == (first.prompt_tokens, first.completion_tokens)
+        assert entry.outcome == ("ok" if first.sent else "not_sent")
+        assert entry.time.tzinfo is not None
 
-    def test_every_request_is_booked_with_the_meter_of_its_purpose(self) -> None:
-        async def scenario() -> None:
-            model, meter = self.chat_model(), RecordingMeter()
-            first = await model.complete("Say yes.", purpose(meter), json_reply=True)
-            await model.complete("Say no.", purpose(meter))
-            assert len(meter.booked) >= 2
-            entry = meter.booked[0]
-            assert (entry.backend, entry.model) == (model.backend, model.model)
-            assert (entry.workspace, entry.flow, entry.op, entry.tool) == ("workspace", "flow", "op", TOOL)
-            assert (entry.prompt_tokens, entry.completion_tokens) == (first.prompt_tokens, first.completion_tokens)
-            assert entry.outcome == ("ok" if first.sent else "not_sent")
-            assert entry.time.tzinfo is not None
-
-        asyncio.run(scenario())
-
-    def test_prompts_at_once_all_get_an_answer(self) -> None:
-        async def scenario() -> None:
-            model, meter = self.chat_model(), RecordingMeter()
-            answers = await asyncio.gather(*(model.complete(f"Say {n}.", purpose(meter)) for n in range(5)))
-            assert len(answers) == 5
-            assert len(meter.booked) >= 5
-
-        asyncio.run(scenario())
+    @driven
+    async def test_prompts_at_once_all_get_an_answer(self) -> None:
+        model, meter = self.chat_model(), RecordingMeter()
+        answers = await asyncio.gather(*(model.complete(f"Say {n}.", purpose(meter)) for n in range(5)))
+        assert len(answers) == 5
+        assert len(meter.booked) >= 5

@@ -73,26 +73,9 @@ class ScriptedLLM:
         self._in_flight = 0
 
     @classmethod
-    def plausible(
-        cls,
-        *,
-        model: str = "scripted",
-        fail_every: int = 0,
-        failure: Exception | None = None,
-        delay: float = 0.0,
-        tokenizer: Tokenizer | None = None,
-        clock: Clock | None = None,
-    ) -> ScriptedLLM:
+    def plausible(cls, **options: Any) -> ScriptedLLM:
         """One that answers each of toolmem's prompts in the form asked for, always alike: see `plausible_reply`."""
-        return cls(
-            plausible_reply,
-            model=model,
-            fail_every=fail_every,
-            failure=failure,
-            delay=delay,
-            tokenizer=tokenizer,
-            clock=clock,
-        )
+        return cls(plausible_reply, **options)
 
     @property
     def prompts(self) -> list[str]:

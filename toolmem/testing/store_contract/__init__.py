@@ -11,32 +11,18 @@ is needed. A factory is picklable where other processes can reach the same data.
 
 import pytest
 
-pytest.register_assert_rewrite(
-    *(
-        f"{__name__}.{part}"
-        for part in (
-            "calls",
-            "guidance",
-            "merging",
-            "keyed_records",
-            "searching",
-            "tenancy",
-            "processes",
-            "model",
-            "secrets",
-        )
-    )
-)
+PARTS = "calls copies guidance masked_secrets model namespaces processes search_legs tenancy"
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS.split()))
 
 from toolmem.testing.store_contract.calls import CallsContract  # noqa: E402
+from toolmem.testing.store_contract.copies import MergingContract  # noqa: E402
 from toolmem.testing.store_contract.guidance import GuidanceContract  # noqa: E402
-from toolmem.testing.store_contract.keyed_records import KeyedRecordsContract  # noqa: E402
-from toolmem.testing.store_contract.merging import MergingContract  # noqa: E402
+from toolmem.testing.store_contract.masked_secrets import SecretsContract  # noqa: E402
 from toolmem.testing.store_contract.model import ModelContract  # noqa: E402
+from toolmem.testing.store_contract.namespaces import KeyedRecordsContract  # noqa: E402
 from toolmem.testing.store_contract.processes import ProcessesContract  # noqa: E402
 from toolmem.testing.store_contract.scenario import EMBEDDER, StoreFactory  # noqa: E402
-from toolmem.testing.store_contract.searching import SearchContract  # noqa: E402
-from toolmem.testing.store_contract.secrets import SecretsContract  # noqa: E402
+from toolmem.testing.store_contract.search_legs import SearchContract  # noqa: E402
 from toolmem.testing.store_contract.tenancy import TenancyContract  # noqa: E402
 
 __all__ = ["EMBEDDER", "StoreContract", "StoreFactory"]

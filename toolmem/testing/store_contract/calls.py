@@ -8,7 +8,7 @@ from typing import Any
 
 from toolmem.models import CallFigures, LifetimeCounters, ToolCallResult
 from toolmem.protocols import MemoryStore
-from toolmem.testing.store_contract.merging import dumped
+from toolmem.testing.store_contract.copies import dumped
 from toolmem.testing.store_contract.scenario import (
     JUDGE,
     OTHER_JUDGE,

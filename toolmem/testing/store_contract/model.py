@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from toolmem.errors import Conflict
 from toolmem.models import ToolCallResult
 from toolmem.protocols import MemoryStore
-from toolmem.testing.store_contract.merging import dumped
+from toolmem.testing.store_contract.copies import dumped
 from toolmem.testing.store_contract.scenario import Scenario, StoreFactory, call, document, guidance, verdict
 
 WORKSPACES = ("w", "W2")
