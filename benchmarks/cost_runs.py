@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from cost_streams import Pattern, drawn, recorded, spread
@@ -24,9 +25,9 @@ from toolmem.research.backtest.coverage import Coverage, replayed_coverage
 from toolmem.research.backtest.opportunities import opportunities
 from toolmem.research.backtest.paired import compare
 from toolmem.research.backtest.replay import Cadence, Replay, replay
-from toolmem.research.report.bill import Bill, make_bill
-from toolmem.research.report.bill_sums import BillSum, sum_bill
-from toolmem.research.report.freshness import freshness, waiting
+from toolmem.research.report.charge_sums import cost_sums
+from toolmem.research.report.charges import CostReport, cost_report
+from toolmem.research.report.staleness import staleness, waiting
 
 BUDGET = 500  # tokens of guidance per tool
 MARGIN = 0.02
@@ -65,13 +66,21 @@ def app() -> ToolMemApp:
     return ToolMemApp()
 
 
-def bill_of(run: Replay) -> Bill:
-    return make_bill([], run.reports, prices=app().services.price)
+def bill_of(run: Replay) -> CostReport:
+    return cost_report([], run.reports, prices=app().services.price)
 
 
-def spent(run: Replay) -> BillSum:
-    sums = sum_bill(bill_of(run), [])
-    return sums[0] if sums else BillSum({}, "")
+NOTHING = SimpleNamespace(
+    **dict.fromkeys(("requests", "input_tokens", "cached_tokens", "output_tokens"), 0),
+    **dict.fromkeys(("cost", "uncached_cost", "batch_cost")),
+    **dict.fromkeys(("output_by", "currency"), ""),
+    **dict.fromkeys(("avoided_requests", "avoided_input_tokens"), 0),
+)
+
+
+def spent(run: Replay) -> Any:
+    sums = cost_sums(bill_of(run), [])
+    return sums[0] if sums else NOTHING
 
 
 def bound_of(calls: Sequence[ToolCallResult]) -> int:
@@ -81,12 +90,12 @@ def bound_of(calls: Sequence[ToolCallResult]) -> int:
 
 def most_waiting(run: Replay) -> int:
     """Calls of one tool that its guidance did not hold when a summary run looked, at most; dropped ones count."""
-    return max((each.most for each in freshness(waiting(run.reports))), default=0)
+    return max((each.most for each in staleness(waiting(run.reports))), default=0)
 
 
 def share_read(run: Replay) -> float:
     """Share of the calls that a summary read at some time."""
-    return sum(each.read for each in freshness(waiting(run.reports))) / len(run.calls)
+    return sum(each.read for each in staleness(waiting(run.reports))) / len(run.calls)
 
 
 # ---------------------------------------------------------------- what it buys
@@ -127,7 +136,7 @@ def _baseline(name: str, calls: Sequence[ToolCallResult]) -> Coverage:
 
 def _row(name: str, run: Replay | None, covered: Mapping[str, Coverage], bound: int, calls: int) -> dict[str, Any]:
     coverage = covered[name]
-    money = BillSum({}, "") if run is None else spent(run)
+    money = NOTHING if run is None else spent(run)
     interval = coverage.interval()
     return {
         "policy": name,

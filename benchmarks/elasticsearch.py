@@ -75,7 +75,7 @@ def make_store(url: str, prefix: str, embedder: Any = None, **params: Any) -> An
 def recorded_calls() -> list[Any]:
     """The project's own recording, judged offline: calls that weigh what real ones do."""
     from toolmem.flow.runner import SystemClock
-    from toolmem.formats.records import read_records
+    from toolmem.formats.call_records import read_records
     from toolmem.judge.rule_based import RuleBasedCheck
     from toolmem.sample import load_records
 

@@ -48,7 +48,7 @@ def note_op(error: Exception, op: str, flow: str) -> None:
 
 
 def raised_by(error: BaseException) -> str:
-    """ "raised by the op 'my_op' in the flow 'my_flow'"; "" where no op raised it."""
+    """The words "raised by the op 'my_op' in the flow 'my_flow'"; "" where no op raised it."""
     return next((note for note in getattr(error, "__notes__", ()) if note.startswith(_RAISED_BY)), "")
 
 

@@ -35,6 +35,7 @@ NAMES = {
         "toolmem.protocols",
     ),
     "toolmem.importers": "toolmem.formats",
+    "toolmem.importers.records": "toolmem.formats.call_records",
     "toolmem.importers.json_values": "toolmem.readers.json_values",
     "toolmem.importers.declarations": "toolmem.formats.openai_chat",
     "toolmem.importers.recognize": "toolmem.formats.files",
@@ -70,6 +71,23 @@ NAMES = {
     "toolmem.recording": "toolmem.research.recordings",
     "toolmem.backtest": "toolmem.research.backtest",
     "toolmem.report": "toolmem.research.report",
+    "toolmem.report.rows": "toolmem.research.report.recorded",
+    "toolmem.report.frames": "toolmem.research.report.recorded",
+    "toolmem.report.evaluation": "toolmem.research.report.findings",
+    "toolmem.report.tables": "toolmem.research.report.csv_files",
+    "toolmem.report.evidence": "toolmem.research.report.cited_calls",
+    "toolmem.report.page": "toolmem.research.report.report_page",
+    "toolmem.report.bill": "toolmem.research.report.charges",
+    "toolmem.report.bill_sums": "toolmem.research.report.charge_sums",
+    "toolmem.report.run_savings": "toolmem.research.report.run_reports",
+    "toolmem.report.freshness": "toolmem.research.report.staleness",
+    "toolmem.report.blocks": "toolmem.pages.rendering",
+    "toolmem.report.numbers": "toolmem.pages.numbers",
+    "toolmem.report.pages": "toolmem.pages.self_contained",
+    "toolmem.report.plain_page": "toolmem.research.report.report_page",
+    "toolmem.backtest.intervals": "toolmem.research.backtest.bootstrap",
+    "toolmem.backtest.reading": "toolmem.research.backtest.naming",
+    "toolmem.backtest.writing": "toolmem.research.backtest.replay",
     "toolmem.config.elsewhere": "toolmem.config.reme_compat",
     "toolmem.config.unasked": "toolmem.config.cross_checks",
     "toolmem.flow.clock": "toolmem.flow.runner",
@@ -169,8 +187,10 @@ def _now(name: str) -> str | None:
 
 
 def _keep_exports(package: ModuleType, former: str) -> None:
-    """Importing a module sets it as an attribute of its package, in place of a function of the same name, unless it is
-    there already."""
+    """Import the package's modules before their exports, so that no module takes the place of a function.
+
+    Importing a module sets it as an attribute of its package, unless it is there already.
+    """
     for name, module in list(sys.modules.items()):
         parent, _, child = name.rpartition(".")
         if parent == package.__name__ and vars(package).get(child, module) is not module:

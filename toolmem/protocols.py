@@ -23,11 +23,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Aware, UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds from an arbitrary start; never goes back."""
-        ...
 
     async def sleep(self, seconds: float) -> None: ...
 
@@ -77,18 +75,21 @@ class Purpose:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
+    """Whose vectors these are: those of two identities are never compared."""
+
     name: str  # "hashing", "dashscope", ...
     model: str
     dimension: int
 
 
 class Embedder(Protocol):
+    """Makes vectors of texts, near each other where the texts mean much the same."""
+
     @property
     def identity(self) -> EmbedderIdentity: ...
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """float32, shape (len(texts), dimension), rows of unit length (a text without content: a zero row)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +115,11 @@ class LLM(Protocol):
 
     async def complete(self, prompt: str, purpose: Purpose, *, json_reply: bool = False) -> Completion:
         """Raises ModelError. Books every attempt with `purpose.meter`."""
-        ...
 
 
 class Tokenizer(Protocol):
+    """Counts the tokens of a text as a model does."""
+
     def count(self, text: str) -> int: ...
 
 
@@ -130,11 +132,9 @@ class Judge(Protocol):
     @property
     def paid(self) -> bool:
         """Its verdicts cost requests: each is cached as soon as it is read."""
-        ...
 
     async def judge(self, call: ToolCallResult, schema: ToolSchema | None, purpose: Purpose) -> Verdict:
         """Raises ModelError (ReplyUnreadable among them)."""
-        ...
 
 
 class GuidanceWriter(Protocol):
@@ -142,8 +142,7 @@ class GuidanceWriter(Protocol):
 
     @property
     def author(self) -> str:
-        """ "backend/model"."""
-        ...
+        """What wrote it, as "backend/model"."""
 
     @property
     def prompt_version(self) -> str: ...
@@ -152,12 +151,10 @@ class GuidanceWriter(Protocol):
         self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None, purpose: Purpose
     ) -> Guidance:
         """`calls`: the window, oldest first, all judged. Raises ModelError."""
-        ...
 
     @property
     def edit_version(self) -> str:
         """The prompt version of `edit`; `prompt_version` where both prompts come from one file."""
-        ...
 
     async def edit(
         self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
@@ -167,7 +164,6 @@ class GuidanceWriter(Protocol):
         The rest of `window` serves to count what a whole summary would have cost. Raises ReplyUnreadable where the
         changes cannot be read or made, else ModelError.
         """
-        ...
 
 
 OF_THE_STORE = ".store"  # the workspace of what belongs to the store itself; `workspaces` and `info` leave it out
@@ -187,7 +183,6 @@ class MemoryStore(Protocol):
     # -- tool memories
     async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
         """Which of these call ids this tool has ever stored (those trimmed since among them)."""
-        ...
 
     async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
         """One commit: each new call gets the next seq and, if it has none, an id; the newest `keep` stay.
@@ -195,15 +190,12 @@ class MemoryStore(Protocol):
         Calls whose id is known are skipped and counted. One bad call never takes the others with it. Reads and
         writes nothing that grows with the history or the number of tools.
         """
-        ...
 
     async def tool_names(self, workspace: str) -> builtins.list[str]:
         """Sorted by code point."""
-        ...
 
     async def records(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolRecord]:
         """Without calls: what the skip needs. In the order asked (None: all, by name); missing ones absent."""
-        ...
 
     async def memories(
         self,
@@ -223,7 +215,6 @@ class MemoryStore(Protocol):
         `known`: by tool, the `state` that an earlier answer to the same question bore. A tool whose state is still
         that one comes with its record alone: nothing of it was committed since, by any process.
         """
-        ...
 
     async def put_guidance(
         self,
@@ -238,7 +229,6 @@ class MemoryStore(Protocol):
 
         Raises Conflict where `guidance_version` is no longer the record's, or the tool is gone.
         """
-        ...
 
     async def update_verdicts(
         self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
@@ -247,7 +237,6 @@ class MemoryStore(Protocol):
 
         A seq that is no longer kept is passed over. `guidance_version` grows. None where the tool is gone.
         """
-        ...
 
     async def merge(
         self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
@@ -260,22 +249,18 @@ class MemoryStore(Protocol):
         `document` is the searchable side of that guidance; without it the text alone can be searched. Calls without
         an id are recognized by their content, so that the same memory merged twice adds nothing.
         """
-        ...
 
     async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
         """Delete tools by memory_id; answers the ids that were there."""
-        ...
 
     async def delete_tools(self, workspace: str) -> int:
         """Every tool memory with its calls, nothing else (records and verdicts stay); answers how many there were."""
-        ...
 
     # -- verdict cache
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]: ...
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None: ...
     async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
         """A page of the cache's keys, sorted: those that follow `after`."""
-        ...
 
     # -- keyed records
     async def put(
@@ -289,12 +274,10 @@ class MemoryStore(Protocol):
         expected_version: int | None = None,
     ) -> Record:
         """Upsert. `expected_version`: 0 = must not exist yet, n = must be at n (else Conflict), None = either way."""
-        ...
 
     async def get(self, workspace: str, namespace: str, key: str) -> Record | None: ...
     async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
         """By key. A damaged row never hides the others; it is logged and left out."""
-        ...
 
     async def list_raw(
         self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
@@ -304,7 +287,6 @@ class MemoryStore(Protocol):
         `namespaces` None: all whose name begins with `prefix`. Only keys that begin with `key_prefix`. Its cost grows
         with what it answers, not with the number of namespaces.
         """
-        ...
 
     async def delete(self, workspace: str, namespace: str, key: str) -> bool: ...
     async def namespaces(self, workspace: str) -> builtins.list[str]: ...
@@ -313,7 +295,6 @@ class MemoryStore(Protocol):
 
         Those without one are absent. Vectors are of the embedder that `info` names.
         """
-        ...
 
     # -- search
     async def search(
@@ -328,21 +309,17 @@ class MemoryStore(Protocol):
 
         An empty `text` skips the text leg, no `vector` the vector leg.
         """
-        ...
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed every searchable text again and take on the new embedder's identity; answers how many."""
-        ...
 
     # -- workspaces and the store itself
     async def workspaces(self) -> builtins.list[str]: ...
     async def delete_workspace(self, workspace: str) -> int:
         """Everything in it; answers how many tool memories there were."""
-        ...
 
     async def info(self) -> dict[str, Any]:
         """backend, location, schema_version, embedder, and counts per workspace (tools, calls, records, verdicts)."""
-        ...
 
 
 class ConfiguredOp(Protocol):
@@ -354,7 +331,6 @@ class ConfiguredOp(Protocol):
     @property
     def settings(self) -> Any:
         """toolmem.config's OpSettings: names of the llm, the embedding model, the store; language, prompt file."""
-        ...
 
     @property
     def params(self) -> Any: ...
@@ -363,42 +339,28 @@ class ConfiguredOp(Protocol):
 class Services(Protocol):
     """Adapters as the configuration chose them for an op."""
 
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def settings(self) -> Any:
-        """toolmem.config.Settings"""
-        ...
-
-    @property
-    def configured(self) -> Any:
-        """toolmem.flow.configure.Configured"""
-        ...
+    clock: Clock
+    settings: Any  # toolmem.config.Settings
+    configured: Any  # toolmem.flow.configure.Configured
 
     async def store(self, op: ConfiguredOp) -> MemoryStore: ...
     async def store_named(self, name: str = "default") -> MemoryStore: ...
     def untrusted(self, store: str = "default") -> str:
         """Why nothing that this open store holds may reach a prompt; "" where it may."""
-        ...
 
     async def judge(self, op: ConfiguredOp) -> Judge: ...
     async def writer(self, op: ConfiguredOp) -> GuidanceWriter: ...
     async def embedder(self, op: ConfiguredOp) -> Embedder: ...
     def chat_model(self, op: ConfiguredOp) -> LLM | None:
         """The op's model; None where none is configured."""
-        ...
 
     def fan_out(self, op: ConfiguredOp) -> int:
         """How many requests of this op may be under way at once."""
-        ...
 
     def interval(self, op: ConfiguredOp) -> float:
         """Seconds between two requests of this op to a model; 0: not paced."""
-        ...
 
     def price(
         self, model: str, prompt_tokens: int, completion_tokens: int, cached_tokens: int
     ) -> tuple[float | None, str]:
         """(cost, currency); None where the model has no price."""
-        ...

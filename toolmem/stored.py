@@ -92,6 +92,8 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
+    """What a search found, and how near it is."""
+
     key: str  # the tool's name, or the record's key
     score: float  # reciprocal rank fusion of the legs; only its order means something
     similarity: float | None  # cosine in [-1, 1]; None where the vector leg was not asked

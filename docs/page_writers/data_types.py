@@ -107,25 +107,25 @@ def _fields(cls: Any) -> Mapping[str, FieldInfo]:
 
 def files() -> str:
     from toolmem.research.evaluation import evaluate
-    from toolmem.research.report import evidence, frames, savings, tables
+    from toolmem.research.report import cited_calls, csv_files, recorded, savings
 
     frame_of = {
-        "calls.csv": frames.calls_frame,
-        "tools.csv": frames.tools_frame,
+        "calls.csv": recorded.calls_frame,
+        "tools.csv": recorded.tools_frame,
         "skips.csv": savings.skips_frame,
-        "errors.csv": frames.errors_frame,
-        "claims.csv": evidence.claims_frame,
+        "errors.csv": recorded.errors_frame,
+        "claims.csv": cited_calls.claims_frame,
     }
     parts = [_FILES_HEAD + "Written by `python docs/generate.py`."]
     with tempfile.TemporaryDirectory() as folder:
-        tables.write_tables(evaluate(out=folder, limit=300), folder)
+        csv_files.write_tables(evaluate(out=folder, limit=300), folder)
         for name, frame in frame_of.items():
             with (Path(folder) / name).open(encoding="utf-8", newline="") as file:
                 rows = list(csv.reader(file))
             columns = [(f"`{column}`", _example(rows[1:], place)) for place, column in enumerate(rows[0])]
             parts += [f"## {name}", _named(name, ["column", "for example"], columns)]
             parts += [f"As a DataFrame: `toolmem.research.report.{frame.__name__}(evaluation)`.", docstring(frame)]
-    described = docstring(tables.summary).partition("\n\n")
+    described = docstring(csv_files.summary).partition("\n\n")
     parts += ["## summary.json", described[0], code("text", described[2])]
     return page("Files of the report", *parts)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.formats.records import read_records
+from toolmem.formats.call_records import read_records
 from toolmem.research.evaluation import Evaluator, hold_back
 from toolmem.research.evaluation import evaluate as run_evaluation
 from toolmem.research.recordings import read_recording

@@ -109,5 +109,6 @@ def test_the_served_memory_answers_the_readmes_requests(tmp_path: Path) -> None:
 def test_the_bill_of_run_reports_is_what_it_was(tmp_path: Path) -> None:
     unpack_evaluation(tmp_path)
     asked = "toolmem ledger --savings --reports runs --workspace evaluate --json"
-    now, then = json.loads(run(*asked.split()).stdout), json.loads((tmp_path / "savings.json").read_text())
+    answers = run(*asked.split()).stdout, (tmp_path / "savings.json").read_text()
+    now, then = (json.loads(text, parse_float=lambda figure: round(float(figure), 12)) for text in answers)
     assert now | {"notes": []} == then | {"notes": []}  # sentences

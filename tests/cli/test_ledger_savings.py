@@ -67,7 +67,7 @@ def evaluated(runs):
 def test_the_bill_names_what_was_spent_avoided_and_estimated(toolmem, evaluated):
     ran = toolmem("ledger", "--savings", "--by", "kind", "--by", "policy", *evaluated)
     assert ran.code == 0, ran.err
-    for text in ("Spent and avoided", "Beside a single pass", "Freshness", "smart_skip", "~ marks an estimate"):
+    for text in ("Spent and avoided", "Beside a single pass", "Staleness", "smart_skip", "~ marks an estimate"):
         assert text in ran.out
 
 

@@ -22,7 +22,7 @@ from toolmem import ToolCall, ToolCallResult, ToolMem
 from toolmem.engine import GUIDANCE_TOKENS, KEEP_CALLS, StoreFile, after, prompt_for, user_said
 from toolmem.engine.store_file import MachineClock
 from toolmem.errors import RecordError, RequestError, StoreClosed, StoreUnavailable
-from toolmem.formats.records import RecordNotes, read_fields, read_record
+from toolmem.formats.call_records import RecordNotes, read_fields, read_record
 from toolmem.light_models import PendingCall
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.providers.tokenizer import QwenTokenizer

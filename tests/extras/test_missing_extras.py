@@ -52,8 +52,8 @@ def test_an_address_of_elasticsearch_on_the_command_line_names_it_too(command):
     [
         "from toolmem.operations.kept_calls import Calls; Calls([]).to_frame()",
         "from toolmem.research.report.style import chart; chart(print, 1, '')",
-        "from toolmem.research.report import Bill, bill_chart; bill_chart(Bill())",
-        "from toolmem.research.report import Bill, days_chart; days_chart(Bill())",
+        "from toolmem.research.report import CostReport, spending_chart; spending_chart(CostReport())",
+        "from toolmem.research.report import CostReport, days_chart; days_chart(CostReport())",
         "from toolmem.research.report import render_page; render_page('.', 'report.html')",
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolmem.formats.records import RecordNotes, read_record
+from toolmem.formats.call_records import RecordNotes, read_record
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.counted.repair_history import RULES, counted
 from toolmem.guidance.counted.user_values import named_as_own, same_in_another_form

@@ -17,7 +17,7 @@ from toolmem.flow.runner import SystemClock
 from toolmem.models import FlowResponse
 from toolmem.research.evaluation import Evaluator
 from toolmem.research.recordings import read_recording
-from toolmem.research.report.evaluation import Evaluation
+from toolmem.research.report.findings import Evaluation
 from toolmem.testing.model_server import ModelRequest, ModelServer
 
 

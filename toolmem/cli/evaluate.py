@@ -23,7 +23,7 @@ from toolmem.config.extras import lacks
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
-    from toolmem.research.report.evaluation import Evaluation
+    from toolmem.research.report.findings import Evaluation
 
 
 def add_to(app: typer.Typer) -> None:

@@ -82,7 +82,7 @@ def compare(
         raise RequestError(f"--format: expected calls or openai, got {format!r}", field="format")
     from toolmem.research.comparison import compare_judges
     from toolmem.research.report.agreement_tables import comparison_json, comparison_rows, comparison_tables
-    from toolmem.research.report.tables import write_rows
+    from toolmem.research.report.csv_files import write_rows
 
     with logs_to_stderr(), ProgressLine() as progress:
         comparison = compare_judges(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from toolmem.flow.report import RunReport
     from toolmem.protocols import LedgerEntry
     from toolmem.providers.usage_log import LedgerSum
-    from toolmem.research.report.run_savings import Saved
     from toolmem.stored import StoredMemory
 
 DEFAULT_BY = ("op", "model")
-BILL_BY = ("kind", "tool", "policy")
+SAVINGS_BY = ("kind", "tool", "policy")
 _FIGURES = ("requests", "failed", "prompt tokens", "cached", "completion", "cost", "seconds", "waited")
 
 
@@ -57,11 +57,11 @@ def ledger(
         bool,
         typer.Option(
             "--savings",
-            help="The bill: judging and summarizing, spent and avoided; the single-pass bound; freshness.",
+            help="The cost report: judging and summarizing, spent and avoided; the single-pass bound; staleness.",
         ),
     ] = False,
     plots: Annotated[
-        Path | None, typer.Option("--plots", help="With --savings: draw the bill and the freshness into this folder.")
+        Path | None, typer.Option("--plots", help="With --savings: draw the costs and the staleness into this folder.")
     ] = None,
     workspace: Annotated[str, typer.Option("--workspace", help="Whose requests.")] = "default",
     config: Config = None,
@@ -82,101 +82,131 @@ def ledger(
     toolmem ledger --savings --reports runs --by policy --by reason --csv bill.csv --plots figures
     """
     from toolmem.app import ToolMemApp
-    from toolmem.providers.usage_log import sum_up
 
     if plots is not None and not savings:
-        raise RequestError("--plots: only the bill has figures; add --savings", field="plots")
-    if plots is not None:
-        need("--plots", "research")
-    columns = list(dict.fromkeys(by or (BILL_BY if savings else DEFAULT_BY)))
+        raise RequestError("--plots: only the cost report has figures; add --savings", field="plots")
+    if savings or reports is not None:
+        need("--savings" if savings else "--reports", "research")
+    columns = list(dict.fromkeys(by or (SAVINGS_BY if savings else DEFAULT_BY)))
     with logs_to_stderr():
         app = ToolMemApp(config, overrides or ())
-        zone = app.settings.zone
-        start, end = _moment("since", since, app), _moment("until", until, app)
+        asked = Asked(app, workspace, columns, _moment("since", since, app), _moment("until", until, app), reports)
         _refuse_unknown(columns, savings)  # before anything is opened
-        runs = None if reports is None else _read_reports(reports, workspace, start, end)
-        entries, others, place, memories = asyncio.run(
-            _read(app, workspace, start, end, calls_of=_named(runs or []) if savings else None)
-        )
+        if reports is not None:
+            asked.read_reports()
+        asyncio.run(asked.read_store(calls=savings))
     if savings:
         from toolmem.cli.ledger_savings import show_savings
 
-        narrowed = start is not None or end is not None
-        options: dict[str, Any] = {"as_json": as_json, "csv": csv, "plots": plots, "narrowed": narrowed}
-        elsewhere = "" if entries or runs else _elsewhere(workspace, others, place, reports)
-        show_savings(app, workspace, columns, entries, runs, memories, elsewhere=elsewhere, **options)
-        return
-    from toolmem.research.report.run_savings import sum_savings
-
-    sums = sum_up(entries, columns, zone=zone)
-    saved = None if runs is None else sum_savings(runs, columns, zone=zone)
-    if csv is not None:
-        _write_csv(csv, columns, sums)
-        say(f"{counted(len(sums), 'row')} in {csv}")
-    if as_json:
-        found: dict[str, Any] = {
-            "workspace": workspace,
-            "by": columns,
-            "sums": [each.row() for each in sums],
-            "total": [each.row() for each in sum_up(entries, [])],
-        }
-        print_json(found if saved is None else {**found, "saved": [each.row() for each in saved]})
-        return
-    if sums:
-        _print_sums(columns, sums, entries)
+        show_savings(asked, as_json=as_json, csv=csv, plots=plots)
     else:
-        say(_nothing(workspace, others, place, since or until))
-    if runs:
-        _print_saved(saved or [])
-    elif reports is not None:
-        say(f"no run report of workspace {workspace!r}{_elsewhere(workspace, [], '', reports)}")
+        _show_sums(asked, as_json=as_json, csv=csv)
+
+
+@dataclass
+class Asked:
+    """What the command was asked for, and what it found."""
+
+    app: ToolMemApp
+    workspace: str
+    by: list[str]
+    since: datetime | None
+    until: datetime | None
+    reports: Path | None  # folder of run reports
+
+    entries: list[LedgerEntry] = field(default_factory=list)
+    runs: list[RunReport] = field(default_factory=list)
+    memories: list[StoredMemory] = field(default_factory=list)  # of tools that entries and runs speak of
+    others: list[str] = field(default_factory=list)  # workspaces with a usage log, where this one has no entry
+    place: str = ""  # of the store
+
+    def read_reports(self) -> None:
+        """The workspace's run reports of that time; files that are none are named. Raises RequestError."""
+        from toolmem.research.report.run_reports import read_reports
+
+        assert self.reports is not None
+        self.runs, problems = read_reports(self.reports, workspace=self.workspace, since=self.since, until=self.until)
+        for problem in problems:
+            say(f"left out: {problem}")
+
+    async def read_store(self, *, calls: bool) -> None:
+        """The requests; with `calls` the kept calls of their tools and of those in the run reports, too."""
+        from toolmem.providers.usage_log import NAMESPACE, read_ledger
+
+        async with self.app as app:
+            store = await app.services.store_named()
+            self.entries = await read_ledger(store, self.workspace, since=self.since, until=self.until)
+            if not self.entries:
+                self.others = [w for w in await store.workspaces() if NAMESPACE in await store.namespaces(w)]
+            if calls:
+                self.memories = await store.memories(self.workspace, self._tools(), calls=True)
+            self.place = str((await store.info())["location"])
+
+    def _tools(self) -> list[str]:
+        from toolmem.research.report.run_reports import told
+
+        rows = {row["tool_name"] for report in self.runs for _, row in told(report)}
+        entries = [*self.entries, *(entry for report in self.runs for entry in report.entries)]
+        return sorted(rows | {entry.tool for entry in entries if entry.tool})
+
+    def elsewhere(self) -> str:
+        """Other workspaces of which something is known, and how they are chosen; "" where there are none."""
+        from toolmem.research.report.run_reports import reported_workspaces
+
+        reported = [] if self.reports is None else reported_workspaces(self.reports)
+        named = {f"requests ({self.place})": self.others, f"run reports ({self.reports})": reported}
+        known = {what: [each for each in names if each != self.workspace] for what, names in named.items()}
+        told = [f"there are {what} of {', '.join(map(repr, names))}" for what, names in known.items() if names]
+        chosen = next((names[0] for names in known.values() if names), "")
+        return f"; {'; '.join(told)}: choose by --workspace {chosen}" if told else ""
 
 
 def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
     """Raises RequestError."""
     from toolmem.providers.usage_log import sum_up
-    from toolmem.research.report.bill import Bill
-    from toolmem.research.report.bill_sums import sum_bill
+    from toolmem.research.report.charge_sums import check_columns
 
     if savings:
-        sum_bill(Bill(), columns)
+        check_columns(columns)
     else:
         sum_up([], columns)
 
 
-def _read_reports(folder: Path, workspace: str, since: datetime | None, until: datetime | None) -> list[RunReport]:
-    """The workspace's run reports of that time; files that are none are named. Raises RequestError."""
-    from toolmem.research.report.run_savings import read_reports
+def _show_sums(asked: Asked, *, as_json: bool, csv: Path | None) -> None:
+    from toolmem.providers.usage_log import sum_up
 
-    runs, problems = read_reports(folder, workspace=workspace, since=since, until=until)
-    for problem in problems:
-        say(f"left out: {problem}")
-    return runs
+    sums = sum_up(asked.entries, asked.by, zone=asked.app.settings.zone)
+    saved = None if asked.reports is None else _saved(asked)
+    if csv is not None:
+        from toolmem.research.report.csv_files import write_rows
+
+        names = list(sums[0].row()) if sums else list(asked.by)
+        write_rows(names, [list(each.row().values()) for each in sums], csv)
+        say(f"{counted(len(sums), 'row')} in {csv}")
+    if as_json:
+        found: dict[str, Any] = {
+            "workspace": asked.workspace,
+            "by": asked.by,
+            "sums": [each.row() for each in sums],
+            "total": [each.row() for each in sum_up(asked.entries, [])],
+        }
+        print_json(found if saved is None else {**found, "saved": saved})
+        return
+    if sums:
+        _print_sums(asked.by, sums, asked.entries)
+    else:
+        say(_nothing(asked))
+    if asked.runs:
+        _print_saved(saved or [])
+    elif asked.reports is not None:
+        say(f"no run report of workspace {asked.workspace!r}{asked.elsewhere()}")
 
 
-def _named(runs: Sequence[RunReport]) -> set[str]:
-    """Tools that the run reports speak of."""
-    from toolmem.research.report.bill import told
+def _saved(asked: Asked) -> list[dict[str, Any]]:
+    from toolmem.research.report.charge_sums import saved_by_skips
+    from toolmem.research.report.charges import cost_report
 
-    rows = {row["tool_name"] for report in runs for _, row in told(report)}
-    return rows | {entry.tool for report in runs for entry in report.entries if entry.tool}
-
-
-async def _read(
-    app: ToolMemApp, workspace: str, since: datetime | None, until: datetime | None, *, calls_of: set[str] | None
-) -> tuple[list[LedgerEntry], list[str], str, list[StoredMemory]]:
-    """(requests, workspaces with a ledger, where the store is, kept calls of `calls_of` and of the requests' tools)"""
-    from toolmem.providers.usage_log import NAMESPACE, read_ledger
-
-    async with app:
-        store = await app.services.store_named()
-        entries = await read_ledger(store, workspace, since=since, until=until)
-        others = [] if entries else [w for w in await store.workspaces() if NAMESPACE in await store.namespaces(w)]
-        memories: list[StoredMemory] = []
-        if calls_of is not None:
-            names = sorted(calls_of | {entry.tool for entry in entries} - {""})
-            memories = await store.memories(workspace, names, calls=True)
-        return entries, others, str((await store.info())["location"]), memories
+    return saved_by_skips(cost_report([], asked.runs), asked.by, zone=asked.app.settings.zone)
 
 
 def _moment(option: str, given: str | None, app: ToolMemApp) -> datetime | None:
@@ -234,38 +264,19 @@ def _figures(each: LedgerSum) -> list[str]:
     return [*(f"{count:,}" for count in counts), cost, f"{each.seconds:,.1f}", f"{each.waited:,.1f}"]
 
 
-def _print_saved(saved: Sequence[Saved]) -> None:
+def _print_saved(saved: Sequence[dict[str, Any]]) -> None:
     if not saved:
         say("no run among these reports skipped anything that a model had been asked before")
         return
-    columns = list(saved[0].group)
     figures = ("runs", "requests avoided", "prompt tokens avoided")
-    rows = [[*each.group.values(), f"{each.runs:,}", f"{each.requests:,}", f"{each.prompt_tokens:,}"] for each in saved]
+    columns = list(saved[0])[: -len(figures)]
+    rows = [[f"{value:,}" if isinstance(value, int) else value for value in row.values()] for row in saved]
     print_table("What skips saved", [*columns, *figures], rows, numeric=frozenset(figures))
 
 
-def _nothing(workspace: str, others: Sequence[str], place: str, narrowed: object) -> str:
-    message = f"no model was asked on behalf of workspace {workspace!r}"
-    if workspace in others and narrowed:
-        return f"{message} in this time ({place})"
-    elsewhere = f"; there are requests in {', '.join(map(repr, others))}" if others else ""
-    return f"{message} ({place}){elsewhere}"
-
-
-def _elsewhere(workspace: str, ledgers: Sequence[str], place: str, reports: Path | None) -> str:
-    """Other workspaces of which something is known, and how they are chosen; "" where there are none."""
-    from toolmem.research.report.run_savings import reported_workspaces
-
-    reported = [] if reports is None else reported_workspaces(reports)
-    named = {f"requests ({place})": ledgers, f"run reports ({reports})": reported}
-    known = {what: [each for each in names if each != workspace] for what, names in named.items()}
-    told = [f"there are {what} of {', '.join(map(repr, names))}" for what, names in known.items() if names]
-    chosen = next((names[0] for names in known.values() if names), "")
-    return f"; {'; '.join(told)}: choose by --workspace {chosen}" if told else ""
-
-
-def _write_csv(path: Path, columns: Sequence[str], sums: Sequence[LedgerSum]) -> None:
-    from toolmem.research.report.tables import write_rows
-
-    names = list(sums[0].row()) if sums else list(columns)
-    write_rows(names, [list(each.row().values()) for each in sums], path)
+def _nothing(asked: Asked) -> str:
+    message = f"no model was asked on behalf of workspace {asked.workspace!r}"
+    if asked.workspace in asked.others and (asked.since or asked.until):
+        return f"{message} in this time ({asked.place})"
+    elsewhere = f"; there are requests in {', '.join(map(repr, asked.others))}" if asked.others else ""
+    return f"{message} ({asked.place}){elsewhere}"

@@ -1,10 +1,8 @@
-"""`toolmem ledger --savings`: the bill of judging and summarizing, the single-pass bound, and freshness."""
+"""`toolmem ledger --savings`: what judging and summarizing cost, the single-pass bound, and staleness."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +10,16 @@ from toolmem.cli.console import counted, print_json, print_table, say
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
-    from toolmem.flow.report import RunReport
-    from toolmem.protocols import LedgerEntry
-    from toolmem.research.report.bill import Bill, Kind
-    from toolmem.research.report.freshness import Waiting
+    from toolmem.cli.ledger import Asked
+    from toolmem.research.report.charges import CostReport, Kind
     from toolmem.research.report.single_pass import LineTokens, SinglePass
-    from toolmem.research.report.summary import Table
-    from toolmem.stored import StoredMemory
+    from toolmem.research.report.staleness import Waiting
 
 
 def kinds_of(app: ToolMemApp) -> dict[str, Kind]:
     """What the configured ops do, by their keys."""
     from toolmem.ops import ParseToolCallResultOp, RejudgeOp, RetryEvaluationsOp, SummaryToolMemoryOp
-    from toolmem.research.report.bill import JUDGING, KINDS, SUMMARIZING
+    from toolmem.research.report.charges import JUDGING, KINDS, SUMMARIZING
 
     kinds: dict[str, Kind] = dict(KINDS)
     for node in app.flows.values():
@@ -36,125 +31,89 @@ def kinds_of(app: ToolMemApp) -> dict[str, Kind]:
     return kinds
 
 
-def count_lines(app: ToolMemApp, memories: Iterable[StoredMemory]) -> list[LineTokens]:
+def count_lines(asked: Asked) -> list[LineTokens]:
     """The lines of each tool's kept calls, as the configured summary prompt shows them."""
     from toolmem.guidance.llm_writer import writer_prompts
     from toolmem.ops import SummaryToolMemoryOp
     from toolmem.providers.tokenizer import QwenTokenizer
     from toolmem.research.backtest.call_lines import LineCounter
 
-    op = app.op_of("summary_tool_memory", SummaryToolMemoryOp)
-    language: Any = app.settings.language if op.settings.language is None else op.settings.language
-    counter = LineCounter(
-        QwenTokenizer(),
-        window=op.params.model_dump()["recent_call_count"],
-        prompts=writer_prompts(op.settings.prompt_path),
-        language=language,
-    )
-    return counter.of_memories(memories)
+    op = asked.app.op_of("summary_tool_memory", SummaryToolMemoryOp)
+    language: Any = asked.app.settings.language if op.settings.language is None else op.settings.language
+    window = op.params.model_dump()["recent_call_count"]
+    prompts = writer_prompts(op.settings.prompt_path)
+    return LineCounter(QwenTokenizer(), window=window, prompts=prompts, language=language).of_memories(asked.memories)
 
 
-def show_savings(
-    app: ToolMemApp,
-    workspace: str,
-    by: Sequence[str],
-    entries: Sequence[LedgerEntry],
-    reports: Sequence[RunReport] | None,
-    memories: Sequence[StoredMemory],
-    *,
-    narrowed: bool,
-    elsewhere: str,
-    as_json: bool,
-    csv: Path | None,
-    plots: Path | None,
-) -> None:
-    """Print the bill. `reports` None: none were named. `narrowed`: to a time, so that no bound holds.
-
-    `elsewhere`: where nothing was found, other workspaces and how they are chosen.
-    """
-    from toolmem.research.report.bill import make_bill
-    from toolmem.research.report.bill_sums import sum_bill
-    from toolmem.research.report.freshness import waiting
+def show_savings(asked: Asked, *, as_json: bool, csv: Path | None, plots: Path | None) -> None:
+    """Print the cost report. Of a part of the time there is no bound."""
+    from toolmem.research.report.charge_sums import cost_frame
+    from toolmem.research.report.charges import cost_report
     from toolmem.research.report.single_pass import single_pass
+    from toolmem.research.report.staleness import waiting
 
-    zone = app.settings.zone
-    bill = make_bill(entries, reports or (), prices=app.services.price, kinds=kinds_of(app))
-    bound = [] if narrowed else single_pass(bill, count_lines(app, memories))
-    happened = waiting(reports or ())
+    report = cost_report(asked.entries, asked.runs, prices=asked.app.services.price, kinds=kinds_of(asked.app))
+    bound = [] if asked.since or asked.until else single_pass(report, count_lines(asked))
+    happened = waiting(asked.runs)
     if csv is not None:
-        from toolmem.research.report.tables import write_rows
+        from toolmem.research.report.csv_files import write_csv
 
-        rows = [each.row() for each in sum_bill(bill, by, zone=zone)]
-        write_rows(list(rows[0]) if rows else list(by), [list(row.values()) for row in rows], csv)
-        say(f"{counted(len(rows), 'row')} in {csv}")
+        frame = cost_frame(report, asked.by, zone=asked.app.settings.zone)
+        write_csv(frame, csv)
+        say(f"{counted(len(frame), 'row')} in {csv}")
     if plots is not None:
-        _draw(bill, happened, plots, zone, app.settings.time_zone)
+        _draw(asked, report, happened, plots)
     if as_json:
-        print_json(_as_json(workspace, by, bill, bound, happened, zone))
+        print_json(_as_json(asked, report, bound, happened))
     else:
-        _print(workspace, by, bill, bound, happened, zone, elsewhere, reports is None)
+        _print(asked, report, bound, happened)
 
 
-def _as_json(
-    workspace: str,
-    by: Sequence[str],
-    bill: Bill,
-    bound: Sequence[SinglePass],
-    happened: Sequence[Waiting],
-    zone: tzinfo,
-) -> dict[str, Any]:
-    from toolmem.research.report.bill_sums import notes, sum_bill
-    from toolmem.research.report.freshness import freshness
+def _as_json(asked: Asked, report: CostReport, bound: list[SinglePass], happened: list[Waiting]) -> dict[str, Any]:
+    from toolmem.research.report.charge_sums import cost_sums, notes
+    from toolmem.research.report.staleness import staleness
 
     return {
-        "workspace": workspace,
-        "by": list(by),
-        "bill": [each.row() for each in sum_bill(bill, by, zone=zone)],
-        "total": [each.row() for each in sum_bill(bill, [])],
-        "notes": notes(bill),
-        "single_pass": [each.row() for each in bound],
-        "freshness": [asdict(each) for each in freshness(happened)],
+        "workspace": asked.workspace,
+        "by": asked.by,
+        "bill": [each._asdict() for each in cost_sums(report, asked.by, zone=asked.app.settings.zone)],
+        "total": [each._asdict() for each in cost_sums(report, [])],
+        "notes": notes(report),
+        "single_pass": [asdict(each) for each in bound],
+        "freshness": [asdict(each) for each in staleness(happened)],
         "waiting": [asdict(each) for each in happened],
     }
 
 
-def _print(
-    workspace: str,
-    by: Sequence[str],
-    bill: Bill,
-    bound: Sequence[SinglePass],
-    happened: Sequence[Waiting],
-    zone: tzinfo,
-    elsewhere: str,
-    without_reports: bool,
-) -> None:
-    from toolmem.research.report.bill_sums import bill_table
-    from toolmem.research.report.freshness import freshness_table
+def _print(asked: Asked, report: CostReport, bound: list[SinglePass], happened: list[Waiting]) -> None:
+    from toolmem.research.report.charge_sums import cost_table
     from toolmem.research.report.single_pass import single_pass_table
+    from toolmem.research.report.staleness import staleness_table
 
-    if bill.charges:
-        _print_table(bill_table(bill, by, zone=zone))
+    tables = []
+    if report.charges:
+        tables.append(cost_table(report, asked.by, zone=asked.app.settings.zone))
     else:
-        say(f"nothing was asked or avoided on behalf of workspace {workspace!r}{elsewhere}")
+        elsewhere = "" if asked.entries or asked.runs else asked.elsewhere()
+        say(f"nothing was asked or avoided on behalf of workspace {asked.workspace!r}{elsewhere}")
     if any(row.input_tokens for row in bound):
-        _print_table(single_pass_table(bound))
+        tables.append(single_pass_table(bound))
     if happened:
-        _print_table(freshness_table(happened))
-    if without_reports:
-        say("what was avoided, under which policy, and how fresh guidance was, stands in run reports: --reports DIR")
+        tables.append(staleness_table(happened))
+    for table in tables:
+        print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
+    if asked.reports is None:
+        say("what was avoided, under which policy, and how stale guidance was, stands in run reports: --reports DIR")
 
 
-def _print_table(table: Table) -> None:
-    print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
+def _draw(asked: Asked, report: CostReport, happened: list[Waiting], folder: Path) -> None:
+    from toolmem.research.report.cost_plots import by_tool, days_chart, spending_chart, staleness_chart
 
-
-def _draw(bill: Bill, happened: Sequence[Waiting], folder: Path, zone: tzinfo, time_zone: str) -> None:
-    from toolmem.research.report.cost_plots import bill_chart, by_tool, days_chart, freshness_chart
-
+    zone = asked.app.settings.zone
     charts = {
-        "bill_by_tool.svg": bill_chart(bill, "tool", zone=zone),
-        "bill_by_day.svg": days_chart(bill, zone=zone),
-        "freshness.svg": freshness_chart(by_tool(happened), time_zone),
+        "bill_by_tool.svg": spending_chart(report, "tool", zone=zone),
+        "bill_by_day.svg": days_chart(report, zone=zone),
+        "freshness.svg": staleness_chart(by_tool(happened), asked.app.settings.time_zone),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, chart in charts.items():

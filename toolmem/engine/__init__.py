@@ -112,7 +112,7 @@ def after(
 
     `call`: a record as `add` takes it. `record` of the answer is None. Raises RecordError, RequestError, StoreError.
     """
-    from toolmem.formats.records import RecordNotes, read_fields
+    from toolmem.formats.call_records import RecordNotes, read_fields
     from toolmem.light_models import PendingCall, ToolCall
     from toolmem.readers.weight import at_once
     from toolmem.store.masked import MaskedStore

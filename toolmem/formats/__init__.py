@@ -5,7 +5,7 @@ A file comes in by `files.read_file`, which looks at its content and hands it to
     calls_jsonl   one call per line, our own JSON Lines (plain or .gz; a JSON array too)
     openai_chat   OpenAI chat conversations: assistant `tool_calls` joined with their `tool` messages
 
-Whatever the road, each call passes `records.read_record`, the one place that knows what a good record is. A bad
+Whatever the road, each call passes `call_records.read_record`, the one place that knows what a good record is. A bad
 record is named and the others go on; a file without one good record is refused.
 """
 
@@ -15,16 +15,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolmem.formats.call_records import RecordNotes, RecordsRead, read_record, read_records
     from toolmem.formats.calls_jsonl import record_of, write_calls
     from toolmem.formats.files import FORMATS, read_file, recognize
     from toolmem.formats.imported import Format, Imported
-    from toolmem.formats.records import RecordNotes, RecordsRead, read_record, read_records
 
 _HOMES = {
     **dict.fromkeys(("record_of", "write_calls"), "calls_jsonl"),
     **dict.fromkeys(("Format", "Imported"), "imported"),
     **dict.fromkeys(("FORMATS", "read_file", "recognize"), "files"),
-    **dict.fromkeys(("RecordNotes", "RecordsRead", "read_record", "read_records"), "records"),
+    **dict.fromkeys(("RecordNotes", "RecordsRead", "read_record", "read_records"), "call_records"),
 }
 
 __all__ = [

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from toolmem.errors import RecordError
+from toolmem.formats.call_records import GIVEN, JUDGED, misspelt_in_words, read_record
 from toolmem.formats.imported import Imported
 from toolmem.formats.lines import Entry
-from toolmem.formats.records import GIVEN, JUDGED, misspelt_in_words, read_record
 from toolmem.models import ToolCallResult
 from toolmem.protocols import Clock
 from toolmem.stored import CallFailure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolmem.formats.records import RecordsRead
+from toolmem.formats.call_records import RecordsRead
 from toolmem.models import ToolSchema
 
 Format = Literal["calls", "openai"]

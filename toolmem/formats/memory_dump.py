@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from toolmem.config.own_folder import make_folder, write_new
 from toolmem.errors import RecordError, RequestError
-from toolmem.formats.records import RecordNotes, read_record
+from toolmem.formats.call_records import RecordNotes, read_record
 from toolmem.models import ToolCallResult, ToolMemory
 from toolmem.protocols import Clock
 

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from toolmem.errors import RecordError, RequestError
+from toolmem.formats.call_records import MAX_ID, read_record
 from toolmem.formats.imported import Imported
 from toolmem.formats.lines import Entry
-from toolmem.formats.records import MAX_ID, read_record
 from toolmem.formats.times import read_time
 from toolmem.models import ToolCallResult, ToolSchema
 from toolmem.protocols import Clock

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, OpParams
-from toolmem.formats.records import RecordsRead, misspelt_in_words, read_records
+from toolmem.formats.call_records import RecordsRead, misspelt_in_words, read_records
 from toolmem.models import ToolCallResult
 from toolmem.ops.arguments import DataFrom, read_data_from, read_schemas
 from toolmem.ops.judging import Judged, KeptCalls, judge_calls, tell_stop

@@ -12,7 +12,7 @@ from toolmem.formats.files import read_file
 from toolmem.formats.imported import Format, Imported
 from toolmem.models import ToolCallResult, ToolSchema
 from toolmem.readers.plain_text import counted
-from toolmem.research.report.evaluation import BadRecord
+from toolmem.research.report.findings import BadRecord
 
 SAMPLE_SEED = 7  # of --limit
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.engine.system_prompt import guidance_block, guidance_of, system_prompt
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.formats.records import read_records
+from toolmem.formats.call_records import read_records
 from toolmem.models import Language, ToolCallResult, ToolMemoryRule, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp

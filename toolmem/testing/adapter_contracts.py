@@ -41,7 +41,7 @@ def driven(test: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[Any], 
 
 
 class RecordingMeter:
-    """Implements `ports.Meter`: keeps what is booked."""
+    """A meter that keeps what is booked."""
 
     def __init__(self) -> None:
         self.booked: list[LedgerEntry] = []

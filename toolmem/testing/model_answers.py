@@ -97,6 +97,7 @@ def _text(content: Any) -> str:
 
 
 def error_body(protocol: Protocol, code: str, message: str, request_id: str) -> bytes:
+    """The body of an error, as the protocol words it."""
     if protocol == "dashscope":
         return _json({"code": code, "message": message, "request_id": request_id})
     return _json({"error": {"message": message, "type": code, "param": None, "code": code}, "request_id": request_id})

@@ -124,8 +124,10 @@ class Script:
     def failing(
         cls, fault: str | Behaviour, *, every: int = 0, share: float | None = None, latency: float = 0.0
     ) -> Script:
-        """A script of one fault, by its name in FAULTS or as a behaviour: every n-th request, a share of all prompts,
-        or, where neither is given, always."""
+        """A script of one fault, by its name in FAULTS or as a behaviour.
+
+        It comes at every n-th request, for a share of all prompts, or, where neither is given, always.
+        """
         behaviour = fault if isinstance(fault, Behaviour) else FAULTS[fault]
         return cls([Rule(behaviour, every=every, share=share)], latency=latency)
 

@@ -32,7 +32,7 @@ class ScriptedRequest:
 
 
 class ScriptedLLM:
-    """Implements `ports.LLM` without a network; recorded, deterministic, and as dumb as possible.
+    """A chat model without a network; recorded, deterministic, and as dumb as possible.
 
     `replies`: one per request, in the order in which requests start, or a function of the prompt. A reply that is an
     exception (or an exception that the function raises) is raised. When a sequence is used up, ScriptExhaustedError.

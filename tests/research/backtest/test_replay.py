@@ -12,8 +12,8 @@ from toolmem.ops import SummaryToolMemoryOp
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.research.backtest.call_lines import LineCounter
 from toolmem.research.backtest.replay import replay
-from toolmem.research.report.bill import make_bill
-from toolmem.research.report.freshness import freshness, waiting
+from toolmem.research.report.charges import cost_report
+from toolmem.research.report.staleness import staleness, waiting
 from toolmem.sample import load_records
 
 
@@ -49,14 +49,14 @@ async def test_what_a_replay_counts_is_what_the_flow_counts():
 async def test_guidance_in_force_is_that_of_before_until_a_summary_is_due():
     run = await replay(judged("shell", 12), {"min_new_calls": 5})
     assert [len(guidance.covered) for guidance in run.in_force] == [1] * 5 + [6] * 5 + [11] * 2
-    (fresh,) = freshness(waiting(run.reports))
+    (fresh,) = staleness(waiting(run.reports))
     assert (fresh.most, fresh.summaries, fresh.skips) == (5, 3, 9)
 
 
 async def test_guidance_grows_old_by_every_call_whether_the_store_still_keeps_it_or_not():
     calls = judged("shell", 40)
     run = await replay(calls, {"min_new_calls": 30}, keep=10)  # the store never holds thirty new calls
-    (fresh,) = freshness(waiting(run.reports))
+    (fresh,) = staleness(waiting(run.reports))
     assert (fresh.summaries, fresh.read) == (1, 1)
     assert (fresh.most, fresh.now) == (39, 39)
 
@@ -76,7 +76,7 @@ async def test_a_run_each_day_over_all_known_tools_skips_those_without_a_new_cal
     skipped = [row for report in run.reports for row in report.ops[0].details if row["action"] == "skipped"]
     assert skipped
     assert {row["reason"] for row in skipped} == {"up_to_date"}
-    bill = make_bill([], run.reports)
+    bill = cost_report([], run.reports)
     assert len(bill.of(state="avoided")) == len(skipped)
 
 

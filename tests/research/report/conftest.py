@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from toolmem.models import Claim, FlowResponse, JudgeIdentity, ToolCallResult, ToolMemory
-from toolmem.research.report.evaluation import Evaluation, SummaryRun, ToolUsage
+from toolmem.research.report.findings import Evaluation, SummaryRun, ToolUsage
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 JUDGE = JudgeIdentity(backend="offline", model="rule_based_check", prompt_version="0123456789ab")

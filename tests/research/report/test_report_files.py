@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.research.report import write_tables
-from toolmem.research.report.tables import write_csv
+from toolmem.research.report.csv_files import write_csv
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 

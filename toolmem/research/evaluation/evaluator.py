@@ -22,7 +22,7 @@ from toolmem.readers.masking import masks_in
 from toolmem.readers.plain_text import counted
 from toolmem.research.evaluation.folder import WORKSPACE
 from toolmem.research.recordings import Recording
-from toolmem.research.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
+from toolmem.research.report.findings import BadRecord, Evaluation, SummaryRun, ToolUsage
 from toolmem.store.masked import masked_calls
 
 if TYPE_CHECKING:

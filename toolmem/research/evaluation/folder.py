@@ -13,7 +13,7 @@ from toolmem.config.extras import missing
 from toolmem.errors import RequestError, StoreError
 from toolmem.pages.self_contained import POLICY
 from toolmem.protocols import OF_THE_STORE, MemoryStore
-from toolmem.research.report.evaluation import Evaluation
+from toolmem.research.report.findings import Evaluation
 
 WORKSPACE = "default"
 FORMER = "evaluate"  # the workspace of evaluations before there was a mark
@@ -80,8 +80,8 @@ def write_report(evaluation: Evaluation, out: Path) -> Path:
     """`report.html` and the tables into the folder; answers the page (without figures where `research` is absent)."""
     import tempfile
 
-    from toolmem.research.report.page import render_page, write_plain_page
-    from toolmem.research.report.tables import write_tables
+    from toolmem.research.report.csv_files import write_tables
+    from toolmem.research.report.report_page import render_page, write_plain_page
 
     write_tables(evaluation, out)
     if missing("research"):

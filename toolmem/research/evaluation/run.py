@@ -24,7 +24,7 @@ from toolmem.research.evaluation.folder import (
     write_report,
 )
 from toolmem.research.recordings import read_recording
-from toolmem.research.report.evaluation import Evaluation
+from toolmem.research.report.findings import Evaluation
 
 
 def evaluate(

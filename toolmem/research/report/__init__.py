@@ -1,40 +1,38 @@
 """The report: what an evaluation found, as DataFrames, figures, CSV files and one HTML page.
 
-The road of an evaluation through this room:
-
-    evaluation.py   the plain data that `toolmem evaluate` hands over, saved to and loaded from a directory
-    frames.py       calls, tools and errors as DataFrames; savings.py: the summary runs and what the skip saved
-    tables.py       calls.csv, tools.csv, skips.csv, errors.csv, summary.json
-    plots.py, timeline.py, costs.py     the figures, in the one look of style.py
-    blocks.py, sections.py, evidence.py the tables and sentences of the page
-    summary.py      the tables that the command prints
-    bill.py, bill_sums.py               what judging and summarizing cost and avoided, from the ledger and run reports
-    single_pass.py, freshness.py        beside it: each call read once; calls that the guidance does not hold yet
-    cost_plots.py, money_chart.py       the figures of the bill, and money against what it buys
-    page.py         executes the notebook in a kernel (kernel.py) and writes the page
+findings        the plain data that `toolmem evaluate` hands over, saved to and loaded from a directory
+recorded        calls, tools and errors as rows and DataFrames; savings: the summary runs and what the skip saved
+csv_files       calls.csv, tools.csv, skips.csv, errors.csv, claims.csv, summary.json
+plots, timeline, costs      the figures, in the one look of style
+sections, cited_calls       the tables and sentences of the page, from the templates of `toolmem.pages`
+report_page     executes the notebook in a kernel and writes the page
+summary         the tables that the command prints
+charges, charge_sums        what judging and summarizing cost and avoided, from the usage log and run_reports
+single_pass, staleness      beside it: each call read once; calls that the guidance does not hold yet
+cost_plots, money_chart     the figures of the cost report, and money against what it buys
 
 The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in a notebook of your own.
 """
 
 from toolmem.pages.rendering import Html
 from toolmem.readers.proportions import wilson_interval
-from toolmem.research.report.bill import Bill, make_bill
-from toolmem.research.report.bill_sums import bill_frame, bill_table, charges_frame
-from toolmem.research.report.cost_plots import bill_chart, days_chart, freshness_chart
+from toolmem.research.report.charge_sums import bill_frame, bill_table, charges_frame, cost_frame, cost_table
+from toolmem.research.report.charges import Bill, CostReport, cost_report, make_bill
+from toolmem.research.report.cited_calls import claims_frame, claims_of, guidance_block
+from toolmem.research.report.cost_plots import bill_chart, days_chart, freshness_chart, spending_chart, staleness_chart
 from toolmem.research.report.costs import cost_chart
-from toolmem.research.report.evaluation import BadRecord, Evaluation, SummaryRun, ToolUsage
-from toolmem.research.report.evidence import claims_frame, claims_of, guidance_block
-from toolmem.research.report.frames import (
+from toolmem.research.report.csv_files import summary, write_tables
+from toolmem.research.report.findings import BadRecord, Evaluation, SummaryRun, ToolUsage
+from toolmem.research.report.money_chart import money_chart
+from toolmem.research.report.plots import error_chart, score_chart, success_chart
+from toolmem.research.report.recorded import (
     calls_frame,
     errors_frame,
     flag_and_judge_frame,
     tools_frame,
+    totals,
 )
-from toolmem.research.report.freshness import freshness_frame, waiting, waiting_frame
-from toolmem.research.report.money_chart import money_chart
-from toolmem.research.report.page import notebook_path, render_page
-from toolmem.research.report.plots import error_chart, score_chart, success_chart
-from toolmem.research.report.rows import totals
+from toolmem.research.report.report_page import notebook_path, render_page
 from toolmem.research.report.savings import resummarized, runs_frame, skips_frame
 from toolmem.research.report.sections import (
     agreement_table,
@@ -55,17 +53,21 @@ from toolmem.research.report.sections import (
     window_text,
 )
 from toolmem.research.report.single_pass import single_pass, single_pass_frame
+from toolmem.research.report.staleness import freshness_frame, staleness_frame, waiting, waiting_frame
 from toolmem.research.report.style import Chart
-from toolmem.research.report.summary import Table, skip_table, spending_table, summary_table
-from toolmem.research.report.tables import summary, write_tables
+from toolmem.research.report.summary import PrintedTable, skip_table, spending_table, summary_table
 from toolmem.research.report.timeline import timeline, timeline_chart
+
+Table = PrintedTable  # its name in version 0.1
 
 __all__ = [
     "BadRecord",
     "Bill",
     "Chart",
+    "CostReport",
     "Evaluation",
     "Html",
+    "PrintedTable",
     "SummaryRun",
     "Table",
     "ToolUsage",
@@ -78,7 +80,10 @@ __all__ = [
     "claims_frame",
     "claims_of",
     "cost_chart",
+    "cost_frame",
     "cost_note",
+    "cost_report",
+    "cost_table",
     "days_chart",
     "error_chart",
     "errors_frame",
@@ -108,7 +113,10 @@ __all__ = [
     "skips_frame",
     "skips_table",
     "source_facts",
+    "spending_chart",
     "spending_table",
+    "staleness_chart",
+    "staleness_frame",
     "success_chart",
     "summary",
     "summary_table",

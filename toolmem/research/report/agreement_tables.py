@@ -10,14 +10,14 @@ from toolmem.pages.numbers import UNKNOWN, count, interval, percent, seconds
 from toolmem.readers.plain_text import counted
 from toolmem.readers.proportions import wilson_interval
 from toolmem.research.report.agreement import Comparison, Interval, JudgeRun, against_labels, pairs, sides
-from toolmem.research.report.rows import input_text
-from toolmem.research.report.summary import Table
+from toolmem.research.report.recorded import input_text
+from toolmem.research.report.summary import PrintedTable
 
 SHOWN_CALLS = 10  # on which judges differ; the CSV file has all
 SHOWN_TEXT = 110  # characters of an evaluation
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
+def comparison_tables(comparison: Comparison) -> list[PrintedTable]:
     """Who judged and at what cost; who agrees with whom; who is right by the labels; calls on which they differ."""
     tables = [_judges(comparison), _pairs(comparison)]
     if comparison.labels and comparison.judges_proper:
@@ -28,7 +28,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
-def _judges(comparison: Comparison) -> Table:
+def _judges(comparison: Comparison) -> PrintedTable:
     columns = (
         *("judge", "judged", "score 1.0", "no verdict", "requests", "prompt tokens", "completion"),
         *("cost", "cost per 1000 calls", "time"),
@@ -56,7 +56,7 @@ def _judges(comparison: Comparison) -> Table:
         if run.stopped:
             notes.append(f"{run.name} was stopped: {run.stopped}")
     notes += comparison.notes
-    return Table("Judges", columns, tuple(rows), frozenset(columns[1:]), tuple(notes))
+    return PrintedTable("Judges", columns, tuple(rows), frozenset(columns[1:]), tuple(notes))
 
 
 def _spent(run: JudgeRun) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def _money(cost: float | None, currency: str) -> str:
     return UNKNOWN if cost is None else f"{cost:.4g} {currency}"
 
 
-def _pairs(comparison: Comparison) -> Table:
+def _pairs(comparison: Comparison) -> PrintedTable:
     columns = (
         *("A", "B", "calls", "both 1.0", "A 1.0, B 0.0", "A 0.0, B 1.0", "both 0.0"),
         *("agreement", "95 %", "kappa", "95 % "),
@@ -94,10 +94,10 @@ def _pairs(comparison: Comparison) -> Table:
         for pair in pairs(comparison)
     ]
     note = "kappa: agreement beyond what chance gives (Cohen); a dash where all verdicts of both are the same."
-    return Table("Agreement of every two", columns, tuple(rows), frozenset(columns[2:]), (note,))
+    return PrintedTable("Agreement of every two", columns, tuple(rows), frozenset(columns[2:]), (note,))
 
 
-def _against(comparison: Comparison) -> Table:
+def _against(comparison: Comparison) -> PrintedTable:
     columns = ("judge", "label", "calls", "zeros found", "ones spared", "balanced accuracy", "95 %")
     rows = [
         (
@@ -112,10 +112,10 @@ def _against(comparison: Comparison) -> Table:
         for found in against_labels(comparison)
     ]
     note = "zeros found: of the label's 0.0, those that the judge scores 0.0; ones spared: the same for 1.0."
-    return Table("Judges by the label", columns, tuple(rows), frozenset(columns[2:]), (note,))
+    return PrintedTable("Judges by the label", columns, tuple(rows), frozenset(columns[2:]), (note,))
 
 
-def _sides(comparison: Comparison) -> Table:
+def _sides(comparison: Comparison) -> PrintedTable:
     columns = ("label", "A", "B", "they differ", "label with A", "label with B", "share with B", "95 %")
     rows = []
     for each in sides(comparison):
@@ -129,10 +129,10 @@ def _sides(comparison: Comparison) -> Table:
                 _interval(wilson_interval(each.with_second, total) if total else None),
             )
         )
-    return Table("Who is right where two differ", columns, tuple(rows), frozenset(columns[3:]))
+    return PrintedTable("Who is right where two differ", columns, tuple(rows), frozenset(columns[3:]))
 
 
-def _differing(comparison: Comparison) -> Table:
+def _differing(comparison: Comparison) -> PrintedTable:
     positions = comparison.differing()
     columns = ("row", "tool", "judge", "score", "evaluation")
     rows: list[tuple[str, ...]] = []
@@ -144,7 +144,7 @@ def _differing(comparison: Comparison) -> Table:
     title = f"Calls on which they differ: {len(positions):,} of {len(comparison.calls):,}"
     left = len(positions) - SHOWN_CALLS
     notes = (f"{left:,} more: --csv FILE has all.",) if left > 0 else ()
-    return Table(title, columns, tuple(rows), frozenset({"row"}), notes)
+    return PrintedTable(title, columns, tuple(rows), frozenset({"row"}), notes)
 
 
 def shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The figures of the bill: tokens spent and avoided, and calls that wait for their guidance."""
+"""The figures of the cost report: tokens spent and avoided, and calls that wait for their guidance."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from toolmem.config.extras import need_pandas
 from toolmem.pages.numbers import count
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import style
-from toolmem.research.report.bill import JUDGING, SUMMARIZING, Bill
-from toolmem.research.report.bill_sums import ESTIMATE, bill_frame
-from toolmem.research.report.freshness import Waiting
+from toolmem.research.report.charge_sums import ESTIMATE, cost_frame
+from toolmem.research.report.charges import JUDGING, SUMMARIZING, CostReport
+from toolmem.research.report.staleness import Waiting
 from toolmem.research.report.style import Chart
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ROWS = 30  # tools in one figure: those with most tokens; the tables have all
-MOST_LINES = 4  # tools of a freshness figure, one colour each
+MOST_LINES = 4  # tools of a staleness figure, one colour each
 DAY = 86400  # matplotlib counts the days since 1970
 LINE_COLOURS = ((style.BLUE, "-"), (style.VERMILION, (0, (5, 1.5))), (style.ORANGE, (0, (2, 1))), (style.SKY, "-."))
 
@@ -34,17 +34,17 @@ _PARTS = (
 )
 
 
-def bill_chart(bill: Bill, by: str = "tool", *, zone: tzinfo | None = None) -> Chart | None:
+def spending_chart(report: CostReport, by: str = "tool", *, zone: tzinfo | None = None) -> Chart | None:
     """Tokens (input and output) of judging, summarizing and what was avoided, a bar per tool, policy, run or day.
 
     Estimates of unseen replies are in the bars. None where nothing was spent or avoided.
     """
-    tokens = token_frame(bill, by, zone=zone)
+    tokens = token_frame(report, by, zone=zone)
     if tokens.empty or not tokens.to_numpy().any():
         return None
     ordered = tokens if by in ("day", "run") else tokens.loc[tokens.sum(axis=1).sort_values(ascending=False).index]
     ordered = ordered.head(MOST_ROWS) if by not in ("day", "run") else ordered.tail(MOST_ROWS)
-    estimated = any(c.output_tokens and c.output_by == "estimate" for c in bill.charges)
+    estimated = any(c.output_tokens and c.output_by == "estimate" for c in report.charges)
 
     def draw(axes: Axes) -> None:
         style.bare_rows(axes, style.labels(map(str, ordered.index)))
@@ -66,12 +66,12 @@ def bill_chart(bill: Bill, by: str = "tool", *, zone: tzinfo | None = None) -> C
     )
 
 
-def days_chart(bill: Bill, *, zone: tzinfo | None = None) -> Chart | None:
+def days_chart(report: CostReport, *, zone: tzinfo | None = None) -> Chart | None:
     """Tokens (input and output) per day, a bar per day from the first to the last; None where there are none."""
     need_pandas()
     import pandas as pd
 
-    tokens = token_frame(bill, "day", zone=zone)
+    tokens = token_frame(report, "day", zone=zone)
     if tokens.empty or not tokens.to_numpy().any():
         return None
     days = pd.date_range(tokens.index.min(), tokens.index.max(), freq="D")
@@ -96,12 +96,12 @@ def days_chart(bill: Bill, *, zone: tzinfo | None = None) -> Chart | None:
     return style.chart(draw, 3.2, f"Tokens spent and avoided on {counted(len(days), 'day')}")
 
 
-def token_frame(bill: Bill, by: str, *, zone: tzinfo | None = None) -> pd.DataFrame:
+def token_frame(report: CostReport, by: str, *, zone: tzinfo | None = None) -> pd.DataFrame:
     """Tokens (input and output) per value of `by` (index): judging, summarizing, avoided."""
     need_pandas()
     import pandas as pd
 
-    frame = bill_frame(bill, [by, "kind"], zone=zone)
+    frame = cost_frame(report, [by, "kind"], zone=zone)
     spent = frame["input_tokens"] + frame["output_tokens"]
     avoided = frame["avoided_input_tokens"] + frame["avoided_output_tokens"]
     parts = {
@@ -112,7 +112,7 @@ def token_frame(bill: Bill, by: str, *, zone: tzinfo | None = None) -> pd.DataFr
     return pd.DataFrame(parts).groupby(frame[by].replace("", "(not known)")).sum()
 
 
-def freshness_chart(
+def staleness_chart(
     series: Mapping[str, Sequence[Waiting]], time_zone: str = "UTC", *, most_lines: int = MOST_LINES
 ) -> Chart | None:
     """Calls that the guidance does not hold yet, over time: a line per name, those with most waiting calls.
@@ -185,3 +185,6 @@ def _thousands(axis: Any) -> None:
 
     axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
+
+
+bill_chart, freshness_chart = spending_chart, staleness_chart  # their names in version 0.1

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolmem.config.extras import need_pandas
 from toolmem.readers.plain_text import counted
-from toolmem.research.report.evaluation import Evaluation, SummaryRun
-from toolmem.research.report.rows import Row
+from toolmem.research.report.findings import Evaluation, SummaryRun
+from toolmem.research.report.recorded import Row, frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +30,7 @@ SKIP_COLUMNS = (
 
 def skips_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per summary run and tool: what was done with it, what that cost, what a skip saved."""
-    need_pandas()
-    import pandas as pd
-
-    return pd.DataFrame(skips_rows(evaluation), columns=list(SKIP_COLUMNS))
+    return frame(skips_rows(evaluation), SKIP_COLUMNS)
 
 
 def skips_rows(evaluation: Evaluation) -> list[Row]:
@@ -54,10 +50,7 @@ def runs_frame(evaluation: Evaluation) -> pd.DataFrame:
     prompt_tokens, completion_tokens (spent), saved_requests, saved_prompt_tokens (avoided by the skip), estimated (at
     least one of the token counts is the tokenizer's), seconds, answer.
     """
-    need_pandas()
-    import pandas as pd
-
-    return pd.DataFrame(runs_rows(evaluation), columns=list(RUN_COLUMNS))
+    return frame(runs_rows(evaluation), RUN_COLUMNS)
 
 
 def runs_rows(evaluation: Evaluation) -> list[Row]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Union
 from toolmem.pages.numbers import count, interval, known, percent, score, seconds
 from toolmem.pages.rendering import Html, clip, part
 from toolmem.readers.plain_text import counted, noun
-from toolmem.research.report.evaluation import Evaluation
+from toolmem.research.report.findings import Evaluation
 from toolmem.research.report.plots import MOST_ROWS
-from toolmem.research.report.rows import UNCLASSIFIED, VERDICTS, Row, errors_rows, flag_and_judge_rows, totals
+from toolmem.research.report.recorded import UNCLASSIFIED, VERDICTS, Row, errors_rows, flag_and_judge_rows, totals
 from toolmem.research.report.savings import NOTHING_SENT, runs_rows, skips_rows, spending_note
 from toolmem.research.report.style import drawable
 

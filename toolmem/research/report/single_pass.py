@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
 
-from toolmem.config.extras import need_pandas
 from toolmem.pages.numbers import UNKNOWN, count
-from toolmem.research.report.bill import SUMMARIZING, Bill
-from toolmem.research.report.bill_sums import ESTIMATE
-from toolmem.research.report.summary import Table
+from toolmem.research.report.charge_sums import ESTIMATE
+from toolmem.research.report.charges import SUMMARIZING, CostReport
+from toolmem.research.report.recorded import frame
+from toolmem.research.report.summary import PrintedTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,15 +53,12 @@ class SinglePass:
     input_tokens: int
     ratio: float | None  # input over bound; None where there is no bound
 
-    def row(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
-
-def single_pass(bill: Bill, lines: Iterable[LineTokens]) -> list[SinglePass]:
-    """One row per tool, by name. `bill`: of all requests since the first call, or the ratio means nothing."""
+def single_pass(report: CostReport, lines: Iterable[LineTokens]) -> list[SinglePass]:
+    """One row per tool, by name. `report`: of all requests since the first call, or the ratio means nothing."""
     spent: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     policies: dict[str, dict[str, None]] = defaultdict(dict)
-    for charge in bill.of(kind=SUMMARIZING):
+    for charge in report.of(kind=SUMMARIZING):
         if charge.policy:
             policies[charge.tool][charge.policy] = None
         if charge.state != "avoided":
@@ -87,14 +84,10 @@ def single_pass(bill: Bill, lines: Iterable[LineTokens]) -> list[SinglePass]:
 
 def single_pass_frame(rows: Sequence[SinglePass]) -> pd.DataFrame:
     """The columns of SinglePass; `ratio` is NaN where there is no bound."""
-    need_pandas()
-    import pandas as pd
-
-    names = [each.name for each in fields(SinglePass)]
-    return pd.DataFrame([row.row() for row in rows], columns=names).astype({"ratio": "float64"})
+    return frame([asdict(row) for row in rows], [each.name for each in fields(SinglePass)]).astype({"ratio": "float64"})
 
 
-def single_pass_table(rows: Sequence[SinglePass]) -> Table:
+def single_pass_table(rows: Sequence[SinglePass]) -> PrintedTable:
     columns = ("tool", "policy", "calls", "summaries", "input of summaries", "single pass", "times the single pass")
     written = tuple(
         (
@@ -111,4 +104,4 @@ def single_pass_table(rows: Sequence[SinglePass]) -> Table:
     notes = ["Single pass: tokens of the calls' lines, each read once, as the tokenizer counts them."]
     if any(row.bound_by == "estimate" for row in rows):
         notes.append(f"{ESTIMATE}: lines of calls that are no longer kept are taken to be as long as the kept ones.")
-    return Table("Beside a single pass", columns, written, frozenset(columns[2:]), tuple(notes))
+    return PrintedTable("Beside a single pass", columns, written, frozenset(columns[2:]), tuple(notes))

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from toolmem.pages.numbers import UNKNOWN, count, interval, percent, score, seconds
 from toolmem.readers.plain_text import counted
-from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.rows import tools_rows, totals
+from toolmem.research.report.findings import Evaluation
+from toolmem.research.report.recorded import tools_rows, totals
 from toolmem.research.report.savings import runs_rows, spending_note
 from toolmem.research.report.sections import NEITHER
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PrintedTable:
     """What a terminal prints: texts only. `numeric` columns are aligned right."""
 
     title: str
@@ -23,7 +23,7 @@ class Table:
     notes: tuple[str, ...] = field(default=())
 
 
-def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
+def summary_table(evaluation: Evaluation, limit: int = 40) -> PrintedTable:
     """One row per tool (the `limit` with most calls), all recorded calls; notes name the judge and what is left out."""
     tools = tools_rows(evaluation)
     shown = tools[:limit]
@@ -56,7 +56,7 @@ def summary_table(evaluation: Evaluation, limit: int = 40) -> Table:
         notes.append(
             f"{counted(len(evaluation.failures), 'record')} could not be used (summary.json names what and why)."
         )
-    return Table("Tools, all recorded calls", columns, rows, frozenset(columns[1:]), tuple(notes))
+    return PrintedTable("Tools, all recorded calls", columns, rows, frozenset(columns[1:]), tuple(notes))
 
 
 def _rates(evaluation: Evaluation) -> str:
@@ -69,7 +69,7 @@ def _rates(evaluation: Evaluation) -> str:
     return f"{said} By the flag {percent(total['success_rate'])}: it passes {wrong} that the judge saw fail."
 
 
-def skip_table(evaluation: Evaluation) -> Table:
+def skip_table(evaluation: Evaluation) -> PrintedTable:
     """One row per summary run: tools summarized and skipped, requests and tokens spent and avoided."""
     columns = (
         "summary run",
@@ -97,10 +97,10 @@ def skip_table(evaluation: Evaluation) -> Table:
         for run in runs_rows(evaluation)
     )
     note = spending_note(evaluation).replace("`", "")
-    return Table("What the skip saved", columns, rows, frozenset(columns[1:]), (note,))
+    return PrintedTable("What the skip saved", columns, rows, frozenset(columns[1:]), (note,))
 
 
-def spending_table(evaluation: Evaluation) -> Table | None:
+def spending_table(evaluation: Evaluation) -> PrintedTable | None:
     """One row per op that asks models; None where nothing was asked or counted."""
     if not evaluation.spent:
         return None
@@ -120,4 +120,4 @@ def spending_table(evaluation: Evaluation) -> Table | None:
         notes.append("Counted, not sent. The cost is that of the prompts; replies come on top.")
     if any(usage.cost is None for usage in evaluation.spent.values()):
         notes.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
-    return Table("Requests to models", columns, rows, frozenset(columns[1:]), tuple(notes))
+    return PrintedTable("Requests to models", columns, rows, frozenset(columns[1:]), tuple(notes))

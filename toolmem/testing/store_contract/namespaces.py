@@ -23,7 +23,8 @@ class KeyedRecordsContract(Scenario):
     @pytest.fixture
     def damage_record(self) -> Callable[[MemoryStore, str, str, str], Awaitable[None]] | None:
         """`await damage(store, workspace, namespace, key)` makes a stored record unreadable. A backend's suite
-        provides it where its engine lets damaged records exist."""
+        provides it where its engine lets damaged records exist.
+        """
         return None
 
     @driven

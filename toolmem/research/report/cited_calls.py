@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolmem.config.extras import need_pandas
 from toolmem.models import Claim, ToolCallResult, ToolMemory
 from toolmem.pages.rendering import Html, clip, part
 from toolmem.readers.plain_text import name_shown
-from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.rows import Row, input_text
+from toolmem.research.report.findings import Evaluation
+from toolmem.research.report.recorded import Row, frame, input_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,10 +27,7 @@ def claims_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per claim: tool_name, kind, text, k, n, calls (how many it cites), found (those of them in the window),
     rows (of calls.csv, separated by blanks; the call's id where it is no recorded call).
     """
-    need_pandas()
-    import pandas as pd
-
-    return pd.DataFrame(claims_rows(evaluation), columns=list(CLAIM_COLUMNS))
+    return frame(claims_rows(evaluation), CLAIM_COLUMNS)
 
 
 CLAIM_COLUMNS = ("tool_name", "kind", "text", "k", "n", "calls", "found", "rows")

@@ -1,4 +1,4 @@
-"""The bill: each request once, what was avoided beside it, and how each figure is known."""
+"""The cost report: each request once, what was avoided beside it, and how each figure is known."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from toolmem.flow.report import OpReport, RunReport
 from toolmem.models import Usage
 from toolmem.protocols import LedgerEntry
 from toolmem.providers.prices import PriceTable
-from toolmem.research.report.bill import ASSUMED_REPLY, make_bill
-from toolmem.research.report.bill_sums import GROUPS, bill_frame, bill_table, charges_frame, notes, sum_bill
+from toolmem.research.report.charge_sums import GROUPS, charges_frame, cost_frame, cost_sums, cost_table, notes
+from toolmem.research.report.charges import ASSUMED_REPLY, cost_report
 
 START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
 PRICES = PriceTable(
@@ -65,13 +65,13 @@ def report(minute=0, rows=(), entries=(), op=SUMMARY_OP, **usage):
 
 
 def total(bill):
-    (row,) = sum_bill(bill, [])
+    (row,) = cost_sums(bill, [])
     return row
 
 
 def test_a_request_that_the_ledger_and_a_report_hold_counts_once():
     booked = entry()
-    bill = make_bill([booked], [report(rows=[summary_row()], entries=[booked])], prices=PRICES)
+    bill = cost_report([booked], [report(rows=[summary_row()], entries=[booked])], prices=PRICES)
     (charge,) = bill.charges
     assert (charge.kind, charge.state, charge.policy, charge.tool) == ("summarizing", "sent", "smart_skip", "search")
     assert charge.run == "2026-03-01 22:00:00.000 summary_tool_memory"
@@ -80,12 +80,12 @@ def test_a_request_that_the_ledger_and_a_report_hold_counts_once():
 
 def test_two_equal_requests_count_twice_and_the_one_without_a_report_has_no_policy():
     booked = entry()
-    bill = make_bill([booked, booked], [report(rows=[summary_row()], entries=[booked])], prices=PRICES)
+    bill = cost_report([booked, booked], [report(rows=[summary_row()], entries=[booked])], prices=PRICES)
     assert sorted(charge.policy for charge in bill.charges) == ["", "smart_skip"]
 
 
 def test_a_skip_avoids_the_prompt_of_its_window_and_an_estimated_reply():
-    bill = make_bill([], [report(rows=[summary_row(action="skipped", prompt_tokens=4000)])], prices=PRICES)
+    bill = cost_report([], [report(rows=[summary_row(action="skipped", prompt_tokens=4000)])], prices=PRICES)
     row = total(bill)
     assert (row.requests, row.avoided_requests, row.avoided_input_tokens) == (0, 1, 4000)
     assert row.avoided_output_tokens == ASSUMED_REPLY["summarizing"]
@@ -94,27 +94,27 @@ def test_a_skip_avoids_the_prompt_of_its_window_and_an_estimated_reply():
 
 
 def test_a_skip_of_guidance_that_no_prompt_was_counted_for_avoids_nothing():
-    bill = make_bill([], [report(rows=[summary_row(action="skipped", prompt_tokens=0)])])
+    bill = cost_report([], [report(rows=[summary_row(action="skipped", prompt_tokens=0)])])
     assert bill.charges == ()
 
 
 def test_the_length_of_an_unseen_reply_is_the_mean_of_the_booked_ones():
     sent = [entry(out=200), entry(minute=1, out=400)]
-    bill = make_bill(sent, [report(rows=[summary_row(action="skipped")])], prices=PRICES)
+    bill = cost_report(sent, [report(rows=[summary_row(action="skipped")])], prices=PRICES)
     assert bill.replies["summarizing"] == 300
     assert total(bill).avoided_output_tokens == 300
     assert any("the mean of 2 booked replies" in note for note in notes(bill))
 
 
 def test_failed_requests_are_spent_and_their_replies_are_no_measure():
-    bill = make_bill([entry(out=0, outcome="error: ModelOverloaded")], [], prices=PRICES)
+    bill = cost_report([entry(out=0, outcome="error: ModelOverloaded")], [], prices=PRICES)
     assert total(bill).requests == 1
     assert bill.replies_seen["summarizing"] == 0
 
 
 def test_a_counted_prompt_gets_an_estimated_reply_in_its_price():
     counted = entry(out=0, outcome="not_sent", estimated=True, cost=1.0)
-    row = total(make_bill([], [report(rows=[summary_row()], entries=[counted])], prices=PRICES))
+    row = total(cost_report([], [report(rows=[summary_row()], entries=[counted])], prices=PRICES))
     assert (row.requests, row.not_sent) == (1, 1)
     assert (row.input_by, row.output_by) == ("tokenizer", "estimate")
     assert row.cost == pytest.approx(1.0 + ASSUMED_REPLY["summarizing"] / 100)
@@ -123,7 +123,7 @@ def test_a_counted_prompt_gets_an_estimated_reply_in_its_price():
 def test_reused_verdicts_and_calls_sent_twice_avoid_requests_of_the_mean_length():
     asked = [entry(op=JUDGE_OP, prompt=300, out=50), entry(minute=1, op=JUDGE_OP, prompt=500, out=50)]
     rows = [judged_row(reused=2, duplicates=1), judged_row(tool="free", reused=9, asks_model=False)]
-    bill = make_bill(asked, [report(rows=rows, op=JUDGE_OP)], prices=PRICES)
+    bill = cost_report(asked, [report(rows=rows, op=JUDGE_OP)], prices=PRICES)
     row = total(bill)
     assert (row.avoided_requests, row.avoided_input_tokens, row.avoided_input_by) == (3, 1200, "estimate")
     assert {charge.kind for charge in bill.charges} == {"judging"}
@@ -131,14 +131,14 @@ def test_reused_verdicts_and_calls_sent_twice_avoid_requests_of_the_mean_length(
 
 def test_a_report_tells_what_an_op_of_any_name_does():
     booked = entry(op="my_summaries")
-    bill = make_bill([booked], [report(rows=[summary_row()], op="my_summaries")])
+    bill = cost_report([booked], [report(rows=[summary_row()], op="my_summaries")])
     assert bill.charges[0].kind == "summarizing"
-    assert make_bill([booked]).charges[0].kind == "other"
-    assert make_bill([booked], kinds={"my_summaries": "judging"}).charges[0].kind == "judging"
+    assert cost_report([booked]).charges[0].kind == "other"
+    assert cost_report([booked], kinds={"my_summaries": "judging"}).charges[0].kind == "judging"
 
 
 def test_a_report_without_rows_still_tells_what_was_saved():
-    bill = make_bill([], [report(saved_requests=3, saved_prompt_tokens=900)])
+    bill = cost_report([], [report(saved_requests=3, saved_prompt_tokens=900)])
     assert (total(bill).avoided_requests, total(bill).avoided_input_tokens) == (3, 900)
 
 
@@ -152,13 +152,13 @@ def test_a_report_without_rows_still_tells_what_was_saved():
     ],
 )
 def test_rows_of_other_ops_and_damaged_ones_are_passed_over(row):
-    assert make_bill([], [report(rows=[{**row, "action": "skipped"}])]).charges == ()
+    assert cost_report([], [report(rows=[{**row, "action": "skipped"}])]).charges == ()
 
 
 def test_a_policy_that_was_switched_in_mid_life_has_a_row_for_each():
     skips = [summary_row(action="skipped", policy=policy) for policy in ("smart_skip", "on_change", "on_change")]
-    bill = make_bill([], [report(minute=place, rows=[row]) for place, row in enumerate(skips)])
-    assert [(each.group["policy"], each.avoided_requests) for each in sum_bill(bill, ["tool", "policy"])] == [
+    bill = cost_report([], [report(minute=place, rows=[row]) for place, row in enumerate(skips)])
+    assert [(each.policy, each.avoided_requests) for each in cost_sums(bill, ["tool", "policy"])] == [
         ("on_change", 2),
         ("smart_skip", 1),
     ]
@@ -171,8 +171,8 @@ def test_each_charge_says_why_it_was_spent_or_avoided():
         judged_row(tool="c", reused=2, duplicates=1),
     ]
     booked = entry()
-    bill = make_bill([booked, entry(minute=1, tool="d")], [report(rows=told, entries=[booked])], prices=PRICES)
-    sums = {each.group["reason"]: (each.requests, each.avoided_requests) for each in sum_bill(bill, ["reason"])}
+    bill = cost_report([booked, entry(minute=1, tool="d")], [report(rows=told, entries=[booked])], prices=PRICES)
+    sums = {each.reason: (each.requests, each.avoided_requests) for each in cost_sums(bill, ["reason"])}
     assert sums["changed"][0] == 1
     assert sums["not_changed"][1] == 1
     assert (sums["known_verdict"][1], sums["sent_twice"][1]) == (2, 1)
@@ -181,23 +181,23 @@ def test_each_charge_says_why_it_was_spent_or_avoided():
 
 
 def test_a_cached_prefix_is_cheaper_and_a_batch_knows_no_cache():
-    row = total(make_bill([entry(prompt=1000, cached=800, out=100)], [], prices=PRICES))
+    row = total(cost_report([entry(prompt=1000, cached=800, out=100)], [], prices=PRICES))
     assert row.cost == pytest.approx(0.2 + 0.8 * 0.2 + 1.0)
     assert row.uncached_cost == pytest.approx(1.0 + 1.0)
     assert row.batch_cost == pytest.approx(0.5 + 0.5)
 
 
 def test_requests_without_a_price_are_counted_and_shown_by_a_dash():
-    bill = make_bill([entry(model="other", cost=None, currency="")], [], prices=PRICES)
+    bill = cost_report([entry(model="other", cost=None, currency="")], [], prices=PRICES)
     row = total(bill)
     assert (row.cost, row.unpriced) == (None, 1)
-    assert bill_table(bill, ["tool"]).rows[0][5] == "–"
-    assert math.isnan(bill_frame(bill, ["tool"])["cost"][0])
+    assert cost_table(bill, ["tool"]).rows[0][5] == "–"
+    assert math.isnan(cost_frame(bill, ["tool"])["cost"][0])
 
 
 def test_estimates_are_marked_in_the_table_and_named_in_its_notes():
     counted = entry(out=0, outcome="not_sent", estimated=True)
-    table = bill_table(make_bill([], [report(entries=[counted])], prices=PRICES), ["kind"])
+    table = cost_table(cost_report([], [report(entries=[counted])], prices=PRICES), ["kind"])
     cells = dict(zip(table.columns, table.rows[0], strict=True))
     assert cells["input"] == "1,000"
     assert cells["output"] == "~270"
@@ -207,11 +207,11 @@ def test_estimates_are_marked_in_the_table_and_named_in_its_notes():
 
 
 def test_days_are_those_of_the_zone_and_unknown_columns_are_refused():
-    bill = make_bill([entry()], [])
-    assert [row.group["day"] for row in sum_bill(bill, ["day"])] == ["2026-03-01"]
-    assert [row.group["day"] for row in sum_bill(bill, ["day"], zone=ZoneInfo("Asia/Shanghai"))] == ["2026-03-02"]
+    bill = cost_report([entry()], [])
+    assert [row.day for row in cost_sums(bill, ["day"])] == ["2026-03-01"]
+    assert [row.day for row in cost_sums(bill, ["day"], zone=ZoneInfo("Asia/Shanghai"))] == ["2026-03-02"]
     with pytest.raises(RequestError, match="polcy"):
-        sum_bill(bill, ["polcy"])
+        cost_sums(bill, ["polcy"])
 
 
 entries = st.builds(
@@ -234,14 +234,14 @@ rows = st.builds(
 
 @given(st.lists(entries), st.lists(rows), st.lists(entries, max_size=5), st.sets(st.sampled_from(GROUPS), max_size=3))
 def test_however_the_bill_is_grouped_its_sums_are_the_same(booked, told, shared, by):
-    bill = make_bill([*booked, *shared], [report(rows=told, entries=shared)], prices=PRICES)
+    bill = cost_report([*booked, *shared], [report(rows=told, entries=shared)], prices=PRICES)
     assert sum(charge.state != "avoided" for charge in bill.charges) == len(booked) + len(shared)
-    whole, parts = sum_bill(bill, []), sum_bill(bill, sorted(by))
+    whole, parts = cost_sums(bill, []), cost_sums(bill, sorted(by))
     for name in ("requests", "not_sent", "input_tokens", "output_tokens", "avoided_requests", "avoided_input_tokens"):
         assert sum(getattr(part, name) for part in parts) == sum(getattr(row, name) for row in whole)
     for name in ("cost", "batch_cost", "avoided_cost"):
         one, other = (sum(getattr(each, name) or 0.0 for each in sums) for sums in (parts, whole))
         assert one == pytest.approx(other)
-    frame = bill_frame(bill, sorted(by))
+    frame = cost_frame(bill, sorted(by))
     assert frame["requests"].sum() == sum(row.requests for row in whole)
     assert len(charges_frame(bill)) == len(bill.charges)

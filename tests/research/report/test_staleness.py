@@ -9,18 +9,18 @@ import pytest
 
 from toolmem.flow.report import OpReport, RunReport
 from toolmem.protocols import LedgerEntry
-from toolmem.research.report.bill import make_bill
-from toolmem.research.report.cost_plots import bill_chart, by_tool, days_chart, freshness_chart, token_frame
-from toolmem.research.report.freshness import (
+from toolmem.research.report.charges import cost_report
+from toolmem.research.report.cost_plots import by_tool, days_chart, spending_chart, staleness_chart, token_frame
+from toolmem.research.report.money_chart import money_chart
+from toolmem.research.report.single_pass import LineTokens, single_pass, single_pass_frame, single_pass_table
+from toolmem.research.report.staleness import (
     Waiting,
-    freshness,
-    freshness_frame,
-    freshness_table,
+    staleness,
+    staleness_frame,
+    staleness_table,
     waiting,
     waiting_frame,
 )
-from toolmem.research.report.money_chart import money_chart
-from toolmem.research.report.single_pass import LineTokens, single_pass, single_pass_frame, single_pass_table
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -55,24 +55,24 @@ def test_calls_wait_from_their_arrival_to_the_summary_that_reads_them():
         ("arrived", 4, 12),
         ("summarized", 12, 0),
     ]
-    (fresh,) = freshness(happened)
+    (fresh,) = staleness(happened)
     assert (fresh.most, fresh.mean, fresh.now, fresh.summaries, fresh.skips) == (12, 8.0, 0, 1, 1)
     assert fresh.last_summary == START + timedelta(days=3)
 
 
 def test_calls_outside_the_window_stay_out_of_the_guidance():
-    (fresh,) = freshness(waiting([run(0, arrived(50)), run(1, looked("summarized", 30, outside=20))]))
+    (fresh,) = staleness(waiting([run(0, arrived(50)), run(1, looked("summarized", 30, outside=20))]))
     assert (fresh.most, fresh.now) == (50, 20)
 
 
 def test_calls_that_were_dropped_unread_wait_until_the_next_summary_and_are_never_read():
     dropped = [looked("skipped", 30, outside=70, dropped=856), looked("summarized", 30, outside=70, dropped=856)]
-    (fresh,) = freshness(waiting([run(0, arrived(956)), run(1, dropped[0]), run(2, dropped[1])]))
+    (fresh,) = staleness(waiting([run(0, arrived(956)), run(1, dropped[0]), run(2, dropped[1])]))
     assert (fresh.most, fresh.mean, fresh.now, fresh.read) == (956, 956.0, 70, 30)
 
 
 def test_a_failed_summary_leaves_its_calls_waiting():
-    (fresh,) = freshness(waiting([run(0, looked("failed", 7))]))
+    (fresh,) = staleness(waiting([run(0, looked("failed", 7))]))
     assert (fresh.now, fresh.summaries) == (7, 0)
 
 
@@ -85,13 +85,13 @@ def test_tools_have_a_row_each_in_frames_and_tables():
     happened = waiting(
         [run(0, arrived(2), arrived(3, "b")), run(1, looked("summarized", 2), looked("skipped", 3, tool="b"))]
     )
-    assert list(freshness_frame(happened)["tool"]) == ["b", "search"]
+    assert list(staleness_frame(happened)["tool"]) == ["b", "search"]
     assert len(waiting_frame(happened)) == 4
-    table = freshness_table(happened)
+    table = staleness_table(happened)
     assert [row[0] for row in table.rows] == ["b", "search"]
     assert table.rows[1][2:6] == ("1", "0", "2", "2")
     assert "waits until the next summary" in table.notes[0]
-    assert freshness_frame([]).empty
+    assert staleness_frame([]).empty
 
 
 def test_the_bound_scales_the_kept_lines_to_all_calls_and_says_so():
@@ -104,7 +104,7 @@ def test_the_bound_scales_the_kept_lines_to_all_calls_and_says_so():
 def test_what_was_spent_stands_beside_the_bound():
     report = run(0, looked("summarized", 5))
     report.entries.append(sent(prompt=750))
-    bill = make_bill([], [report], kinds={"op": "summarizing"})
+    bill = cost_report([], [report], kinds={"op": "summarizing"})
     rows = single_pass(bill, [LineTokens("search", 5, 500, 5), LineTokens("other", 0, 0, 0)])
     assert [row.tool for row in rows] == ["other", "search"]
     assert [row.ratio for row in rows] == [None, 1.5]
@@ -122,7 +122,7 @@ def test_no_two_ticks_of_a_freshness_figure_say_the_same_time(seconds):
         Waiting(start + timedelta(seconds=seconds * part / 10), "run", "a", "", "arrived", part, part + 1)
         for part in range(11)
     ]
-    chart = freshness_chart({"a": happened})
+    chart = staleness_chart({"a": happened})
     assert chart is not None
     texts = re.findall(r"<!-- ([^>]*) -->", chart.svg())
     times = texts[: texts.index("time (UTC), 2026")]
@@ -132,16 +132,16 @@ def test_no_two_ticks_of_a_freshness_figure_say_the_same_time(seconds):
 
 def test_figures_are_drawn_of_what_there_is_and_of_nothing_else():
     reports = [run(0, arrived(4)), run(1, looked("skipped", 4)), run(2, looked("summarized", 4))]
-    bill = make_bill([], reports)
+    bill = cost_report([], reports)
     assert token_frame(bill, "tool").loc["search", "avoided"] == pytest.approx(1270)
-    chart = bill_chart(bill)
+    chart = spending_chart(bill)
     assert chart is not None
-    assert chart.svg() == bill_chart(bill).svg()
+    assert chart.svg() == spending_chart(bill).svg()
     days = days_chart(bill)
     assert days is not None
     assert "on 1 day" in days.alt
-    assert freshness_chart(by_tool(waiting(reports)), "Asia/Shanghai") is not None
-    assert bill_chart(make_bill()) is None
-    assert days_chart(make_bill()) is None
-    assert freshness_chart({}) is None
+    assert staleness_chart(by_tool(waiting(reports)), "Asia/Shanghai") is not None
+    assert spending_chart(cost_report()) is None
+    assert days_chart(cost_report()) is None
+    assert staleness_chart({}) is None
     assert money_chart([], "CNY", 500) is None

@@ -14,10 +14,10 @@ from toolmem.pages.rendering import Html, rendered
 from toolmem.pages.self_contained import write_page
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import sections
-from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.evidence import guidance_block
+from toolmem.research.report.cited_calls import guidance_block
+from toolmem.research.report.findings import Evaluation
 from toolmem.research.report.kernel import execute
-from toolmem.research.report.rows import errors_rows, tools_rows
+from toolmem.research.report.recorded import errors_rows, tools_rows
 
 NOTEBOOK = "01_evaluate_tool_calls.md"
 VARIABLE = "TOOLMEM_EVALUATION"  # tells the notebook which directory holds the evaluation

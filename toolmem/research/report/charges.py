@@ -1,8 +1,8 @@
-"""The bill: what was spent on judging and on summarizing, what was avoided, and how well each figure is known.
+"""The cost report: what judging and summarizing spent, what was avoided, and how well each figure is known.
 
-A charge is one request, or what a skip or a known verdict made unnecessary. Requests come from two places: the ledger,
-and the run reports, which hold the same entries and more (the prompts of a dry run, the policy of each summary); an
-entry that both hold counts once. What was avoided stands in the run reports alone.
+A charge is one request, or what a skip or a known verdict made unnecessary. Requests come from two places: the usage
+log, and the run reports, which hold the same entries and more (the prompts of a dry run, the policy of each summary);
+an entry that both hold counts once. What was avoided stands in the run reports alone.
 
 How a number of tokens is known:
 
@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from toolmem.config.extras import missing
 from toolmem.flow.report import RunReport
 from toolmem.protocols import LedgerEntry
+from toolmem.providers.prices import PriceTable
+from toolmem.research.report.run_reports import Row, run_name, told
 
 JUDGING: Final = "judging"
 SUMMARIZING: Final = "summarizing"
@@ -46,16 +48,6 @@ KINDS: Mapping[str, Kind] = {
     "judge_only_op": JUDGING,
     "summary_tool_memory_op": SUMMARIZING,
 }
-
-
-class Pricing(Protocol):
-    """`toolmem.providers.prices.PriceTable`, as far as a bill needs it. Answers (cost or None, currency)."""
-
-    def __call__(
-        self, model: str, prompt_tokens: int, completion_tokens: int = 0, cached_tokens: int = 0
-    ) -> tuple[float | None, str]: ...
-
-    def batch(self, model: str, prompt_tokens: int, completion_tokens: int = 0) -> tuple[float | None, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +78,7 @@ class Charge:
 
 
 @dataclass(frozen=True)
-class Bill:
+class CostReport:
     """Charges in the order of their times, and what an unseen reply was taken to be."""
 
     charges: tuple[Charge, ...] = ()
@@ -97,60 +89,28 @@ class Bill:
         return [c for c in self.charges if (kind is None or c.kind == kind) and (state is None or c.state == state)]
 
 
-def make_bill(
+def cost_report(
     entries: Iterable[LedgerEntry] = (),
     reports: Sequence[RunReport] = (),
     *,
-    prices: Pricing | None = None,
+    prices: PriceTable | None = None,
     kinds: Mapping[str, Kind] = KINDS,
-    replies: Mapping[str, float] | None = None,
-) -> Bill:
-    """The bill of these requests and runs.
+) -> CostReport:
+    """The charges of these requests and runs.
 
-    `entries`: of the ledger; `reports`: the runs of the same workspace and time. `kinds`: what the ops do, by their
-    keys; a key that is missing is "other", unless a report's rows tell it. `replies`: tokens of an unseen reply by
-    kind, in place of the mean of what was booked. `prices`: without them only booked costs are known.
+    `entries`: of the usage log; `reports`: the runs of the same workspace and time. `kinds`: what the ops do, by their
+    keys; a key that is missing is "other", unless a report's rows tell it. `prices`: without them only booked
+    costs are known.
     """
     known = {**kinds, **_told_kinds(reports)}
     booked = _each_once(entries, reports)
     seen, lengths = _reply_lengths([entry for entry, _ in booked], known)
-    lengths = {**lengths, **(replies or {})}
     rating = _Rating(prices, lengths)
     charges = [_booked(entry, told_of, known, rating) for entry, told_of in booked]
     prompts = _mean_prompts(charges)
     for report in reports:
         charges += _avoided(report, rating, prompts)
-    return Bill(tuple(sorted(charges, key=lambda charge: charge.time)), lengths, seen)
-
-
-def run_name(report: RunReport) -> str:
-    """`2026-03-01 22:00:00.000 summary_tool_memory`"""
-    milliseconds = report.started.microsecond // 1000
-    return f"{report.started:%Y-%m-%d %H:%M:%S}.{milliseconds:03} {report.flow}".rstrip()
-
-
-Row = Mapping[str, Any]
-_COUNTS = {
-    "summary": ("new_calls", "not_analyzed", "prompt_tokens"),
-    "judged": ("calls", "reused", "duplicates"),
-}
-
-
-def told(report: RunReport) -> list[tuple[str, Row]]:
-    """(op, row) of a report: what was done with each tool. Rows of other ops, and damaged ones, are not among them.
-
-    A row of kind "summary" has `tool_name`, `policy`, `action`, `reason`, `model` and the counts `new_calls`,
-    `not_analyzed`, `dropped` (none in reports of older versions) and `prompt_tokens`; one of kind "judged" `tool_name`,
-    `asks_model`, `model` and the counts `calls`, `reused` and `duplicates`.
-    """
-    return [(op.op, row) for op in report.ops for row in op.details if _is_whole(row)]
-
-
-def _is_whole(row: Row) -> bool:
-    counts = _COUNTS.get(str(row.get("kind")))
-    if counts is None or not isinstance(row.get("tool_name"), str):
-        return False
-    return all(type(row.get(n)) is int for n in counts) and type(row.get("dropped", 0)) is int
+    return CostReport(tuple(sorted(charges, key=lambda charge: charge.time)), lengths, seen)
 
 
 # ---------------------------------------------------------------- what was booked
@@ -212,7 +172,7 @@ def _reply_lengths(
 class _Rating:
     """Prices, and the length of replies that nobody has seen."""
 
-    prices: Pricing | None
+    prices: PriceTable | None
     replies: Mapping[str, float]
 
     def reply(self, kind: str, requests: int) -> int:
@@ -244,17 +204,10 @@ def _booked(entry: LedgerEntry, told_of: _Told, kinds: Mapping[str, Kind], ratin
         costs |= {"cost": entry.cost, "currency": entry.currency or costs.get("currency", "")}
     by: Known = counted_here() if entry.estimated else "reply"
     return Charge(
-        time=entry.time,
+        **{name: getattr(entry, name) for name in ("time", "workspace", "flow", "op", "tool", "model")},
+        **asdict(told_of),
         kind=kind,
         state="sent" if sent else "counted",
-        workspace=entry.workspace,
-        flow=entry.flow,
-        op=entry.op,
-        tool=entry.tool,
-        policy=told_of.policy,
-        reason=told_of.reason,
-        run=told_of.run,
-        model=entry.model,
         requests=1,
         input_tokens=entry.prompt_tokens,
         cached_tokens=entry.cached_tokens,
@@ -321,16 +274,14 @@ def _spared(report: RunReport, op: str, kind: Kind, row: Row, saved: _Saved, rat
     out = rating.reply(kind, saved.requests)
     return Charge(
         time=report.started,
-        kind=kind,
-        state="avoided",
         workspace=report.workspace,
         flow=report.flow,
         op=op,
         tool=str(row.get("tool_name", "")),
-        policy=str(row.get("policy", "")),
-        reason=saved.reason,
-        run=run_name(report),
         model=model,
+        **asdict(_Told(run_name(report), str(row.get("policy", "")), saved.reason)),
+        kind=kind,
+        state="avoided",
         requests=saved.requests,
         input_tokens=saved.tokens,
         cached_tokens=0,
@@ -339,3 +290,6 @@ def _spared(report: RunReport, op: str, kind: Kind, row: Row, saved: _Saved, rat
         output_by="estimate",
         **rating.costs(model, saved.tokens, 0, out),
     )
+
+
+Bill, make_bill = CostReport, cost_report  # their names in version 0.1

@@ -14,9 +14,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolmem.research.report.evaluation import Evaluation
-from toolmem.research.report.evidence import CLAIM_COLUMNS, claims_rows
-from toolmem.research.report.rows import ERROR_COLUMNS, TOOL_COLUMNS, Row, calls_rows, errors_rows, tools_rows, totals
+from toolmem.research.report.cited_calls import CLAIM_COLUMNS, claims_rows
+from toolmem.research.report.findings import Evaluation
+from toolmem.research.report.recorded import (
+    ERROR_COLUMNS,
+    TOOL_COLUMNS,
+    Row,
+    calls_rows,
+    errors_rows,
+    tools_rows,
+    totals,
+)
 from toolmem.research.report.savings import SKIP_COLUMNS, runs_rows, skips_rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,9 @@ import pytest
 from toolmem.errors import RequestError
 from toolmem.flow.report import OpReport, RunReport
 from toolmem.models import Usage
-from toolmem.research.report.run_savings import read_reports, sum_savings
+from toolmem.research.report.charge_sums import saved_by_skips
+from toolmem.research.report.charges import cost_report
+from toolmem.research.report.run_reports import read_reports
 
 START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
 
@@ -31,11 +33,12 @@ def folder(tmp_path):
 def test_savings_are_summed_per_workspace_and_group(folder):
     reports, problems = read_reports(folder, workspace="team")
     assert (len(reports), problems) == (3, [])
-    (saved,) = sum_savings(reports, ["op", "tool"])
-    assert saved.row() == {"op": "summary_tool_memory_op", "runs": 2, "saved_requests": 5, "saved_tokens": 500}
-    by_day = sum_savings(reports, ["day"], zone=ZoneInfo("UTC"))
-    assert [(each.group["day"], each.requests) for each in by_day] == [("2026-03-01", 3), ("2026-03-02", 2)]
-    assert [each.requests for each in sum_savings(reports, ["day"], zone=ZoneInfo("Asia/Shanghai"))] == [5]
+    report = cost_report([], reports)
+    (saved,) = saved_by_skips(report, ["op", "tool"])
+    assert saved == {"op": "summary_tool_memory_op", "runs": 2, "saved_requests": 5, "saved_tokens": 500}
+    by_day = saved_by_skips(report, ["day"], zone=ZoneInfo("UTC"))
+    assert [(each["day"], each["saved_requests"]) for each in by_day] == [("2026-03-01", 3), ("2026-03-02", 2)]
+    assert [each["saved_requests"] for each in saved_by_skips(report, ["day"], zone=ZoneInfo("Asia/Shanghai"))] == [5]
 
 
 def test_a_time_span_picks_runs_by_their_start(folder):

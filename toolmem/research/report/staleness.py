@@ -1,4 +1,4 @@
-"""Freshness: how many judged calls of a tool its guidance does not hold yet, over time.
+"""Staleness: how many judged calls of a tool its guidance does not hold yet, over time.
 
 Read from the run reports: calls arrive with the runs that judge them, and each summary run says how many were new to
 the guidance when it looked, and how many are left after it (calls outside the analyzed window, or all of them where
@@ -9,15 +9,15 @@ without it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from toolmem.config.extras import need_pandas
 from toolmem.flow.report import RunReport
 from toolmem.pages.numbers import UNKNOWN, count
-from toolmem.research.report.bill import Row, run_name, told
-from toolmem.research.report.summary import Table
+from toolmem.research.report.recorded import frame
+from toolmem.research.report.run_reports import Row, run_name, told
+from toolmem.research.report.summary import PrintedTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Freshness:
+class Staleness:
     """One tool over all runs."""
 
     tool: str
@@ -78,7 +78,7 @@ def _happened(report: RunReport, row: Row, counts: dict[str, int]) -> Waiting:
     return Waiting(report.started, name, tool, str(row.get("policy", "")), action, before, counts[tool], read)
 
 
-def freshness(happened: Sequence[Waiting]) -> list[Freshness]:
+def staleness(happened: Sequence[Waiting]) -> list[Staleness]:
     """One row per tool, by name."""
     by_tool: dict[str, list[Waiting]] = {}
     for each in happened:
@@ -86,10 +86,10 @@ def freshness(happened: Sequence[Waiting]) -> list[Freshness]:
     return [_of_tool(tool, by_tool[tool]) for tool in sorted(by_tool)]
 
 
-def _of_tool(tool: str, happened: Sequence[Waiting]) -> Freshness:
+def _of_tool(tool: str, happened: Sequence[Waiting]) -> Staleness:
     looked = [each for each in happened if each.event != "arrived"]
     written = [each.time for each in looked if each.event == "summarized"]
-    return Freshness(
+    return Staleness(
         tool,
         tuple(dict.fromkeys(each.policy for each in looked if each.policy)),
         len(written),
@@ -104,24 +104,16 @@ def _of_tool(tool: str, happened: Sequence[Waiting]) -> Freshness:
 
 def waiting_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
     """One row per tool and run, the columns of Waiting."""
-    return _frame(Waiting, happened)
+    return frame(map(asdict, happened), [each.name for each in fields(Waiting)])
 
 
-def freshness_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
-    """One row per tool, the columns of Freshness; policies as one text."""
-    frame = _frame(Freshness, freshness(happened))
-    return frame.assign(policies=[", ".join(each) for each in frame["policies"]])
+def staleness_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
+    """One row per tool, the columns of Staleness; policies as one text."""
+    rows = [asdict(each) | {"policies": ", ".join(each.policies)} for each in staleness(happened)]
+    return frame(rows, [each.name for each in fields(Staleness)])
 
 
-def _frame(kind: type[Waiting] | type[Freshness], rows: Sequence[Waiting] | Sequence[Freshness]) -> pd.DataFrame:
-    need_pandas()
-    import pandas as pd
-
-    names = [each.name for each in fields(kind)]
-    return pd.DataFrame([[getattr(row, name) for name in names] for row in rows], columns=names)
-
-
-def freshness_table(happened: Sequence[Waiting]) -> Table:
+def staleness_table(happened: Sequence[Waiting]) -> PrintedTable:
     """One row per tool, as the command prints it."""
     figures = ("summaries", "skips", "calls read", "waiting at most", "on average", "now")
     rows = tuple(
@@ -136,7 +128,7 @@ def freshness_table(happened: Sequence[Waiting]) -> Table:
             count(each.now),
             UNKNOWN if each.last_summary is None else f"{each.last_summary:%Y-%m-%d %H:%M}",
         )
-        for each in freshness(happened)
+        for each in staleness(happened)
     )
     waits = (
         "Waiting: calls that the guidance did not hold when a summary run looked, counted by their order of arrival; "
@@ -144,4 +136,7 @@ def freshness_table(happened: Sequence[Waiting]) -> Table:
     )
     reads = "Calls read: those that a summary read, each once. What the others said, no guidance has held."
     columns = ("tool", "policy", *figures, "last summary (UTC)")
-    return Table("Freshness", columns, rows, frozenset(figures), (waits, reads))
+    return PrintedTable("Staleness", columns, rows, frozenset(figures), (waits, reads))
+
+
+freshness, freshness_frame = staleness, staleness_frame  # their names in version 0.1
