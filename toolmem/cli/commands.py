@@ -9,6 +9,7 @@ import typer
 from toolmem.cli import (
     evaluate,
     flows,
+    guard_commands,
     judge,
     ledger,
     mcp,
@@ -96,6 +97,11 @@ _group(
         "prompt": rules_commands.prompt,
         "capture": rules_capture.capture,
     },
+)
+_group(
+    "guard",
+    "What the guard says to calls: rules, and failures that are about to be repeated.",
+    {"replay": guard_commands.replay},
 )
 judge.add_to(app)
 ledger.add_to(app)

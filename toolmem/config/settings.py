@@ -355,6 +355,10 @@ def _time_zone(name: str) -> str:
     return name
 
 
+class GuidanceSettings(Section):
+    context_key: str = ""  # the field of a record that names what its call ran against, as in metadata.database
+
+
 class Settings(Section):
     """The whole configuration."""
 
@@ -379,6 +383,7 @@ class Settings(Section):
     auth: AuthSettings = Field(default_factory=AuthSettings)
 
     rules: RuleSettings = Field(default_factory=RuleSettings)
+    guidance: GuidanceSettings = Field(default_factory=GuidanceSettings)
     session: SessionSettings = Field(default_factory=SessionSettings)
     secrets: SecretSettings = Field(default_factory=SecretSettings)
     budget: BudgetSettings = Field(default_factory=BudgetSettings)

@@ -11,14 +11,27 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolmem.readers.error_classes import error_class_of
+
 # Errors of a service that its caller did not cause. The same call may be sent again, twice.
 TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
+_PASSES = re.compile(
+    r"\b(?:is locked|resource busy|temporarily unavailable|try again (?:later|in)|service unavailable|"
+    r"too many requests|connection (?:reset|refused|aborted)|deadlock found)\b",
+    re.IGNORECASE,
+)
 RETRIES = 2  # unchanged repeats of a transient failure that are let through
 WAITS = (1.0, 4.0)  # seconds before each
+
+
+def is_transient(line: str) -> bool:
+    """Is an error, by its telling line, one that its caller did not cause?"""
+    return bool(line) and (error_class_of(line) in TRANSIENT or _PASSES.search(line[:2000]) is not None)
 
 
 def identity(tool_name: str, arguments: Any, key: bytes = b"") -> str:

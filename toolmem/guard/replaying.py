@@ -13,9 +13,8 @@ from typing import Any, Protocol
 from toolmem.guard.decision import CheckedRule, Finding, against_names, against_repeat, against_rules
 from toolmem.guard.effects import asks_outside, may_write
 from toolmem.guard.known_names import KnownNames
-from toolmem.guard.repeats import TRANSIENT, Forgiveness, StandingFailures, identity
+from toolmem.guard.repeats import Forgiveness, StandingFailures, identity, is_transient
 from toolmem.guard.view import view_of
-from toolmem.readers.error_classes import error_class_of
 from toolmem.readers.error_messages import mask, telling_line
 from toolmem.readers.proportions import wilson_interval
 from toolmem.readers.sql import looks_like_sql
@@ -130,7 +129,7 @@ def replay(
             call_id=str(index),
             message=(call.tool_name, mask(line)),
             line=line,
-            transient=bool(line) and error_class_of(line) in TRANSIENT,
+            transient=is_transient(line),
         )
         if names is not None and statement and failed is not None:
             names.learn(statement, call.output, failed=failed)

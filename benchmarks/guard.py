@@ -1,0 +1,190 @@
+"""What the guard would have said to labelled and recorded calls, and its time.
+
+    python benchmarks/guard.py [--data DIR] [--json FILE] [--quick]
+
+* `agentdojo`: from each sentence to conditions with the suite's tools, then every distinct call checked.
+* `repeats`: each recording replayed; a conversation's own calls in order, nothing known at the start.
+* `names`: the SQL calls of intercode with `guidance.context_key=metadata.database`, repeats and names together.
+* `time`: processor time of checking one call against 1,000 rules of 200 tools (5 of them its own, each of its kind of
+  condition), and of one step of a conversation of 1,000 calls, in this process.
+
+A failed call is one that was recorded as failed. *Wrong*: flagged, and it worked as recorded. A replay says what was
+flagged, not what an agent would have done instead. The recordings and labelled calls are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from tables import Figure, show
+
+from toolmem.guard.call_conditions import check_condition, holds
+from toolmem.guard.decision import CheckedRule, against_repeat, against_rules
+from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
+from toolmem.guard.replaying import replay
+from toolmem.guard.said_conditions import condition_of
+from toolmem.guard.view import view_of
+from toolmem.light_models import ToolSchema
+from toolmem.models import ToolCallResult
+from toolmem.rules.capture.instructions import find_instructions
+
+DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+DATASETS = ("intercode", "tau_bench", "tau2_airline", "toolbench", "openhands")
+
+
+def agentdojo(path: Path) -> dict[str, Any]:
+    """Forbidden calls that were stopped as the sentence says, and calls that were stopped without being forbidden."""
+    done = {"sentences": 0, "sentences_right": 0, "forbidden": 0, "stopped": 0, "checked": 0, "wrong": 0}
+    for suite in json.loads(path.read_text(encoding="utf-8")).values():
+        tools = [ToolSchema.read(tool) for tool in suite["tools"]]
+        parameters = {tool.name: tool.parameters for tool in tools}
+        for case in suite["cases"]:
+            captured = find_instructions(case["said"], catalogue=tools).standing
+            made = condition_of(case["said"], tools, [name for each in captured for name in each.tool_names])
+            bound = {name: check_condition(when) for name, when in made.when.items()} if captured else {}
+            stopped = {
+                call["id"]
+                for call in suite["calls"]
+                if call["name"] in bound
+                and holds(
+                    bound[call["name"]], view_of(call["name"], call["arguments"], parameters[call["name"]]).fields
+                )
+            }
+            forbidden = set(case["stops"])
+            right = stopped & forbidden if made.effect == case["effect"] else set()
+            done["sentences"] += 1
+            done["sentences_right"] += right == forbidden and stopped == forbidden
+            done["forbidden"] += len(forbidden)
+            done["stopped"] += len(right)
+            done["checked"] += len(suite["calls"]) - len(forbidden)
+            done["wrong"] += len(stopped - forbidden)
+    return done
+
+
+def recorded(path: Path) -> list[tuple[int, ToolCallResult]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        calls = [ToolCallResult.model_validate(json.loads(line)) for line in lines]
+    return sorted(enumerate(calls), key=lambda each: (each[1].create_time, each[0]))
+
+
+def repeats(folder: Path, datasets: Iterable[str]) -> list[dict[str, Any]]:
+    rows = []
+    for name in datasets:
+        result = replay(recorded(folder / f"{name}.calls.jsonl.gz"))
+        rows.append({"dataset": name, "calls": result.calls, "failures": result.failures, **result.of("repeat")})
+    total = {key: sum(row[key] for row in rows) for key in ("calls", "failures", "flagged", "wrong")}
+    hits = total["flagged"] - total["wrong"]
+    rows.append({"dataset": "all", **total, "recall": hits / total["failures"], "precision": hits / total["flagged"]})
+    return rows
+
+
+def names(folder: Path) -> dict[str, Any]:
+    calls = [each for each in recorded(folder / "intercode.calls.jsonl.gz") if each[1].tool_name == "sql_execute"]
+    result = replay(calls, context_key="metadata.database")
+    worked = sum(call.success is True for _, call in calls)
+    of = result.of("any")
+    return {"calls": result.calls, "failures": result.failures, **of, "good_calls_flagged": of["wrong"] / worked}
+
+
+def least_times(step: Callable[[int], object], times: int) -> dict[str, float]:
+    """Processor seconds of one step: median and 99th percentile."""
+    took = []
+    for n in range(times):
+        begun = time.process_time_ns()
+        step(n)
+        took.append((time.process_time_ns() - begun) / 1e6)
+    took.sort()
+    return {"median_ms": statistics.median(took), "p99_ms": took[int(len(took) * 0.99)]}
+
+
+def timed(times: int) -> dict[str, dict[str, float]]:
+    tools = [f"send_{n}" for n in range(200)]
+    rules = {
+        tool: [
+            CheckedRule(
+                f"{tool}-{n}",
+                "never",
+                "deny",
+                {
+                    "type": "object",
+                    "required": ["targets"],
+                    "properties": {"targets": {"type": "array", "contains": {"const": f"p{n}@example.com"}}},
+                },
+            )
+            for n in range(5)
+        ]
+        for tool in tools
+    }
+    arguments = {"to": "sarah@example.com", "subject": "Report", "body": "The report is attached. " * 40}
+
+    def rule_step(n: int) -> object:
+        tool = tools[n % len(tools)]
+        return against_rules(rules[tool], view_of(tool, arguments), "enforce")
+
+    standing = StandingFailures(Forgiveness())
+    for n in range(1000):
+        standing.after(identity("sql", {"q": n}), failed=n % 3 == 0, writes=False, message=("sql", "no"), line="no")
+
+    def repeat_step(n: int) -> object:
+        return against_repeat(standing.before(identity("sql", {"q": n % 1000})), "enforce")
+
+    for n in range(400):
+        rule_step(n)  # validators are compiled once
+    return {"rules of one call": least_times(rule_step, times), "repeat of one call": least_times(repeat_step, times)}
+
+
+def figures(data: Path, *, quick: bool) -> list[Figure]:
+    found: list[Figure] = []
+    if (data / "guard" / "agentdojo.json").exists():
+        of = agentdojo(data / "guard" / "agentdojo.json")
+        basis = f"{of['forbidden']} calls, {of['sentences']} sentences"
+        found += [
+            Figure("forbidden calls stopped as said", of["stopped"], "calls", 45, basis=basis, at_least=True),
+            Figure("sentences without a miss", of["sentences_right"], "sentences", 21, basis=basis, at_least=True),
+            Figure("other calls stopped", of["wrong"], "calls", 4, basis=f"{of['checked']} checks"),
+        ]
+    folder = data / "recorded_calls"
+    if folder.exists():
+        for row in repeats(folder, DATASETS[1:] if quick else DATASETS):
+            basis = f"{row['calls']:,} calls, {row['failures']:,} failures"
+            goals = (1270, 2, 0.25) if row["dataset"] == "all" and not quick else (None, None, None)
+            label = f"repeats, {row['dataset']}"
+            found += [
+                Figure(f"{label}: flagged", row["flagged"], "calls", goals[0], basis=basis, at_least=True),
+                Figure(f"{label}: of these worked", row["wrong"], "calls", goals[1], basis=basis),
+                Figure(f"{label}: of all failures", row["recall"], "", goals[2], basis=basis, at_least=True),
+            ]
+        if not quick:
+            of = names(folder)
+            basis = f"{of['calls']:,} SQL calls"
+            found += [
+                Figure("names and repeats: of all failures", of["recall"], "", 0.70, basis=basis, at_least=True),
+                Figure("names and repeats: failed of flagged", of["precision"], "", 0.995, basis=basis, at_least=True),
+                Figure("names and repeats: good calls flagged", of["good_calls_flagged"], "", 0.001, basis=basis),
+            ]
+    for name, took in timed(500 if quick else 5000).items():
+        found += [
+            Figure(f"{name}, median", took["median_ms"], "ms", 0.3, basis="processor time"),
+            Figure(f"{name}, 99th percentile", took["p99_ms"], "ms", 1.0, basis="processor time"),
+        ]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a look")
+    given = parser.parse_args()
+    show(figures(given.data, quick=given.quick), given.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""`toolmem guard replay`: what the guard would have flagged, with its evidence, on a recording of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolmem.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(["guard", "replay", *arguments])
+        shown = capsys.readouterr()
+        return int(left.value.code or 0), shown.out, shown.err
+
+    return command
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    mails = [("sarah@example.com", True), ("bob@acme.com", True), ("nobody", False), ("nobody", False)]
+    calls = [
+        {
+            "tool_name": "send_email",
+            "input": {"to": to, "body": "hello sarah@example.com"},
+            "output": "sent" if worked else "Error: no such address",
+            "success": worked,
+            "conversation_id": "c1",
+            "create_time": f"2026-11-22T10:00:0{second}Z",
+        }
+        for second, (to, worked) in enumerate(mails)
+    ]
+    path = tmp_path / "calls.jsonl"
+    path.write_text("".join(json.dumps(call) + "\n" for call in calls), encoding="utf-8")
+    return path
+
+
+def rules(folder: Path, *given: object) -> str:
+    path = folder / "rules.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in given), encoding="utf-8")
+    return str(path)
+
+
+def test_flags_name_the_call_its_evidence_and_how_it_ended(run: Run, recording: Path, tmp_path: Path) -> None:
+    given = rules(tmp_path, {"rule": "Never email sarah@example.com"}, {"rule": "Never email Sarah on weekends"})
+    code, out, err = run("--input", str(recording), "--rules", given, "--json")
+    told = json.loads(out)
+    assert (code, told["calls"], told["failures"]) == (0, 4, 2)
+    assert [(flag["index"], flag["source"], flag["action"]) for flag in told["flags"]] == [
+        (0, "rule", "deny"),
+        (3, "repeat", "deny"),
+    ]
+    assert told["sources"]["repeat"]["flagged"] == 1
+    assert (told["sources"]["repeat"]["recall"], told["sources"]["repeat"]["precision"]) == (0.5, 1.0)
+    assert told["flags"][1]["call_ids"] == ["2"]
+    code, out, err = run("--input", str(recording), "--rules", given)
+    assert code == 0
+    assert "call 1, deny: send_email" in out
+    assert "A rule says: Never email sarah@example.com." in out or "The user said: Never email sarah" in out
+    assert "only a reminder: Never email Sarah on weekends: “weekends” may limit it" in err
+
+
+def test_a_rule_may_bring_its_own_condition(run: Run, recording: Path, tmp_path: Path) -> None:
+    when = {
+        "type": "object",
+        "required": ["targets"],
+        "properties": {"targets": {"type": "array", "contains": {"const": "bob@acme.com"}}},
+    }
+    given = rules(tmp_path, {"rule": "not Bob", "tool_name": "send_email", "effect": "ask", "when": when})
+    told = json.loads(run("--input", str(recording), "--rules", given, "--json")[1])
+    assert [(flag["index"], flag["action"]) for flag in told["flags"] if flag["source"] == "rule"] == [(1, "ask")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        ([], "expected a rule as an object with `rule`"),
+        ({"tool_name": "x"}, "`rule`: write the sentence"),
+        ({"rule": "never", "effect": "maybe"}, "`effect`: expected deny, ask or remind"),
+        ({"rule": "never", "wenn": True}, "`wenn` is no field of a rule"),
+        ({"rule": "never", "when": {"$ref": "#"}}, "line 1: when.$ref`: not allowed"),
+    ],
+)
+def test_a_bad_rule_is_refused_with_its_line(
+    run: Run, recording: Path, tmp_path: Path, rule: object, complaint: str
+) -> None:
+    code, out, err = run("--input", str(recording), "--rules", rules(tmp_path, rule))
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert "line 1" in err
+
+
+def test_the_sample_is_replayed_without_any_argument(run: Run) -> None:
+    code, out, _ = run()
+    assert code == 0
+    assert "repeats of failures" in out
+    assert "as recorded, it failed again" in out
