@@ -24,7 +24,7 @@ NAMES = [
     *("store", "flows", "recordings", "start_up", "engine", "files_entered"),
     *("judge_agreement", "guidance_evidence", "instructions"),
     *("guidance_benefit", "sentence_kinds", "change_detection"),
-    *("rules", "model_overhead", "model_costs", "summarization_cost", "elasticsearch", "serving", "mcp_calls"),
+    *("guard", "rules", "model_overhead", "model_costs", "summarization_cost", "elasticsearch", "serving", "mcp_calls"),
 ]
 
 

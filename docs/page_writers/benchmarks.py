@@ -23,6 +23,7 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "guidance_benefit": "What guidance buys",
     "sentence_kinds": "What each kind of sentence buys",
     "change_detection": "Noticing that a tool has changed",
+    "guard": "What the guard would have said",
     "elasticsearch": "Elasticsearch",
     "http_load": "Serving over HTTP",
     "serving": "Serving",
