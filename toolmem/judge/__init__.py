@@ -5,8 +5,8 @@
       structured.py     failures told by the structure of an answer: error keys, status fields, exit codes
       bodies.py         the outer object of a structured answer: envelope or record
       messages.py       failures told in a sentence: openings, short complaints, HTTP and HTML answers, empty answers
-      wording.py        the words by which answers tell failure, success and emptiness
-      programs.py       failures printed by programs: exit codes, what shells say, tracebacks, builds, tests
+      wording.py        the words by which answers tell failure, success and emptiness; lists in wording.txt
+      programs.py       failures printed by programs and shells: exit codes, tracebacks, builds; lists in programs.txt
       failure_evidence.py  one piece of evidence, and the place in the output that holds it
       literals.py       a reader of JSON and Python literals that also reads the beginning of a cut one
       parameters.py     the input against the tool's JSON schema

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from toolmem.judge import literals
-from toolmem.judge.wording import words
+from toolmem.readers import words
 
 _SEPARATORS = re.compile(r"[\s_\-.]")
 _DEPTH = 4

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolmem.judge.wording import words
+from toolmem.readers import words
 
 Kind = Literal["content", "query", "action", "shell", "program", "unknown"]
 

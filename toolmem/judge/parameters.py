@@ -43,8 +43,7 @@ class ParameterProblem:
 
     @property
     def error_class(self) -> str:
-        names = {"unknown_parameter": "unknown_parameter", "missing_parameter": "missing_parameter"}
-        return names.get(self.violation, "invalid_value")
+        return self.violation if self.violation in ("unknown_parameter", "missing_parameter") else "invalid_value"
 
 
 def check(given: Any, schema: ToolSchema | None) -> list[ParameterProblem]:
@@ -164,11 +163,6 @@ def _is_list(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = re.sub(
-        r"\s+",
-        " ",
-        repr(value)
-        if not isinstance(value, (dict, list)) or len(value) < 20
-        else f"{json_type(value)} of {len(value)}",
-    )
+    long = isinstance(value, dict | list) and len(value) >= 20
+    text = re.sub(r"\s+", " ", f"{json_type(value)} of {len(value)}" if long else repr(value))
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

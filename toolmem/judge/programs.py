@@ -8,13 +8,17 @@ that a program of the command line itself signs.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from toolmem.judge.expectation import Expectation
 from toolmem.judge.failure_evidence import Evidence, in_text, line_end, windows
-from toolmem.judge.wording import MEASURED, words
-from toolmem.readers.error_classes import error_class_of, one_of
+from toolmem.judge.wording import MEASURED
+from toolmem.readers import words
+from toolmem.readers.error_classes import error_class_of
+from toolmem.readers.pattern_lists import sections
 from toolmem.readers.shell import signers
 
+_LISTS = dict(sections(Path(__file__).with_name("programs.txt")))
 _EXIT = re.compile(
     r"^[\[({<*\s]{0,6}(?:(?:command|process|script|program|task|tool|it) )?(?:\w{1,30} ){0,3}?(?:exit(?:ed)?|"
     r"return(?:ed)?|exit_code|returncode|terminated|failed)(?: with)?(?: (?:a )?(?:non-?zero)?)?[\s_-]{0,3}(?:exit "
@@ -38,65 +42,20 @@ _RAISED = re.compile(
     re.MULTILINE,
 )
 _SYNTAX_ERROR = re.compile(r"^(?:SyntaxError|IndentationError|TabError): [^\n]*", re.MULTILINE)
-_STACK = one_of(
-    r"(?:Uncaught )?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception)\b[^\n]{0,300}\n\s{1,20}at [^\n]*",
-    r"Exception in thread [^\n]*",
-    r"(?:Unhandled|Uncaught) exception[^\n]*",
-    r"panic: [^\n]*",
-    r"thread '[^'\n]{0,60}' (?:\(\d{1,9}\) )?panicked at[^\n]*",
-    r"PHP (?:Fatal|Parse) error[^\n]*",
-    r"Fatal error:[^\n]*",
-    r"[^\n:]{1,200}:\d{1,7}:in [`'][^\n]{0,400}\((?:\w{1,60}::){0,8}\w{0,60}Error\)",
-    r"Error in [^\n]{1,200} : [^\n]*",
-    r"Can't locate [^\n]{0,300}@INC",
-    flags=re.MULTILINE,
-    before="^",
-)
+_STACK = re.compile("^" + _LISTS["uncaught"], re.MULTILINE)
 _LISTED_LINE = re.compile(r"\s{0,20}(?:\d{1,7}[:\t|-]|[+>|#*-]\s)")  # a line of a listing, a diff or a quotation
 
-_CLOSING = one_of(
-    r"g?make(?:\[\d{1,4}\])?: \*\*\*",
-    r"npm (?:ERR!|error)",
-    r"error(?:\[E\d{1,6}\])?: ",
-    r"-- Configuring incomplete|CMake Error",
-    r"error (?:during|while|in) [^\n:]{1,60}:|error [A-Z][^\n]{0,200}(?:not found|failed|exit code)",
-    r"(?:=* |Found |✖ )?[1-9]\d{0,6} (?:failed|errors?|problems? \([1-9]\d{0,6} errors?)(?=\s{0,3}(?:[,;=(]|\.?$|"
-    r"in\b|and\b|found|generated|occurred))",
-    r"FAILED(?:\s|$)|Tests?:\s{1,10}[1-9]\d{0,6} failed|test result: FAILED|FAIL(?:URE)?(?:[:\s]|$)|BUILD (?:FAILED|"
-    r"FAILURE)",
-    r"(?:collect2|ld|cc1|clang|gcc|g\+\+|rustc|javac|go|fatal|E|ERROR|Error|Fatal|FATAL): |\[ERROR\] ",
-    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): ",
-    r"[^\n]{0,200}(?:error TS\d{1,6}|:\d{1,7}:\d{0,7}:? (?:fatal )?error:)",
-    r"[^\n:]{1,200}\.\w{1,5}:\d{1,7}(?::\d{1,7})?: (?:error|undefined|fatal)\b",
-    r"Segmentation fault|(?:Killed|Aborted)\s*$|Aborted \(|Bus error|Illegal instruction|Floating point exception",
-    r"(?:Terminated|Hangup)\s*$",
-    r"CONFLICT \(|Automatic merge failed|Malformed command",
-    r"(?:Could not|Cannot|Can't|Unable to|Failed to) (?:connect|find|open|read|resolve|load|locate|stat|create|write|"
-    r"execute|access|fetch|parse|import|start|install|download)\b",
-    flags=0,
-    before=r"(?:\[(?:INFO|ERROR)\]\s|[│|]\s)?",
-)
+_CLOSING = re.compile(r"(?:\[(?:INFO|ERROR)\]\s|[│|]\s)?" + _LISTS["closing line"])
 _CLOSING_LINES = 12
 _INTERPRETERS = words(
     "python python3 python2 node ruby perl php java pytest Rscript deno bun go cargo npm npx make cmake mvn gradle"
 )
 _WORD = re.compile(r"[\w.+-]{1,80}")
 
-# the texts of strerror(3), and what shells say of programs
-_STRERROR = (
-    r"(?:no such file or directory|permission denied|is a directory|not a directory|file exists|command not found|"
-    r"operation not permitted|no such process|no such device|argument list too long|text file busy|directory not empty|"
-    r"read-only file system|too many open files|no space left on device|disk quota exceeded|input/output error|"
-    r"connection (?:refused|timed out|reset by peer)|name or service not known|broken pipe|cannot execute binary file|"
-    r"exec format error|bad file descriptor|invalid argument|resource temporarily unavailable|device or resource busy|"
-    r"not found|network is unreachable|no route to host|invalid cross-device link|too many levels of symbolic links)"
-)
 # "bash: line 1: foo: command not found", "/bin/sh: 1: cd: can't cd to x", "zsh:1: command not found: foo"
 _SHELL_LINE = re.compile(
-    r"^(?:(?:/(?:usr/)?bin/)?(?:ba|z|da|k|a|fi)?sh|-bash)(?::(?: ?line)? ?\d{1,6}|: -c){0,4}:[^\n]{0,400}(?:"
-    rf"{_STRERROR}|can't cd to|syntax error|unexpected EOF|unbound variable|bad substitution|ambiguous redirect|"
-    r"not a valid identifier|unexpected token|unexpected end of file|invalid option|unexpected operator|"
-    r"event not found|parse error|未找到命令|没有那个文件|权限不够)",
+    r"^(?:(?:/(?:usr/)?bin/)?(?:ba|z|da|k|a|fi)?sh|-bash)(?::(?: ?line)? ?\d{1,6}|: -c){0,4}:[^\n]{0,400}"
+    + _LISTS["shell complaint"],
     re.IGNORECASE | re.MULTILINE,
 )
 # a shell that runs "sh -c ..." under another name: "files: -c: line 1: syntax error: unexpected end of file"
@@ -109,15 +68,7 @@ _UNKNOWN_PROGRAM = re.compile(
 _SIGNED = re.compile(
     r"^(?:[\w.+-]{0,80}/){0,20}([\w.+-]{1,40})(?:\[\d{1,8}\])?: (?:\d{1,6}: )?([^\n]{1,400})", re.MULTILINE
 )
-_COMPLAINING = re.compile(
-    rf"{_STRERROR}|\b(?:cannot|can't|could not|couldn't|unable to|failed|failure|invalid|unrecognized|unknown|missing|"
-    r"illegal|fatal|error|refusing|omitting directory|extra operand|requires an argument|must (?:be|precede|specify)|"
-    r"may not|bad\b|unexpected|syntax|too many|too few|not (?:found|a |an |permitted|allowed|supported|in|set)|"
-    r"does not|doesn't|did not|no (?:such|matching|input|job|rule|process)|unterminated|unmatched|runaway|malformed|"
-    r"ambiguous|conflict|denied|usage|possible unquoted|only one|warning: skipping|are the same file|out of|abort|"
-    r"timed out|not specified|expected|nothing to|only root|are you root|permission)|\*\*\*",
-    re.IGNORECASE,
-)
+_COMPLAINING = re.compile(_LISTS["complaint of a program"], re.IGNORECASE)
 _USAGE = re.compile(r"(?:usage|syntax):\s", re.IGNORECASE)
 _MAX_COMMAND = 4_000  # characters of a command line that are read
 _TRY_HELP = re.compile(r"^Try '[^'\n]{1,80} --?h(?:elp)?' ", re.MULTILINE)

@@ -28,18 +28,10 @@ from toolmem.protocols import Purpose
 from toolmem.readers.error_classes import error_class_of
 
 MODEL = "rule_based_check"
-_RULE_FILES = [
-    "rule_based.py",
-    "expectation.py",
-    "structured.py",
-    "bodies.py",
-    "messages.py",
-    "wording.py",
-    "programs.py",
-    "failure_evidence.py",
-    "literals.py",
-    "parameters.py",
-]
+_RULE_FILES = (
+    *("rule_based.py", "expectation.py", "structured.py", "bodies.py", "messages.py", "programs.py", "programs.txt"),
+    *("wording.py", "wording.txt", "failure_evidence.py", "literals.py", "parameters.py"),
+)
 _ROWS = re.compile(r"\s*\[\s*[(\['\"\d-]")  # a list of tuples, lists, strings or numbers
 _ASKS_A_SERVICE = re.compile(r"\b(?:curl|wget|https?|gh|aws|az|gcloud|kubectl|docker|echo|printf)\b")
 _MESSAGE = Expectation("unknown", asks=False, changes=False)
@@ -53,7 +45,8 @@ def rules_version() -> str:
     digest = hashlib.sha256()
     folder = resources.files("toolmem.judge")
     readers = resources.files("toolmem.readers")
-    for file in (*(folder.joinpath(name) for name in _RULE_FILES), readers.joinpath("error_classes.py")):
+    classes = (readers.joinpath(name) for name in ("error_classes.py", "error_classes.txt"))
+    for file in (*(folder.joinpath(name) for name in _RULE_FILES), *classes):
         digest.update(file.read_text(encoding="utf-8").encode())
     return digest.hexdigest()[:12]
 

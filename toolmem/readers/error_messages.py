@@ -14,15 +14,7 @@ MAX_NAME = 40  # characters of the name of a field that is told with its problem
 MASK = "…"
 
 _ERROR_KEYS = (
-    "error",
-    "errors",
-    "error_message",
-    "error_description",
-    "message",
-    "msg",
-    "detail",
-    "details",
-    "reason",
+    *("error", "errors", "error_message", "error_description", "message", "msg", "detail", "details", "reason"),
     "description",
 )
 _FIELD_KEYS = ("field", "param", "parameter", "loc")

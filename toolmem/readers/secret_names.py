@@ -10,11 +10,9 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from toolmem.readers import words as _words
+
 Kind = Literal["", "likely", "sure"]
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 LONGEST_NAME = 64  # characters

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from toolmem.readers import words
 from toolmem.readers.secret_names import (
     LONGEST_NAME,
     Kind,
@@ -32,6 +33,7 @@ _WORDS = (
     *("jwt", "cvv", "cvc", "otp", "密码", "口令", "密钥", "令牌"),
 )
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes what is not ASCII
+_TOLD_BY = words(r"key token auth pass secret cookie pwd credential jwt cvv cvc otp \u")
 _WORDS_ESCAPED = tuple(json.dumps(word)[1:-1] for word in _WORDS if not word.isascii())
 # The end of a name, and a sign that its value follows. Of a text in lower case.
 _NAMED = re.compile(
@@ -113,22 +115,7 @@ def _of_sentences(text: str, low: str) -> list[Span]:
 
 def _may_name(low: str) -> bool:
     """Has the text one of `_WORDS` at all? Asked of every text, so in the fastest way there is."""
-    return (
-        "key" in low
-        or "token" in low
-        or "auth" in low
-        or "pass" in low
-        or "secret" in low
-        or "cookie" in low
-        or "pwd" in low
-        or "credential" in low
-        or "jwt" in low
-        or "cvv" in low
-        or "cvc" in low
-        or "otp" in low
-        or not low.isascii()
-        or any(word in low for word in _WORDS_ESCAPED)
-    )
+    return not low.isascii() or any(map(low.__contains__, _TOLD_BY))
 
 
 def _apart(text: str, found: list[Span]) -> list[Span]:

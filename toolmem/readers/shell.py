@@ -6,10 +6,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from toolmem.readers import words
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<open>\Z))", re.DOTALL)
 _COMMENT = re.compile(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
@@ -19,27 +16,9 @@ _WORD = re.compile(r"[\w./+-]{1,80}")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _PROGRAM = re.compile(r"^(?=[\w./+@-]*[A-Za-z])[\w./+@-]+$")
 _FLAG = re.compile(r"^--?[A-Za-z][\w-]*")
-_WRAPPERS = frozenset(
-    {
-        "sudo",
-        "env",
-        "time",
-        "nohup",
-        "exec",
-        "command",
-        "builtin",
-        "then",
-        "do",
-        "else",
-        "if",
-        "elif",
-        "while",
-        "until",
-        "!",
-    }
-)
+_WRAPPERS = words("sudo env time nohup exec command builtin then do else if elif while until !")
 _HANDS_ON = frozenset({"-exec", "-execdir", "-ok", "-okdir"})  # find: what follows is another program
-_COMMON = _words(
+_COMMON = words(
     "ls cd cat echo find grep sed awk head tail sort uniq wc cut tr xargs cp mv rm mkdir rmdir touch chmod chown ln "
     "tar gzip gunzip zip unzip curl wget git make cmake gcc python python3 pip pip3 node npm npx yarn go cargo rustc "
     "java javac mvn docker kubectl ssh scp rsync ps kill top df du file diff which pwd whoami uname date export source "
