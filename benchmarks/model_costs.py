@@ -22,10 +22,11 @@ from typing import Any
 
 from tables import Figure, arguments, show
 
-from toolmem.config.prompts import EVALUATE, as_json, fit, seconds_text
 from toolmem.judge.llm_judge import MAX_PROMPT_CHARACTERS, LLMJudge, judge_prompts
 from toolmem.models import ToolCallResult
 from toolmem.providers.tokenizer import QwenTokenizer
+from toolmem.readers.prompt_templates import EVALUATE
+from toolmem.readers.prompt_text import as_json, fit, seconds_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded_calls"
 DATASETS = ("intercode", "tau_bench", "toolbench", "tau2_airline")

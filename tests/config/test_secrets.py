@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from toolmem import ToolMemApp
 from toolmem.config import load
+from toolmem.config.hidden_values import masked, masked_value
 from toolmem.config.problems import shown
-from toolmem.config.secrets import masked, masked_value
 from toolmem.errors import ConfigError
 from toolmem.flow.effective import effective
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolmem.flow.pacing import PacingGate, shared_gate
 from toolmem.flow.runner import SystemClock
+from toolmem.providers.pacing import PacingGate, shared_gate
 from toolmem.testing.clock import ManualClock
 
 

@@ -53,7 +53,7 @@ async def test_a_rule_that_holds_is_not_made_to_wait_by_being_said_again(make_ap
     [proposed] = [rule for rule in first.metadata["rules"] if rule["rule"] == GERMAN]
     async with make_app() as app:
         from toolmem.ops import CaptureToolRulesOp
-        from toolmem.ops.rule_store import rule_store
+        from toolmem.ops.workspace_rules import rule_store
 
         rules = await rule_store(app.services, CaptureToolRulesOp(), "team")
         await rules.set_status(proposed["id"], "active", "delete_file")

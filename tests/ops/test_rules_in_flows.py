@@ -53,7 +53,7 @@ async def test_capture_switched_off_keeps_nothing(make_app):
 
 async def test_the_caps_and_the_language_come_from_the_configuration(make_app):
     async with make_app("rules.max_in_prompt=1", "language=zh") as app:
-        from toolmem.ops.rule_store import rule_store
+        from toolmem.ops.workspace_rules import rule_store
 
         rules = await rule_store(app.services, ToolRulesPromptOp(), "team")
         for text in ("one", "two"):

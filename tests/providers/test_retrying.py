@@ -8,9 +8,9 @@ import time
 import pytest
 
 from toolmem.errors import BudgetReached, ModelDenied, ModelError, ModelOverloaded
-from toolmem.flow.pacing import PacingGate, shared_gate
 from toolmem.flow.runner import SystemClock
 from toolmem.providers.budget import Budget
+from toolmem.providers.pacing import PacingGate, shared_gate
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.model_script import FAULTS, PASSING, Behaviour, Rule, Script
 from toolmem.testing.model_server import ModelServer
@@ -62,7 +62,7 @@ import asyncio, sys
 from pydantic import SecretStr
 from toolmem.config.settings import LLMParams, LLMSettings
 from toolmem.flow.runner import SystemClock
-from toolmem.flow.pacing import PacingGate
+from toolmem.providers.pacing import PacingGate
 from toolmem.providers.dashscope import DashScopeLLM
 from toolmem.providers.openai_compatible import OpenAICompatibleLLM
 from toolmem.providers.tokenizer import QwenTokenizer

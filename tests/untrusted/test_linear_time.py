@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.config import secrets
+from toolmem.config import hidden_values
 from toolmem.config.environment import fill_in, read_dotenv
 from toolmem.config.overrides import read_override
 from toolmem.config.scalars import read_scalar
@@ -91,7 +91,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "guidance reply": writer_reply.read_guidance,
     "edits reply": lambda text: writer_reply.parse_edits(writer_reply.read_edits_block(text)),
     "judge's reply": read_verdict,
-    "secrets of an address": secrets.masked,
+    "secrets of an address": hidden_values.masked,
     "interpolation": lambda text: fill_in(text, {}),
     "override": read_override,
     "scalar": read_scalar,

@@ -154,7 +154,7 @@ class ToolMemApp:
 
     def check_prompts(self) -> None:
         """Raises ConfigError with every prompt file of the configuration that its op could not use."""
-        from toolmem.config.prompts import read_prompt_file
+        from toolmem.readers.prompt_templates import read_prompt_file
 
         problems: list[str] = []
         paths = {op.key: op.settings.prompt_path for node in self.flows.values() for op in node.ops()}

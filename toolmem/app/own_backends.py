@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.config.settings import Settings
 from toolmem.config.sockets import BY_OP_SETTING, CHAT_MODELS, EMBEDDERS, STORES, Socket
 from toolmem.errors import ConfigError
@@ -71,18 +71,22 @@ def _problem(kind: str, one: Any, where: str) -> str:
 
 
 def is_own(socket: Socket, backend: str) -> bool:
+    """Is this backend none of the built-in ones?"""
     return backend not in socket.builtin
 
 
 def own_store(name: str, section: Any, **given: Any) -> MemoryStore:
+    """The store of a backend of one's own, not opened."""
     return cast(MemoryStore, _made(STORES, section.backend, f"vector_store.{name}", {**section.params.own, **given}))
 
 
 def own_embedder(name: str, section: Any) -> Embedder:
+    """The embedder of a backend of one's own."""
     return cast(Embedder, _made(EMBEDDERS, section.backend, f"embedding_model.{name}", _of_model(section)))
 
 
 def own_llm(name: str, section: Any) -> LLM:
+    """The chat model of a backend of one's own."""
     return cast(LLM, _made(CHAT_MODELS, section.backend, f"llm.{name}", _of_model(section)))
 
 

@@ -15,7 +15,6 @@ from toolmem.app.counted_writer import CountedWriter
 from toolmem.app.own_backends import Handed, is_own, own_embedder, own_for_op, own_llm, own_store
 from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES
 from toolmem.errors import StoreUntrusted
-from toolmem.flow.pacing import shared_gate
 from toolmem.protocols import (
     LLM,
     Clock,
@@ -27,6 +26,7 @@ from toolmem.protocols import (
     MemoryStore,
 )
 from toolmem.providers.budget import Budget
+from toolmem.providers.pacing import shared_gate
 from toolmem.providers.prices import PriceTable
 from toolmem.providers.request_queue import one_run
 from toolmem.providers.usage_log import Ledger
@@ -129,38 +129,17 @@ class AppServices:
             return self._given.stores[name]
         section = self.settings.vector_store[name]
         identity = self._embedder_named(section.embedding_model).identity
-        params = section.params
         if is_own(STORES, section.backend):
             return own_store(name, section, clock=self.clock, embedder=identity)
         if section.backend == "elasticsearch":
             from toolmem.store.elasticsearch import ElasticsearchStore
 
             return ElasticsearchStore(
-                params.hosts,
-                clock=self.clock,
-                embedder=identity,
-                index_prefix=params.index_prefix,
-                basic_auth=None if params.basic_auth is None else params.basic_auth.get_secret_value(),
-                api_key=None if params.api_key is None else params.api_key.get_secret_value(),
-                ca_certs=params.ca_certs,
-                verify_certs=params.verify_certs,
-                timeout=params.timeout,
-                max_retries=params.max_retries,
-                vector_index=params.vector_index,
-                number_of_shards=params.number_of_shards,
-                number_of_replicas=params.number_of_replicas,
-                section=f"vector_store.{name}",
+                **section.keywords(), clock=self.clock, embedder=identity, section=f"vector_store.{name}"
             )
         from toolmem.store.sqlite import SqliteStore
 
-        return SqliteStore(
-            params.path,
-            clock=self.clock,
-            embedder=identity,
-            synchronous=params.synchronous,
-            busy_timeout=params.busy_timeout,
-            found=name in self._found_stores,
-        )
+        return SqliteStore(**section.keywords(), clock=self.clock, embedder=identity, found=name in self._found_stores)
 
     async def embedder(self, op: ConfiguredOp) -> Embedder:
         """The embedder of the op's store: vectors of two embedders are never mixed."""
@@ -184,7 +163,7 @@ class AppServices:
             return HashingEmbedder(section.params.dimensions or 384)
         from toolmem.providers.tokenizer import QwenTokenizer
 
-        remote: type[DashScopeEmbedder] | type[OpenAICompatibleEmbedder]
+        remote: type[DashScopeEmbedder | OpenAICompatibleEmbedder]
         if section.backend == "dashscope":
             from toolmem.providers.dashscope import DashScopeEmbedder
 
@@ -313,7 +292,7 @@ class AppServices:
     def _remote_llm(self, name: str, section: LLMSettings) -> RemoteLLM:
         from toolmem.providers.tokenizer import QwenTokenizer
 
-        remote: type[DashScopeLLM] | type[OpenAICompatibleLLM]
+        remote: type[DashScopeLLM | OpenAICompatibleLLM]
         if section.backend == "dashscope":
             from toolmem.providers.dashscope import DashScopeLLM
 
@@ -356,8 +335,10 @@ class AppServices:
 
     @contextmanager
     def one_budget(self) -> Iterator[None]:
-        """Runs inside share one budget; it begins anew where none is under way. A service that denies one of their
-        requests is asked no more."""
+        """Share one budget between the runs inside; it begins anew where none is under way.
+
+        A service that denies one of their requests is asked no more.
+        """
         if self._runs == 0:
             self.budget.tokens, self.budget.cost = 0, 0.0
         self._runs += 1

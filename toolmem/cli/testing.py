@@ -67,7 +67,7 @@ def serve(
 
 
 def _rules(faults: list[str], every: int, share: float | None) -> list[Rule]:
-    from toolmem.config.names import hint
+    from toolmem.config.nearest_names import hint
     from toolmem.testing.model_script import FAULTS, Rule
 
     for name in faults:

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolmem.config.extras import EXTRAS, lacks
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, Origins
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.config.problems import Placing, placed
 from toolmem.config.settings import Settings
 from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES, origin
@@ -22,7 +22,7 @@ _OF_A_MODEL = (("model_name",), ("params", "base_url"), ("params", "api_key"))
 def unasked_models(settings: Settings, origins: Origins) -> list[str]:
     """A warning for each model that was named while its backend was left at the default.
 
-    Who writes the backend down, `offline` as well, has decided, and hears nothing.
+    Who writes the backend down, `offline` as well, has decided, and is not warned.
     """
     warnings = []
     for section, backend in _WITHOUT_A_MODEL.items():
@@ -59,8 +59,7 @@ def _no_entry(settings: Settings, where: str, section: str, name: str) -> Iterat
 
 
 def unusable_backends(settings: Settings, place: Placing) -> Iterator[str]:
-    """A line for each param that the class of a backend of one's own does not take or lacks, then one for each backend
-    whose package is not installed."""
+    """Name each param that the class of a backend of one's own does not take or lacks, and each absent package."""
     entries = [(section, *each) for section in SOCKETS for each in getattr(settings, section).items()]
     for section, name, entry in entries:
         factory = None if entry.params.own is None else SOCKETS[section].find(entry.backend)

@@ -50,7 +50,7 @@ for _each in (_Loader, _QuickLoader):
 def read_file(path: str | Path, *, packaged: bool = False) -> YamlFile:
     """Raises ConfigError where the file cannot be read or is no YAML mapping: every problem with its line.
 
-    `packaged`: it is a file of this package, of which every start waits and nobody needs to hear what is wrong.
+    `packaged`: it is a file of this package, of which every start waits, and in which nobody looks for mistakes.
     """
     path = Path(path)
     try:

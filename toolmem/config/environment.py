@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from toolmem.config.hidden_values import is_secret_variable
 from toolmem.config.layers import at
 from toolmem.config.scalars import read_scalar
-from toolmem.config.secrets import is_secret_variable
 from toolmem.errors import ConfigError
 
 Key = tuple[str, ...]
@@ -184,8 +184,11 @@ class _Entry(NamedTuple):
 
 
 def key_variables(section: str, backend: str, *, openai: bool = False) -> tuple[str, ...]:
-    """Where a key is looked for. `openai`: for an address of OPENAI_BASE_URL, or of OpenAI itself. Its own key comes
-    first there, and DashScope's is not sent to it."""
+    """Where a key is looked for.
+
+    `openai`: for an address of OPENAI_BASE_URL, or of OpenAI itself. Its own key comes first there, and DashScope's is
+    not sent to it.
+    """
     names = FALLBACKS.get((section, backend, "api_key"), ())
     if not openai or OPENAI_KEY not in names:
         return names

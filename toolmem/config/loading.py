@@ -27,13 +27,13 @@ from toolmem.config.environment import (
     fill_in,
     read_dotenv,
 )
+from toolmem.config.hidden_values import without
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, at, merge, nested
 from toolmem.config.naming import config_file
 from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
-from toolmem.config.problems import check, explain, shown
-from toolmem.config.secrets import without
+from toolmem.config.problems import added_to, check, explain, shown
 from toolmem.config.settings import STORE_PARAMS, Settings, StoreParams, StoreSettings
 from toolmem.errors import ConfigError
 
@@ -124,12 +124,10 @@ def read(
     documents: list[YamlFile] = []
     unreadable: list[str] = []
     for file in files:
-        try:
+        with added_to(unreadable):
             path = config_file(file)
             if path is not None:
                 documents.append(read_file(path))
-        except ConfigError as error:
-            unreadable += error.problems
     if unreadable:
         raise ConfigError([*problems, *unreadable])
     default = _default_tree(described or {})

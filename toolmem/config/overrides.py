@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolmem.config.hidden_values import HIDDEN, is_secret, masked
 from toolmem.config.problems import dotted
 from toolmem.config.scalars import read_scalar
-from toolmem.config.secrets import HIDDEN, is_secret, masked
 
 Key = tuple[str, ...]
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from toolmem.config.names import hint
-from toolmem.config.secrets import is_secret, masked_value
+from toolmem.config.hidden_values import is_secret, masked_value
+from toolmem.config.nearest_names import hint
 from toolmem.errors import ConfigError
 
 

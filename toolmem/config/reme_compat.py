@@ -26,6 +26,7 @@ def absent_ops() -> Mapping[str, str]:
 
 
 def not_provided(op: str) -> str:
+    """What a flow answers that uses an op of another toolkit."""
     return f"not provided by toolmem: {op}"
 
 

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES, Socket
 
 Seconds = Annotated[float, Field(ge=0)]
@@ -46,13 +46,13 @@ class Section(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def _one_of(socket: Socket, elsewhere: tuple[str, ...] = ()) -> AfterValidator:
+def _one_of(socket: Socket, of_reme: tuple[str, ...] = ()) -> AfterValidator:
     """A backend's name; the error of an unknown one lists those that there are."""
 
     def check(name: str) -> str:
         if name in socket.builtin or socket.find(name) is not None:
             return name
-        if name in elsewhere and not socket.why_broken(name):
+        if name in of_reme and not socket.why_broken(name):
             ours = ", ".join(socket.names())
             raise ValueError(f"{name!r} is a {socket.kind} that toolmem does not have; it has {ours}")
         raise ValueError(socket.unknown(name))
@@ -170,7 +170,7 @@ class OpEntry(OpSettings):
 
 # ---------------------------------------------------------------- models
 
-STORES_ELSEWHERE = ("chroma", "qdrant", "pgvector")  # named in ReMe's and FlowLLM's files
+STORES_OF_REME = ("chroma", "qdrant", "pgvector")  # named in ReMe's and FlowLLM's files
 
 
 class LLMParams(BackendParams):
@@ -253,11 +253,16 @@ STORE_PARAMS = {
 
 
 class StoreSettings(Section):
-    backend: Annotated[str, _one_of(STORES, STORES_ELSEWHERE)] = "sqlite"
+    backend: Annotated[str, _one_of(STORES, STORES_OF_REME)] = "sqlite"
     embedding_model: str = "default"
     params: Annotated[StoreParams, _own_or(STORES, StoreParams)] = Field(
         default_factory=StoreParams, validate_default=True
     )
+
+    def keywords(self) -> dict[str, Any]:
+        """The params of a built-in store as its class takes them, secrets in plain text."""
+        given = {name: getattr(self.params, name) for name in STORE_PARAMS[self.backend]}
+        return {name: each.get_secret_value() if isinstance(each, SecretStr) else each for name, each in given.items()}
 
 
 # ---------------------------------------------------------------- serving

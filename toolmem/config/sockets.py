@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.errors import ConfigError
 
 log = logging.getLogger("toolmem.config")
@@ -88,6 +88,7 @@ class Socket:
 
 
 def origin(factory: Callable[..., Any]) -> str:
+    """Where a class or function was defined, as one dotted name."""
     return f"{factory.__module__}.{getattr(factory, '__qualname__', type(factory).__qualname__)}"
 
 
@@ -110,14 +111,18 @@ def register_store(name: str, factory: Made) -> Made:
 
 
 def register_embedder(name: str, factory: Made) -> Made:
-    """Make an embedder usable as `embedding_model.<name>.backend`; its class gets the section's `params` as keywords,
-    and `model_name` where the section names one."""
+    """Make an embedder usable as `embedding_model.<name>.backend`.
+
+    Its class gets the section's `params` as keywords, and `model_name` where the section names one.
+    """
     return EMBEDDERS.register(name, factory)
 
 
 def register_chat_model(name: str, factory: Made) -> Made:
-    """Make a chat model usable as `llm.<name>.backend`; its class gets the section's `params` as keywords, and
-    `model_name` where the section names one."""
+    """Make a chat model usable as `llm.<name>.backend`.
+
+    Its class gets the section's `params` as keywords, and `model_name` where the section names one.
+    """
     return CHAT_MODELS.register(name, factory)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolmem.config.layers import CLASS_DEFAULT, OVERRIDE
 from toolmem.config.loading import Loaded
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.config.problems import placed
 from toolmem.config.settings import OpEntry
 from toolmem.config.sockets import BY_OP_SETTING
@@ -86,8 +86,11 @@ class Binder:
         return came_from if came_from != CLASS_DEFAULT or not origins else min(origins)
 
     def _dangling(self, key: str, given: Mapping[str, Value], literal: str) -> list[str]:
-        """Literals that name an llm, an embedding model or a store that there is not; judges and writers that are
-        neither handed over, registered nor installed."""
+        """What is given and leads nowhere.
+
+        Literals that name an llm, an embedding model or a store that there is not; judges and writers that are neither
+        handed over, registered nor installed.
+        """
         problems = []
         for kind in ("llm", "embedding_model", "vector_store"):
             there: Mapping[str, Any] = getattr(self._settings, kind)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolmem.config.names import hint, nearest
+from toolmem.config.nearest_names import hint, nearest
 from toolmem.config.problems import shown
 from toolmem.config.settings import Argument
 from toolmem.errors import RequestError
@@ -29,9 +29,18 @@ def check_flow(node: Node, held: Iterable[str], *, ops: Mapping[str, type[Op]] |
     return walk.problems + walk.left_too_late()
 
 
+def wanted(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(keys that the flow needs of its request, keys that it uses where they are there)."""
+    walk = _Walk({})
+    walk.visit(node, frozenset())
+    optional = dict.fromkeys(key for op in node.ops() for key in op.optional)
+    return tuple(walk.missing), tuple(key for key in optional if key not in walk.missing)
+
+
 class _Walk:
     def __init__(self, ops: Mapping[str, type[Op]]) -> None:
         self.problems: list[str] = []
+        self.missing: dict[str, None] = {}  # keys that an op reads and none before it leaves
         self._ops = ops
         self._visited: list[Op] = []
         self._unfound: list[tuple[int, list[str]]] = []  # place in the flow, keys that the op there goes without
@@ -45,7 +54,9 @@ class _Walk:
         if isinstance(node, Parallel):
             return self._visit_branches(node, held)
         assert isinstance(node, Op)
-        self.problems += [self._missing(node, key) for key in node.reads if key not in held]
+        missing = dict.fromkeys(key for key in node.reads if key not in held)
+        self.missing |= missing
+        self.problems += [self._missing(node, key) for key in missing]
         self._unfound.append((len(self._visited), [key for key in node.optional if key not in held]))
         self._visited.append(node)
         return held | set(node.leaves)
@@ -62,15 +73,15 @@ class _Walk:
                 left_by.setdefault(key, branch)
         after = held
         for branch in node.parts:
-            elsewhere = {key: other for key, other in left_by.items() if other is not branch}
+            beside = {key: other for key, other in left_by.items() if other is not branch}
             for op in branch.ops():
-                crossed = [key for key in (*op.reads, *op.optional) if key in elsewhere]
+                crossed = [key for key in (*op.reads, *op.optional) if key in beside]
                 self.problems += [
-                    f"{op.key} reads {key!r}, which {elsewhere[key]} leaves in a parallel branch: compose them by >>"
+                    f"{op.key} reads {key!r}, which {beside[key]} leaves in a parallel branch: compose them by >>"
                     for key in crossed
                 ]
             # What a sibling leaves is reported above; it is not a missing key as well.
-            after |= self.visit(branch, held | set(elsewhere))
+            after |= self.visit(branch, held | set(beside))
         return after
 
     def left_too_late(self) -> list[str]:
@@ -95,27 +106,6 @@ class _Walk:
 
 def _who_leaves(key: str, ops: Mapping[str, type[Op]]) -> str:
     return " or ".join(name for name in ops if key in ops[name].leaves)
-
-
-def wanted(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(keys that the flow needs of its request, keys that it uses where they are there)."""
-    needed: dict[str, None] = {}
-    optional: dict[str, None] = {}
-    _collect(node, set(), needed, optional)
-    return tuple(needed), tuple(key for key in optional if key not in needed)
-
-
-def _collect(node: Node, left: set[str], needed: dict[str, None], optional: dict[str, None]) -> set[str]:
-    if isinstance(node, Sequential):
-        for part in node.parts:
-            left = _collect(part, left, needed, optional)
-        return left
-    if isinstance(node, Parallel):
-        return set(left).union(*(_collect(part, set(left), needed, optional) for part in node.parts))
-    assert isinstance(node, Op)
-    needed.update(dict.fromkeys(key for key in node.reads if key not in left))
-    optional.update(dict.fromkeys(node.optional))
-    return left | set(node.leaves)
 
 
 # ---------------------------------------------------------------- of a request

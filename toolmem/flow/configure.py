@@ -11,8 +11,8 @@ from typing import Any
 
 from toolmem.config.layers import CLASS_DEFAULT, OVERRIDE
 from toolmem.config.loading import Loaded, read
-from toolmem.config.names import hint
-from toolmem.config.problems import placed
+from toolmem.config.nearest_names import hint
+from toolmem.config.problems import added_to, placed
 from toolmem.config.reme_compat import absent_ops, not_provided
 from toolmem.config.settings import Argument, Settings
 from toolmem.errors import ConfigError, FlowSyntaxError
@@ -52,11 +52,9 @@ class Configured:
             if isinstance(here, Sequential | Parallel):
                 return type(here)(*[bound(part) for part in here.parts])
             assert isinstance(here, Op)
-            try:
+            with added_to(problems):
                 return binder.op_of(Call(here.key, type(here), dict(here.given)), "")
-            except ConfigError as error:
-                problems.extend(error.problems)
-                return here
+            return here
 
         made = bound(node)
         if problems:
@@ -196,10 +194,8 @@ class _Configuring:
         """Params of entries that no flow uses are checked all the same."""
         for key in self._settings.op:
             if key in self._ops and key not in self._used:
-                try:
+                with added_to(self.problems):
                     self._binder.op_of(Call(key, self._ops[key]), "")
-                except ConfigError as error:
-                    self.problems += error.problems
 
     def _check_overrides(self) -> None:
         for override in self._loaded.overrides:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, SecretStr
 
+from toolmem.config.hidden_values import HIDDEN, is_secret, masked_value, without
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT
 from toolmem.config.problems import dotted
 from toolmem.config.scalars import write_scalar
-from toolmem.config.secrets import HIDDEN, is_secret, masked_value, without
 from toolmem.config.settings import STORE_PARAMS, BackendParams, StoreSettings
 
 if TYPE_CHECKING:

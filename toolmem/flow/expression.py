@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolmem.config.names import hint
-from toolmem.config.problems import shown
+from toolmem.config.nearest_names import hint
+from toolmem.config.problems import added_to, shown
 from toolmem.errors import ConfigError, FlowSyntaxError
 from toolmem.flow.op import Node, Op, Parallel, Sequential, snake_case
 
@@ -136,7 +136,7 @@ class FlowReader:
                 return self._composed(node, depth)
             case ast.Name(id=name) if name in self._names:
                 flow = self._names[name]
-                return flow if flow is not None and self._room_for(node, sum(1 for _ in flow.ops())) else None
+                return flow if flow is not None and self._few_enough(node, sum(1 for _ in flow.ops())) else None
             case ast.Name(id=name):
                 return self._op(node, name, {})
             case ast.Call(func=ast.Name(id=name)):
@@ -182,13 +182,11 @@ class FlowReader:
                 known = {op_class.__name__ for op_class in self.ops.values()}
             self._refuse(node, self.unknown(name) or f"no op is called {name!r}; {hint(name, known)}")
             return None
-        if not self._room_for(node, 1):
+        if not self._few_enough(node, 1):
             return None
-        try:
+        with added_to(self.unmade):
             return self.make(Call(key, self.ops[key], literals, *self._where(node)))
-        except ConfigError as error:
-            self.unmade += error.problems
-            return None
+        return None
 
     def _key(self, name: str) -> str | None:
         """A class name stands for the key of its snake_case name, which the configuration may give another backend."""
@@ -199,7 +197,7 @@ class FlowReader:
             return snake
         return next((key for key in self.ops if self.ops[key].__name__ == name and self.ops[key].name == key), None)
 
-    def _room_for(self, node: ast.expr, more: int) -> bool:
+    def _few_enough(self, node: ast.expr, more: int) -> bool:
         self._count += more
         if self._count > MOST_OPS >= self._count - more:
             self._refuse(node, f"more than {MOST_OPS} ops")

@@ -1,6 +1,6 @@
 """An op: one step of a flow, small, stateless, checked before it runs; and the context that it works with.
 
-This module has not heard of tools.
+This module knows nothing of tools.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TypeVar
 
-from toolmem.config.names import hint, nearest
+from toolmem.config.nearest_names import hint, nearest
+from toolmem.config.sockets import origin
 from toolmem.errors import ConfigError
 from toolmem.flow.op import Op
 
@@ -37,9 +38,9 @@ class OpRegistry(Mapping[str, type[Op]]):
             raise ConfigError(f"register: expected a subclass of Op, got {op_class!r}")
         with self._lock:
             known = self._classes.get(op_class.name)
-            if known is not None and _origin(known) != _origin(op_class):
+            if known is not None and origin(known) != origin(op_class):
                 raise ConfigError(
-                    f"register: an op {op_class.name!r} is known already ({'.'.join(_origin(known))}); "
+                    f"register: an op {op_class.name!r} is known already ({origin(known)}); "
                     f"give {op_class.__name__} another name"
                 )
             self._classes[op_class.name] = op_class
@@ -80,10 +81,6 @@ class OpRegistry(Mapping[str, type[Op]]):
                 except Exception as error:
                     self.broken[entry.name] = f"{type(error).__name__}: {error}"
                     log.warning("the entry point %s = %s brings no op: %s", entry.name, entry.value, error)
-
-
-def _origin(op_class: type[Op]) -> tuple[str, str]:
-    return op_class.__module__, op_class.__qualname__
 
 
 _ops = OpRegistry(ENTRY_POINTS)

@@ -33,7 +33,7 @@ class OpReport(BaseModel):
 
     op: str  # its key in the configuration
     seconds: float = 0.0  # wall clock
-    waited: float = 0.0  # of all its requests, before they started: the pacing gate
+    waited: float = 0.0  # of all its requests, before they started: for the pacing
     model_seconds: float = 0.0  # of all its requests, side by side ones counted each
     outcome: str = NOT_RUN  # "ok", "failed: <why>", "refused: <why>", "cancelled", "running", "not_run"
     usage: Usage = Field(default_factory=Usage)

@@ -6,17 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from toolmem.config.prompts import (
-    SUMMARIZE,
-    UPDATE,
-    Prompts,
-    PromptTemplate,
-    as_json,
-    cut_middle,
-    fit,
-    load_prompts,
-    seconds_text,
-)
 from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.guidance.outcomes import went_wrong
 from toolmem.guidance.shown import guidance_text, with_figures, without_figures
@@ -25,6 +14,8 @@ from toolmem.guidance.writer_reply import apply_edits, numbered, parse_edits, re
 from toolmem.models import Guidance, Language, ToolCallResult, ToolStatistics
 from toolmem.protocols import LLM, Completion, GuidanceWriter, Purpose, Tokenizer
 from toolmem.readers.plain_text import name_shown, shown
+from toolmem.readers.prompt_templates import SUMMARIZE, UPDATE, Prompts, PromptTemplate, load_prompts
+from toolmem.readers.prompt_text import as_json, cut_middle, fit, seconds_text
 
 logger = logging.getLogger("toolmem.guidance")
 

@@ -5,22 +5,13 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from toolmem.config.prompts import (
-    EVALUATE,
-    REPAIR_EVALUATION,
-    Prompts,
-    PromptTemplate,
-    as_json,
-    cut_middle,
-    fit,
-    load_prompts,
-    seconds_text,
-)
 from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.judge.verdict_reply import ReadReply, read_verdict
 from toolmem.models import JudgeIdentity, Language, ToolCallResult, ToolSchema, Verdict
 from toolmem.protocols import LLM, Completion, Judge, Purpose, Tokenizer
 from toolmem.readers.plain_text import name_shown
+from toolmem.readers.prompt_templates import EVALUATE, REPAIR_EVALUATION, Prompts, PromptTemplate, load_prompts
+from toolmem.readers.prompt_text import as_json, cut_middle, fit, seconds_text
 
 logger = logging.getLogger("toolmem.judge")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.errors import RequestError
 from toolmem.operations.operation import Operation
 from toolmem.operations.table import OPERATIONS

@@ -21,7 +21,7 @@ _ENTRIES = TypeAdapter(MemoryEntry | list[MemoryEntry])
 async def general_memory(services: Services, workspace_id: str | None) -> GeneralMemory:
     """The memory of a workspace, in the default store."""
     from toolmem.ops import ToolRulesPromptOp
-    from toolmem.ops.rule_store import general_memory as configured
+    from toolmem.ops.workspace_rules import general_memory as configured
 
     return await configured(services, ToolRulesPromptOp(), workspace_id or DEFAULT_WORKSPACE)
 

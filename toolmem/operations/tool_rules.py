@@ -31,7 +31,7 @@ class PromptRules(BaseModel):
 async def rule_store(services: Services, workspace_id: str | None) -> RuleStore:
     """The rules of a workspace, in the default store, with the configured caps."""
     from toolmem.ops import ToolRulesPromptOp
-    from toolmem.ops.rule_store import rule_store as configured
+    from toolmem.ops.workspace_rules import rule_store as configured
 
     return await configured(services, ToolRulesPromptOp(), workspace_id or DEFAULT_WORKSPACE)
 

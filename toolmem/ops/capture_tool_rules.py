@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from toolmem.flow.op import Context, Op
-from toolmem.ops.rule_store import rule_store
 from toolmem.ops.turn_outcomes import with_outcomes
+from toolmem.ops.workspace_rules import rule_store
 from toolmem.readers.plain_text import counted, name_shown, plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.hook import Captured, ToolMemoryCaptureHook

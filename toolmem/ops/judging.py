@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.errors import BudgetReached, ConfigError, ModelError, StoreError
-from toolmem.models import ToolCallResult, ToolSchema, Verdict
+from toolmem.models import ToolCallResult, ToolRecord, ToolSchema, Verdict
+from toolmem.ops.arguments import read_schemas, read_tool_names
 from toolmem.protocols import Judge
 from toolmem.readers.masking import SecretMask
 from toolmem.readers.plain_text import counted, plain
@@ -285,7 +286,6 @@ class JudgedAgain:
     calls: int = 0
     evaluated: int = 0
     failures: list[dict[str, Any]] = field(default_factory=list)
-    stopped: ModelError | None = None
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -296,64 +296,48 @@ class JudgedAgain:
         }
 
 
-@dataclass
-class KeptCalls:
-    """Kept calls of several tools, one after the other, to be judged again."""
-
-    calls: list[ToolCallResult] = field(default_factory=list)
-
-    @classmethod
-    async def read(cls, context: Context, seqs: Mapping[str, Sequence[int]]) -> KeptCalls:
-        """`seqs`: tool -> which of its calls."""
-        wanted = {tool: picked for tool, picked in seqs.items() if picked}
-        if not wanted:
-            return cls()
-        store = await context.services.store(context.op)
-        memories = await store.memories(context.workspace, list(wanted), calls=True, seqs=wanted)
-        return cls(as_given(store, context.workspace, [call for memory in memories for call in memory.calls]))
-
-    @classmethod
-    async def without_verdict(cls, context: Context, tools: Sequence[str] | None) -> KeptCalls:
-        """Those of these tools (None: of all) that have none."""
-        store = await context.services.store(context.op)
-        records = await store.records(context.workspace, tools)
-        return await cls.read(context, {record.tool_name: record.unjudged for record in records})
-
-    async def commit(self, context: Context, judged: Judged) -> JudgedAgain:
-        """Replace the verdicts, one commit per tool. A call whose new evaluation failed keeps the verdict it has."""
-        store = await context.services.store(context.op)
-        verdicts: dict[str, dict[int, ToolCallResult]] = defaultdict(dict)
-        for call in judged.calls:
-            if call.seq is not None and call.evaluation_status == "ok":
-                verdicts[call.tool_name][call.seq] = call
-        for tool, of_tool in verdicts.items():
-            await store.update_verdicts(context.workspace, tool, of_tool)
-        return JudgedAgain(
-            calls=len(judged.calls),
-            evaluated=sum(len(of_tool) for of_tool in verdicts.values()),
-            failures=[
-                {"id": self.calls[f.index].id, "tool_name": f.tool_name, "error": f.error} for f in judged.failures
-            ],
-            stopped=judged.stopped,
-        )
+async def kept_calls(context: Context, seqs: Mapping[str, Sequence[int]]) -> list[ToolCallResult]:
+    """Calls that the store keeps, as they were given. `seqs`: tool -> which of its calls."""
+    wanted = {tool: list(picked) for tool, picked in seqs.items() if picked}
+    if not wanted:
+        return []
+    store = await context.services.store(context.op)
+    memories = await store.memories(context.workspace, list(wanted), calls=True, seqs=wanted)
+    return as_given(store, context.workspace, [call for memory in memories for call in memory.calls])
 
 
-async def judge_again(
-    context: Context, kept: KeptCalls, schemas: Mapping[str, ToolSchema], *, force: bool
-) -> JudgedAgain:
-    """Judge kept calls again, those of all tools as one batch, and commit the new verdicts."""
-    return await kept.commit(context, await judge_calls(context, kept.calls, schemas, force=force))
+async def commit_again(context: Context, kept: Sequence[ToolCallResult], judged: Judged) -> JudgedAgain:
+    """Replace the verdicts, one commit per tool. A call whose new evaluation failed keeps the verdict it has."""
+    store = await context.services.store(context.op)
+    verdicts: dict[str, dict[int, ToolCallResult]] = defaultdict(dict)
+    for call in judged.calls:
+        if call.seq is not None and call.evaluation_status == "ok":
+            verdicts[call.tool_name][call.seq] = call
+    for tool, of_tool in verdicts.items():
+        await store.update_verdicts(context.workspace, tool, of_tool)
+    failures = [{"id": kept[f.index].id, "tool_name": f.tool_name, "error": f.error} for f in judged.failures]
+    return JudgedAgain(len(judged.calls), sum(map(len, verdicts.values())), failures)
 
 
-def answer_again(context: Context, again: JudgedAgain, not_found: Sequence[str]) -> None:
-    """Fill the response of a flow that judges kept calls again."""
+async def judge_again(context: Context, picked: Callable[[ToolRecord], Sequence[int]], *, force: bool = False) -> None:
+    """Judge kept calls of the tools asked for again, as one batch, and answer what came of it.
+
+    `picked`: which calls of a tool.
+    """
+    names = read_tool_names(context.get("tool_names"))
+    schemas = read_schemas(context.get("tools"))
+    store = await context.services.store(context.op)
+    seqs = {record.tool_name: picked(record) for record in await store.records(context.workspace, names)}
+    kept = await kept_calls(context, seqs)
+    judged = await judge_calls(context, kept, schemas, force=force)
+    again = await commit_again(context, kept, judged)
+    not_found = [name for name in names or () if name not in seqs]
     response = context.response
-    failed = len(again.failures) + len(not_found)
-    response.success = not failed and again.stopped is None
+    response.success = not (again.failures or not_found or judged.stopped)
     response.metadata["evaluation"] = again.summary()
-    response.metadata["not_found"] = list(not_found)
+    response.metadata["not_found"] = not_found
     response.metadata["partial"] = not response.success and again.evaluated > 0
-    tell_stop(response.metadata, again.stopped)
+    tell_stop(response.metadata, judged.stopped)
     parts = [f"{again.evaluated} judged"]
     if again.failures:
         parts.append(f"{len(again.failures)} failed")

@@ -14,7 +14,7 @@ from toolmem.flow.op import Context, Op, OpParams
 from toolmem.formats.call_records import RecordsRead, misspelt_in_words, read_records
 from toolmem.models import ToolCallResult
 from toolmem.ops.arguments import DataFrom, read_data_from, read_schemas
-from toolmem.ops.judging import Judged, KeptCalls, judge_calls, tell_stop
+from toolmem.ops.judging import Judged, commit_again, judge_calls, kept_calls, tell_stop
 from toolmem.readers.weight import aside
 from toolmem.stored import CallFailure
 
@@ -60,12 +60,14 @@ class ParseToolCallResultOp(Op):
         fresh, duplicates = await self._without_duplicates(context, recent)
         force = bool(context.get("force", False)) or self.params.force
 
-        kept = await KeptCalls.without_verdict(context, list({call.tool_name for _, call in fresh}))
+        store = await context.services.store(self)
+        tools = await store.records(context.workspace, list({call.tool_name for _, call in fresh}))
+        kept = await kept_calls(context, {tool.tool_name: tool.unjudged for tool in tools})
         fresh.sort(key=lambda item: (item[1].create_time, item[0]))
         # One batch: one announcement, and what stops it stops all of it.
-        batch = await judge_calls(context, [*kept.calls, *(call for _, call in fresh)], schemas, force=force)
-        retried = await kept.commit(context, batch.part(0, len(kept.calls)))
-        judged = batch.part(len(kept.calls), len(batch.calls))
+        batch = await judge_calls(context, [*kept, *(call for _, call in fresh)], schemas, force=force)
+        retried = await commit_again(context, kept, batch.part(0, len(kept)))
+        judged = batch.part(len(kept), len(batch.calls))
 
         positions = [index for index, _ in fresh]
         failures = list(read.failures)
@@ -74,7 +76,7 @@ class ParseToolCallResultOp(Op):
         context["judged_calls"] = list(zip(positions, judged.calls, strict=True))
         context["keep_calls"] = self.params.max_history_tool_call_cnt
         self._answer(context, len(records), judged.evaluated, judged.reused, duplicates, failures)
-        await self._keep_for_the_bill(context, [call for _, call in recent], judged)
+        await self._detail_costs(context, [call for _, call in recent], judged)
         if retried.calls:
             context.response.metadata["retried"] = retried.summary()
         tell_stop(context.response.metadata, batch.stopped)
@@ -107,7 +109,7 @@ class ParseToolCallResultOp(Op):
         return fresh, len(calls) - len(fresh)
 
     @staticmethod
-    async def _keep_for_the_bill(context: Context, handed_over: Sequence[ToolCallResult], judged: Judged) -> None:
+    async def _detail_costs(context: Context, handed_over: Sequence[ToolCallResult], judged: Judged) -> None:
         """Per tool: calls with a verdict, verdicts made now and known already, calls of a known id."""
         judge = await context.services.judge(context.op)
         given = Counter(call.tool_name for call in handed_over)

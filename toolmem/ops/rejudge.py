@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolmem.flow.op import Context, Op, OpParams
-from toolmem.ops.arguments import read_schemas, read_tool_names
-from toolmem.ops.judging import KeptCalls, answer_again, judge_again
+from toolmem.ops.judging import judge_again
 
 
 class RejudgeOp(Op):
@@ -27,11 +26,5 @@ class RejudgeOp(Op):
     params: Params
 
     async def execute(self, context: Context) -> None:
-        names = read_tool_names(context.get("tool_names"))
-        schemas = read_schemas(context.get("tools"))
-        store = await context.services.store(self)
-        records = await store.records(context.workspace, names)
-        seqs = {record.tool_name: list(range(record.first_seq, record.last_seq + 1)) for record in records}
         force = bool(context.get("force", False)) or self.params.force
-        again = await judge_again(context, await KeptCalls.read(context, seqs), schemas, force=force)
-        answer_again(context, again, [name for name in names or () if name not in seqs])
+        await judge_again(context, lambda record: range(record.first_seq, record.last_seq + 1), force=force)

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolmem.flow.op import Context, Op, OpParams
-from toolmem.ops.arguments import read_schemas, read_tool_names
-from toolmem.ops.judging import KeptCalls, answer_again, judge_again
+from toolmem.ops.judging import judge_again
 
 
 class RetryEvaluationsOp(Op):
@@ -23,10 +22,4 @@ class RetryEvaluationsOp(Op):
     params: Params
 
     async def execute(self, context: Context) -> None:
-        names = read_tool_names(context.get("tool_names"))
-        schemas = read_schemas(context.get("tools"))
-        store = await context.services.store(self)
-        records = await store.records(context.workspace, names)
-        found = {record.tool_name for record in records}
-        again = await judge_again(context, await KeptCalls.without_verdict(context, names), schemas, force=False)
-        answer_again(context, again, [name for name in names or () if name not in found])
+        await judge_again(context, lambda record: record.unjudged)

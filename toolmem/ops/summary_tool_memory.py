@@ -154,8 +154,11 @@ class SummaryToolMemoryOp(Op):
         context.save(Usage(saved_requests=len(spared), saved_prompt_tokens=sum(spared)))
 
     def _report(self, context: Context, run: Summarizing, outcomes: Sequence[Outcome]) -> None:
-        """What the report says of costs and staleness. `not_analyzed`: kept calls that no guidance holds after this;
-        `dropped`: those that no guidance held before it and that are kept no more."""
+        """Leave what a report reads costs and staleness from.
+
+        `not_analyzed`: kept calls that no guidance holds after this; `dropped`: those that no guidance held before it
+        and that are kept no more.
+        """
         model = run.writer.author.partition("/")[2]
         told = ("tool_name", "action", "reason", "new_calls", "not_analyzed", "dropped", "prompt_tokens", "prompt")
         for outcome in outcomes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolmem.flow.op import Context, Op
-from toolmem.ops.rule_store import rule_store
+from toolmem.ops.workspace_rules import rule_store
 from toolmem.rules.section import ToolMemoryRulesSection
 from toolmem.rules.turns import read_tools
 

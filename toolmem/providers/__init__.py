@@ -7,7 +7,7 @@
     prices, usage_log, tokenizer    what requests cost; every request, kept in the store; tokens, counted offline
 
 A request meets, in this order: `remote_model` (checked before anything is sent), `request_queue` (retries, pacing, the
-cap in flight, the budget, booking), `slots` and `budget`, the protocol, which sends it through the loop's session of
-`http_sessions` and notes in an `exchange` what happened on the wire; and where it fails, `model_failures`.
+cap in flight, the budget, booking), `pacing`, `slots` and `budget`, the protocol, which sends it through the loop's
+session of `http_sessions` and notes in an `exchange` what happened on the wire; and where it fails, `model_failures`.
 Nothing here knows what a prompt is about.
 """

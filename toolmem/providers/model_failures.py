@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from toolmem.config.secrets import masked
+from toolmem.config.hidden_values import masked
 from toolmem.errors import (
     ContentFiltered,
     ModelDenied,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolmem.config.prompts import without_surrogates
 from toolmem.config.settings import EmbeddingSettings
 from toolmem.errors import ConfigError, ReplyBroken
 from toolmem.protocols import Clock, EmbedderIdentity, Meter, Purpose, Tokenizer
@@ -17,6 +16,7 @@ from toolmem.providers.budget import Budget, Price
 from toolmem.providers.exchange import Exchange
 from toolmem.providers.remote_model import RemoteModel
 from toolmem.providers.request_queue import FIRST_PAUSE
+from toolmem.readers.json_values import without_surrogates
 
 OP = "embedding"  # under which requests are booked
 

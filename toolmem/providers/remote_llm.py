@@ -7,13 +7,13 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from toolmem.config.prompts import without_surrogates
 from toolmem.config.settings import LLMSettings
 from toolmem.errors import ContentFiltered, ModelRefused, ReplyBroken, ReplyEmpty, ReplyTruncated
-from toolmem.flow.pacing import PacingGate
 from toolmem.protocols import Completion, Purpose
 from toolmem.providers.exchange import Exchange
+from toolmem.providers.pacing import PacingGate
 from toolmem.providers.remote_model import RemoteModel
+from toolmem.readers.json_values import without_surrogates
 
 logger = logging.getLogger("toolmem.llm")
 

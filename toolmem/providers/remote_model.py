@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from toolmem.config.environment import key_variables
-from toolmem.config.secrets import masked
+from toolmem.config.hidden_values import masked
 from toolmem.config.settings import EmbeddingSettings, LLMSettings
 from toolmem.errors import ConfigError, ModelError
 from toolmem.protocols import Clock, Tokenizer

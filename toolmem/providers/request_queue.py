@@ -16,10 +16,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 from toolmem.errors import ModelDenied, ModelError
-from toolmem.flow.pacing import PacingGate
 from toolmem.protocols import Clock, Purpose, Tokenizer
 from toolmem.providers.budget import Budget, Price, Reservation
 from toolmem.providers.exchange import Exchange
+from toolmem.providers.pacing import PacingGate
 from toolmem.providers.slots import Slots
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ error_messages  the line of an output that says what went wrong, and the line wi
 error_classes  what kind of error a message tells; its patterns stand in error_classes.txt
 pattern_lists  patterns from text files
 shell, sql  commands and statements, taken apart
+prompt_templates, prompt_text  files of prompts with placeholders, and values as a prompt shows them
 proportions Wilson's interval of a share
 loopback    addresses that reach nobody but this machine
 plain_text  names, values and texts as they may be shown

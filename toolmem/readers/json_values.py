@@ -49,6 +49,11 @@ def clean_text(text: str, repairs: Repairs) -> str:
     return cleaned
 
 
+def without_surrogates(text: str) -> str:
+    """As `clean_text`, for texts that are sent: lone surrogates have no UTF-8 form."""
+    return clean_text(text, Repairs())
+
+
 def clean_value(value: Any, repairs: Repairs, depth: int = 0) -> Any:
     """A copy of a JSON value with clean texts.
 

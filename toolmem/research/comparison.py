@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolmem.app import ToolMemApp
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.config.overrides import read_overrides
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from toolmem.config.names import nearest
+from toolmem.config.nearest_names import nearest
 from toolmem.errors import RequestError
 from toolmem.readers.normal_form import normal_form
 from toolmem.readers.plain_text import shown

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolmem.config.names import nearest
+from toolmem.config.nearest_names import nearest
 from toolmem.errors import RequestError
 from toolmem.light_models import ToolSchema
 from toolmem.rules.identity import folded_name, is_blank

@@ -21,7 +21,7 @@ from pjrpc.common import Request, Response
 from pjrpc.common.exceptions import DeserializationError, IdentityError
 from pjrpc.server import exceptions as rpc_errors
 
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.operations.operation import WORKSPACE, Operation
 from toolmem.operations.table import rpc_operations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from toolmem.config.prompts import SUMMARIZE, Prompts
 from toolmem.guidance.llm_writer import MAX_PROMPT_CHARACTERS, usage_prompt, writer_prompts
+from toolmem.readers.prompt_templates import SUMMARIZE, Prompts
 from toolmem.research.report.single_pass import LineTokens
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from toolmem.config.names import nearest
+from toolmem.config.nearest_names import nearest
 from toolmem.errors import (
     BudgetReached,
     ConfigError,

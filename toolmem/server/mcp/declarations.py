@@ -11,7 +11,7 @@ from mcp_types import Tool, ToolAnnotations
 
 from toolmem import ops
 from toolmem.app import ToolMemApp
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.config.settings import Argument
 from toolmem.errors import ConfigError
 from toolmem.flow.op import Node, Op

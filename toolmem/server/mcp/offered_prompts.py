@@ -20,7 +20,7 @@ from mcp_types import (
 )
 
 from toolmem.app import ToolMemApp
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.errors import RequestError
 from toolmem.flow.checks import check_workspace
 from toolmem.operations.prompt import prompt as system_prompt

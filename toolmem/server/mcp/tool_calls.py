@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, Tool
 
 from toolmem.app import ToolMemApp
-from toolmem.config.names import hint
+from toolmem.config.nearest_names import hint
 from toolmem.errors import RequestError, ToolMemError, raised_by
 from toolmem.flow.checks import check_workspace
 from toolmem.models import FlowResponse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from toolmem.config.extras import need
-from toolmem.config.secrets import masked
+from toolmem.config.hidden_values import masked
 from toolmem.errors import RequestError
 
 if TYPE_CHECKING:

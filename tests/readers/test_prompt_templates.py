@@ -9,19 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem import ToolMemApp
-from toolmem.config.prompts import (
-    EVALUATE,
-    SUMMARIZE,
-    PromptTemplate,
-    cut_middle,
-    fit,
-    load_prompts,
-    read_prompt_file,
-    seconds_text,
-)
 from toolmem.errors import ConfigError
 from toolmem.guidance.llm_writer import writer_prompts
 from toolmem.judge.llm_judge import judge_prompts
+from toolmem.readers.prompt_templates import EVALUATE, SUMMARIZE, PromptTemplate, load_prompts, read_prompt_file
+from toolmem.readers.prompt_text import cut_middle, fit, seconds_text
 
 
 def write(folder: Path, text: str | bytes, name: str = "prompts.yaml") -> Path:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,51 @@ from typing import Any
 
 from toolmem.errors import ConfigError
 from toolmem.models import Language
+from toolmem.readers.json_values import without_surrogates
+
+logger = logging.getLogger("toolmem.config")
+
+LANGUAGES: tuple[Language, ...] = ("", "zh")
+UNKNOWN = "unknown"  # what a placeholder without a value shows, where its line is not left out
+
+
+@dataclass(frozen=True, slots=True)
+class PromptKey:
+    """One prompt: which placeholders it may use, must use, and which may be left out with their line."""
+
+    name: str
+    placeholders: frozenset[str]
+    required: frozenset[str]
+    optional: frozenset[str] = frozenset()
+
+
+EVALUATE = PromptKey(
+    "evaluate_tool_call_prompt",
+    placeholders=frozenset(
+        ("tool_name", "success_flag", "time_cost", "token_cost", "input_params", "output", "tool_schema", "context")
+    ),
+    required=frozenset(("output",)),
+    optional=frozenset(("time_cost", "token_cost", "tool_schema", "context")),
+)
+REPAIR_EVALUATION = PromptKey(
+    "repair_evaluation_prompt",
+    placeholders=frozenset(("prompt", "reply", "problem")),
+    required=frozenset(("prompt", "reply")),
+)
+SUMMARIZE = PromptKey(
+    "summarize_tool_usage_prompt",
+    # `statistics` is not in our prompt; early ReMe files have it
+    placeholders=frozenset(("tool_name", "call_summaries", "statistics")),
+    required=frozenset(("call_summaries",)),
+    optional=frozenset(("statistics",)),
+)
+UPDATE = PromptKey(
+    "update_tool_usage_prompt",
+    placeholders=frozenset(("tool_name", "guidance", "call_summaries")),
+    required=frozenset(("guidance", "call_summaries")),
+)
+PROMPT_KEYS: dict[str, PromptKey] = {key.name: key for key in (EVALUATE, REPAIR_EVALUATION, SUMMARIZE, UPDATE)}
+
 
 _TAG = re.compile(r"(</?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>\0]{0,200})?>)")
 _DIGITS = 3  # each costs a token, twice for each value
@@ -70,50 +114,6 @@ def _drawn(names: frozenset[str], values: str) -> str:
         if not any(f"{name}{digits}".casefold() in values for name in names):
             return digits
     raise AssertionError("a text holds finitely many numbers")
-
-
-logger = logging.getLogger("toolmem.config")
-
-LANGUAGES: tuple[Language, ...] = ("", "zh")
-UNKNOWN = "unknown"  # what a placeholder without a value shows, where its line is not left out
-
-
-@dataclass(frozen=True, slots=True)
-class PromptKey:
-    """One prompt: which placeholders it may use, must use, and which may be left out with their line."""
-
-    name: str
-    placeholders: frozenset[str]
-    required: frozenset[str]
-    optional: frozenset[str] = frozenset()
-
-
-EVALUATE = PromptKey(
-    "evaluate_tool_call_prompt",
-    placeholders=frozenset(
-        ("tool_name", "success_flag", "time_cost", "token_cost", "input_params", "output", "tool_schema", "context")
-    ),
-    required=frozenset(("output",)),
-    optional=frozenset(("time_cost", "token_cost", "tool_schema", "context")),
-)
-REPAIR_EVALUATION = PromptKey(
-    "repair_evaluation_prompt",
-    placeholders=frozenset(("prompt", "reply", "problem")),
-    required=frozenset(("prompt", "reply")),
-)
-SUMMARIZE = PromptKey(
-    "summarize_tool_usage_prompt",
-    # `statistics` is not in our prompt; early ReMe files have it
-    placeholders=frozenset(("tool_name", "call_summaries", "statistics")),
-    required=frozenset(("call_summaries",)),
-    optional=frozenset(("statistics",)),
-)
-UPDATE = PromptKey(
-    "update_tool_usage_prompt",
-    placeholders=frozenset(("tool_name", "guidance", "call_summaries")),
-    required=frozenset(("guidance", "call_summaries")),
-)
-PROMPT_KEYS: dict[str, PromptKey] = {key.name: key for key in (EVALUATE, REPAIR_EVALUATION, SUMMARIZE, UPDATE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def read_prompt_file(path: Path) -> dict[str, PromptTemplate]:
     problems: list[str] = []
     templates: dict[str, PromptTemplate] = {}
     for name, text in _mapping(content, path).items():
-        found = _known_key(name, path, problems)
+        found = _known_key(str(name), path, problems)
         if found is None:
             continue
         key, language = found
@@ -254,20 +254,15 @@ def _mapping(content: bytes, path: Path) -> dict[Any, Any]:
     return loaded
 
 
-def _known_key(name: Any, path: Path, problems: list[str]) -> tuple[PromptKey, Language] | None:
+def _known_key(name: str, path: Path, problems: list[str]) -> tuple[PromptKey, Language] | None:
     """A name that nearly fits is a slip and a problem; other names belong to other tools and are passed over."""
-    for language in LANGUAGES:
-        suffix = f"_{language}" if language else ""
-        stem = str(name).removesuffix(suffix)
-        if stem in PROMPT_KEYS and str(name) == stem + suffix:
-            return PROMPT_KEYS[stem], language
-    known = [key + (f"_{language}" if language else "") for key in PROMPT_KEYS for language in LANGUAGES]
-    near = get_close_matches(str(name), known, n=1, cutoff=0.8)
-    if near:
+    known = {key + (f"_{lang}" if lang else ""): (PROMPT_KEYS[key], lang) for key in PROMPT_KEYS for lang in LANGUAGES}
+    near = get_close_matches(name, known, n=1, cutoff=0.8)
+    if near and name not in known:
         problems.append(f"prompt file {path}: '{name}' is unknown (did you mean '{near[0]}'?)")
-    else:
+    elif not near:
         logger.warning("prompt file %s: '%s' is not a prompt of toolmem and is not used", path, name)
-    return None
+    return known.get(name)
 
 
 def _parse(text: str, key: PromptKey, where: str, problems: list[str]) -> tuple[tuple[str, ...], ...]:
@@ -309,61 +304,3 @@ def _placeholder_problem(name: str, form: str | None, conversion: str | None, kn
     near = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {{{near[0]}}}?" if near else f"there are {', '.join(names)}"
     return f"unknown placeholder {{{name}}} ({hint})"
-
-
-# ---------------------------------------------------------------- text that goes into a prompt
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-def as_json(value: Any) -> str:
-    """A value on one line, as short as JSON allows; a text stays as it is."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def seconds_text(seconds: float | None) -> str | None:
-    """Three digits behind the point, or three significant ones below a second; None stays unknown."""
-    if seconds is None:
-        return None
-    return f"{seconds:.3g}" if seconds < 1 else f"{seconds:.3f}".rstrip("0").rstrip(".")
-
-
-def without_surrogates(text: str) -> str:
-    """Lone surrogates as U+FFFD; they have no UTF-8 form."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
-
-
-def cut_middle(text: str, limit: int) -> str:
-    """At most `limit` characters; what is cut is cut in the middle and counted where it was.
-
-    Tools say what they do at the start of an output and what went wrong at its end, so both are kept. Where
-    `limit` has no room for the note, the note alone is left.
-    """
-    if len(text) <= limit:
-        return text
-    room = max(limit - len(_cut_note(len(text))), 0)
-    head, tail = room - room // 2, room // 2
-    return text[:head] + _cut_note(len(text) - room) + text[len(text) - tail :]
-
-
-def _cut_note(characters: int) -> str:
-    return f"[... {characters:,} characters cut ...]"
-
-
-def fit(texts: Mapping[str, str], limit: int) -> dict[str, str]:
-    """Cut the longest texts so that all together have at most `limit` characters; short ones stay whole."""
-    share = _share(sorted(map(len, texts.values())), limit)
-    return {name: cut_middle(text, share) for name, text in texts.items()}
-
-
-def _share(lengths: list[int], limit: int) -> int:
-    """The length to which long texts are cut: what short ones do not need is shared among the long ones."""
-    left = limit
-    for position, length in enumerate(lengths):
-        share = left // (len(lengths) - position)
-        if length > share:
-            return share
-        left -= length
-    return max(lengths, default=0)
