@@ -370,7 +370,7 @@ async def searching(url: str, guidances: Guidances, kind: str) -> list[Figure]:
 async def load(store: Any, guidances: Guidances) -> None:
     """The documents of the tools, as the store writes them; through `put_guidance` one by one it would take an hour."""
     from toolmem.store.elastic import embedders
-    from toolmem.store.elastic.connection import Operation
+    from toolmem.store.elastic.cluster import BulkItem
     from toolmem.store.elastic.searchable import Searchable
     from toolmem.store.elastic.tool_state import ToolState, source_of
     from toolmem.store.semantics import fresh
@@ -388,7 +388,7 @@ async def load(store: Any, guidances: Guidances) -> None:
                 state = ToolState(W, fresh(f"tool_{n:06}", 0))
                 state.document = Searchable(guidances.texts[n], {claim.generation: guidances.vectors[n]})
                 operations.append(
-                    Operation("index", session.layout.alias("tools"), state.id, source_of(state), _routing())
+                    BulkItem("index", session.layout.alias("tools"), state.id, source_of(state), _routing())
                 )
             session.connection.require(await session.connection.bulk(operations))
 
@@ -396,7 +396,7 @@ async def load(store: Any, guidances: Guidances) -> None:
 
 
 def _routing() -> str:
-    from toolmem.store.elastic.names import workspace_key
+    from toolmem.store.elastic.document_ids import workspace_key
 
     return workspace_key(W)
 

@@ -15,8 +15,8 @@ from elasticsearch_nodes.server import Server
 from hypothesis import HealthCheck, given, settings
 
 from toolmem.protocols import MemoryStore
-from toolmem.store.elastic.connection import Operation
-from toolmem.store.elastic.names import record_id, scope_key, workspace_key
+from toolmem.store.elastic.cluster import BulkItem
+from toolmem.store.elastic.document_ids import record_id, scope_key, workspace_key
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.stored import Hit, Where
@@ -110,7 +110,7 @@ async def test_more_than_10000_records_are_listed(server: Server, fresh_prefix: 
             body = {**json.loads(made["_source"]["body"]), "namespace": namespace, "key": key}
             source = {**made["_source"], "namespace": namespace, "key": key, "body": json.dumps(body)}
             source["scope"] = scope_key(W, namespace)
-            copies.append(Operation("index", index, record_id(W, namespace, key), source, routing))
+            copies.append(BulkItem("index", index, record_id(W, namespace, key), source, routing))
         session.connection.require(await session.connection.bulk(copies))
         raw = await store.list_raw(W, None, prefix="tool-", key_prefix="rule/")
         expected = sorted((f"tool-{n % 3}", f"rule/{n:05}") for n in range(count))

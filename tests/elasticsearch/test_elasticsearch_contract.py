@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from toolmem.protocols import MemoryStore
-from toolmem.store.elastic.names import record_id, workspace_key
+from toolmem.store.elastic.document_ids import record_id, workspace_key
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.store_contract import StoreContract, StoreFactory
 

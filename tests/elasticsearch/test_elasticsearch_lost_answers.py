@@ -13,7 +13,7 @@ from elasticsearch_nodes.proxy import Answer, Proxy, once, rejection, reply
 from elasticsearch_nodes.server import Server
 
 from toolmem.errors import Conflict, StoreError, StoreUnavailable
-from toolmem.store.elastic.names import id_doc_id
+from toolmem.store.elastic.document_ids import id_doc_id
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import (
@@ -233,8 +233,8 @@ async def _documents(store: ElasticsearchStore, kind: str) -> int:
 
 DIE = """
 import asyncio, os, signal, sys
-from toolmem.store.elastic.connection import Connection
-from toolmem.store.elastic.names import id_doc_id
+from toolmem.store.elastic.cluster import Cluster
+from toolmem.store.elastic.document_ids import id_doc_id
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import EMBEDDER, TOOL, W, call
@@ -248,7 +248,7 @@ async def main():
     )
     await store.open()
     await store.append_calls(W, "warm", [call(0, "warm")], 9)   # the writer is registered
-    answered = Connection.call
+    answered = Cluster.call
 
     async def counted(self, *values, **named):
         global done
@@ -258,7 +258,7 @@ async def main():
         done += 1
         return answer
 
-    Connection.call = counted
+    Cluster.call = counted
     await store.append_calls(W, TOOL, [call(n, id=f"id {n}") for n in (7, 8)], 3)
     print("acknowledged", flush=True)
 

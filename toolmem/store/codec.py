@@ -77,8 +77,8 @@ def storable(text: str) -> bool:
 
 
 def storables(names: Iterable[str]) -> list[str]:
-    """The different names that there can be anything of."""
-    return [name for name in dict.fromkeys(names) if storable(name)]
+    """The names that there can be anything of."""
+    return [name for name in names if storable(name)]
 
 
 def unnameable(*asked: Any) -> bool:

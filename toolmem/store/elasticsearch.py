@@ -11,41 +11,58 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from toolmem.errors import RequestError, StoreClosed
-from toolmem.models import Verdict
-from toolmem.protocols import Clock, Embedder, EmbedderIdentity
-from toolmem.store.codec import storable
+from toolmem.store.codec import storables, unnameable
 from toolmem.store.decided import DecidedStore
-from toolmem.store.elastic import (
-    call_documents,
-    keyed_records,
-    reembedding,
-    search,
-    sweeping,
-    verdict_cache,
-    workspaces,
-)
+from toolmem.store.elastic import call_documents, commits, keyed_records, search, sweeping, verdict_cache, workspaces
 from toolmem.store.elastic.client import Secrets, credentials, host_url, make_client
-from toolmem.store.elastic.commits import commit
-from toolmem.store.elastic.connection import Connection
-from toolmem.store.elastic.failures import Location
-from toolmem.store.elastic.ids import known_ids
+from toolmem.store.elastic.cluster import Cluster
 from toolmem.store.elastic.indices import Layout, check_server, prepare
+from toolmem.store.elastic.reembedding import BesideTheOld
+from toolmem.store.elastic.server_errors import Location
 from toolmem.store.elastic.session import Session
-from toolmem.store.elastic.tool_commits import RequestPlan
-from toolmem.store.elastic.tool_state import ToolState
-from toolmem.store.records import PutRecord
-from toolmem.store.searching import Legs, SearchRequest
-from toolmem.store.semantics import Found, Request
-from toolmem.stored import Document, RawRecord, StoredMemory
+from toolmem.store.new_vectors import reembed
+from toolmem.store.semantics import Found
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Mapping
 
+    from toolmem.models import Verdict
+    from toolmem.protocols import Clock, Embedder, EmbedderIdentity
+    from toolmem.store.records import PutRecord
+    from toolmem.store.searching import Legs, SearchRequest
+    from toolmem.store.semantics import Request
+    from toolmem.stored import RawRecord, StoredMemory
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _reads(
+    job: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]], nothing: Callable[[], T]
+) -> Callable[Concatenate[ElasticsearchStore, P], Coroutine[Any, Any, T]]:
+    """A method that does `job`. `nothing`: the answer for names that cannot be stored."""
+
+    async def method(store: ElasticsearchStore, /, *asked: P.args, **named: P.kwargs) -> T:
+        session = store._open_session()
+        return nothing() if unnameable(*asked, *named.values()) else await job(session, *asked, **named)
+
+    return method
+
+
+def _writes(
+    job: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]], nothing: Callable[[], T]
+) -> Callable[Concatenate[ElasticsearchStore, P], Coroutine[Any, Any, T]]:
+    """The same, carried out also where the caller is cancelled."""
+    done = _reads(job, nothing)
+
+    async def method(store: ElasticsearchStore, /, *asked: P.args, **named: P.kwargs) -> T:
+        return await store._open_session().carry_out(done(store, *asked, **named))
+
+    return method
 
 
 class ElasticsearchStore(DecidedStore):
@@ -116,7 +133,7 @@ class ElasticsearchStore(DecidedStore):
         if self._session is not None:
             self._require_own_place()
             return
-        connection = Connection(
+        connection = Cluster(
             make_client(self._hosts, self._secrets, self._timeout),
             location=Location(self.location, f"{self._section}.params", self._given_by),
             hosts=len(self._hosts),
@@ -146,13 +163,6 @@ class ElasticsearchStore(DecidedStore):
         await sweeping.sign_off(session)
         await session.connection.close()
 
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
     def _open_session(self) -> Session:
         if self._session is None:
             raise StoreClosed(f"the store at {self.location} is not open; `await store.open()` first")
@@ -173,9 +183,6 @@ class ElasticsearchStore(DecidedStore):
 
     # -- tool memories
 
-    async def known_ids(self, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
-        return await known_ids(self._open_session(), workspace, tool, ids)
-
     async def _commit(self, request: Request[T]) -> T:
         session = self._open_session()
         request.prepare()
@@ -186,56 +193,31 @@ class ElasticsearchStore(DecidedStore):
     async def _carried_out(self, session: Session, request: Request[T]) -> T:
         asked = [request.memory_id] if request.memory_id else []
         taken = await workspaces.tools_of_memory_ids(session, request.workspace, asked)
-        answer: T = await commit(session, RequestPlan(session, request, bool(taken)))
-        return answer
+        return await commits.Commit(session, request, bool(taken)).run()
 
-    async def tool_names(self, workspace: str) -> builtins.list[str]:
-        return await workspaces.tool_names(self._open_session(), workspace)
-
-    async def memories(
-        self,
-        workspace: str,
-        tools: Sequence[str] | None,
-        *,
-        calls: bool = False,
-        recent: int | None = None,
-        seqs: Mapping[str, Sequence[int]] | None = None,
-        known: Mapping[str, Hashable] | None = None,
-    ) -> builtins.list[StoredMemory]:
-        states = await self._states(workspace, tools)
+    async def memories(self, workspace: str, tools: Sequence[str] | None, **asked: Any) -> builtins.list[StoredMemory]:
         session = self._open_session()
-        return await call_documents.read_memories(
-            session, states, calls=calls, recent=recent, seqs=seqs, known=known or {}
-        )
-
-    async def _states(self, workspace: str, tools: Sequence[str] | None) -> builtins.list[ToolState]:
-        session = self._open_session()
-        if tools is None:
-            return await workspaces.all_states(session, workspace)
-        names = [name for name in tools if storable(name)]
-        if not names or not storable(workspace):
+        if unnameable(workspace):
             return []
-        return await call_documents.read_states(session.connection, self._layout, workspace, names)
+        if tools is None:
+            states = await workspaces.all_states(session, workspace)
+        else:
+            states = await call_documents.read_states(session, workspace, storables(tools))
+        return await call_documents.read_memories(session, states, **asked)
 
-    async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
-        session = self._open_session()
-        return await session.carry_out(workspaces.delete_memories(session, workspace, builtins.list(memory_ids)))
-
-    async def delete_tools(self, workspace: str) -> int:
-        session = self._open_session()
-        return await session.carry_out(workspaces.delete_tools(session, workspace))
+    known_ids = _reads(commits.known_ids, set)
+    tool_names = _reads(workspaces.tool_names, builtins.list)
+    delete_memories = _writes(workspaces.delete_memories, builtins.list)
+    delete_tools = _writes(workspaces.delete_tools, int)
 
     # -- verdict cache
 
-    async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
-        return await verdict_cache.read(self._open_session(), workspace, keys)
+    verdicts = _reads(verdict_cache.read, dict)
+    verdict_keys = _reads(verdict_cache.keys, builtins.list)
 
     async def _put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         session = self._open_session()
         await session.carry_out(verdict_cache.write(session, workspace, verdicts))
-
-    async def verdict_keys(self, workspace: str, after: str = "", limit: int = 1000) -> builtins.list[str]:
-        return await verdict_cache.keys(self._open_session(), workspace, after, limit)
 
     # -- keyed records
 
@@ -246,37 +228,24 @@ class ElasticsearchStore(DecidedStore):
     async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await keyed_records.get(self._open_session(), workspace, namespace, key)
 
-    async def list_raw(
-        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
-    ) -> builtins.list[RawRecord]:
-        chosen = None if namespaces is None else builtins.list(namespaces)
-        return await keyed_records.list_raw(self._open_session(), workspace, chosen, prefix, key_prefix)
-
-    async def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        session = self._open_session()
-        return await session.carry_out(keyed_records.delete(session, workspace, namespace, key))
-
-    async def namespaces(self, workspace: str) -> builtins.list[str]:
-        return await keyed_records.namespaces(self._open_session(), workspace)
-
-    async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
-        return await search.documents(self._open_session(), workspace, namespace, builtins.list(keys))
+    list_raw = _reads(keyed_records.list_raw, builtins.list)
+    delete = _writes(keyed_records.delete, bool)
+    namespaces = _reads(keyed_records.namespaces, builtins.list)
+    documents = _reads(search.documents, dict)
 
     # -- search
 
-    async def _legs(self, workspace: str, asked: SearchRequest) -> Legs:
-        return await search.legs(self._open_session(), workspace, asked)
+    async def _legs(self, workspace: str, request: SearchRequest) -> Legs:
+        return await search.legs(self._open_session(), workspace, request)
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
-        count = await reembedding.reembed(self._open_session(), embedder, progress)
+        count = await reembed(await BesideTheOld(self._open_session(), embedder).begin(), embedder, progress)
         self._embedder = embedder.identity
         return count
 
     # -- workspaces and the store itself
 
-    async def delete_workspace(self, workspace: str) -> int:
-        session = self._open_session()
-        return await session.carry_out(workspaces.delete_workspace(session, workspace))
+    delete_workspace = _writes(workspaces.delete_workspace, int)
 
     async def info(self) -> dict[str, Any]:
         return await workspaces.info(self._open_session(), self._server)

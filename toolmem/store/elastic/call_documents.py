@@ -8,10 +8,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolmem.models import JudgeIdentity, ToolCallResult
-from toolmem.store.codec import GuidanceCache
-from toolmem.store.elastic.connection import Connection, Operation
+from toolmem.store.elastic.cluster import BulkItem
+from toolmem.store.elastic.document_ids import call_doc_id, tool_id, workspace_key
 from toolmem.store.elastic.indices import Layout
-from toolmem.store.elastic.names import call_doc_id, tool_id, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, read_state
 from toolmem.store.window import read_calls, read_figures
@@ -19,13 +18,10 @@ from toolmem.stored import StoredMemory
 
 logger = logging.getLogger("toolmem.store")
 
-_FIGURES_ONLY = ["figures"]
-_WITH_PAYLOAD = ["figures", "body"]
 
-
-def write_operation(
+def call_item(
     layout: Layout, state: ToolState, seq: int, token: str, writer: str, call: ToolCallResult, payload: str
-) -> Operation:
+) -> BulkItem:
     judge = call.judge
     figures = [call.success, call.execution_failed, call.score, call.time_cost, call.token_cost]
     source = {
@@ -39,50 +35,44 @@ def write_operation(
         "figures": [*figures, None if judge is None else [judge.backend, judge.model, judge.prompt_version]],
         "body": payload,
     }
-    return Operation("index", layout.alias("calls"), call_doc_id(state.row.id_stem, seq, token), source)
+    return BulkItem("index", layout.alias("calls"), call_doc_id(state.row.id_stem, seq, token), source)
 
 
-def delete_operations(layout: Layout, documents: Iterable[str]) -> list[Operation]:
-    return [Operation("delete", layout.alias("calls"), document) for document in documents]
+def delete_items(layout: Layout, documents: Iterable[str]) -> list[BulkItem]:
+    return [BulkItem("delete", layout.alias("calls"), document) for document in documents]
 
 
 # -- states and memories
 
 
-async def read_states(connection: Connection, layout: Layout, workspace: str, tools: Sequence[str]) -> list[ToolState]:
+async def read_states(session: Session, workspace: str, tools: Sequence[str]) -> list[ToolState]:
     """In the order asked; missing ones absent. `tools`: storable names."""
-    wanted = [_state_request(layout, workspace, tool) for tool in tools]
-    return [read_state(found) for found in await connection.multi_get(wanted) if found.get("found")]
-
-
-def _state_request(layout: Layout, workspace: str, tool: str) -> dict[str, Any]:
-    return {
-        "_index": layout.alias("tools"),
-        "_id": tool_id(workspace, tool),
-        "routing": workspace_key(workspace),
-        "_source": WITHOUT_OUTBOX,
-    }
+    wanted = [session.wanted("tools", tool_id(workspace, tool), workspace, WITHOUT_OUTBOX) for tool in tools]
+    return [read_state(found) for found in await session.connection.multi_get(wanted) if found.get("found")]
 
 
 async def read_memories(
     session: Session,
     states: Sequence[ToolState],
     *,
-    calls: bool,
-    recent: int | None,
-    seqs: Mapping[str, Sequence[int]] | None,
-    known: Mapping[str, Hashable],
+    calls: bool = False,
+    recent: int | None = None,
+    seqs: Mapping[str, Sequence[int]] | None = None,
+    known: Mapping[str, Hashable] | None = None,
 ) -> list[StoredMemory]:
     """Each a consistent snapshot: where a commit removed calls between the two reads, its tool is read again."""
-    connection, layout, guidance = session.connection, session.layout, session.guidance
     current: dict[str, ToolState | None] = {state.id: state for state in states}
-    unchanged = {state.id for state in states if known.get(state.row.name) == _commit(state)}
-    done = {state.id: _memory(guidance, state, [], calls=False) for state in states if state.id in unchanged}
+    done: dict[str, StoredMemory] = {}
     suspected: dict[str, int] = {}  # tool -> version at which documents were missing already
-    waiting = [state for state in states if state.id not in unchanged]
+    waiting = []
+    for state in states:
+        if (known or {}).get(state.row.name) == _commit(state):
+            done[state.id] = _memory(session, state, [], calls=False)
+        else:
+            waiting.append(state)
     while waiting:
         chosen = {state.id: _chosen(state, recent, seqs) for state in waiting}
-        found = await _fetch(connection, layout, [doc for ids in chosen.values() for doc in ids.values()], calls)
+        found = await _fetch(session, [doc for ids in chosen.values() for doc in ids.values()], calls)
         torn = []
         for state in waiting:
             missing = [seq for seq, doc in chosen[state.id].items() if doc not in found]
@@ -93,10 +83,10 @@ async def read_memories(
             if missing:  # the record has not changed and still names them
                 logger.error("calls %s of tool %r are gone and left out", missing[:20], state.row.name)
             rows = [(seq, found[doc]) for seq, doc in chosen[state.id].items() if doc in found]
-            done[state.id] = _memory(guidance, state, rows, calls, whole=not missing)
+            done[state.id] = _memory(session, state, rows, calls, whole=not missing)
         waiting = []
         for state in torn:
-            again = await read_states(connection, layout, state.workspace, [state.row.name])
+            again = await read_states(session, state.workspace, [state.row.name])
             current[state.id] = again[0] if again else None
             waiting += again
     return [done[state.id] for state in states if current[state.id] is not None]
@@ -104,17 +94,13 @@ async def read_memories(
 
 def _chosen(state: ToolState, recent: int | None, seqs: Mapping[str, Sequence[int]] | None) -> dict[int, str]:
     """Documents by seq, oldest first."""
-    kept = state.call_ids(state.row.first_seq, state.row.last_seq)
+    kept = state.kept_ids()
     return {seq: kept[seq] for seq in state.row.shown_seqs(recent, (seqs or {}).get(state.row.name)) if seq in kept}
 
 
-async def _fetch(
-    connection: Connection, layout: Layout, documents: Sequence[str], payload: bool
-) -> dict[str, dict[str, Any]]:
-    fields = _WITH_PAYLOAD if payload else _FIGURES_ONLY
-    index = layout.alias("calls")
-    wanted = [{"_index": index, "_id": document, "_source": fields} for document in documents]
-    found = await connection.multi_get(wanted) if wanted else []
+async def _fetch(session: Session, documents: Sequence[str], payload: bool) -> dict[str, dict[str, Any]]:
+    fields = ["figures", "body"] if payload else ["figures"]
+    found = await session.connection.multi_get([session.wanted("calls", each, None, fields) for each in documents])
     return {each["_id"]: each["_source"] for each in found if each.get("found")}
 
 
@@ -124,14 +110,14 @@ def _commit(state: ToolState) -> Hashable:
 
 
 def _memory(
-    guidance: GuidanceCache,
+    session: Session,
     state: ToolState,
     rows: Sequence[tuple[int, Mapping[str, Any]]],
     calls: bool,
     *,
     whole: bool = True,
 ) -> StoredMemory:
-    row, values = state.read_guidance(guidance), [_row(seq, source) for seq, source in rows]
+    row, values = state.read_guidance(session.guidance), [_row(seq, source) for seq, source in rows]
     return StoredMemory(
         record=row.record(state.workspace),
         figures=read_figures(row, values, lambda named: str(_judge(named) or "")),
@@ -154,12 +140,9 @@ def _judge(named: Sequence[str] | None) -> JudgeIdentity | None:
     return JudgeIdentity(backend=named[0], model=named[1], prompt_version=named[2])
 
 
-async def kept_calls(
-    connection: Connection, layout: Layout, state: ToolState, seqs: Iterable[int]
-) -> dict[int, ToolCallResult]:
+async def kept_calls(session: Session, state: ToolState, seqs: Sequence[int]) -> dict[int, ToolCallResult]:
     """Those of these seqs that are kept and readable."""
-    kept = state.call_ids(state.row.first_seq, state.row.last_seq)
-    documents = {seq: kept[seq] for seq in seqs if seq in kept}
-    found = await _fetch(connection, layout, list(documents.values()), payload=True)
+    documents = _chosen(state, None, {state.row.name: seqs})
+    found = await _fetch(session, list(documents.values()), payload=True)
     rows = [_row(seq, found[document]) for seq, document in documents.items() if document in found]
     return {call.seq or 0: call for call in read_calls(state.row, rows, _judge)}

@@ -5,7 +5,7 @@
       └────────────────────────┴────────────────────────────┘
 
 At most four requests where nobody competes. A writer that dies anywhere leaves either nothing visible or the whole
-commit.
+commit. What is decided is `toolmem.store.semantics`'s.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from toolmem.errors import Conflict, StoreError
-from toolmem.store.elastic import leftovers
-from toolmem.store.elastic.call_documents import delete_operations
-from toolmem.store.elastic.connection import ItemResult, Operation
-from toolmem.store.elastic.names import random_name, tool_id, workspace_key
+from toolmem.store.codec import PreparedCall, storables
+from toolmem.store.elastic import generations, leftovers, server_errors
+from toolmem.store.elastic.call_documents import call_item, delete_items, kept_calls
+from toolmem.store.elastic.cluster import BulkItem, ItemResult
+from toolmem.store.elastic.document_ids import id_doc_id, random_name, tool_id
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.sweeping import register
-from toolmem.store.elastic.tool_state import RECENT_COMMITS, Run, ToolState, read_state, source_of
+from toolmem.store.elastic.tool_state import RECENT_COMMITS, Run, ToolState, clip_runs, put_run, read_state, source_of
+from toolmem.store.semantics import AppendCalls, Found, Request, Step, ToolRow
 
 logger = logging.getLogger("toolmem.store")
 
@@ -35,149 +37,235 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Step(Generic[T]):
-    """What a plan decided. `state` None: there is nothing to commit; else as it is to be, version included."""
+class _Documents:
+    """What an attempt writes. `state`: as it is to be, version included."""
 
-    outcome: T
-    state: ToolState | None = None
-    writes: Sequence[Operation] = ()  # must be there before the swap
-    checks: Sequence[Operation] = ()  # updates of nothing, which tell whether a document is there
+    state: ToolState
+    writes: Sequence[BulkItem] = ()  # must be there before the swap
+    entering: Sequence[PreparedCall] = ()  # the calls of `writes` that are new
+    checked: Sequence[str] = ()  # ids of calls that are looked for once more
     leaving: list[Run] | None = None  # what this commit makes superfluous; None: earlier leftovers stay as they are
     outbox: list[str] = field(default_factory=list)  # id documents that it will write
 
 
-class Plan(Protocol[T]):
-    """What one kind of commit reads and does. It is asked again after each lost attempt."""
+class Commit(Generic[T]):
+    """A request on its way into the record of its tool. `taken`: another tool of the workspace has its memory id."""
 
-    workspace: str
-    tool: str
+    def __init__(self, session: Session, request: Request[T], taken: bool = False) -> None:
+        self._session = session
+        self._connection = session.connection
+        self._layout = session.layout
+        self._request = request
+        self._taken = taken
+        self._tool_id = tool_id(request.workspace, request.tool)
+        self._name = random_name(10)
+        self._known: set[str] = set()
+        self._outcome: list[T] = []  # of the swap that may have been carried out
+        self._litter: list[str] = []  # call documents of lost attempts
+        self._writing = False  # call documents may have been written that nothing names yet
 
-    def requests(self) -> list[dict[str, Any]]:
-        """Documents to read with the record, as a multi-get names them."""
-        ...
-
-    async def decide(self, state: ToolState | None, found: Sequence[dict[str, Any]]) -> Step[T]: ...
-
-    def learn(self, step: Step[T], writes: Sequence[ItemResult], checks: Sequence[ItemResult]) -> bool:
-        """False: what the bulk answered changes the decision."""
-        ...
-
-
-@dataclass(slots=True)
-class _Attempts(Generic[T]):
-    name: str = field(default_factory=lambda: random_name(10))
-    outcome: list[T] = field(default_factory=list)  # of the swap that may have been carried out
-    litter: list[str] = field(default_factory=list)  # call documents of lost attempts
-    writing: bool = False  # call documents may have been written that nothing names yet
-
-
-async def commit(session: Session, plan: Plan[T]) -> T:
-    """Raises what the plan raises; Conflict where others kept winning; StoreUnavailable where the outcome is open."""
-    async with session.turn(tool_id(plan.workspace, plan.tool)):
-        attempts: _Attempts[T] = _Attempts()
-        give_up = session.connection.deadline()
-        pause = 0.01
-        try:
-            while True:
-                finished = await _attempt(session, plan, attempts, give_up)
-                if finished:
-                    return attempts.outcome[-1]
+    async def run(self) -> T:
+        """Raises what deciding raises; Conflict where others kept winning; StoreUnavailable where the outcome is
+        open."""
+        session, request = self._session, self._request
+        async with session.turn(self._tool_id):
+            give_up = self._connection.deadline()
+            pause = 0.01
+            try:
+                while not await self._attempt(give_up):
+                    session.new_token()
+                    if time.monotonic() > give_up:
+                        raise Conflict(
+                            f"workspace {request.workspace!r}: the record of tool {request.tool!r} kept changing for "
+                            f"{self._connection.timeout:g} s; let fewer writers work on one tool, and try again"
+                        )
+                    await asyncio.sleep(random.uniform(0, pause))
+                    pause = min(pause * 2, _LONGEST_PAUSE)
+                return self._outcome[-1]
+            except BaseException:
                 session.new_token()
-                if time.monotonic() > give_up:
-                    raise Conflict(
-                        f"workspace {plan.workspace!r}: the record of tool {plan.tool!r} kept changing for "
-                        f"{session.connection.timeout:g} s; let fewer writers work on one tool, and try again"
-                    )
-                await asyncio.sleep(random.uniform(0, pause))
-                pause = min(pause * 2, _LONGEST_PAUSE)
-        except BaseException:
-            session.new_token()
-            session.littered = session.littered or bool(attempts.litter or attempts.writing)
-            raise
+                session.littered = session.littered or bool(self._litter or self._writing)
+                raise
 
+    async def _attempt(self, give_up: float) -> bool:
+        head, *found = await self._connection.multi_get(self._wanted(), deadline=give_up)
+        state = read_state(head) if head.get("found") else None
+        if state is not None and self._name in state.recent and self._outcome:
+            # Our swap was carried out and its answer was lost. Only an acknowledged write proves that it will stay.
+            return await self._swap(state, give_up)
+        step, planned = await self._decide(state, found)
+        answer = step.answer()
+        if planned is None:
+            self._outcome.append(answer)
+            await self._tidied(delete_items(self._layout, self._litter))
+            return True
+        await register(self._session)
+        self._writing = bool(planned.writes)
+        new = planned.state
+        if await self._write_ahead(planned, give_up):
+            new.recent = [*new.recent, self._name][-RECENT_COMMITS:]
+            if planned.leaving is not None:
+                new.leaving, new.outbox, new.left_by = planned.leaving, planned.outbox, self._name
+            self._outcome.append(answer)
+            if await self._swap(new, give_up):
+                await self._after(new)
+                return True
+        self._litter += [item.id for item in planned.writes]
+        return False
 
-async def _attempt(session: Session, plan: Plan[T], attempts: _Attempts[T], give_up: float) -> bool:
-    request = {
-        "_index": session.layout.alias("tools"),
-        "_id": tool_id(plan.workspace, plan.tool),
-        "routing": workspace_key(plan.workspace),
-    }
-    head, *found = await session.connection.multi_get([request, *plan.requests()], deadline=give_up)
-    state = read_state(head) if head.get("found") else None
-    if state is not None and attempts.name in state.recent and attempts.outcome:
-        # Our swap was carried out and its answer was lost. Only an acknowledged write proves that it will stay.
-        return await _swap(session, state, give_up)
-    step = await plan.decide(state, found)
-    if step.state is None:
-        attempts.outcome.append(step.outcome)
-        await _tidied(session, delete_operations(session.layout, attempts.litter))
+    # -- read and decide
+
+    def _wanted(self) -> list[dict[str, Any]]:
+        session, request = self._session, self._request
+        record = session.wanted("tools", self._tool_id, request.workspace)
+        ids = [session.wanted("ids", document) for document in self._id_documents(request.ids)]
+        return [record, *ids, *([session.wanted("meta", generations.DOCUMENT)] if request.brings_guidance else [])]
+
+    def _id_documents(self, ids: Sequence[str]) -> list[str]:
+        return [id_doc_id(self._request.workspace, self._request.tool, call_id) for call_id in ids]
+
+    async def _decide(
+        self, state: ToolState | None, found: Sequence[dict[str, Any]]
+    ) -> tuple[Step[T], _Documents | None]:
+        """None: there is nothing to commit."""
+        request, session = self._request, self._session
+        answers = found[: len(request.ids)]
+        held = Found(taken=self._taken)
+        if state is not None:
+            self._known = leftovers.known(state, request.ids, answers)  # anew: what was read may have been undone
+            calls = await kept_calls(session, state, request.seqs) if request.seqs else {}
+            held = Found(state.read_guidance(session.guidance), self._known, calls, self._taken)
+        step = request.decide(held)
+        planned = None
+        if step.row is not None:
+            planned = self._documents(state or ToolState(request.workspace, step.row), step.row, step)
+            if step.document is not None:
+                generation = generations.read_generation(found[-1])
+                planned.state.guidance = step.guidance
+                planned.state.document = await generations.searchable_of(session, step.document, generation)
+                planned.state.document_time = request.now
+        elif state is not None and leftovers.owed(session, state, answers):
+            # Nothing new, but what is told of a call rests on the record alone: a swap proves that it stands.
+            state.row.version += 1
+            planned = _Documents(state, leaving=[])
+        return step, planned
+
+    def _documents(self, state: ToolState, row: ToolRow, step: Step[T]) -> _Documents:
+        """The calls of the step as documents under tokens of their own, and what the swap makes superfluous."""
+        session = self._session
+        state.row = row
+        leaving = clip_runs(state.runs, 0, row.first_seq - 1)
+        state.runs = clip_runs(state.runs, row.first_seq, row.last_seq)
+        token = session.fresh_token() if step.replaced else ""
+        for seq in step.replaced:
+            leaving += clip_runs(state.runs, seq, seq)
+            state.runs = put_run(state.runs, seq, seq, token)
+        if entering := step.entering:
+            token = session.token(row.id_stem, min(entering), max(entering))
+            state.runs = put_run(state.runs, min(entering), max(entering), token)
+        writes = [
+            call_item(self._layout, state, seq, token, session.writer, item.call, item.payload)
+            for seq, item in {**step.replaced, **entering}.items()
+        ]
+        return _Documents(
+            state,
+            writes,
+            list(entering.values()),
+            # The id documents were read with the record, not after it: a commit may have come between the two. The
+            # bulk, which is sent later, looks again.
+            checked=step.ids if state.position is not None else (),
+            leaving=leaving if writes else None,
+            outbox=self._id_documents(step.ids),
+        )
+
+    # -- write
+
+    async def _write_ahead(self, planned: _Documents, give_up: float) -> bool:
+        """The documents that the swap will name; and a look at what an earlier commit to this tool left undone. False:
+        what was answered changes the decision."""
+        left = None if planned.leaving is None else leftovers.found_in(self._session, planned.state)
+        looks = [] if left is None else left.looks(self._layout)
+        checks = leftovers.look_for_ids(self._layout, self._id_documents(planned.checked))
+        items = [*looks, *planned.writes, *checks]
+        results = await self._connection.bulk(items, deadline=give_up) if items else []
+        looked, results = results[: len(looks)], results[len(looks) :]
+        if left is not None and planned.leaving is not None:
+            self._connection.require(looked)
+            left.keep_undone(looked)
+            planned.leaving, planned.outbox = left.with_more(planned.leaving, planned.outbox)
+        count = len(planned.writes)
+        refused = self._refused(planned, results[:count])
+        return not self._found_known(planned, results[count:]) and not refused
+
+    def _refused(self, planned: _Documents, writes: Sequence[ItemResult]) -> bool:
+        """A call that the server refuses for good is named, the others go on without it."""
+        request, refused = self._request, False
+        if not isinstance(request, AppendCalls):
+            self._connection.require(writes)
+            return False
+        for item, result in zip(planned.entering, writes, strict=True):
+            if result.error is not None:
+                if server_errors.is_block(result.error) or server_errors.may_retry(result.status, result.error):
+                    self._connection.require([result])
+                request.refuse(item, server_errors.reason(result.error))
+                refused = True
+        return refused
+
+    def _found_known(self, planned: _Documents, checks: Sequence[ItemResult]) -> bool:
+        self._connection.require(checks)
+        stem = planned.state.row.id_stem
+        there = {
+            call_id
+            for call_id, result in zip(planned.checked, checks, strict=True)
+            if leftovers.names_tool(result, stem)
+        }
+        self._known |= there
+        return bool(there)
+
+    async def _swap(self, state: ToolState, give_up: float) -> bool:
+        return await self._session.swap("tools", state.id, state.workspace, source_of(state), state.position, give_up)
+
+    async def _after(self, state: ToolState) -> None:
+        """The commit stands. Do what it left to be done; where that fails, a later commit does it."""
+        ours = state.left_by == self._name
+        named = set(state.kept_ids().values()) if self._litter else set()
+        litter = delete_items(self._layout, (doc for doc in self._litter if doc not in named))
+        if await self._tidied([*(leftovers.settling(self._layout, state) if ours else []), *litter]) and ours:
+            self._session.settle(state.id, self._name)
+
+    async def _tidied(self, items: Sequence[BulkItem]) -> bool:
+        try:
+            self._connection.require(await self._connection.bulk(items))
+        except StoreError as error:
+            logger.warning("what a commit left to be done stays for the next one: %s", error)
+            return False
         return True
-    await register(session)
-    attempts.writing = bool(step.writes)
-    if not await _write_ahead(session, plan, step, give_up):
-        attempts.litter += [operation.id for operation in step.writes]
-        return False
-    new = step.state
-    new.recent = [*new.recent, attempts.name][-RECENT_COMMITS:]
-    if step.leaving is not None:
-        new.leaving, new.outbox, new.left_by = step.leaving, step.outbox, attempts.name
-    attempts.outcome.append(step.outcome)
-    if not await _swap(session, new, give_up):
-        attempts.litter += [operation.id for operation in step.writes]
-        return False
-    await _after(session, new, attempts)
-    return True
 
 
-async def _write_ahead(session: Session, plan: Plan[T], step: Step[T], give_up: float) -> bool:
-    """The documents that the swap will name; and a look at what an earlier commit to this tool left undone."""
-    assert step.state is not None
-    left = None if step.leaving is None else leftovers.found_in(session, step.state)
-    looks = [] if left is None else left.looks(session.layout)
-    operations = [*looks, *step.writes, *step.checks]
-    results = await session.connection.bulk(operations, deadline=give_up) if operations else []
-    if left is not None and step.leaving is not None:
-        session.connection.require(results[: len(looks)])
-        left.keep_undone(results[: len(looks)])
-        step.leaving, step.outbox = left.with_more(step.leaving, step.outbox)
-    results = results[len(looks) :]
-    return plan.learn(step, results[: len(step.writes)], results[len(step.writes) :])
+# -- which ids are known
 
 
-async def _after(session: Session, state: ToolState, attempts: _Attempts[Any]) -> None:
-    """The commit stands. Do what it left to be done; where that fails, a later commit does it."""
-    operations = leftovers.settling(session.layout, state) if state.left_by == attempts.name else []
-    named = set(state.call_ids(state.row.first_seq, state.row.last_seq).values()) if attempts.litter else set()
-    litter = delete_operations(session.layout, (doc for doc in attempts.litter if doc not in named))
-    if await _tidied(session, [*operations, *litter]) and state.left_by == attempts.name:
-        session.settle(state.id, attempts.name)
+class _Settle(Request[None]):
+    """Changes nothing: its swap proves that the record stands, and what earlier commits left is done after it."""
+
+    def __init__(self, workspace: str, tool: str, ids: Sequence[str]) -> None:
+        self.workspace, self.tool, self.ids = workspace, tool, ids
+
+    def decide(self, found: Found) -> Step[None]:
+        return Step(lambda: None)
 
 
-async def _tidied(session: Session, operations: Sequence[Operation]) -> bool:
-    try:
-        if operations:
-            session.connection.require(await session.connection.bulk(operations))
-    except StoreError as error:
-        logger.warning("what a commit left to be done stays for the next one: %s", error)
-        return False
-    return True
-
-
-async def _swap(session: Session, state: ToolState, give_up: float) -> bool:
-    """False where the record is no longer as it was read."""
-    place: dict[str, Any] = {"op_type": "create"}
-    if state.position is not None:
-        place = {"if_seq_no": state.position[0], "if_primary_term": state.position[1]}
-    document = source_of(state)
-    answer = await session.connection.call(
-        lambda es: es.index(
-            index=session.layout.alias("tools"),
-            id=state.id,
-            routing=workspace_key(state.workspace),
-            document=document,
-            **place,
-        ),
-        ignore=(409,),
-        deadline=give_up,
-    )
-    return bool(answer.meta.status != 409)
+async def known_ids(session: Session, workspace: str, tool: str, ids: Sequence[str]) -> set[str]:
+    """Which of these this tool has ever stored. Writes only where a writer died before it made its ids known."""
+    asked = storables(ids)
+    documents = [session.wanted("ids", id_doc_id(workspace, tool, call_id)) for call_id in asked]
+    while asked:
+        # First the record, then the id documents: an id is in one of the two from its commit on.
+        (head,) = await session.connection.multi_get([session.wanted("tools", tool_id(workspace, tool), workspace)])
+        if not head.get("found"):
+            break
+        state, answers = read_state(head), await session.connection.multi_get(documents)
+        if not leftovers.owed(session, state, answers):
+            return leftovers.known(state, asked, answers)
+        await Commit(session, _Settle(workspace, tool, asked)).run()
+    return set()

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolmem.errors import StoreVersionError
-from toolmem.store.elastic import failures
-from toolmem.store.elastic.connection import Connection
+from toolmem.store.elastic import server_errors
+from toolmem.store.elastic.cluster import Cluster
 
 SCHEMA_VERSION = 1
 _NOT_ALLOWED = (400, 403, 404, 405, 410)  # how hosted services and other privileges answer; 401 is an error
@@ -93,7 +93,7 @@ class Layout:
         return [self.alias(kind) for kind in KINDS]
 
 
-async def check_server(connection: Connection) -> str:
+async def check_server(connection: Cluster) -> str:
     """The server's version. Raises StoreUnavailable where it is too old. "" where nobody may ask for it."""
     # First of its nodes: a node without the main module does not answer `GET /`.
     answer = await connection.call(lambda es: es.nodes.info(metric="http"), ignore=_NOT_ALLOWED)
@@ -105,7 +105,7 @@ async def check_server(connection: Connection) -> str:
             return ""
         version = str(answer["version"]["number"])
     if _number(version) < OLDEST_SERVER:
-        raise failures.too_old(version, connection.location)
+        raise server_errors.too_old(version, connection.location)
     return version
 
 
@@ -114,7 +114,7 @@ def _number(version: str) -> tuple[int, int]:
     return major, minor
 
 
-async def prepare(connection: Connection, layout: Layout, accept_older: bool) -> None:
+async def prepare(connection: Cluster, layout: Layout, accept_older: bool) -> None:
     """Create what is missing; another process may do the same at the same time. Raises StoreVersionError."""
     found = await _schema_versions(connection, layout)
     versions = set(found.values())
@@ -135,7 +135,7 @@ async def prepare(connection: Connection, layout: Layout, accept_older: bool) ->
     await asyncio.gather(*(_create(connection, layout, kind) for kind in missing))
 
 
-async def _schema_versions(connection: Connection, layout: Layout) -> dict[str, int]:
+async def _schema_versions(connection: Cluster, layout: Layout) -> dict[str, int]:
     """By alias; an index without toolmem's mark counts as version 0."""
     answer = await connection.call(
         lambda es: es.indices.get(index=",".join(layout.aliases), ignore_unavailable=True, allow_no_indices=True),
@@ -151,7 +151,7 @@ async def _schema_versions(connection: Connection, layout: Layout) -> dict[str, 
     }
 
 
-async def _create(connection: Connection, layout: Layout, kind: str) -> None:
+async def _create(connection: Cluster, layout: Layout, kind: str) -> None:
     source: dict[str, Any] = {"excludes": _NOT_IN_SOURCE[kind]} if kind in _NOT_IN_SOURCE else {}
     mappings = {
         "dynamic": "strict",
@@ -171,9 +171,9 @@ async def _create(connection: Connection, layout: Layout, kind: str) -> None:
         ignore=(400,),
     )
     if answer.meta.status == 400:
-        cause = failures.error_cause(answer.body)
+        cause = server_errors.error_cause(answer.body)
         if cause.get("type") != "resource_already_exists_exception":  # by another process, alias included
-            raise failures.refusal(400, cause, connection.location)
+            raise server_errors.refusal(400, cause, connection.location)
 
 
 # -- vector fields
@@ -188,7 +188,7 @@ def packed_field(generation: int) -> str:
     return f"packed_{generation}"
 
 
-async def ensure_vector_fields(connection: Connection, layout: Layout, generation: int, dimension: int) -> None:
+async def ensure_vector_fields(connection: Cluster, layout: Layout, generation: int, dimension: int) -> None:
     """Add the fields of a generation where they are not there yet. Their kind stays what it was made as."""
     for kind in ("tools", "records"):
         index = layout.alias(kind)
@@ -209,10 +209,10 @@ async def ensure_vector_fields(connection: Connection, layout: Layout, generatio
             ignore=(400,),
         )
         if answer.meta.status == 400 and vector_field(generation) not in (await mapped_fields(connection, index)):
-            raise failures.refusal(400, failures.error_cause(answer.body), connection.location)
+            raise server_errors.refusal(400, server_errors.error_cause(answer.body), connection.location)
 
 
-async def mapped_fields(connection: Connection, index: str) -> dict[str, Any]:
+async def mapped_fields(connection: Cluster, index: str) -> dict[str, Any]:
     answer = await connection.call(lambda es: es.indices.get_mapping(index=index))
     (mapping,) = answer.body.values()
     fields: dict[str, Any] = mapping["mappings"]["properties"]

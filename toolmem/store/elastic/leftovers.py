@@ -7,13 +7,14 @@ commit carries over what its predecessor left, unless that is seen to be done, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolmem.store.elastic.connection import ItemResult, Operation
+from toolmem.store.elastic.call_documents import delete_items
+from toolmem.store.elastic.cluster import BulkItem, ItemResult
+from toolmem.store.elastic.document_ids import call_doc_id, workspace_key
 from toolmem.store.elastic.indices import Layout
-from toolmem.store.elastic.names import call_doc_id, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import Run, ToolState
 
@@ -28,13 +29,11 @@ class Leftovers:
     calls: list[tuple[int, str]]  # seq and token of call documents to delete
     ids: list[str]  # id documents to write
 
-    def looks(self, layout: Layout) -> list[Operation]:
+    def looks(self, layout: Layout) -> list[BulkItem]:
         """To be sent with the bulk of the later commit, on its way to its own swap."""
-        calls = [
-            Operation("update", layout.alias("calls"), call_doc_id(self.stem, seq, token), _LOOK)
-            for seq, token in self.calls
-        ]
-        return [*calls, *(look_for_id(layout, document) for document in self.ids)]
+        index = layout.alias("calls")
+        calls = [BulkItem("update", index, call_doc_id(self.stem, seq, token), _LOOK) for seq, token in self.calls]
+        return [*calls, *look_for_ids(layout, self.ids)]
 
     def keep_undone(self, seen: Sequence[ItemResult]) -> None:
         """`seen`: the answers to `looks`. What is done already is not carried any further."""
@@ -55,22 +54,49 @@ def found_in(session: Session, state: ToolState) -> Leftovers:
     return Leftovers(state.row.id_stem, calls, list(state.outbox))
 
 
-def settling(layout: Layout, state: ToolState) -> list[Operation]:
+def settling(layout: Layout, state: ToolState) -> list[BulkItem]:
     """What the commit that made this state does once its swap was acknowledged."""
     stem = state.row.id_stem
-    deletes = [
-        Operation("delete", layout.alias("calls"), call_doc_id(stem, seq, token))
-        for first, last, token in state.leaving
-        for seq in range(first, last + 1)
-    ]
+    leaving = (call_doc_id(stem, seq, token) for first, last, token in state.leaving for seq in range(first, last + 1))
     source = {"w": workspace_key(state.workspace), "stem": stem}
-    return [*deletes, *(Operation("index", layout.alias("ids"), document, source) for document in state.outbox)]
+    ids = (BulkItem("index", layout.alias("ids"), document, source) for document in state.outbox)
+    return [*delete_items(layout, leaving), *ids]
 
 
-def look_for_id(layout: Layout, document: str) -> Operation:
-    return Operation("update", layout.alias("ids"), document, _LOOK, None, {"_source": True})
+def look_for_ids(layout: Layout, documents: Iterable[str]) -> list[BulkItem]:
+    index = layout.alias("ids")
+    return [BulkItem("update", index, each, _LOOK, None, {"_source": True}) for each in documents]
 
 
 def names_tool(result: ItemResult, stem: str) -> bool:
     """Whether the id document that was looked for is there, and of this tool as it lives now."""
     return result.found is not None and result.found.get("stem") == stem
+
+
+# -- which ids of calls a tool has ever stored, and how sure that is
+
+
+def known(state: ToolState, ids: Sequence[str], answers: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Ids that the store gave away, those of the last commit, and those that have a document. `answers`: their gets."""
+    unsettled = set(state.outbox)
+    return {
+        call_id
+        for call_id, answer in zip(ids, answers, strict=True)
+        if state.row.assigned(call_id) or answer["_id"] in unsettled or _has_document(state, answer)
+    }
+
+
+def owed(session: Session, state: ToolState, answers: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether one of the ids is known by the record alone.
+
+    Its commit may be undone yet: a node that has lost touch with the cluster shows it for a moment. Nobody is told that
+    a call is there before an acknowledged write has proved it.
+    """
+    if session.settled.get(state.id) == state.left_by:
+        return False
+    unsettled = set(state.outbox)
+    return any(answer["_id"] in unsettled and not _has_document(state, answer) for answer in answers)
+
+
+def _has_document(state: ToolState, answer: Mapping[str, Any]) -> bool:
+    return bool(answer.get("found")) and answer["_source"]["stem"] == state.row.id_stem

@@ -1,4 +1,4 @@
-"""Taking on another embedder: a new generation of vectors beside the old one, then one swap of the claim.
+"""Taking on another embedder: a new generation of vectors beside the old one, then one swap of whose the store's are.
 
 Until the swap every search uses the old vectors, from then on the new ones. Writers that go on meanwhile write vectors
 of the old generation only; their documents are found again and embedded once more.
@@ -7,23 +7,24 @@ of the old generation only; their documents are found again and embedded once mo
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolmem.errors import Conflict
-from toolmem.protocols import Embedder
-from toolmem.store.elastic import embedders, searchable
-from toolmem.store.elastic.connection import Operation
-from toolmem.store.elastic.embedders import Claim
-from toolmem.store.elastic.indices import mapped_fields
-from toolmem.store.elastic.searchable import Searchable
-from toolmem.store.elastic.session import Session
-from toolmem.store.searching import unit_vector
+import numpy as np
+from numpy.typing import NDArray
 
-BATCH = 256  # texts handed to the embedder at once
-MAX_ROUNDS = 100  # of catching up with writers that go on meanwhile
+from toolmem.protocols import Embedder
+from toolmem.store.elastic import generations, search_fields
+from toolmem.store.elastic.cluster import BulkItem, pages
+from toolmem.store.elastic.generations import Generation
+from toolmem.store.elastic.indices import mapped_fields
+from toolmem.store.elastic.search_fields import Searchable
+from toolmem.store.elastic.session import Session
+from toolmem.store.new_vectors import BATCH, embed_lacking
+
 _KINDS = ("tools", "records")
+_SEARCHABLE = {"term": {"searchable": True}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,139 +32,96 @@ class _Pending:
     """A document as it was read."""
 
     index: str
-    id: str
-    routing: str | None
-    source: Mapping[str, Any]
-    position: tuple[int, int]
+    hit: Mapping[str, Any]
 
     @property
-    def body(self) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.source["body"])
-        return body
+    def text(self) -> str:
+        return str(json.loads(self.hit["_source"]["body"])["text"])
 
-    def rewritten(self, document: Searchable) -> Operation:
+    @property
+    def held(self) -> Searchable:
+        return search_fields.read(self.hit["_source"], self.text) or Searchable(self.text)
+
+    def rewritten(self, vectors: Mapping[int, NDArray[np.float32]]) -> BulkItem:
         """The same document with other vectors, where nobody has changed it since."""
-        fields = searchable.fields(document, self.source["time_modified"])
-        kept = {name: value for name, value in self.source.items() if not name.startswith("packed_")}
-        if "value" in self.source:
-            fields["facts"] = searchable.facts(json.loads(self.source["value"]))
-        options = {"if_seq_no": self.position[0], "if_primary_term": self.position[1]}
-        return Operation("index", self.index, self.id, {**kept, **fields}, self.routing, options)
+        source = self.hit["_source"]
+        fields = search_fields.fields(Searchable(self.text, vectors), source["time_modified"])
+        kept = {name: value for name, value in source.items() if not name.startswith("packed_")}
+        if "value" in source:
+            fields["facts"] = search_fields.facts(json.loads(source["value"]))
+        options = {"if_seq_no": self.hit["_seq_no"], "if_primary_term": self.hit["_primary_term"]}
+        return BulkItem("index", self.index, self.hit["_id"], {**kept, **fields}, self.hit.get("_routing"), options)
 
 
-async def reembed(session: Session, embedder: Embedder, progress: Callable[[int, int], None] | None) -> int:
-    """See `MemoryStore.reembed`."""
-    identity = embedder.identity
-    old = await embedders.stored_claim(session.connection, session.layout)
-    claim = Claim(identity, await _free_generation(session, old))
-    await session.map_vectors(claim)
-    for _ in range(MAX_ROUNDS):
-        if not await _catch_up(session, embedder, claim, old, progress):
-            break
-    else:
-        raise Conflict("reembed: documents kept changing; stop the writers and run it again")
-    await session.connection.call(
-        lambda es: es.index(
-            index=session.layout.alias("meta"),
-            id=embedders.DOCUMENT,
-            document=embedders.claim_source(claim),
-            refresh=True,
+class BesideTheOld:
+    """The `new_vectors.Reembedding` of one session."""
+
+    def __init__(self, session: Session, embedder: Embedder) -> None:
+        self._session = session
+        self._embedder = embedder
+
+    async def begin(self) -> BesideTheOld:
+        """A generation that no index has fields of, be it from a run that was stopped half way."""
+        session = self._session
+        self._old = await generations.stored_generation(session)
+        highest = 0 if self._old is None else self._old.number
+        for kind in _KINDS:
+            for name in await mapped_fields(session.connection, session.layout.alias(kind)):
+                if name.startswith("vector_"):
+                    highest = max(highest, int(name.removeprefix("vector_")))
+        self._new = Generation(self._embedder.identity, highest + 1)
+        self._embedded = {"term": {"embedded": str(self._new.number)}}
+        self._lacking = {"bool": {"filter": [_SEARCHABLE], "must_not": [self._embedded]}}
+        await generations.map_vectors(session, self._new)
+        return self
+
+    async def lacking(self) -> int:
+        return await self._count(self._lacking)
+
+    def batches(self) -> AsyncIterator[list[_Pending]]:
+        return pages(self._found(self._lacking), BATCH)
+
+    async def take(self, pending: Sequence[_Pending], vectors: Sequence[NDArray[np.float32]]) -> None:
+        old = None if self._old is None else self._old.number
+        items = []
+        for item, vector in zip(pending, vectors, strict=True):
+            kept = {number: held for number, held in item.held.vectors.items() if number == old}
+            items.append(item.rewritten({**kept, self._new.number: vector}))
+        await self._write(items)
+
+    async def swap(self) -> int | None:
+        if await self.lacking():
+            return None
+        session = self._session
+        index, source = session.layout.alias("meta"), self._new.source()
+        await session.connection.call(
+            lambda es: es.index(index=index, id=generations.DOCUMENT, document=source, refresh=True)
         )
-    )
-    session.embedder = identity
-    await _catch_up(session, embedder, claim, old, None)  # what was written between the last look and the swap
-    await _drop_old_vectors(session, claim)
-    return await _count(session)
+        session.embedder = self._new.embedder
+        await embed_lacking(self, self._embedder)  # what was written between the last look and the swap
+        await self._drop_old_vectors()
+        return await self._count(_SEARCHABLE)
 
+    async def _drop_old_vectors(self) -> None:
+        number = self._new.number
+        async for batch in pages(self._found({"bool": {"filter": [_SEARCHABLE, self._embedded]}}), BATCH):
+            outdated = [item for item in batch if set(item.held.vectors) != {number}]
+            await self._write([item.rewritten({number: item.held.vectors[number]}) for item in outdated])
 
-async def _free_generation(session: Session, old: Claim | None) -> int:
-    """One that no index has fields of, be it from a run that was stopped half way."""
-    highest = 0 if old is None else old.generation
-    for kind in _KINDS:
-        for name in await mapped_fields(session.connection, session.layout.alias(kind)):
-            if name.startswith("vector_"):
-                highest = max(highest, int(name.removeprefix("vector_")))
-    return highest + 1
+    async def _found(self, query: Mapping[str, Any]) -> AsyncIterator[_Pending]:
+        for kind in _KINDS:
+            index = self._session.layout.alias(kind)
+            await self._session.connection.refresh(index)
+            async for hit in self._session.connection.scan(index, query, page=BATCH):
+                yield _Pending(index, hit)
 
+    async def _write(self, items: list[BulkItem]) -> None:
+        """Those that somebody changed meanwhile (409) come again in the next round."""
+        outcomes = await self._session.connection.bulk(items)
+        self._session.connection.require([outcome for outcome in outcomes if outcome.status != 409])
 
-async def _catch_up(
-    session: Session,
-    embedder: Embedder,
-    claim: Claim,
-    old: Claim | None,
-    progress: Callable[[int, int], None] | None,
-) -> int:
-    """Embed every text that has no vector of this generation; answers how many there were."""
-    lacking = {
-        "bool": {
-            "filter": [{"term": {"searchable": True}}],
-            "must_not": [{"term": {"embedded": str(claim.generation)}}],
-        }
-    }
-    total = await _count(session, lacking)
-    done = 0
-    async for batch in _batches(session, lacking):
-        texts = [str(item.body["text"]) for item in batch]
-        vectors = await embedder.embed(texts)
-        operations = []
-        for item, text, vector in zip(batch, texts, vectors, strict=True):
-            unit = unit_vector(vector, claim.embedder, "embedder")
-            held = searchable.read(item.source, text) or Searchable(text)
-            kept = {} if old is None else {n: v for n, v in held.vectors.items() if n == old.generation}
-            operations.append(item.rewritten(Searchable(text, {**kept, claim.generation: unit})))
-        await _write(session, operations)
-        done += len(batch)
-        if progress is not None:
-            progress(min(done, total), total)
-    return total
-
-
-async def _drop_old_vectors(session: Session, claim: Claim) -> None:
-    others = {
-        "bool": {
-            "filter": [
-                {"term": {"searchable": True}},
-                {"term": {"embedded": str(claim.generation)}},
-                {"exists": {"field": "embedded"}},
-            ]
-        }
-    }
-    async for batch in _batches(session, others):
-        operations = []
-        for item in batch:
-            held = searchable.read(item.source, item.body["text"])
-            if held is not None and set(held.vectors) != {claim.generation}:
-                operations.append(
-                    item.rewritten(Searchable(held.text, {claim.generation: held.vectors[claim.generation]}))
-                )
-        await _write(session, operations)
-
-
-async def _batches(session: Session, query: Mapping[str, Any]) -> AsyncIterator[list[_Pending]]:
-    batch: list[_Pending] = []
-    for kind in _KINDS:
-        index = session.layout.alias(kind)
-        await session.connection.refresh(index)
-        async for hit in session.connection.scan(index, query, page=BATCH):
-            position = (hit["_seq_no"], hit["_primary_term"])
-            batch.append(_Pending(index, hit["_id"], hit.get("_routing"), hit["_source"], position))
-            if len(batch) == BATCH:
-                yield batch
-                batch = []
-    if batch:
-        yield batch
-
-
-async def _write(session: Session, operations: list[Operation]) -> None:
-    """Those that somebody changed meanwhile (409) come again in the next round."""
-    outcomes = await session.connection.bulk(operations)
-    session.connection.require([outcome for outcome in outcomes if outcome.status != 409])
-
-
-async def _count(session: Session, query: Mapping[str, Any] | None = None) -> int:
-    indices = [session.layout.alias(kind) for kind in _KINDS]
-    await session.connection.refresh(*indices)
-    answer = await session.connection.call(
-        lambda es: es.count(index=",".join(indices), query=query or {"term": {"searchable": True}})
-    )
-    return int(answer["count"])
+    async def _count(self, query: Mapping[str, Any]) -> int:
+        indices = [self._session.layout.alias(kind) for kind in _KINDS]
+        await self._session.connection.refresh(*indices)
+        answer = await self._session.connection.call(lambda es: es.count(index=",".join(indices), query=query))
+        return int(answer["count"])

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolmem.store.codec import storable
-from toolmem.store.elastic import embedders, failures, searchable
-from toolmem.store.elastic.embedders import Claim
+from toolmem.store.codec import storables, unnameable
+from toolmem.store.elastic import generations, search_fields, server_errors
+from toolmem.store.elastic.document_ids import is_cut, record_id, scope_key, tool_id, workspace_key
+from toolmem.store.elastic.generations import Generation
 from toolmem.store.elastic.indices import packed_field, vector_field
-from toolmem.store.elastic.names import is_cut, record_id, scope_key, tool_id, workspace_key
-from toolmem.store.elastic.searchable import fact
 from toolmem.store.elastic.session import Session
-from toolmem.store.searching import Legs, SearchRequest, best_first
+from toolmem.store.searching import Legs, SearchRequest, best_first, cosines, require_embedder, unpack
 from toolmem.stored import Document
 
 MAX_DEPTH = 10_000  # of a leg: the engine's own limit for the hits of a search, and for neighbours
@@ -33,19 +32,19 @@ Packed = dict[str, str | None]  # keys with their vectors as the engine hands th
 _CANDIDATES = 2  # per neighbour, for the approximate index
 
 
-async def legs(session: Session, workspace: str, asked: SearchRequest) -> Legs:
+async def legs(session: Session, workspace: str, request: SearchRequest) -> Legs:
     """Raises EmbedderMismatch: the vector is another embedder's."""
-    query = asked.vector
-    filters = _filters(workspace, asked)
-    kind = "tools" if asked.where.namespace is None else "records"
-    claim, _ = await asyncio.gather(
-        _claim(session, query),
+    query = request.vector
+    filters = _filters(workspace, request)
+    kind = "tools" if request.where.namespace is None else "records"
+    generation, _ = await asyncio.gather(
+        _generation(session, query),
         _nothing() if filters is None else session.connection.refresh(session.layout.alias(kind)),
     )
     if filters is None:
         return Legs(())
-    depth = min(asked.depth, MAX_DEPTH)
-    by_text, by_vector = await _Legs(session, kind, workspace, filters, depth, claim).ask(asked.words, query)
+    depth = min(request.depth, MAX_DEPTH)
+    by_text, by_vector = await _Legs(session, kind, workspace, filters, depth, generation).ask(request.words, query)
     if query is None:
         return Legs(list(by_text))
     similarity = _cosines({**by_vector, **by_text}, query)
@@ -57,62 +56,55 @@ async def _nothing() -> None:
     return None
 
 
-async def _claim(session: Session, query: NDArray[np.float32] | None) -> Claim | None:
+async def _generation(session: Session, query: NDArray[np.float32] | None) -> Generation | None:
     """Whose vectors to compare with; nobody's where there is nothing to compare."""
     if query is None:
         return None
-    claim = await embedders.stored_claim(session.connection, session.layout)
-    embedders.check(claim, session.embedder)
-    if claim is not None and claim.embedder == session.embedder:
-        await session.map_vectors(claim)
-    return claim
+    generation = await generations.stored_generation(session)
+    if generation is not None:
+        require_embedder(generation.embedder, session.embedder)
+        await generations.map_vectors(session, generation)
+    return generation
 
 
 async def documents(
     session: Session, workspace: str, namespace: str | None, keys: Sequence[str]
 ) -> dict[str, Document]:
     """The searchable side of these tools or records, with the vector of the store's own embedder."""
-    asked = [key for key in dict.fromkeys(keys) if storable(key)]
-    if not asked or not storable(workspace) or not storable(namespace or ""):
-        return {}
-    index = session.layout.alias("tools" if namespace is None else "records")
-    claim = await embedders.stored_claim(session.connection, session.layout)
-    routing = workspace_key(workspace)
-    found = await session.connection.multi_get(
-        [{"_index": index, "_id": _document_id(workspace, namespace, key), "routing": routing} for key in asked]
-    )
+    asked = storables(keys)
+    kind = "tools" if namespace is None else "records"
+    wanted = [session.wanted(kind, _document_id(workspace, namespace, key), workspace) for key in asked]
+    generation, *found = await session.connection.multi_get([session.wanted("meta", generations.DOCUMENT), *wanted])
+    number = 0 if (stored := generations.read_generation(generation)) is None else stored.number
     held = {}
     for key, each in zip(asked, found, strict=True):
-        document = (
-            searchable.read(each["_source"], json.loads(each["_source"]["body"])["text"]) if each["found"] else None
-        )
-        if document is not None:
-            held[key] = Document(document.text, None if claim is None else document.vectors.get(claim.generation))
+        if each["found"]:
+            document = search_fields.read(each["_source"], json.loads(each["_source"]["body"])["text"])
+            if document is not None:
+                held[key] = Document(document.text, document.vectors.get(number))
     return held
 
 
 # -- filters
 
 
-def _filters(workspace: str, asked: SearchRequest) -> list[dict[str, Any]] | None:
+def _filters(workspace: str, request: SearchRequest) -> list[dict[str, Any]] | None:
     """None: nothing can pass."""
-    where = asked.where
-    if not storable(workspace) or not storable(where.namespace or ""):
+    where = request.where
+    if unnameable(workspace, where.namespace):
         return None
     of = (
         {"w": workspace_key(workspace)} if where.namespace is None else {"scope": scope_key(workspace, where.namespace)}
     )
     filters: list[dict[str, Any]] = [{"term": of}, {"term": {"searchable": True}}]
     if where.keys is not None:
-        keys = [key for key in where.keys if storable(key)]
-        if not keys:
-            return None
-        filters.append({"ids": {"values": [_document_id(workspace, where.namespace, key) for key in keys]}})
-    if asked.since is not None:
-        filters.append({"range": {"time_modified": {"gte": asked.since}}})
+        ids = [_document_id(workspace, where.namespace, key) for key in storables(where.keys)]
+        filters.append({"ids": {"values": ids}})
+    if request.since is not None:
+        filters.append({"range": {"time_modified": {"gte": request.since}}})
     for name, value in where.equals.items():
         try:
-            filters.append({"term": {"facts": fact(name, value)}})
+            filters.append({"term": {"facts": search_fields.fact(name, value)}})
         except (ValueError, TypeError):  # what no record can hold
             return None
     return filters
@@ -133,7 +125,7 @@ class _Legs:
         workspace: str,
         filters: Sequence[Mapping[str, Any]],
         depth: int,
-        claim: Claim | None,
+        generation: Generation | None,
     ) -> None:
         self._session = session
         self._index = session.layout.alias(kind)
@@ -141,7 +133,7 @@ class _Legs:
         self._routing = workspace_key(workspace)
         self._filters = filters
         self._depth = depth
-        self._claim = claim
+        self._generation = generation
 
     async def ask(self, words: Sequence[str], query: NDArray[np.float32] | None) -> tuple[Packed, Packed]:
         """Keys with their vectors: the text leg's, best first, and the vector leg's candidates."""
@@ -149,7 +141,7 @@ class _Legs:
         bodies = []
         if words:
             bodies.append(self._text_body(words))
-        by_vector = query is not None and bool(query.any()) and self._claim is not None
+        by_vector = query is not None and bool(query.any()) and self._generation is not None
         if by_vector:
             assert query is not None
             bodies.append(self._vector_body(query, neighbours))
@@ -174,10 +166,10 @@ class _Legs:
         }
 
     def _vector_body(self, query: NDArray[np.float32], neighbours: int) -> dict[str, Any]:
-        assert self._claim is not None
+        assert self._generation is not None
         return {
             "knn": {
-                "field": vector_field(self._claim.generation),
+                "field": vector_field(self._generation.number),
                 "query_vector": query.tolist(),
                 "k": neighbours,
                 "num_candidates": min(_CANDIDATES * neighbours, MAX_DEPTH),
@@ -189,7 +181,7 @@ class _Legs:
 
     def _fetched(self) -> dict[str, Any]:
         """From columns: reading the sources of hundreds of documents takes longer than finding them."""
-        packed = [] if self._claim is None else [packed_field(self._claim.generation)]
+        packed = [] if self._generation is None else [packed_field(self._generation.number)]
         return {"_source": False, "docvalue_fields": [self._name, *packed], "track_total_hits": False}
 
     async def _send(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -199,7 +191,7 @@ class _Legs:
         found = []
         for each in answer["responses"]:
             if "error" in each:
-                raise failures.refusal(each["status"], each["error"], self._session.connection.location)
+                raise server_errors.refusal(each["status"], each["error"], self._session.connection.location)
             found.append(each["hits"]["hits"])
         return found
 
@@ -213,7 +205,7 @@ class _Legs:
     async def _held(self, hits: Sequence[Mapping[str, Any]]) -> Packed:
         held: Packed = {}
         whole = await self._whole_names(hits)
-        column = None if self._claim is None else packed_field(self._claim.generation)
+        column = None if self._generation is None else packed_field(self._generation.number)
         for hit in hits:
             fields = hit["fields"]
             packed = fields.get(column)
@@ -224,19 +216,12 @@ class _Legs:
         """Of documents whose name is too long for a column."""
         cut = [hit["_id"] for hit in hits if is_cut(hit["fields"][self._name][0])]
         wanted = [{"_index": self._index, "_id": each, "routing": self._routing, "_source": ["body"]} for each in cut]
-        found = await self._session.connection.multi_get(wanted) if wanted else []
+        found = await self._session.connection.multi_get(wanted)
         return {each["_id"]: json.loads(each["_source"]["body"])[self._name] for each in found if each.get("found")}
 
 
-# -- exact cosines
-
-
 def _cosines(held: Packed, query: NDArray[np.float32]) -> dict[str, float]:
-    """Of those that have a vector. Products in float64, row by row, as the embedded store computes them."""
+    """Of those that have a vector."""
     packed = {key: vector for key, vector in held.items() if vector is not None}
-    if not packed:
-        return {}
-    numbers = np.frombuffer(b"".join(a2b_base64(vector) for vector in packed.values()), dtype="<f4")
-    rows = numbers.reshape(len(packed), -1).astype(np.float64)
-    products: list[float] = np.clip((rows * query.astype(np.float64)).sum(axis=1), -1.0, 1.0).tolist()
-    return dict(zip(packed, products, strict=True))
+    numbers = unpack(b"".join(a2b_base64(vector) for vector in packed.values()))
+    return dict(zip(packed, cosines(numbers.reshape(len(packed), len(query)), query), strict=True))

@@ -1,25 +1,18 @@
-"""What an open store holds: its connection, its name as a writer, the turns of its own writes, and writes under way."""
+"""What an open store holds: its cluster, its name as a writer, the turns of its own writes, and writes under way."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Coroutine
+import json
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from toolmem.protocols import EmbedderIdentity
 from toolmem.store.codec import GuidanceCache
-from toolmem.store.elastic import embedders
-from toolmem.store.elastic.connection import Connection
-from toolmem.store.elastic.embedders import Claim
-from toolmem.store.elastic.indices import Layout, ensure_vector_fields
-from toolmem.store.elastic.names import random_name
-from toolmem.store.elastic.searchable import Searchable
-from toolmem.store.searching import require_embedder, stored_document
-from toolmem.stored import Document
-
-logger = logging.getLogger("toolmem.store")
+from toolmem.store.elastic.cluster import Cluster
+from toolmem.store.elastic.document_ids import is_cut, random_name, workspace_key
+from toolmem.store.elastic.indices import Layout
 
 T = TypeVar("T")
 
@@ -29,7 +22,7 @@ _REMEMBERED_TOOLS = 100_000
 class Session:
     """From `open` to `close`, on one event loop."""
 
-    def __init__(self, connection: Connection, layout: Layout, embedder: EmbedderIdentity | None) -> None:
+    def __init__(self, connection: Cluster, layout: Layout, embedder: EmbedderIdentity | None) -> None:
         self.connection = connection
         self.layout = layout
         self.embedder = embedder
@@ -38,11 +31,13 @@ class Session:
         self.littered = False  # a write ended without its outcome being known
         self.settled: dict[str, str] = {}  # tool -> the commit whose leftovers were put in order
         self.guidance = GuidanceCache()
+        self.mapped: set[int] = set()  # generations whose fields are known to exist
         self._tokens = 0
         self._highest: dict[str, int] = {}  # by stem: the last seq written under the current token
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
         self._writes: set[asyncio.Task[Any]] = set()
-        self._mapped: set[int] = set()  # generations whose fields are known to exist
+
+    # -- tokens
 
     def token(self, stem: str, first: int, last: int) -> str:
         """Under which an attempt writes the calls of these seqs, of the tool with this stem.
@@ -74,6 +69,55 @@ class Session:
             self.settled.clear()
         self.settled[tool] = commit
 
+    # -- documents
+
+    def wanted(self, kind: str, document: str, workspace: str | None = None, fields: Any = True) -> dict[str, Any]:
+        """A document as a multi-get names it. `workspace`: by which it is routed; `fields`: of its source."""
+        place = {"_index": self.layout.alias(kind), "_id": document, "_source": fields}
+        return place if workspace is None else {**place, "routing": workspace_key(workspace)}
+
+    async def held(
+        self, kind: str, workspace: str, *filters: Mapping[str, Any], **wanted: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The documents of a workspace that pass, as a scan answers them; every acknowledged one."""
+        index, routing = self.layout.alias(kind), workspace_key(workspace)
+        await self.connection.refresh(index)
+        query = {"bool": {"filter": [{"term": {"w": routing}}, *filters]}}
+        async for hit in self.connection.scan(index, query, routing=routing, **wanted):
+            yield hit
+
+    async def swap(
+        self,
+        kind: str,
+        document: str,
+        workspace: str,
+        source: Mapping[str, Any],
+        position: tuple[int, int] | None,
+        give_up: float,
+    ) -> bool:
+        """Replace a document; False where it is no longer as it was read. `position`: None where there was none."""
+        place: dict[str, Any] = {"op_type": "create"}
+        if position is not None:
+            place = {"if_seq_no": position[0], "if_primary_term": position[1]}
+        index, routing = self.layout.alias(kind), workspace_key(workspace)
+        answer = await self.connection.call(
+            lambda es: es.index(index=index, id=document, routing=routing, document=source, **place),
+            ignore=(409,),
+            deadline=give_up,
+        )
+        return bool(answer.meta.status != 409)
+
+    async def whole(self, kind: str, field: str, shown: str) -> str:
+        """The text behind a label; where that was cut, as the body of a document has it."""
+        if not is_cut(shown):
+            return shown
+        query = {"term": {field: shown}}
+        answer = await self.connection.search(index=self.layout.alias(kind), query=query, size=1, source=["body"])
+        try:
+            return str(json.loads(answer["hits"]["hits"][0]["_source"]["body"])[field])
+        except (ValueError, TypeError, KeyError, IndexError):
+            return shown
+
     # -- writes
 
     async def carry_out(self, write: Coroutine[Any, Any, T]) -> T:
@@ -103,21 +147,3 @@ class Session:
             lock, waiting = self._turns.pop(tool)
             if waiting > 1:
                 self._turns[tool] = (lock, waiting - 1)
-
-    # -- documents and their vectors
-
-    async def searchable(self, document: Document, claim: Claim | None) -> Searchable:
-        """As it is stored. `claim`: as just read. Raises RequestError or EmbedderMismatch."""
-        kept = stored_document(document, self.embedder, None if claim is None else claim.embedder)
-        if kept.vector is None or self.embedder is None:
-            return Searchable(kept.text)
-        if claim is None:
-            claim = await embedders.make_claim(self.connection, self.layout, self.embedder)
-            require_embedder(claim.embedder, self.embedder)
-        await self.map_vectors(claim)
-        return Searchable(kept.text, {claim.generation: kept.vector})
-
-    async def map_vectors(self, claim: Claim) -> None:
-        if claim.generation not in self._mapped:
-            await ensure_vector_fields(self.connection, self.layout, claim.generation, claim.embedder.dimension)
-            self._mapped.add(claim.generation)

@@ -12,8 +12,8 @@ import time
 from typing import Any
 
 from toolmem.errors import StoreError
-from toolmem.store.elastic.call_documents import delete_operations
-from toolmem.store.elastic.connection import PAGE
+from toolmem.store.elastic.call_documents import delete_items
+from toolmem.store.elastic.cluster import pages
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, read_state
 
@@ -71,14 +71,8 @@ async def _sweep_writer(session: Session, writer: str, before: int) -> int:
     calls = session.layout.alias("calls")
     await session.connection.refresh(calls)
     query = {"bool": {"filter": [{"term": {"writer": writer}}, {"range": {"written": {"lte": before}}}]}}
-    swept = 0
-    page: list[dict[str, Any]] = []
-    async for hit in session.connection.scan(calls, query, source=False, docvalue_fields=["tool", "w", "seq"]):
-        page.append(hit)
-        if len(page) == PAGE:
-            swept += await _delete_unnamed(session, page)
-            page = []
-    return swept + await _delete_unnamed(session, page)
+    hits = session.connection.scan(calls, query, source=False, docvalue_fields=["tool", "w", "seq"])
+    return sum([await _delete_unnamed(session, page) async for page in pages(hits)])
 
 
 async def _delete_unnamed(session: Session, hits: list[dict[str, Any]]) -> int:
@@ -93,5 +87,5 @@ async def _delete_unnamed(session: Session, hits: list[dict[str, Any]]) -> int:
         state, seq = states.get(hit["fields"]["tool"][0]), hit["fields"]["seq"][0]
         if state is None or state.call_ids(seq, seq).get(seq) != hit["_id"]:
             unnamed.append(hit["_id"])
-    session.connection.require(await session.connection.bulk(delete_operations(session.layout, unnamed)))
+    session.connection.require(await session.connection.bulk(delete_items(session.layout, unnamed)))
     return len(unnamed)

@@ -20,9 +20,10 @@ from typing import Any
 from toolmem.errors import StoreError
 from toolmem.models import LifetimeCounters
 from toolmem.store.codec import GuidanceCache
-from toolmem.store.elastic import searchable
-from toolmem.store.elastic.names import call_doc_id, label, tool_id, workspace_key
-from toolmem.store.elastic.searchable import Searchable
+from toolmem.store.elastic import search_fields
+from toolmem.store.elastic.cluster import compact
+from toolmem.store.elastic.document_ids import call_doc_id, label, tool_id, workspace_key
+from toolmem.store.elastic.search_fields import Searchable
 from toolmem.store.semantics import ToolRow
 
 RECENT_COMMITS = 24
@@ -54,19 +55,17 @@ class ToolState:
         self.row.guidance = cache.get(self.guidance, self.row.name, lambda: self.guidance)
         return self.row
 
-    def token(self, seq: int) -> str | None:
-        return next((token for first, last, token in self.runs if first <= seq <= last), None)
+    def kept_ids(self) -> dict[int, str]:
+        """Documents of the kept calls, by seq."""
+        return self.call_ids(self.row.first_seq, self.row.last_seq)
 
     def call_ids(self, first: int, last: int) -> dict[int, str]:
         """Documents of the calls between two seqs, both included."""
-        return documents_of(self.row.id_stem, clip_runs(self.runs, first, last))
+        runs = clip_runs(self.runs, first, last)
+        return {seq: call_doc_id(self.row.id_stem, seq, token) for a, b, token in runs for seq in range(a, b + 1)}
 
 
 # -- runs
-
-
-def documents_of(stem: str, runs: Sequence[Run]) -> dict[int, str]:
-    return {seq: call_doc_id(stem, seq, token) for first, last, token in runs for seq in range(first, last + 1)}
 
 
 def clip_runs(runs: Sequence[Run], first: int, last: int) -> list[Run]:
@@ -119,10 +118,10 @@ def source_of(state: ToolState) -> dict[str, Any]:
         "name": label(row.name),
         "memory_id": label(row.memory_id),
         "kept": row.kept,
-        "body": json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+        "body": compact(body),
         "outbox": json.dumps(state.outbox),
         # Filters ask when the guidance changed, not when a call came.
-        **searchable.fields(state.document, state.document_time),
+        **search_fields.fields(state.document, state.document_time),
     }
 
 
@@ -154,7 +153,7 @@ def read_state(found: Mapping[str, Any]) -> ToolState:
             left_by=body["left_by"],
             outbox=json.loads(source["outbox"]) if "outbox" in source else [],
             guidance=body["guidance"],
-            document=searchable.read(source, body["text"]),
+            document=search_fields.read(source, body["text"]),
             document_time=body["document_time"],
             position=(found["_seq_no"], found["_primary_term"]),
         )

@@ -68,15 +68,20 @@ def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
     return status == 500 and (str(cause.get("type")) in _MOVING or "primary term" in str(cause.get("reason")))
 
 
-def is_passing(cause: Mapping[str, Any]) -> bool:
+def may_retry_item(answer: Mapping[str, Any]) -> bool:
+    """Of an item of a bulk."""
+    return "error" in answer and may_retry(answer["status"], answer["error"])
+
+
+def is_passing(answer: Mapping[str, Any]) -> bool:
     """Of a document in a multi-get: whether it may be had in a moment."""
-    return str(cause.get("type")) in _PASSING
+    return "error" in answer and str(answer["error"].get("type")) in _PASSING
 
 
-def status_of(cause: Mapping[str, Any]) -> int:
-    """Of an error that came without one."""
-    kind = str(cause.get("type"))
-    return 404 if "index_not_found" in kind else 403 if "security" in kind else 503
+def status_of(answer: Mapping[str, Any]) -> int:
+    """Of an item with an error; a multi-get tells no status."""
+    kind = str(answer["error"].get("type"))
+    return int(answer.get("status") or (404 if "index_not_found" in kind else 403 if "security" in kind else 503))
 
 
 def reason(cause: Mapping[str, Any]) -> str:

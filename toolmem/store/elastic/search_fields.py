@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolmem.store.elastic.document_ids import digest
 from toolmem.store.elastic.indices import packed_field, vector_field
-from toolmem.store.elastic.names import digest
+from toolmem.store.searching import pack, unpack
 from toolmem.store.words import index_words
 
 
@@ -22,9 +23,6 @@ class Searchable:
 
     text: str
     vectors: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
-
-    def with_vector(self, generation: int, vector: NDArray[np.float32]) -> Searchable:
-        return replace(self, vectors={**self.vectors, generation: vector})
 
 
 def fields(document: Searchable | None, modified: int) -> dict[str, Any]:
@@ -38,7 +36,7 @@ def fields(document: Searchable | None, modified: int) -> dict[str, Any]:
         "embedded": [str(generation) for generation in document.vectors],
     }
     for generation, vector in document.vectors.items():
-        written[packed_field(generation)] = pack(vector)
+        written[packed_field(generation)] = b64encode(pack(vector)).decode("ascii")
         if vector.any():
             # To nine decimals: half the JSON. Candidates are found by it; cosines are computed from the packed numbers.
             written[vector_field(generation)] = np.round(vector.astype(np.float64), 9).tolist()
@@ -49,16 +47,8 @@ def read(source: Mapping[str, Any], text: str | None) -> Searchable | None:
     """From a source; `text` stands in its body."""
     if text is None:
         return None
-    vectors = {int(name): unpack(source[packed_field(int(name))]) for name in source.get("embedded") or ()}
+    vectors = {int(name): unpack(b64decode(source[packed_field(int(name))])) for name in source.get("embedded") or ()}
     return Searchable(text, vectors)
-
-
-def pack(vector: NDArray[np.float32]) -> str:
-    return b64encode(vector.astype("<f4").tobytes()).decode("ascii")
-
-
-def unpack(packed: str) -> NDArray[np.float32]:
-    return np.frombuffer(b64decode(packed), dtype="<f4").astype(np.float32)
 
 
 # -- the fields of a record's value, as filters ask for them
