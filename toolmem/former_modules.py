@@ -137,6 +137,7 @@ NAMES = {
     ),
     "toolmem.store.guidance_cache": "toolmem.store.codec",
     "toolmem.store.worker": "toolmem.store.sqlite.worker_threads",
+    "toolmem.store.tables": "toolmem.store.sqlite.schema",
     "toolmem.store.lanes": "toolmem.store.sqlite.worker_threads",
     "toolmem.store.tool_rows": "toolmem.store.semantics",
     "toolmem.store.fusion": "toolmem.store.searching",
@@ -148,7 +149,7 @@ NAMES = {
     **_below(
         "store",
         "store.sqlite",
-        "connection documents keyed_records lookup reembedding search tables tool_reads tool_writes "
+        "connection documents keyed_records lookup reembedding search tool_reads tool_writes "
         "vector_index verdict_cache workspaces",
     ),
 }

@@ -14,7 +14,7 @@ import pytest
 from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store import connection, tables
 from toolmem.store.sqlite import SqliteStore
-from toolmem.store.sqlite.tables import SCHEMA_VERSION
+from toolmem.store.sqlite.schema import SCHEMA_VERSION
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import EMBEDDER, W, append, drive, kept_calls, numbers_of
 

@@ -14,7 +14,7 @@ import pytest
 
 from toolmem.errors import StoreUnavailable
 from toolmem.store.sqlite import SqliteStore
-from toolmem.store.sqlite.tables import APPLICATION_ID
+from toolmem.store.sqlite.schema import APPLICATION_ID
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import EMBEDDER, append
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
 from toolmem.store.codec import GuidanceCache
-from toolmem.store.decided import RecordStore
+from toolmem.store.keyed import RecordStore
 from toolmem.store.semantics import AppendCalls, ToolRow
 from toolmem.store.sqlite import keyed_records, tool_reads, tool_writes
 from toolmem.store.sqlite.connection import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import apsw
 
     from toolmem.protocols import MemoryStore
-    from toolmem.store.records import PutRecord
+    from toolmem.store.keyed import PutRecord
     from toolmem.stored import Appended, RawRecord
 
 logger = logging.getLogger("toolmem.engine")

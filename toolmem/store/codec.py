@@ -229,11 +229,6 @@ def require_keep(keep: int) -> None:
         raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
 
 
-def flag(value: Any) -> bool | None:
-    """SQLite keeps a bool as 0 or 1."""
-    return None if value is None else bool(value)
-
-
 # -- guidance
 
 

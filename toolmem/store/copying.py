@@ -8,7 +8,7 @@ back from both sides and compared.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from toolmem.errors import Conflict
@@ -16,7 +16,7 @@ from toolmem.models import ToolCallResult, ToolMemory
 from toolmem.protocols import Embedder, MemoryStore
 from toolmem.readers.plain_text import counted
 from toolmem.store.masked import take_over_key
-from toolmem.stored import CallFailure, Document, Record, StoredMemory
+from toolmem.stored import Appended, CallFailure, Document, Record, StoredMemory
 
 KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
 PAGE = 500  # verdicts, or texts handed to an embedder, at once
@@ -38,6 +38,12 @@ class Copied:
     failures: list[CallFailure] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
     different: int = 0  # how many there are in all
+
+    def took(self, appended: Appended) -> None:
+        self.tools += 1
+        self.calls += appended.stored
+        self.duplicates += len(appended.duplicates)
+        self.failures += appended.failures
 
     def differs(self, what: str) -> None:
         self.different += 1
@@ -68,12 +74,7 @@ class Copy:
         info = await self._source.info()
         stored = info["embedder"]
         if self._embedder is not None and stored is not None:
-            identity = self._embedder.identity
-            self._same_embedder = stored == {
-                "name": identity.name,
-                "model": identity.model,
-                "dimension": identity.dimension,
-            }
+            self._same_embedder = stored == asdict(self._embedder.identity)
         chosen = list(info["workspaces"]) if workspaces is None else [w for w in workspaces if w in info["workspaces"]]
         done = Copied()
         await take_over_key(self._source, self._target)
@@ -91,13 +92,10 @@ class Copy:
         names = await self._source.tool_names(workspace)
         for number, name in enumerate(names, 1):
             for stored in await self._source.memories(workspace, [name], calls=True):
-                held = await self._source.documents(workspace, None, [name])
-                document = await self._document(held.get(name))
-                appended = await self._target.merge(workspace, whole_memory(stored), KEEP_ALL, document=document)
-                done.tools += 1
-                done.calls += appended.stored
-                done.duplicates += len(appended.duplicates)
-                done.failures += appended.failures
+                held = await self._documents(await self._source.documents(workspace, None, [name]))
+                memory = whole_memory(stored)
+                appended = await self._target.merge(workspace, memory, KEEP_ALL, document=held.get(name))
+                done.took(appended)
             self._progress(f"{workspace}: tools", number, len(names))
 
     async def _copy_records(self, workspace: str, done: Copied) -> None:
@@ -140,9 +138,6 @@ class Copy:
             read += len(keys)
             self._progress(f"{workspace}: verdicts", read, max(total, read))
 
-    async def _document(self, document: Document | None) -> Document | None:
-        return None if document is None else (await self._documents({"": document}))[""]
-
     async def _documents(self, held: dict[str, Document]) -> dict[str, Document]:
         if self._same_embedder or self._embedder is None:
             return {key: each if self._same_embedder else Document(each.text) for key, each in held.items()}
@@ -171,9 +166,8 @@ class Copy:
             wanted, found = await self._source.verdicts(workspace, keys), await self._target.verdicts(workspace, keys)
             for key in wanted:
                 if found.get(key) != wanted[key]:
-                    done.differs(
-                        f"{workspace}: the cached verdict {key!r} {'differs' if key in found else 'is missing'}"
-                    )
+                    state = "differs" if key in found else "is missing"
+                    done.differs(f"{workspace}: the cached verdict {key!r} {state}")
 
 
 async def _pages(store: MemoryStore, workspace: str) -> AsyncIterator[list[str]]:
@@ -252,10 +246,7 @@ async def take_over(
             text = f"{memory.when_to_use}\n{memory.content}"
             document = Document(text, None if embedder is None else (await embedder.embed([text]))[0])
         appended = await target.merge(workspace, memory, KEEP_ALL, document=document)
-        done.tools += 1
-        done.calls += appended.stored
-        done.duplicates += len(appended.duplicates)
-        done.failures += appended.failures
+        done.took(appended)
         if progress is not None:
             progress(done.tools)
     return done

@@ -7,69 +7,23 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from toolmem.errors import StoreError
+from toolmem.errors import RequestError
 from toolmem.protocols import EmbedderIdentity, MemoryStore
-from toolmem.store.codec import CALL_FAULTS, require_names, unnameable
-from toolmem.store.records import PutRecord, check_verdicts, read_record, readable
+from toolmem.store.codec import require_names, require_unicode
+from toolmem.store.keyed import RecordStore
 from toolmem.store.searching import Legs, SearchRequest, fuse, search_request
 from toolmem.store.semantics import AppendCalls, PutGuidance, Request, UpdateVerdicts
-from toolmem.stored import Appended, Document, Hit, RawRecord, Record, Where
+from toolmem.stored import Appended, Document, Hit, Where
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
-    from toolmem.protocols import Clock
 
 logger = logging.getLogger("toolmem.store")
 
 T = TypeVar("T")
-
-
-class RecordStore:
-    """Keyed records, in a store that gives `_put`, `_get` and `list_raw`."""
-
-    _clock: Clock
-
-    async def put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        document: Document | None = None,
-        expected_version: int | None = None,
-    ) -> Record:
-        record = PutRecord(self._clock.now(), workspace, namespace, key, value, document, expected_version)
-        return read_record(await self._put(record))
-
-    async def _put(self, record: PutRecord) -> RawRecord:
-        """Decide on the version that is there, and write what was decided."""
-        raise NotImplementedError
-
-    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
-        if unnameable(workspace, namespace, key):
-            return None
-        raw = await self._get(workspace, namespace, key)
-        try:
-            return None if raw is None else read_record(raw)
-        except CALL_FAULTS as error:
-            raise StoreError(
-                f"workspace {workspace!r}: record {key!r} of {namespace!r} is damaged; put or delete it"
-            ) from error
-
-    async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
-        raise NotImplementedError
-
-    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
-        return readable(await self.list_raw(workspace, [namespace]))
-
-    async def list_raw(
-        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
-    ) -> builtins.list[RawRecord]:
-        raise NotImplementedError
 
 
 class DecidedStore(RecordStore, MemoryStore):
@@ -121,7 +75,12 @@ class DecidedStore(RecordStore, MemoryStore):
     # -- verdict cache
 
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
-        check_verdicts(verdicts)
+        for key, verdict in verdicts.items():
+            try:
+                for text in (key, verdict.summary, verdict.evaluation, verdict.error_class):
+                    require_unicode(text)
+            except ValueError as error:
+                raise RequestError(f"verdicts[{key!r}]: {error}", field="verdicts") from error
         if verdicts:
             require_names(workspace)
             await self._put_verdicts(workspace, dict(verdicts))
@@ -150,3 +109,13 @@ class DecidedStore(RecordStore, MemoryStore):
 
     async def workspaces(self) -> builtins.list[str]:
         return builtins.list((await self.info())["workspaces"])
+
+
+def read_verdict(found: dict[str, Verdict], key: str, fields: Any) -> None:
+    """Add the cached verdict of these fields. A damaged one is logged and left out: it is judged again."""
+    from toolmem.models import Verdict
+
+    try:
+        found[key] = Verdict.model_validate(fields)
+    except ValueError:
+        logger.error("the cached verdict %r is damaged and left out", key)

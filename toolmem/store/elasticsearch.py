@@ -18,7 +18,7 @@ from toolmem.errors import RequestError, StoreClosed
 from toolmem.store.codec import storables, unnameable
 from toolmem.store.decided import DecidedStore
 from toolmem.store.elastic import call_documents, commits, keyed_records, search, sweeping, verdict_cache, workspaces
-from toolmem.store.elastic.client import Secrets, credentials, host_url, make_client
+from toolmem.store.elastic.client import client_options, host_url, make_client
 from toolmem.store.elastic.cluster import Cluster
 from toolmem.store.elastic.indices import Layout, check_server, prepare
 from toolmem.store.elastic.reembedding import BesideTheOld
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from toolmem.models import Verdict
     from toolmem.protocols import Clock, Embedder, EmbedderIdentity
-    from toolmem.store.records import PutRecord
+    from toolmem.store.keyed import PutRecord
     from toolmem.store.searching import Legs, SearchRequest
     from toolmem.store.semantics import Request
     from toolmem.stored import RawRecord, StoredMemory
@@ -41,26 +41,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _reads(
-    job: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]], nothing: Callable[[], T]
+def _asks(
+    job: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]], nothing: Callable[[], T], *, writes: bool = False
 ) -> Callable[Concatenate[ElasticsearchStore, P], Coroutine[Any, Any, T]]:
-    """A method that does `job`. `nothing`: the answer for names that cannot be stored."""
+    """A method that does `job`; one that `writes` does it also where its caller is cancelled. `nothing`: the answer for
+    names that cannot be stored."""
 
     async def method(store: ElasticsearchStore, /, *asked: P.args, **named: P.kwargs) -> T:
         session = store._open_session()
-        return nothing() if unnameable(*asked, *named.values()) else await job(session, *asked, **named)
-
-    return method
-
-
-def _writes(
-    job: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]], nothing: Callable[[], T]
-) -> Callable[Concatenate[ElasticsearchStore, P], Coroutine[Any, Any, T]]:
-    """The same, carried out also where the caller is cancelled."""
-    done = _reads(job, nothing)
-
-    async def method(store: ElasticsearchStore, /, *asked: P.args, **named: P.kwargs) -> T:
-        return await store._open_session().carry_out(done(store, *asked, **named))
+        if unnameable(*asked, *named.values()):
+            return nothing()
+        done = job(session, *asked, **named)
+        return await (session.carry_out(done) if writes else done)
 
     return method
 
@@ -115,7 +107,7 @@ class ElasticsearchStore(DecidedStore):
         self._clock = clock
         self._embedder = embedder
         self._layout = Layout(index_prefix, number_of_shards, number_of_replicas, vector_index)
-        self._secrets = Secrets(credentials(basic_auth, addresses), api_key, ca_certs, verify_certs)
+        self._options = client_options(addresses, basic_auth, api_key, ca_certs, verify_certs)
         self._timeout = timeout
         self._max_retries = max_retries
         self._accept_older = accept_older_schema
@@ -134,7 +126,7 @@ class ElasticsearchStore(DecidedStore):
             self._require_own_place()
             return
         connection = Cluster(
-            make_client(self._hosts, self._secrets, self._timeout),
+            make_client(self._hosts, self._timeout, self._options),
             location=Location(self.location, f"{self._section}.params", self._given_by),
             hosts=len(self._hosts),
             timeout=self._timeout,
@@ -205,15 +197,15 @@ class ElasticsearchStore(DecidedStore):
             states = await call_documents.read_states(session, workspace, storables(tools))
         return await call_documents.read_memories(session, states, **asked)
 
-    known_ids = _reads(commits.known_ids, set)
-    tool_names = _reads(workspaces.tool_names, builtins.list)
-    delete_memories = _writes(workspaces.delete_memories, builtins.list)
-    delete_tools = _writes(workspaces.delete_tools, int)
+    known_ids = _asks(commits.known_ids, set)
+    tool_names = _asks(workspaces.tool_names, builtins.list)
+    delete_memories = _asks(workspaces.delete_memories, builtins.list, writes=True)
+    delete_tools = _asks(workspaces.delete_tools, int, writes=True)
 
     # -- verdict cache
 
-    verdicts = _reads(verdict_cache.read, dict)
-    verdict_keys = _reads(verdict_cache.keys, builtins.list)
+    verdicts = _asks(verdict_cache.read, dict)
+    verdict_keys = _asks(verdict_cache.keys, builtins.list)
 
     async def _put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         session = self._open_session()
@@ -228,10 +220,10 @@ class ElasticsearchStore(DecidedStore):
     async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await keyed_records.get(self._open_session(), workspace, namespace, key)
 
-    list_raw = _reads(keyed_records.list_raw, builtins.list)
-    delete = _writes(keyed_records.delete, bool)
-    namespaces = _reads(keyed_records.namespaces, builtins.list)
-    documents = _reads(search.documents, dict)
+    list_raw = _asks(keyed_records.list_raw, builtins.list)
+    delete = _asks(keyed_records.delete, bool, writes=True)
+    namespaces = _asks(keyed_records.namespaces, builtins.list)
+    documents = _asks(search.documents, dict)
 
     # -- search
 
@@ -245,7 +237,7 @@ class ElasticsearchStore(DecidedStore):
 
     # -- workspaces and the store itself
 
-    delete_workspace = _writes(workspaces.delete_workspace, int)
+    delete_workspace = _asks(workspaces.delete_workspace, int, writes=True)
 
     async def info(self) -> dict[str, Any]:
         return await workspaces.info(self._open_session(), self._server)

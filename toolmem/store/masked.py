@@ -39,7 +39,7 @@ class MaskedStore:
     def __init__(self, store: MemoryStore) -> None:
         self.unmasked = store
         self._key: bytes | None = None
-        self._waiting: OrderedDict[tuple[str, str, str], ToolCallResult] = OrderedDict()
+        self.waiting: OrderedDict[tuple[str, str, str], ToolCallResult] = OrderedDict()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.unmasked, name)
@@ -48,7 +48,7 @@ class MaskedStore:
 
     async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
         given = list(calls)
-        hidden = [call for call, _ in await self.masked_calls(given)]
+        hidden = [call for call, _ in await masked_calls(self, given)]
         appended = await self.unmasked.append_calls(workspace, tool, hidden, keep)
         for call, masked in zip(given, hidden, strict=True):
             if masked is not call and call.evaluation_status != "ok":
@@ -58,18 +58,18 @@ class MaskedStore:
     async def update_verdicts(
         self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
     ) -> ToolRecord | None:
-        hidden = await self._with_key(
+        hidden = await self.with_key(
             [call.evaluation for call in verdicts.values()],
             lambda mask: {seq: _masked_judgement(call, mask) for seq, call in verdicts.items()},
         )
         for call in verdicts.values():
-            self._waiting.pop((workspace, tool, call.id or ""), None)
+            self.waiting.pop((workspace, tool, call.id or ""), None)
         return await self.unmasked.update_verdicts(workspace, tool, hidden)
 
     async def put_guidance(
         self, workspace: str, tool: str, guidance: Guidance, *, document: Document, guidance_version: int
     ) -> ToolRecord:
-        masked, shown = await self._with_key(
+        masked, shown = await self.with_key(
             guidance.text, lambda mask: (masked_guidance(guidance, mask), _masked_document(document, mask))
         )
         return await self.unmasked.put_guidance(
@@ -79,8 +79,8 @@ class MaskedStore:
     async def merge(
         self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
     ) -> Appended:
-        calls = [call for call, _ in await self.masked_calls(memory.tool_call_results)]
-        update, shown = await self._with_key(
+        calls = [call for call, _ in await masked_calls(self, memory.tool_call_results)]
+        update, shown = await self.with_key(
             [memory.content, memory.metadata],
             lambda mask: (
                 {"content": mask.text(memory.content), "metadata": mask.value(memory.metadata)},
@@ -91,29 +91,13 @@ class MaskedStore:
         return await self.unmasked.merge(workspace, masked, keep, document=shown)
 
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
-        hidden = await self._with_key(
+        hidden = await self.with_key(
             [verdict.evaluation for verdict in verdicts.values()],
             lambda mask: {key: _masked_verdict(verdict, mask) for key, verdict in verdicts.items()},
         )
         await self.unmasked.put_verdicts(workspace, hidden)
 
-    # -- masking
-
-    async def masked_calls(self, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:
-        """Each call as it may be stored, and the mask that knows its secrets."""
-        texts = [(call.input, call.output, call.context, call.metadata) for call in calls]
-        return await self._with_key(texts, lambda mask: [_masked(call, mask) for call in calls])
-
-    async def masked_output(self, arguments: Any, output: str) -> str:
-        """An output without the secrets in it and without those of the arguments."""
-
-        def work(mask: SecretMask) -> str:
-            mask.value(arguments)
-            return mask.again(mask.text(output))
-
-        return await self._with_key([arguments, output], work)
-
-    async def _with_key(self, read: Any, work: Callable[[SecretMask], T]) -> T:
+    async def with_key(self, read: Any, work: Callable[[SecretMask], T]) -> T:
         """Do it, which goes through `read`; where it finds a secret and the key is unknown, get it and do it again."""
 
         def carried_out() -> T:
@@ -126,20 +110,11 @@ class MaskedStore:
                 self._key = await store_key(self.unmasked)
         raise StoreError("the key of the store's secrets cannot be read")
 
-    # -- judging before masking
-
     def _keep_until_judged(self, workspace: str, call: ToolCallResult) -> None:
         if call.id is not None and len(call.output) <= _LONGEST_WAITING:
-            self._waiting[workspace, call.tool_name, call.id] = call
-            if len(self._waiting) > _WAITING:
-                self._waiting.popitem(last=False)
-
-    def as_given(self, workspace: str, call: ToolCallResult) -> ToolCallResult:
-        """A kept call as this process was given it, where it still waits to be judged."""
-        given = self._waiting.get((workspace, call.tool_name, call.id or ""))
-        if given is None:
-            return call
-        return call.model_copy(update=given.model_dump(include={"input", "output", "context", "metadata"}))
+            self.waiting[workspace, call.tool_name, call.id] = call
+            if len(self.waiting) > _WAITING:
+                self.waiting.popitem(last=False)
 
 
 def _without_key(_: str) -> str:
@@ -253,20 +228,35 @@ def unmasked(store: MemoryStore) -> MemoryStore:
     return store.unmasked if isinstance(store, MaskedStore) else store
 
 
-async def masked_calls(store: MemoryStore, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:
-    """The calls as this store would keep them; as they are, where it masks nothing."""
-    if isinstance(store, MaskedStore):
-        return await store.masked_calls(calls)
-    return [(call, _Nothing()) for call in calls]
+async def masked_calls(store: MemoryStore | MaskedStore, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:
+    """Each call as this store would keep it, and the mask that knows its secrets."""
+    if not isinstance(store, MaskedStore):
+        return [(call, _Nothing()) for call in calls]
+    texts = [(call.input, call.output, call.context, call.metadata) for call in calls]
+    return await store.with_key(texts, lambda mask: [_masked(call, mask) for call in calls])
 
 
 async def masked_output(store: MemoryStore, arguments: Any, output: str) -> str:
-    return await store.masked_output(arguments, output) if isinstance(store, MaskedStore) else output
+    """An output without the secrets in it and without those of the arguments."""
+
+    def work(mask: SecretMask) -> str:
+        mask.value(arguments)
+        return mask.again(mask.text(output))
+
+    return await store.with_key([arguments, output], work) if isinstance(store, MaskedStore) else output
 
 
 def as_given(store: MemoryStore, workspace: str, calls: Iterable[ToolCallResult]) -> list[ToolCallResult]:
     """Kept calls as they were given, where they wait for their verdict and this process still knows it."""
-    return [store.as_given(workspace, call) for call in calls] if isinstance(store, MaskedStore) else list(calls)
+    waiting = store.waiting if isinstance(store, MaskedStore) else {}
+
+    def given(call: ToolCallResult) -> ToolCallResult:
+        held = waiting.get((workspace, call.tool_name, call.id or ""))
+        if held is None:
+            return call
+        return call.model_copy(update=held.model_dump(include={"input", "output", "context", "metadata"}))
+
+    return [given(call) for call in calls]
 
 
 class _Nothing(SecretMask):

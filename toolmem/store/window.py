@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from toolmem.store.codec import CALL_FAULTS, flag, members, moment
+from toolmem.store.codec import CALL_FAULTS, members, moment
 from toolmem.store.semantics import ToolRow
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def _fields(
         **body,
         "tool_name": row.name,
         "create_time": moment(body["create_time"]),
-        "success": flag(success),
-        "execution_failed": flag(execution_failed),
+        "success": success,
+        "execution_failed": execution_failed,
         "score": score,
         "time_cost": time_cost,
         "token_cost": token_cost,

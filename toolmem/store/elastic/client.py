@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,35 +16,24 @@ if TYPE_CHECKING:
 DEFAULT_PORTS = {"http": 9200, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets:
-    """Never shown, not even by `repr`."""
-
-    basic_auth: tuple[str, str] | None = field(repr=False)
-    api_key: str | None = field(repr=False)
-    ca_certs: str | None
-    verify_certs: bool
-
-
-def make_client(hosts: Sequence[str], secrets: Secrets, timeout: float) -> AsyncElasticsearch:
-    """Without retries and sniffing of its own: `connection` does the one, and the configuration names the nodes."""
+def make_client(hosts: Sequence[str], timeout: float, options: Mapping[str, Any]) -> AsyncElasticsearch:
+    """Without retries and sniffing of its own: `cluster` does the one, and the configuration names the nodes."""
     need("a store on Elasticsearch", "elasticsearch")
     from elasticsearch import AsyncElasticsearch
 
-    tls: dict[str, Any] = {}
-    if any(host.startswith("https:") for host in hosts):
-        tls = {"verify_certs": secrets.verify_certs, "ssl_show_warn": False}
-        if secrets.ca_certs is not None:
-            tls["ca_certs"] = secrets.ca_certs
-    return AsyncElasticsearch(
-        list(hosts),
-        basic_auth=secrets.basic_auth,
-        api_key=secrets.api_key,
-        max_retries=0,
-        retry_on_timeout=False,
-        request_timeout=timeout,
-        **tls,
-    )
+    return AsyncElasticsearch(list(hosts), max_retries=0, retry_on_timeout=False, request_timeout=timeout, **options)
+
+
+def client_options(
+    addresses: Sequence[str], basic_auth: str | None, api_key: str | None, ca_certs: str | None, verify_certs: bool
+) -> dict[str, Any]:
+    """Credentials and TLS, as the client takes them. Never to be shown."""
+    options: dict[str, Any] = {"basic_auth": _credentials(basic_auth, addresses), "api_key": api_key}
+    if any(urlsplit(address).scheme == "https" for address in addresses):
+        options |= {"verify_certs": verify_certs, "ssl_show_warn": False}
+        if ca_certs is not None:
+            options["ca_certs"] = ca_certs
+    return options
 
 
 def host_url(address: str) -> str:
@@ -65,7 +53,7 @@ def host_url(address: str) -> str:
     return f"{parts.scheme}://{name}:{port}{parts.path.rstrip('/')}"
 
 
-def credentials(given: str | None, addresses: Sequence[str]) -> tuple[str, str] | None:
+def _credentials(given: str | None, addresses: Sequence[str]) -> tuple[str, str] | None:
     """User and password: as configured, else as they stand in the first URL that has them."""
     if given is not None:
         user, colon, password = given.partition(":")

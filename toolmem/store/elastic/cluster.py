@@ -18,7 +18,7 @@ from toolmem.errors import StoreUnavailable
 from toolmem.store.elastic import server_errors
 
 if TYPE_CHECKING:
-    from elasticsearch import ApiError, AsyncElasticsearch
+    from elasticsearch import AsyncElasticsearch
 
 BULK_ITEMS = 1000
 BULK_CHARACTERS = 8_000_000
@@ -104,7 +104,7 @@ class Cluster:
         begun = time.monotonic()
         give_up = begun + self.timeout if deadline is None else deadline
         lost = 0
-        refused: ApiError | None = None
+        refused: tuple[int, Mapping[str, Any]] | None = None
         pauses = _pauses()
         while True:
             remaining = max(give_up - time.monotonic(), 0.05)
@@ -118,12 +118,12 @@ class Cluster:
             except ApiError as error:
                 cause = server_errors.error_cause(error.body)
                 if not server_errors.may_retry(error.meta.status, cause) or time.monotonic() >= give_up:
-                    raise server_errors.from_status(error, self.location) from error
-                refused = error
+                    raise server_errors.refusal(error.meta.status, cause, self.location) from error
+                refused = error.meta.status, cause
             except TransportError as error:
                 lost += 1
                 if refused is not None and time.monotonic() >= give_up:  # the last attempt had no time left
-                    raise server_errors.from_status(refused, self.location) from error
+                    raise server_errors.refusal(*refused, self.location) from error
                 if lost > self._max_retries or time.monotonic() >= give_up:
                     raise server_errors.unreachable(error, self.location, time.monotonic() - begun) from error
             await asyncio.sleep(min(next(pauses), max(give_up - time.monotonic(), 0)))

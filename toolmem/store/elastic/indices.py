@@ -1,8 +1,8 @@
 """The indices under a prefix: their mappings, their creation, and the schema version that they carry.
 
 An index `<prefix>-<kind>-v1` is reached by the alias `<prefix>-<kind>`, so that a later schema can live beside it.
-Mappings are strict; what users put in (inputs, outputs, values of records) is kept as unindexed text and never touches
-them. Vectors get one field per embedder ("generation"), added when the first of its vectors is written.
+`indices.yaml` has their fields. Vectors get one field per embedder ("generation"), added when the first of its vectors
+is written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from toolmem.errors import StoreVersionError
 from toolmem.store.elastic import server_errors
@@ -20,57 +23,8 @@ SCHEMA_VERSION = 1
 _NOT_ALLOWED = (400, 403, 404, 405, 410)  # how hosted services and other privileges answer; 401 is an error
 OLDEST_SERVER = (8, 13)  # the first with `flat` and `int8_hnsw` vectors
 
-_KEYWORD = {"type": "keyword"}
-_UNINDEXED = {"type": "object", "enabled": False}
-_LONG = {"type": "long"}
-_SEARCHABLE: dict[str, Any] = {
-    "searchable": {"type": "boolean"},
-    "embedded": _KEYWORD,  # generations whose vector the document has
-    "words": {"type": "text", "analyzer": "whitespace"},  # cut by toolmem.store.words
-    "time_modified": _LONG,  # microseconds since 1970
-}
-_PROPERTIES: dict[str, dict[str, Any]] = {
-    "tools": {
-        "w": _KEYWORD,
-        "workspace": _KEYWORD,
-        "name": _KEYWORD,
-        "memory_id": _KEYWORD,
-        "kept": _LONG,
-        "body": _UNINDEXED,
-        "outbox": _UNINDEXED,  # call ids of the last commit
-        **_SEARCHABLE,
-    },
-    "calls": {
-        "w": _KEYWORD,
-        "tool": {"type": "keyword", "index": False},
-        "stem": _KEYWORD,
-        "seq": _LONG,
-        "token": {"type": "keyword", "index": False},
-        "writer": _KEYWORD,
-        "written": _LONG,  # seconds since 1970, the writer's clock
-        "figures": _UNINDEXED,
-        "body": _UNINDEXED,
-    },
-    "ids": {"w": _KEYWORD, "stem": _KEYWORD},
-    "records": {
-        "w": _KEYWORD,
-        "workspace": _KEYWORD,
-        "scope": _KEYWORD,
-        "namespace": _KEYWORD,
-        "key": _KEYWORD,
-        "value": _UNINDEXED,
-        "facts": {"type": "keyword", "doc_values": False},  # digests of the value's fields, for `Where.equals`
-        "body": _UNINDEXED,
-        **_SEARCHABLE,
-    },
-    "verdicts": {"w": _KEYWORD, "workspace": _KEYWORD, "key": _KEYWORD, "body": _UNINDEXED},
-    "meta": {"kind": _KEYWORD, "seen": _LONG, "body": _UNINDEXED},
-}
-KINDS = tuple(_PROPERTIES)
-# Made anew from `body` and `packed_<n>` whenever a document is written.
-_NOT_IN_SOURCE = {"tools": ["words", "vector_*"], "records": ["words", "vector_*", "facts"]}
-# What is read by id needs no refresh at all; searches refresh what they are about to read.
-_REFRESH_INTERVAL = {"tools": "10s", "records": "10s", "calls": "60s", "ids": "60s", "verdicts": "60s", "meta": "10s"}
+_INDICES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("indices.yaml").read_text(encoding="utf-8"))
+KINDS = tuple(_INDICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +106,17 @@ async def _schema_versions(connection: Cluster, layout: Layout) -> dict[str, int
 
 
 async def _create(connection: Cluster, layout: Layout, kind: str) -> None:
-    source: dict[str, Any] = {"excludes": _NOT_IN_SOURCE[kind]} if kind in _NOT_IN_SOURCE else {}
+    made = _INDICES[kind]
     mappings = {
         "dynamic": "strict",
         "_meta": {"toolmem_schema": SCHEMA_VERSION},
-        "_source": source,
-        "properties": _PROPERTIES[kind],
+        "_source": {"excludes": made["not_in_source"]} if "not_in_source" in made else {},
+        "properties": made["properties"],
     }
     settings = {
         "number_of_shards": 1 if kind == "meta" else layout.shards,
         "number_of_replicas": layout.replicas,
-        "refresh_interval": _REFRESH_INTERVAL[kind],
+        "refresh_interval": made["refresh_interval"],
     }
     answer = await connection.call(
         lambda es: es.indices.create(

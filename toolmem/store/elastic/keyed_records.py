@@ -15,7 +15,7 @@ from toolmem.store.elastic import generations, search_fields
 from toolmem.store.elastic.cluster import compact
 from toolmem.store.elastic.document_ids import label, random_name, record_id, scope_key, shown_part, workspace_key
 from toolmem.store.elastic.session import Session
-from toolmem.store.records import PutRecord
+from toolmem.store.keyed import PutRecord
 from toolmem.stored import RawRecord
 
 _WHOLE = ["body", "value"]

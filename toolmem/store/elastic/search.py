@@ -11,6 +11,7 @@ import asyncio
 import json
 from binascii import a2b_base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -117,63 +118,56 @@ def _document_id(workspace: str, namespace: str | None, key: str) -> str:
 # -- the legs
 
 
+@dataclass
 class _Legs:
-    def __init__(
-        self,
-        session: Session,
-        kind: str,
-        workspace: str,
-        filters: Sequence[Mapping[str, Any]],
-        depth: int,
-        generation: Generation | None,
-    ) -> None:
-        self._session = session
-        self._index = session.layout.alias(kind)
-        self._name = "name" if kind == "tools" else "key"
-        self._routing = workspace_key(workspace)
-        self._filters = filters
-        self._depth = depth
-        self._generation = generation
+    session: Session
+    kind: str
+    workspace: str
+    filters: list[dict[str, Any]]
+    depth: int
+    generation: Generation | None  # whose vectors; None: no vector leg
 
     async def ask(self, words: Sequence[str], query: NDArray[np.float32] | None) -> tuple[Packed, Packed]:
         """Keys with their vectors: the text leg's, best first, and the vector leg's candidates."""
-        neighbours = min(self._depth + _SPARE, MAX_DEPTH)
-        bodies = []
-        if words:
-            bodies.append(self._text_body(words))
-        by_vector = query is not None and bool(query.any()) and self._generation is not None
-        if by_vector:
-            assert query is not None
-            bodies.append(self._vector_body(query, neighbours))
-        if not bodies:
-            return {}, {}
-        answers = await self._send(bodies)
+        neighbours = min(self.depth + _SPARE, MAX_DEPTH)
+        bodies = [self._text_body(words)] if words else []
+        vector = query if query is not None and query.any() and self.generation is not None else None
+        if vector is not None:
+            bodies.append(self._vector_body(vector, neighbours))
+        answers = await self._send(bodies) if bodies else []
         text_hits = answers[0] if words else []
-        vector_hits = answers[-1] if by_vector else []
-        while self._cut_through_a_tie(vector_hits, neighbours):
-            assert query is not None
+        vector_hits = answers[-1] if vector is not None else []
+        while vector is not None and self._cut_through_a_tie(vector_hits, neighbours):
             neighbours = min(neighbours * 4, MAX_DEPTH)
-            (vector_hits,) = await self._send([self._vector_body(query, neighbours)])
+            (vector_hits,) = await self._send([self._vector_body(vector, neighbours)])
         return await self._held(text_hits), await self._held(vector_hits)
+
+    @property
+    def _name(self) -> str:
+        return "name" if self.kind == "tools" else "key"
+
+    @property
+    def _packed(self) -> str:
+        return "" if self.generation is None else packed_field(self.generation.number)
 
     def _text_body(self, words: Sequence[str]) -> dict[str, Any]:
         match = {"match": {"words": {"query": " ".join(words), "operator": "or"}}}
         return {
-            "query": {"bool": {"must": [match], "filter": list(self._filters)}},
-            "size": self._depth,
+            "query": {"bool": {"must": [match], "filter": self.filters}},
+            "size": self.depth,
             "sort": [{"_score": "desc"}, {self._name: "asc"}],
             **self._fetched(),
         }
 
     def _vector_body(self, query: NDArray[np.float32], neighbours: int) -> dict[str, Any]:
-        assert self._generation is not None
+        assert self.generation is not None
         return {
             "knn": {
-                "field": vector_field(self._generation.number),
+                "field": vector_field(self.generation.number),
                 "query_vector": query.tolist(),
                 "k": neighbours,
                 "num_candidates": min(_CANDIDATES * neighbours, MAX_DEPTH),
-                "filter": list(self._filters),
+                "filter": self.filters,
             },
             "size": neighbours,
             **self._fetched(),
@@ -181,17 +175,21 @@ class _Legs:
 
     def _fetched(self) -> dict[str, Any]:
         """From columns: reading the sources of hundreds of documents takes longer than finding them."""
-        packed = [] if self._generation is None else [packed_field(self._generation.number)]
-        return {"_source": False, "docvalue_fields": [self._name, *packed], "track_total_hits": False}
+        columns = [self._name, self._packed] if self._packed else [self._name]
+        return {"_source": False, "docvalue_fields": columns, "track_total_hits": False}
 
     async def _send(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
-        head = {"index": self._index, "routing": self._routing, "allow_partial_search_results": False}
+        head = {
+            "index": self.session.layout.alias(self.kind),
+            "routing": workspace_key(self.workspace),
+            "allow_partial_search_results": False,
+        }
         searches = [part for body in bodies for part in (head, body)]
-        answer = await self._session.connection.call(lambda es: es.msearch(searches=searches))
+        answer = await self.session.connection.call(lambda es: es.msearch(searches=searches))
         found = []
         for each in answer["responses"]:
             if "error" in each:
-                raise server_errors.refusal(each["status"], each["error"], self._session.connection.location)
+                raise server_errors.refusal(each["status"], each["error"], self.session.connection.location)
             found.append(each["hits"]["hits"])
         return found
 
@@ -200,24 +198,21 @@ class _Legs:
         if len(hits) < neighbours or neighbours >= MAX_DEPTH:
             return False
         # _score is (1 + cosine) / 2
-        return bool(2 * (hits[self._depth - 1]["_score"] - hits[-1]["_score"]) <= _TOLERANCE)
+        return bool(2 * (hits[self.depth - 1]["_score"] - hits[-1]["_score"]) <= _TOLERANCE)
 
     async def _held(self, hits: Sequence[Mapping[str, Any]]) -> Packed:
+        """Names that are too long for a column are read from the body."""
+        cut = [hit["_id"] for hit in hits if is_cut(hit["fields"][self._name][0])]
+        found = await self.session.connection.multi_get(
+            [self.session.wanted(self.kind, each, self.workspace, ["body"]) for each in cut]
+        )
+        whole = {each["_id"]: json.loads(each["_source"]["body"])[self._name] for each in found if each.get("found")}
         held: Packed = {}
-        whole = await self._whole_names(hits)
-        column = None if self._generation is None else packed_field(self._generation.number)
         for hit in hits:
             fields = hit["fields"]
-            packed = fields.get(column)
+            packed = fields.get(self._packed)
             held[whole.get(hit["_id"], fields[self._name][0])] = packed[0] if packed else None
         return held
-
-    async def _whole_names(self, hits: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """Of documents whose name is too long for a column."""
-        cut = [hit["_id"] for hit in hits if is_cut(hit["fields"][self._name][0])]
-        wanted = [{"_index": self._index, "_id": each, "routing": self._routing, "_source": ["body"]} for each in cut]
-        found = await self._session.connection.multi_get(wanted)
-        return {each["_id"]: json.loads(each["_source"]["body"])[self._name] for each in found if each.get("found")}
 
 
 def _cosines(held: Packed, query: NDArray[np.float32]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolmem.errors import StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from elasticsearch import ApiError, TransportError
+    from elasticsearch import TransportError
 
 RETRYABLE = frozenset((429, 502, 503, 504))
 # How a node answers that has lost touch with the others, or is about to go.
@@ -89,12 +89,6 @@ def reason(cause: Mapping[str, Any]) -> str:
     inner = cause.get("caused_by")
     because = f" ({inner.get('reason')})" if isinstance(inner, Mapping) else ""
     return f"{cause.get('type')}: {cause.get('reason')}{because}"[:500]
-
-
-def from_status(error: ApiError, location: Location) -> StoreError:
-    """The server answered, and not with what was asked for."""
-    cause = error_cause(error.body)
-    return refusal(error.meta.status, cause, location)
 
 
 def refusal(status: int, cause: Mapping[str, Any], location: Location) -> StoreError:

@@ -8,10 +8,10 @@ from typing import Any
 
 from toolmem.models import Verdict
 from toolmem.store.codec import storables
+from toolmem.store.decided import read_verdict
 from toolmem.store.elastic.cluster import BulkItem, compact
 from toolmem.store.elastic.document_ids import label, verdict_id, workspace_key
 from toolmem.store.elastic.session import Session
-from toolmem.store.records import read_verdict
 
 
 async def read(session: Session, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:

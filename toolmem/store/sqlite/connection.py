@@ -16,7 +16,7 @@ import apsw
 from toolmem.config.own_folder import OWN, make_folder, refuse_links, write_new
 from toolmem.errors import StoreClosed, StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store.known_stores import give_id, remember_made
-from toolmem.store.sqlite.tables import APPLICATION_ID, SCHEMA_VERSION, migrate
+from toolmem.store.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, migrate
 
 MEMORY = ":memory:"
 # A call is a row of some 700 bytes that enters in the middle of a B-tree: when a page is full, up to four of its
@@ -119,7 +119,7 @@ def open_read_only(path: str, busy_timeout: float) -> apsw.Connection:
                 raise StoreUnavailable(
                     f"cannot read the store {path}: its folder is not writable; {_COPY_IT}"
                 ) from None
-            if _log_of(path):
+            if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
                 raise StoreUnavailable(
                     f"cannot read the store {path}: its last writes are in {path}-wal still; {_COPY_IT}"
                 ) from None
@@ -133,12 +133,6 @@ def _on_read_only_medium(path: str) -> bool:
 
 
 _COPY_IT = "copy it, with the files beside it, to a writable folder and read it there"
-
-
-def _log_of(path: str) -> int:
-    """Bytes of the log beside the file."""
-    log = Path(f"{path}-wal")
-    return log.stat().st_size if log.exists() else 0
 
 
 def _connect_read_only(path: str, how: str, busy_timeout: float) -> apsw.Connection:
@@ -207,8 +201,12 @@ def _check_path(path: Path) -> None:
             raise StoreUnavailable(_folder_message(path))
         if path.exists() and not path.is_file():
             raise StoreUnavailable(f"cannot open the store {path}: it is not a regular file")
-        if path.is_file() and path.stat().st_size and not _starts_like_sqlite(path):
-            raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file{_import_hint(path)}")
+        if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(16)
+            if head and head != b"SQLite format 3\x00":
+                hint = f"; JSON Lines are brought over with `toolmem store import {path}`" if head[:1] == b"{" else ""
+                raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file{hint}")
     except OSError as error:
         raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
 
@@ -246,7 +244,7 @@ def _is_open_to_others(path: Path) -> bool:
 def _close_to_others(path: Path) -> None:
     for each in (path, *_beside(path)):
         with suppress(FileNotFoundError, PermissionError):
-            if each.stat().st_mode & 0o077:
+            if _is_open_to_others(each):
                 each.chmod(0o600)
 
 
@@ -255,28 +253,12 @@ def _beside(path: Path) -> list[Path]:
 
 
 def _folder_message(folder: Path) -> str:
-    if json_lines_in(folder):
+    if any(folder.glob("*.jsonl")):  # as ReMe's file store writes them, one per workspace
         return (
             f"{folder} is a folder of JSON Lines, as ReMe keeps its memories, not a toolmem store: "
             f"bring it over with `toolmem store import {folder}`"
         )
     return f"cannot open the store {folder}: it is a folder; give the path of a file, e.g. {folder / 'memory.db'}"
-
-
-def json_lines_in(folder: Path) -> list[Path]:
-    """The JSON Lines files that a folder holds, as ReMe's file store writes them (one per workspace)."""
-    return sorted(folder.glob("*.jsonl"))
-
-
-def _starts_like_sqlite(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\x00"
-
-
-def _import_hint(path: Path) -> str:
-    with path.open("rb") as file:
-        looks_like_json_lines = file.read(1) == b"{"
-    return f"; JSON Lines are brought over with `toolmem store import {path}`" if looks_like_json_lines else ""
 
 
 @contextmanager

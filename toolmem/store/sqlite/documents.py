@@ -114,13 +114,13 @@ def scope_word(scope: int) -> str:
 
 
 def _next_change(db: apsw.Connection, workspace: int, kind: int, namespace: str) -> tuple[int, int]:
-    where = (workspace, kind, namespace)
-    row = one(db, "SELECT id, changes FROM scopes WHERE workspace = ? AND kind = ? AND namespace = ?", *where)
-    if row is None:
-        db.execute("INSERT INTO scopes (workspace, kind, namespace, changes, deletions) VALUES (?, ?, ?, 1, 0)", where)
-        return db.last_insert_rowid(), 1
-    db.execute("UPDATE scopes SET changes = changes + 1 WHERE id = ?", (row[0],))
-    return row[0], row[1] + 1
+    scope, change = one(
+        db,
+        "INSERT INTO scopes (workspace, kind, namespace, changes, deletions) VALUES (?, ?, ?, 1, 0) "
+        "ON CONFLICT (workspace, kind, namespace) DO UPDATE SET changes = changes + 1 RETURNING id, changes",
+        *(workspace, kind, namespace),
+    )
+    return scope, change
 
 
 # -- vectors and their embedder

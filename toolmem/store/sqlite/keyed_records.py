@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from toolmem.store.codec import storables
-from toolmem.store.records import PutRecord
+from toolmem.store.keyed import PutRecord
 from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
 from toolmem.stored import RawRecord

@@ -81,15 +81,17 @@ def _allowed(db: apsw.Connection, scope: int, request: SearchRequest) -> set[int
     if request.since is not None:
         values.append(request.since)
         conditions.append("documents.time_modified >= ?")
-    sql = f"SELECT documents.id FROM documents WHERE {' AND '.join(conditions)}"
-    if not where.equals:
-        return {number for (number,) in db.execute(sql, values)}
-    sql = (
-        "SELECT documents.id, records.value FROM documents JOIN scopes ON scopes.id = documents.scope "
-        "JOIN records ON records.workspace = scopes.workspace AND records.namespace = scopes.namespace "
-        f"AND records.key = documents.key WHERE {' AND '.join(conditions)}"
-    )
-    return {number for number, value in db.execute(sql, values) if holds(value, where.equals)}
+    value, joined = "''", ""
+    if where.equals:
+        value, joined = (
+            "records.value",
+            (
+                "JOIN scopes ON scopes.id = documents.scope JOIN records ON records.workspace = scopes.workspace "
+                "AND records.namespace = scopes.namespace AND records.key = documents.key"
+            ),
+        )
+    sql = f"SELECT documents.id, {value} FROM documents {joined} WHERE {' AND '.join(conditions)}"
+    return {number for number, held in db.execute(sql, values) if not where.equals or holds(held, where.equals)}
 
 
 # -- the text leg

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from toolmem.models import Verdict
     from toolmem.protocols import Clock, Embedder, EmbedderIdentity
-    from toolmem.store.records import PutRecord
+    from toolmem.store.keyed import PutRecord
     from toolmem.store.searching import Legs, SearchRequest
     from toolmem.store.semantics import Request
     from toolmem.stored import RawRecord, StoredMemory
@@ -39,24 +39,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _reads(
-    job: Callable[Concatenate[apsw.Connection, P], T], nothing: Callable[[], T]
+def _asks(
+    job: Callable[Concatenate[apsw.Connection, P], T], nothing: Callable[[], T], *, writes: bool = False
 ) -> Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]:
-    """A method that does `job` in a read transaction. `nothing`: the answer for names that cannot be stored."""
+    """A method that does `job` in a transaction. `nothing`: the answer for names that cannot be stored."""
 
     async def method(store: SqliteStore, /, *asked: P.args, **named: P.kwargs) -> T:
-        return nothing() if unnameable(*asked, *named.values()) else await store._read(job, *asked, **named)
-
-    return method
-
-
-def _writes(
-    job: Callable[Concatenate[apsw.Connection, P], T], nothing: Callable[[], T]
-) -> Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]:
-    """The same in a write transaction."""
-
-    async def method(store: SqliteStore, /, *asked: P.args, **named: P.kwargs) -> T:
-        return nothing() if unnameable(*asked, *named.values()) else await store._write(job, *asked, **named)
+        if unnameable(*asked, *named.values()):
+            return nothing()
+        return await (store._write if writes else store._read)(job, *asked, **named)
 
     return method
 
@@ -164,14 +155,14 @@ class SqliteStore(DecidedStore):
     async def memories(self, workspace: str, tools: Sequence[str] | None, **asked: Any) -> builtins.list[StoredMemory]:
         return await self._read(tool_reads.memories, workspace, tools, self._guidance, **asked)
 
-    known_ids = _reads(tool_reads.known_ids, set)
-    tool_names = _reads(tool_reads.tool_names, builtins.list)
-    delete_memories = _writes(tool_writes.delete_memories, builtins.list)
+    known_ids = _asks(tool_reads.known_ids, set)
+    tool_names = _asks(tool_reads.tool_names, builtins.list)
+    delete_memories = _asks(tool_writes.delete_memories, builtins.list, writes=True)
 
     # -- verdict cache
 
-    verdicts = _reads(verdict_cache.read, dict)
-    verdict_keys = _reads(verdict_cache.keys, builtins.list)
+    verdicts = _asks(verdict_cache.read, dict)
+    verdict_keys = _asks(verdict_cache.keys, builtins.list)
 
     async def _put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         await self._write(verdict_cache.write, workspace, verdicts)
@@ -184,10 +175,10 @@ class SqliteStore(DecidedStore):
     async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await self._read(keyed_records.get, workspace, namespace, key)
 
-    list_raw = _reads(keyed_records.list_raw, builtins.list)
-    delete = _writes(keyed_records.delete, bool)
-    namespaces = _reads(keyed_records.namespaces, builtins.list)
-    documents = _reads(documents.read, dict)
+    list_raw = _asks(keyed_records.list_raw, builtins.list)
+    delete = _asks(keyed_records.delete, bool, writes=True)
+    namespaces = _asks(keyed_records.namespaces, builtins.list)
+    documents = _asks(documents.read, dict)
 
     # -- search
 
@@ -201,8 +192,8 @@ class SqliteStore(DecidedStore):
 
     # -- workspaces and the store itself
 
-    delete_workspace = _writes(workspaces.delete, int)
-    workspaces = _reads(workspaces.names, builtins.list)
+    delete_workspace = _asks(workspaces.delete, int, writes=True)
+    workspaces = _asks(workspaces.names, builtins.list)
 
     async def info(self) -> dict[str, Any]:
         return await self._read(workspaces.info, self.location)

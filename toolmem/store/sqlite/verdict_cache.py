@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from toolmem.store.codec import flag, storables
-from toolmem.store.records import read_verdict
+from toolmem.store.codec import storables
+from toolmem.store.decided import read_verdict
 from toolmem.store.sqlite.lookup import Judges, judge_id, one, require_workspace_id, workspace_id
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def read(db: apsw.Connection, workspace: str, keys: Sequence[str]) -> dict[str, 
     for key in storables(keys):
         row = one(db, f"SELECT {', '.join(_TOLD)}, judge FROM verdicts WHERE workspace = ? AND key = ?", number, key)
         if row is not None:
-            told = dict(zip(_TOLD, row, strict=False))
-            execution_failed, judge = flag(told["execution_failed"]), judges[row[-1]]
-            read_verdict(found, key, {**told, "execution_failed": execution_failed, "judge": judge})
+            read_verdict(found, key, {**dict(zip(_TOLD, row, strict=False)), "judge": judges[row[-1]]})
     return found
 
 

@@ -10,7 +10,7 @@ import apsw
 from toolmem.protocols import OF_THE_STORE
 from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import one, workspace_id
-from toolmem.store.sqlite.tables import SCHEMA_VERSION
+from toolmem.store.sqlite.schema import SCHEMA_VERSION
 from toolmem.store.sqlite.tool_writes import delete_tool
 
 _IN_USE = (
@@ -54,9 +54,9 @@ def info(db: apsw.Connection, location: str) -> dict[str, Any]:
 
 def _counts(db: apsw.Connection, workspace: str) -> dict[str, int]:
     number = workspace_id(db, workspace)
-    tools, calls = one(
-        db, "SELECT count(*), coalesce(sum(last_seq - first_seq + 1), 0) FROM tools WHERE workspace = ?", number
+    in_tools = (
+        "SELECT count(*) AS tools, coalesce(sum(last_seq - first_seq + 1), 0) AS calls FROM tools WHERE workspace = ?1"
     )
-    (records,) = one(db, "SELECT count(*) FROM records WHERE workspace = ?", number)
-    (verdicts,) = one(db, "SELECT count(*) FROM verdicts WHERE workspace = ?", number)
-    return {"tools": tools, "calls": calls, "records": records, "verdicts": verdicts}
+    other = "(SELECT count(*) FROM records WHERE workspace = ?1), (SELECT count(*) FROM verdicts WHERE workspace = ?1)"
+    counts = one(db, f"SELECT tools, calls, {other} FROM ({in_tools})", number)
+    return dict(zip(("tools", "calls", "records", "verdicts"), counts, strict=True))

@@ -1,19 +1,20 @@
-"""Keyed records and cached verdicts, as far as every backend agrees: what can be kept, versions, what is damaged."""
+"""Keyed records, as far as every backend agrees: what can be kept, which version it gets, what is damaged."""
 
 from __future__ import annotations
 
+import builtins
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from toolmem.errors import Conflict, RequestError
-from toolmem.store.codec import CALL_FAULTS, dump_json, micros, moment, require_names, require_storable, require_unicode
+from toolmem.errors import Conflict, RequestError, StoreError
+from toolmem.store.codec import CALL_FAULTS, dump_json, micros, moment, require_names, require_storable, unnameable
 from toolmem.stored import Document, RawRecord, Record
 
 if TYPE_CHECKING:
-    from toolmem.models import Verdict
+    from toolmem.protocols import Clock
 
 logger = logging.getLogger("toolmem.store")
 
@@ -73,32 +74,52 @@ def read_record(raw: RawRecord) -> Record:
     return Record(namespace, key, value, version, moment(born), moment(modified))
 
 
-def readable(records: Iterable[RawRecord]) -> list[Record]:
-    """Those that are not damaged; the others are logged."""
-    found = []
-    for raw in records:
+class RecordStore:
+    """Keyed records, in a store that gives `_put`, `_get` and `list_raw`."""
+
+    _clock: Clock
+
+    async def put(
+        self,
+        workspace: str,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        *,
+        document: Document | None = None,
+        expected_version: int | None = None,
+    ) -> Record:
+        record = PutRecord(self._clock.now(), workspace, namespace, key, value, document, expected_version)
+        return read_record(await self._put(record))
+
+    async def _put(self, record: PutRecord) -> RawRecord:
+        """Decide on the version that is there, and write what was decided."""
+        raise NotImplementedError
+
+    async def get(self, workspace: str, namespace: str, key: str) -> Record | None:
+        if unnameable(workspace, namespace, key):
+            return None
+        raw = await self._get(workspace, namespace, key)
         try:
-            found.append(read_record(raw))
-        except CALL_FAULTS:
-            logger.error("record %r of %r is damaged and left out", raw.key, raw.namespace)
-    return found
+            return None if raw is None else read_record(raw)
+        except CALL_FAULTS as error:
+            raise StoreError(
+                f"workspace {workspace!r}: record {key!r} of {namespace!r} is damaged; put or delete it"
+            ) from error
 
+    async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
+        raise NotImplementedError
 
-def check_verdicts(verdicts: Mapping[str, Verdict]) -> None:
-    """Raises RequestError where one cannot be kept."""
-    for key, verdict in verdicts.items():
-        try:
-            for text in (key, verdict.summary, verdict.evaluation, verdict.error_class):
-                require_unicode(text)
-        except ValueError as error:
-            raise RequestError(f"verdicts[{key!r}]: {error}", field="verdicts") from error
+    async def list(self, workspace: str, namespace: str) -> builtins.list[Record]:
+        found = []
+        for raw in await self.list_raw(workspace, [namespace]):
+            try:
+                found.append(read_record(raw))
+            except CALL_FAULTS:
+                logger.error("record %r of %r is damaged and left out", raw.key, raw.namespace)
+        return found
 
-
-def read_verdict(found: dict[str, Verdict], key: str, fields: Any) -> None:
-    """Add the cached verdict of these fields. A damaged one is logged and left out: it is judged again."""
-    from toolmem.models import Verdict
-
-    try:
-        found[key] = Verdict.model_validate(fields)
-    except ValueError:
-        logger.error("the cached verdict %r is damaged and left out", key)
+    async def list_raw(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> builtins.list[RawRecord]:
+        raise NotImplementedError

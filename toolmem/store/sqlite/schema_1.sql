@@ -1,19 +1,8 @@
-"""The tables of the embedded store and the migrations that lead to them.
-
-Features of SQLite 3.40 only. Two choices keep the cost of adding a call independent of the history:
-
-* `calls` is clustered by one integer, tool << 32 | seq. The newest calls of a tool lie side by side, and the
-  columns that figures need stand before the payload, so that reading them never follows an overflow page.
-* Guidance has a table of its own: a new call rewrites the short row of its tool only.
-"""
-
-from __future__ import annotations
-
-import apsw
-
-APPLICATION_ID = 0x746D656D  # "tmem", in the file's header: tells a toolmem store from any other SQLite file
-
-_VERSION_1 = """
+-- The tables of the embedded store, schema version 1. Features of SQLite 3.40 only.
+-- Two choices keep the cost of adding a call independent of the history:
+-- * `calls` is clustered by one integer, tool << 32 | seq. The newest calls of a tool lie side by side, and the
+--   columns that figures need stand before the payload, so that reading them never follows an overflow page.
+-- * Guidance has a table of its own: a new call rewrites the short row of its tool only.
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE workspaces (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE judges (
@@ -108,15 +97,3 @@ CREATE INDEX documents_by_change ON documents (scope, change);
 CREATE VIRTUAL TABLE document_words USING fts5(
     scope, words, tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* Co'"
 );
-"""
-
-MIGRATIONS: tuple[str, ...] = (_VERSION_1,)  # entry n leads from user_version n to n + 1
-SCHEMA_VERSION = len(MIGRATIONS)
-
-
-def migrate(db: apsw.Connection, version: int) -> None:
-    """Bring the file from `version` to the newest; the caller holds the write transaction."""
-    for step in MIGRATIONS[version:]:
-        db.execute(step)
-    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
