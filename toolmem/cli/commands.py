@@ -10,7 +10,7 @@ from toolmem.cli import (
     evaluate,
     flows,
     guard_commands,
-    judge,
+    judge_compare,
     ledger,
     mcp,
     rules_capture,
@@ -103,7 +103,7 @@ _group(
     "What the guard says to calls: rules, and failures that are about to be repeated.",
     {"replay": guard_commands.replay},
 )
-judge.add_to(app)
+judge_compare.add_to(app)
 ledger.add_to(app)
 _group("config", "Check a configuration, or show every value with its origin.", {"check": check, "show": show})
 _group(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolmem.app import FlowRun
 
 
-class Progress:
+class JudgedCalls:
     """Hands the events on to `listener`; while calls are judged, `done` and `total` are those of the whole evaluation.
 
     A flow counts what is new to it, and what it judges again; the steps after judging count tools. Of these figures
@@ -113,7 +113,7 @@ def _sent_by_tool(entries: Sequence[LedgerEntry]) -> dict[str, Usage]:
 
 class Evaluator:
     """One evaluation on one app. `say` is told what is going on, a line at a time, `listener` how far it is (see
-    `Progress`); into `reports` (a folder) goes the RunReport of each flow."""
+    `JudgedCalls`); into `reports` (a folder) goes the RunReport of each flow."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Evaluator:
         self.ignore_success = ignore_success
         self.reports = reports
         self.say = say
-        self.progress = Progress(listener, len(recording.calls))
+        self.progress = JudgedCalls(listener, len(recording.calls))
         self.phases: dict[str, float] = {}
         self.stopped_by = ""  # "budget", "errors"
         self._judged: dict[int, ToolCallResult] = {}
@@ -246,27 +246,22 @@ class Evaluator:
             self._note_stop(run)
         sent = _sent_by_tool(run.report.entries)
         errors = {failure["tool_name"]: failure["error"] for failure in run.response.metadata["failures"]}
-        tools = []
-        for row in run.response.metadata["tools"]:
-            usage = sent.get(row["tool_name"])
-            skipped = row["action"] == "skipped"
-            tools.append(
-                ToolUsage(
-                    tool=row["tool_name"],
-                    action=row["action"],
-                    reason=errors.get(row["tool_name"], row["reason"]),
-                    requests=usage.requests if usage else 0,
-                    prompt_tokens=usage.prompt_tokens if usage else 0,
-                    completion_tokens=usage.completion_tokens if usage else 0,
-                    saved_requests=int(skipped and row["window_prompt_tokens"] > 0),
-                    saved_prompt_tokens=row["window_prompt_tokens"] if skipped else 0,
-                    estimated=bool(usage and usage.estimated) or self._offline(),
-                )
-            )
+        tools = [self._tool_usage(row, sent[row["tool_name"]], errors) for row in run.response.metadata["tools"]]
         return SummaryRun(label=label, response=run.response, seconds=seconds, tools=tools)
 
-    def _offline(self) -> bool:
-        return self.app.settings.llm["default"].backend in ("offline", "dry_run")
+    def _tool_usage(self, row: Mapping[str, Any], usage: Usage, errors: Mapping[str, str]) -> ToolUsage:
+        skipped = row["action"] == "skipped"
+        return ToolUsage(
+            tool=row["tool_name"],
+            action=row["action"],
+            reason=errors.get(row["tool_name"], row["reason"]),
+            requests=usage.requests,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            saved_requests=int(skipped and row["window_prompt_tokens"] > 0),
+            saved_prompt_tokens=row["window_prompt_tokens"] if skipped else 0,
+            estimated=usage.estimated or self.app.settings.llm["default"].backend in ("offline", "dry_run"),
+        )
 
     async def _known_tools(self) -> list[str]:
         store = await self.app.services.store_named("default")

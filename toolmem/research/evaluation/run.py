@@ -55,45 +55,7 @@ def evaluate(
 
     Raises Refused before anything is done where the input or the configuration is wrong.
     """
-    with ExitStack() as live:
-        if say is None and listener is None and in_notebook():
-            line = live.enter_context(ProgressLine(notebook=True))
-            say, listener = line.phase, line
-        return _evaluate(
-            [inputs] if isinstance(inputs, str | Path) else list(inputs),
-            Path(out),
-            format,
-            ignore_success=ignore_success,
-            limit=limit,
-            workspace=workspace,
-            config=config,
-            overrides=overrides,
-            reports=reports,
-            force=force,
-            say=say or _silent,
-            listener=listener,
-        )
-
-
-def _silent(_: object) -> None:
-    pass
-
-
-def _evaluate(
-    paths: list[str | Path],
-    folder: Path,
-    format: Format | None,
-    *,
-    ignore_success: bool,
-    limit: int | None,
-    workspace: str | None,
-    config: str | Path | Sequence[str | Path] | None,
-    overrides: Sequence[str],
-    reports: str | Path | None,
-    force: bool,
-    say: Callable[[str], None],
-    listener: Callable[[Event], None] | None,
-) -> Evaluation:
+    folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"out: {folder} is not a folder", field="out")
     if not force:
@@ -104,25 +66,34 @@ def _evaluate(
     app = ToolMemApp(files, [*overrides, store_in(folder)] if fresh else overrides)
     app.services.count_prompts = True
     app.check_models("add_tool_call_result", "summary_tool_memory")
-    say("read")
-    recording = read_recording(app, paths, format)
-    if limit is not None:
-        recording.sample(limit)
-    make_ready(folder)
-    with app:
-        own = app.call(empty(app, folder)) if fresh else WORKSPACE
-        evaluator = Evaluator(
-            app,
-            recording,
-            workspace=workspace or own,
-            ignore_success=ignore_success,
-            reports=reports,
-            say=say,
-            listener=listener or _silent,
-        )
-        evaluation = app.call(evaluator.run())
-        if fresh:
-            app.call(note_as_own(app, own))
-    say("write the report")
-    write_report(evaluation, folder)
+    with ExitStack() as live:
+        if say is None and listener is None and in_notebook():
+            line = live.enter_context(ProgressLine(notebook=True))
+            say, listener = line.phase, line
+        say = say or _silent
+        say("read")
+        recording = read_recording(app, [inputs] if isinstance(inputs, str | Path) else list(inputs), format)
+        if limit is not None:
+            recording.sample(limit)
+        make_ready(folder)
+        with app:
+            own = app.call(empty(app, folder)) if fresh else WORKSPACE
+            evaluator = Evaluator(
+                app,
+                recording,
+                workspace=workspace or own,
+                ignore_success=ignore_success,
+                reports=reports,
+                say=say,
+                listener=listener or _silent,
+            )
+            evaluation = app.call(evaluator.run())
+            if fresh:
+                app.call(note_as_own(app, own))
+        say("write the report")
+        write_report(evaluation, folder)
     return evaluation
+
+
+def _silent(_: object) -> None:
+    pass
