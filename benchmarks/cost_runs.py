@@ -20,13 +20,13 @@ from toolmem.judge.llm_judge import LLMJudge, judge_prompts
 from toolmem.models import ToolCallResult
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.research.backtest.baselines import counting_only
-from toolmem.research.backtest.call_lines import LineCounter
 from toolmem.research.backtest.coverage import Coverage, replayed_coverage
 from toolmem.research.backtest.opportunities import opportunities
 from toolmem.research.backtest.paired import compare
 from toolmem.research.backtest.replay import Cadence, Replay, replay
 from toolmem.research.report.charge_sums import cost_sums
 from toolmem.research.report.charges import CostReport, cost_report
+from toolmem.research.report.single_pass import LineCounter
 from toolmem.research.report.staleness import staleness, waiting
 
 BUDGET = 500  # tokens of guidance per tool

@@ -36,7 +36,7 @@ def count_lines(asked: Asked) -> list[LineTokens]:
     from toolmem.guidance.llm_writer import writer_prompts
     from toolmem.ops import SummaryToolMemoryOp
     from toolmem.providers.tokenizer import QwenTokenizer
-    from toolmem.research.backtest.call_lines import LineCounter
+    from toolmem.research.report.single_pass import LineCounter
 
     op = asked.app.op_of("summary_tool_memory", SummaryToolMemoryOp)
     language: Any = asked.app.settings.language if op.settings.language is None else op.settings.language

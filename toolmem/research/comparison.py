@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from toolmem.flow.report import Event
 from toolmem.formats.imported import Format
 from toolmem.formats.labels import Label, LabelColumn, RecordedFlag, check_label
 from toolmem.judge.rule_based import RuleBasedCheck
-from toolmem.models import ToolCallResult, ToolSchema
+from toolmem.models import ToolCallResult
 from toolmem.ops import ParseToolCallResultOp
 from toolmem.ops.arguments import read_schemas
 from toolmem.ops.judging import Judged, judge_calls, tell_stop
@@ -50,84 +50,93 @@ class JudgeOnlyOp(Op):
         tell_stop(context.response.metadata, judged.stopped)
 
 
-def _rule_based(name: str, calls: Sequence[ToolCallResult], schemas: Mapping[str, ToolSchema]) -> JudgeRun:
-    check = RuleBasedCheck()
-    begun = time.perf_counter()
-    verdicts = [check.check(call, schemas.get(call.tool_name)) for call in calls]
-    return JudgeRun(
-        name,
-        str(check.identity),
-        _OFFLINE_READING,
-        label=False,
-        scores=tuple(verdict.score for verdict in verdicts),
-        evaluations=tuple(verdict.evaluation for verdict in verdicts),
-        asked=len(verdicts),
-        seconds=time.perf_counter() - begun,
-    )
+class Comparing:
+    """One comparison on one app. Models are asked one after the other, within one budget."""
 
+    def __init__(
+        self,
+        app: ToolMemApp,
+        recording: Recording,
+        judges: Sequence[str],
+        *,
+        workspace: str,
+        ignore_success: bool = False,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._app = app
+        self._names = list(judges)
+        self._workspace = workspace
+        self._say = say
+        self._schemas = recording.tools
+        self._rows = tuple(row for row, _ in recording.calls)
+        self._recorded = tuple(call for _, call in recording.calls)
+        hidden: dict[str, Any] = {"success": None} if ignore_success else {}
+        # Without ids: a call that the store keeps already is judged as well.
+        self._shown = [call.model_copy(update={"id": None, **hidden}) for call in self._recorded]
+        self._notes = list(recording.notes)
+        if RECORDED in judges and not ignore_success:
+            self._notes.append(
+                "The other judges were shown the recorded flag, and the rule-based check believes a flag that says "
+                "failed: --ignore-success withholds it."
+            )
+        self._stopped_by = ""
 
-async def _by_model(
-    app: ToolMemApp, name: str, calls: Sequence[ToolCallResult], schemas: Mapping[str, ToolSchema], workspace: str
-) -> tuple[JudgeRun, str]:
-    """(what the model said, what stopped it: "budget", "errors" or "")"""
-    begun = time.perf_counter()
-    request = {"workspace_id": workspace, "tool_call_results": calls, "tools": [*schemas.values()]}
-    run = await app.run_detailed(judge_only(app, name), **request)
-    judged: Judged = run.context["judged"]
-    metadata = run.response.metadata
-    backend = app.settings.llm[name].backend
-    found = JudgeRun(
-        name,
-        str((await app.services.judge(run.context.op)).identity),
-        _MODEL_READING if backend not in (OFFLINE, "dry_run") else _OFFLINE_READING,
-        label=False,
-        scores=tuple(call.score for call in judged.calls),
-        evaluations=tuple(call.evaluation for call in judged.calls),
-        usage=run.report.usage,
-        asked=judged.evaluated,
-        reused=judged.reused,
-        seconds=time.perf_counter() - begun,
-        stopped=metadata.get("stopped", ""),
-        prompts_only=backend == "dry_run",
-    )
-    return found, metadata.get("stopped_by", "")
+    async def run(self) -> Comparison:
+        with self._app.services.one_budget():
+            runs = [await self._run(name) for name in self._names]
+        return Comparison(self._rows, self._recorded, tuple(runs), tuple(self._notes), self._stopped_by)
 
+    async def _run(self, name: str) -> JudgeRun:
+        label = _label(name)
+        if label is not None:
+            return _label_run(name, label, self._recorded)
+        self._say(f"judge: {name}")
+        if name == OFFLINE:
+            return self._rule_based(name)
+        return await self._by_model(name)
 
-async def _compared(
-    app: ToolMemApp,
-    recording: Recording,
-    judges: Sequence[str],
-    *,
-    workspace: str,
-    ignore_success: bool,
-    say: Callable[[str], None],
-) -> Comparison:
-    """Models are asked one after the other, within one budget."""
-    rows, recorded = zip(*recording.calls, strict=True)
-    hidden: dict[str, Any] = {"success": None} if ignore_success else {}
-    # Without ids: a call that the store keeps already is judged as well.
-    shown = [call.model_copy(update={"id": None, **hidden}) for call in recorded]
-    runs: list[JudgeRun] = []
-    stopped_by = ""
-    with app.services.one_budget():
-        for name in judges:
-            if (label := _label(name)) is not None:
-                runs.append(_label_run(name, label, recorded))
-                continue
-            say(f"judge: {name}")
-            if name == OFFLINE:
-                runs.append(_rule_based(name, shown, recording.tools))
-                continue
-            run, stopped = await _by_model(app, name, shown, recording.tools, workspace)
-            runs.append(run)
-            stopped_by = stopped_by or stopped
-    notes = list(recording.notes)
-    if RECORDED in judges and not ignore_success:
-        notes.append(
-            "The other judges were shown the recorded flag, and the rule-based check believes a flag that says "
-            "failed: --ignore-success withholds it."
+    def _rule_based(self, name: str) -> JudgeRun:
+        check = RuleBasedCheck()
+        begun = time.perf_counter()
+        verdicts = [check.check(call, self._schemas.get(call.tool_name)) for call in self._shown]
+        return JudgeRun(
+            name,
+            str(check.identity),
+            _OFFLINE_READING,
+            label=False,
+            scores=tuple(verdict.score for verdict in verdicts),
+            evaluations=tuple(verdict.evaluation for verdict in verdicts),
+            asked=len(verdicts),
+            seconds=time.perf_counter() - begun,
         )
-    return Comparison(rows, recorded, tuple(runs), tuple(notes), stopped_by)
+
+    async def _by_model(self, name: str) -> JudgeRun:
+        app = self._app
+        begun = time.perf_counter()
+        run = await app.run_detailed(
+            judge_only(app, name),
+            workspace_id=self._workspace,
+            tool_call_results=self._shown,
+            tools=list(self._schemas.values()),
+        )
+        judged: Judged = run.context["judged"]
+        metadata = run.response.metadata
+        self._stopped_by = self._stopped_by or metadata.get("stopped_by", "")
+        backend = app.settings.llm[name].backend
+        return JudgeRun(
+            name,
+            str((await app.services.judge(run.context.op)).identity),
+            _MODEL_READING if backend not in (OFFLINE, "dry_run") else _OFFLINE_READING,
+            label=False,
+            scores=tuple(call.score for call in judged.calls),
+            evaluations=tuple(call.evaluation for call in judged.calls),
+            usage=run.report.usage,
+            asked=judged.evaluated,
+            reused=judged.reused,
+            seconds=time.perf_counter() - begun,
+            stopped=metadata.get("stopped", ""),
+            prompts_only=backend == "dry_run",
+        )
 
 
 def judge_only(app: ToolMemApp, llm: str) -> JudgeOnlyOp:
@@ -244,5 +253,5 @@ def compare_judges(
         keep_labelled(recording, judges)
         if limit is not None:
             recording.sample(limit)
-        work = _compared(app, recording, judges, workspace=workspace, ignore_success=ignore_success, say=say)
-        return app.call(work)
+        work = Comparing(app, recording, judges, workspace=workspace, ignore_success=ignore_success, say=say)
+        return app.call(work.run())

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from toolmem.guidance.counted.conditions import Condition
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.models import Claim, Guidance, Subject, ToolCallResult
-from toolmem.research.backtest.bootstrap import cluster_interval
 from toolmem.research.backtest.coverage import coverage
 from toolmem.research.backtest.naming import warnings_of
-from toolmem.research.backtest.paired import compare, paired
-from toolmem.research.backtest.skill import forecasts, frame_of, score
+from toolmem.research.backtest.paired import cluster_interval, compare, paired
+from toolmem.research.backtest.skill import forecasts, score
 from toolmem.research.backtest.warned import check_warnings
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -42,7 +41,7 @@ def by_mode(n: int, bad: str = "slow") -> list[ToolCallResult]:
 
 def test_claims_that_hold_forecast_better_than_the_rate() -> None:
     each = forecasts(by_mode(40), by_mode(40))
-    assert list(frame_of(each)["failed"]) == [True, False] * 20
+    assert [one.failed for one in each] == [True, False] * 20
     made = score(each)
     assert (made.n, made.told) == (40, 40)
     assert made.reference == pytest.approx(0.25)
@@ -114,7 +113,7 @@ def test_a_warning_is_wrong_where_later_calls_that_it_is_about_did_no_worse() ->
     assert (right.told, right.checked, right.wrong) == (2, 1, 0)  # nobody used 'cheap'
     wrong = check_warnings(text, {"t": by_mode(8, bad="fast")}, 100)
     assert (wrong.checked, wrong.wrong, wrong.share) == (1, 1, 1.0)
-    assert list(wrong.frame()["n"]) == [4, 0]
+    assert [one.n for one in wrong.each] == [4, 0]
 
 
 def test_where_nothing_worked_no_warning_was_wrong() -> None:

@@ -83,8 +83,8 @@ def test_coverage_counts_the_failures_whose_repair_the_guidance_names() -> None:
     assert coverage({}, episodes(4), 100).share == 0.0
     assert coverage({"t": advice("no such city")}, episodes(4), 100).share == 0.0
     assert coverage({"t": advice()}, [], 100).share is None
-    assert list(made.frame()["named"]) == [True] * 4
-    assert set(made.frame()["repairs"].iloc[0]) == {"changed units"}
+    assert made.hits == (True,) * 4
+    assert made.asked[0].repairs == {Repair("changed", "units")}
 
 
 def test_in_a_replay_only_the_guidance_that_was_there_counts() -> None:

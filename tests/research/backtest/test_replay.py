@@ -10,9 +10,9 @@ from toolmem.judge.rule_based import RuleBasedCheck
 from toolmem.models import ToolCallResult
 from toolmem.ops import SummaryToolMemoryOp
 from toolmem.providers.tokenizer import QwenTokenizer
-from toolmem.research.backtest.call_lines import LineCounter
 from toolmem.research.backtest.replay import replay
 from toolmem.research.report.charges import cost_report
+from toolmem.research.report.single_pass import LineCounter
 from toolmem.research.report.staleness import staleness, waiting
 from toolmem.sample import load_records
 

@@ -7,10 +7,6 @@ baselines      guidance to compare with: counting only, counting pairs
 coverage       repair coverage: of the repaired failures, the share whose kind of repair the guidance names
 skill          the claims' forecast of failure against the tool's past failure rate (Brier)
 warned         warnings that later calls prove wrong
-bootstrap      intervals over conversations or tasks
-paired         two guidances on the same failures, call by call: not inferior by a stated margin
+paired         intervals over conversations or tasks; two guidances on the same failures, call by call
 replay         a recording once more under a policy: the real op and store, prompts counted, and what the agent knew
-call_lines     the lines of calls in tokens: what a single pass over them would take
-
-Results are dataclasses; `Coverage.frame()`, `Warnings.frame()` and `skill.frame_of(forecasts)` are data frames.
 """

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.models import Guidance, ToolCallResult
-from toolmem.research.backtest.bootstrap import Interval, cluster_interval
 from toolmem.research.backtest.naming import named
 from toolmem.research.backtest.opportunities import Opportunity, opportunities
-
-if TYPE_CHECKING:
-    import pandas as pd
+from toolmem.research.backtest.paired import Interval, cluster_interval
 
 BUDGETS = (200, 500, 1000)  # tokens of guidance per tool
 
@@ -44,17 +40,6 @@ class Coverage:
     def interval(self, seed: int = 0) -> Interval:
         """95 % bootstrap interval of the share, tasks (else conversations) as clusters; (0, 1) where n is 0."""
         return cluster_interval([float(hit) for hit in self.hits], [one.cluster for one in self.asked], seed=seed)
-
-    def frame(self) -> pd.DataFrame:
-        """One row per failure: position, tool_name, error_class, message, repairs (texts), cluster, budget, named."""
-        import pandas as pd
-
-        rows = [
-            (one.position, one.tool_name, one.error_class, one.message, sorted(map(spelled, one.repairs)), one.cluster)
-            for one in self.asked
-        ]
-        made = pd.DataFrame(rows, columns=["position", "tool_name", "error_class", "message", "repairs", "cluster"])
-        return made.assign(budget=self.budget, named=list(self.hits))
 
 
 def coverage(
@@ -105,12 +90,6 @@ def ceiling(earlier: Sequence[Opportunity], later: Sequence[Opportunity]) -> lis
         any((one.tool_name, key, _kind(repair)) in seen for key in _keys(one) for repair in one.repairs)
         for one in later
     ]
-
-
-def spelled(repair: Repair) -> str:
-    """A repair in one short text: `changed date`, `statement query: SELECT -> SHOW`."""
-    change = f": {repair.before} -> {repair.after}" if repair.before or repair.after else ""
-    return f"{repair.kind} {repair.path}{change}".strip()
 
 
 def _keys(one: Opportunity) -> set[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolmem.guidance.counted.conditions import observe_all, text_kinds
+from toolmem.guidance.counted.conditions import Observation, TextKind, observe_all, text_kinds
 from toolmem.guidance.counted.repairs import Repair, recoveries
 from toolmem.guidance.counted.values import parameters
-from toolmem.guidance.outcomes import blameless, conversations, went_wrong
+from toolmem.guidance.outcomes import Conversations, blameless, conversations, went_wrong
 from toolmem.models import ToolCallResult
 from toolmem.readers.error_messages import mask, telling_line
 from toolmem.research.backtest.splitting import task_of
@@ -56,12 +56,7 @@ def opportunities(calls: Sequence[ToolCallResult]) -> list[Opportunity]:
 
 def _of_tool(name: str, places: Sequence[int], calls: Sequence[ToolCallResult]) -> list[Opportunity]:
     own = [calls[place] for place in places]
-    wrong = [went_wrong(call) for call in own]
-    outcomes = [None if failed is None else not failed for failed in wrong]
-    if False not in outcomes or True not in outcomes:
-        return []
-    grouped = conversations(own)
-    seen = observe_all(own, outcomes, grouped.told, text_kinds(name, [parameters(call.input) for call in own]))
+    outcomes, grouped, seen = observed(own)
     found = []
     without_blame = {i for i, call in enumerate(own) if blameless(call)}
     for recovery in recoveries(outcomes, grouped.told, seen, without_blame):
@@ -80,3 +75,18 @@ def _of_tool(name: str, places: Sequence[int], calls: Sequence[ToolCallResult]) 
             )
         )
     return found
+
+
+def observed(
+    calls: Sequence[ToolCallResult], kinds: Mapping[str, TextKind] | None = None
+) -> tuple[list[bool | None], Conversations, list[Observation]]:
+    """(whether each call of a tool worked, which calls are of one conversation, what stands in each call).
+
+    `kinds`: of its texts (SQL, a shell command); where none are given, those of these calls.
+    """
+    wrong = [went_wrong(call) for call in calls]
+    outcomes = [None if failed is None else not failed for failed in wrong]
+    grouped = conversations(calls)
+    if kinds is None:
+        kinds = text_kinds(calls[0].tool_name, [parameters(call.input) for call in calls]) if calls else {}
+    return outcomes, grouped, observe_all(calls, outcomes, grouped.told, kinds)

@@ -15,18 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from toolmem.guidance.counted.analysis import Analysis, analyze
-from toolmem.guidance.counted.conditions import Observation, holds, observe_all
+from toolmem.guidance.counted.conditions import Observation, holds
 from toolmem.guidance.counted.refusals import refused_by
-from toolmem.guidance.outcomes import UNKNOWN, conversations, went_wrong
+from toolmem.guidance.outcomes import UNKNOWN
 from toolmem.models import ToolCallResult
-from toolmem.research.backtest.bootstrap import quantiles, resampled
+from toolmem.research.backtest.opportunities import observed
+from toolmem.research.backtest.paired import quantiles, resampled
 from toolmem.research.backtest.splitting import Split, task_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +66,7 @@ def forecasts(
     found = analyze(earlier[0].tool_name, earlier)
     failures, known = len(found.where(False)), sum(outcome is not None for outcome in found.outcomes)
     rate = failures / known if known else 0.5
-    wrong = [went_wrong(call) for call in later]
-    outcomes = [None if failed is None else not failed for failed in wrong]
-    grouped = conversations(later)
-    seen = observe_all(later, outcomes, grouped.told, found.text_kinds)
+    outcomes, grouped, seen = observed(later, found.text_kinds)
     made = []
     for i, (one, outcome) in enumerate(zip(seen, outcomes, strict=True)):
         if outcome is None:
@@ -99,14 +93,6 @@ def score(made: Sequence[Forecast], seed: int = 0) -> Skill:
     n = len(made)
     low, high = _interval(by_claims, by_rate, [one.cluster for one in made], seed)
     return Skill(n, sum(one.told for one in made), sum(by_claims) / n, sum(by_rate) / n, low, high)
-
-
-def frame_of(made: Sequence[Forecast]) -> pd.DataFrame:
-    """One row per call: probability, rate, told, failed, cluster."""
-    import pandas as pd
-
-    names = ["probability", "rate", "told", "failed", "cluster"]
-    return pd.DataFrame([[getattr(one, name) for name in names] for one in made], columns=names)
 
 
 def _counted(found: Analysis, one: Observation, leave_out: Collection[str]) -> tuple[int, int] | None:

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from toolmem.guidance.counted.conditions import Condition, Observation, holds, observe_all, text_kinds
-from toolmem.guidance.counted.values import canonical, parameters
-from toolmem.guidance.outcomes import conversations, repeats_of_failures, went_wrong
+from toolmem.guidance.counted.conditions import Condition, Observation, holds
+from toolmem.guidance.counted.values import canonical
+from toolmem.guidance.outcomes import repeats_of_failures
 from toolmem.models import Claim, Guidance, Subject, ToolCallResult
-from toolmem.research.backtest.bootstrap import Interval, cluster_interval
 from toolmem.research.backtest.naming import warnings_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from toolmem.research.backtest.opportunities import observed
+from toolmem.research.backtest.paired import Interval, cluster_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +69,6 @@ class Warnings:
             [float(bool(one.wrong)) for one in checked], [one.tool_name for one in checked], seed=seed
         )
 
-    def frame(self) -> pd.DataFrame:
-        """One row per warning: tool_name, text, k, n, other_k, other_n, wrong (None: not checked)."""
-        import pandas as pd
-
-        names = ["tool_name", "text", "k", "n", "other_k", "other_n", "wrong"]
-        return pd.DataFrame([[getattr(one, name) for name in names] for one in self.each], columns=names)
-
 
 def check_warnings(
     guidance: Mapping[str, Guidance | None], later: Mapping[str, Sequence[ToolCallResult]], budget: int
@@ -95,11 +85,8 @@ def check_warnings(
 
 
 def _of_tool(name: str, text: Guidance | None, later: Sequence[ToolCallResult], budget: int) -> list[Checked]:
-    wrong = [went_wrong(call) for call in later]
-    outcomes = [None if failed is None else not failed for failed in wrong]
-    groups = conversations(later).told
-    seen = observe_all(later, outcomes, groups, text_kinds(name, [parameters(call.input) for call in later]))
-    repeats = repeats_of_failures(outcomes, groups, [canonical(call.input) for call in later])
+    outcomes, grouped, seen = observed(later)
+    repeats = repeats_of_failures(outcomes, grouped.told, [canonical(call.input) for call in later])
     again = frozenset((*repeats.failed, *repeats.succeeded))
     return [_checked(name, claim, seen, outcomes, again) for claim in warnings_of(text, budget)]
 

@@ -20,11 +20,10 @@ from toolmem.research.report.charge_sums import bill_frame, bill_table, charges_
 from toolmem.research.report.charges import Bill, CostReport, cost_report, make_bill
 from toolmem.research.report.cited_calls import claims_frame, claims_of, guidance_block
 from toolmem.research.report.cost_plots import bill_chart, days_chart, freshness_chart, spending_chart, staleness_chart
-from toolmem.research.report.costs import cost_chart
 from toolmem.research.report.csv_files import summary, write_tables
 from toolmem.research.report.findings import BadRecord, Evaluation, SummaryRun, ToolUsage
 from toolmem.research.report.money_chart import money_chart
-from toolmem.research.report.plots import error_chart, score_chart, success_chart
+from toolmem.research.report.plots import cost_chart, error_chart, score_chart, success_chart
 from toolmem.research.report.recorded import (
     calls_frame,
     errors_frame,

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from toolmem.pages.numbers import UNKNOWN, count, interval, percent, seconds
+from toolmem.pages.rendering import clip
 from toolmem.readers.plain_text import counted
 from toolmem.readers.proportions import wilson_interval
 from toolmem.research.report.agreement import Comparison, Interval, JudgeRun, against_labels, pairs, sides
@@ -139,21 +140,12 @@ def _differing(comparison: Comparison) -> PrintedTable:
     for position in positions[:SHOWN_CALLS]:
         head = (str(comparison.rows[position]), comparison.calls[position].tool_name)
         for run in comparison.judges:
-            rows.append((*head, run.name, _score(run.scores[position]), shortened(run.evaluations[position])))
+            rows.append((*head, run.name, _score(run.scores[position]), clip(run.evaluations[position], SHOWN_TEXT)))
             head = ("", "")
     title = f"Calls on which they differ: {len(positions):,} of {len(comparison.calls):,}"
     left = len(positions) - SHOWN_CALLS
     notes = (f"{left:,} more: --csv FILE has all.",) if left > 0 else ()
     return PrintedTable(title, columns, tuple(rows), frozenset({"row"}), notes)
-
-
-def shortened(text: str) -> str:
-    """On one line, cut in the middle where it is long: what a reply ends in often matters."""
-    line = " ".join(text.split())
-    if len(line) <= SHOWN_TEXT:
-        return line
-    half = (SHOWN_TEXT - 5) // 2
-    return f"{line[:half]} ... {line[-half:]}"
 
 
 def _score(score: float | None) -> str:

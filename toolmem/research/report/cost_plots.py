@@ -7,8 +7,6 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-import numpy as np
-
 from toolmem.config.extras import need_pandas
 from toolmem.pages.numbers import count
 from toolmem.readers.plain_text import counted
@@ -27,11 +25,7 @@ MOST_LINES = 4  # tools of a staleness figure, one colour each
 DAY = 86400  # matplotlib counts the days since 1970
 LINE_COLOURS = ((style.BLUE, "-"), (style.VERMILION, (0, (5, 1.5))), (style.ORANGE, (0, (2, 1))), (style.SKY, "-."))
 
-_PARTS = (
-    ("judging", style.SKY),
-    ("summarizing", style.BLUE),
-    ("avoided", style.GREY),
-)
+_COLOURS = {"judging": style.SKY, "summarizing": style.BLUE, "avoided": style.GREY}
 
 
 def spending_chart(report: CostReport, by: str = "tool", *, zone: tzinfo | None = None) -> Chart | None:
@@ -48,15 +42,10 @@ def spending_chart(report: CostReport, by: str = "tool", *, zone: tzinfo | None 
 
     def draw(axes: Axes) -> None:
         style.bare_rows(axes, style.labels(map(str, ordered.index)))
-        left = np.zeros(len(ordered))
-        for name, colour in _PARTS:
-            widths = ordered[name].to_numpy(dtype=float)
-            if widths.any():
-                axes.barh(range(len(ordered)), widths, left=left, height=0.62, color=colour, label=name)
-                left = left + widths
-        axes.set_xlim(0, float(left.max()) * 1.02)
+        ends = style.stacked(axes, range(len(ordered)), _parts(ordered), across=True)
+        axes.set_xlim(0, float(ends.max()) * 1.02)
         axes.set_xlabel("tokens, input and output" + (", unseen replies estimated" if estimated else ""))
-        _thousands(axes.xaxis)
+        style.whole_numbers(axes.xaxis)
         spent = (ordered["judging"] + ordered["summarizing"]).to_numpy(dtype=float)
         style.right_column(axes, [f"{ESTIMATE if estimated else ''}{count(value)}" for value in spent], "spent")
         style.legend_above(axes)
@@ -78,22 +67,21 @@ def days_chart(report: CostReport, *, zone: tzinfo | None = None) -> Chart | Non
     tokens = tokens.reindex(days.strftime("%Y-%m-%d"), fill_value=0)
 
     def draw(axes: Axes) -> None:
-        base = np.zeros(len(tokens))
-        for name, colour in _PARTS:
-            heights = tokens[name].to_numpy(dtype=float)
-            if heights.any():
-                axes.bar(range(len(tokens)), heights, bottom=base, width=0.82, color=colour, label=name)
-                base = base + heights
+        style.stacked(axes, range(len(tokens)), _parts(tokens), size=0.82)
         places = range(0, len(days), max(1, -(-len(days) // 9)))
         axes.set_xticks(list(places), [f"{days[place]:%d %b}" for place in places])
         axes.set_xlim(-0.8, len(days) - 0.2)
         axes.set_xlabel(f"day in {days[0]:%Y}" if days[0].year == days[-1].year else "day")
         axes.set_ylabel("tokens per day, input and output")
         axes.grid(axis="y")
-        _thousands(axes.yaxis)
+        style.whole_numbers(axes.yaxis)
         style.legend_above(axes)
 
     return style.chart(draw, 3.2, f"Tokens spent and avoided on {counted(len(days), 'day')}")
+
+
+def _parts(tokens: pd.DataFrame) -> list[tuple[str, Any, str]]:
+    return [(name, tokens[name].to_numpy(dtype=float), colour) for name, colour in _COLOURS.items()]
 
 
 def token_frame(report: CostReport, by: str, *, zone: tzinfo | None = None) -> pd.DataFrame:
@@ -135,7 +123,7 @@ def staleness_chart(
         years = sorted({each.time.astimezone(ZoneInfo(time_zone)).year for name in names for each in series[name]})
         axes.set_xlabel(f"time ({time_zone}), {'–'.join(str(year) for year in dict.fromkeys((years[0], years[-1])))}")
         axes.grid(axis="y")
-        _thousands(axes.yaxis)
+        style.whole_numbers(axes.yaxis)
         style.legend_above(axes)
 
     return style.chart(
@@ -178,13 +166,6 @@ def _clock(axes: Axes, time_zone: str) -> None:
     axes.xaxis.set_major_formatter(
         untyped.ConciseDateFormatter(locator, tz=zone, formats=formats, zero_formats=changes, show_offset=False)
     )
-
-
-def _thousands(axis: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
 
 
 bill_chart, freshness_chart = spending_chart, staleness_chart  # their names in version 0.1

@@ -91,7 +91,7 @@ def money_chart(panels: Sequence[Panel], currency: str, budget: int) -> Chart | 
     alt = (
         f"Money for summaries against the share of repairs that the guidance names, {counted(len(panels), 'recording')}"
     )
-    return style.panels(draw, len(panels), 4.1, alt, legend_columns=4)
+    return style.panels(draw, len(panels), 4.1, alt)
 
 
 def _scale(axes: Axes, least: float, most: float) -> None:

@@ -14,18 +14,9 @@ if TYPE_CHECKING:
 TOKENS_ESTIMATED = "estimated (Qwen's tokenizer comes with toolmem[dashscope])"
 NOTHING_SENT = ("offline", "dry_run")  # backends that ask no model
 
-SKIP_COLUMNS = (
-    "run",
-    "tool_name",
-    "action",
-    "reason",
-    "requests",
-    "prompt_tokens",
-    "completion_tokens",
-    "saved_requests",
-    "saved_prompt_tokens",
-    "estimated",
-)
+_SUMMED = ("requests", "prompt_tokens", "completion_tokens", "saved_requests", "saved_prompt_tokens")
+SKIP_COLUMNS = ("run", "tool_name", "action", "reason", *_SUMMED, "estimated")
+RUN_COLUMNS = ("run", "summarized", "skipped", "failed", "not_analyzed", *_SUMMED, "estimated", "seconds", "answer")
 
 
 def skips_frame(evaluation: Evaluation) -> pd.DataFrame:
@@ -58,23 +49,6 @@ def runs_rows(evaluation: Evaluation) -> list[Row]:
     return [_run_figures(run) for run in evaluation.summaries]
 
 
-RUN_COLUMNS = (
-    "run",
-    "summarized",
-    "skipped",
-    "failed",
-    "not_analyzed",
-    "requests",
-    "prompt_tokens",
-    "completion_tokens",
-    "saved_requests",
-    "saved_prompt_tokens",
-    "estimated",
-    "seconds",
-    "answer",
-)
-
-
 def _run_figures(run: SummaryRun) -> Row:
     actions = [use.action for use in run.tools]
     left_out = run.response.metadata.get("not_analyzed")
@@ -84,11 +58,7 @@ def _run_figures(run: SummaryRun) -> Row:
         "skipped": actions.count("skipped"),
         "failed": actions.count("failed"),
         "not_analyzed": sum(left_out.values()) if isinstance(left_out, dict) else 0,
-        "requests": sum(use.requests for use in run.tools),
-        "prompt_tokens": sum(use.prompt_tokens for use in run.tools),
-        "completion_tokens": sum(use.completion_tokens for use in run.tools),
-        "saved_requests": sum(use.saved_requests for use in run.tools),
-        "saved_prompt_tokens": sum(use.saved_prompt_tokens for use in run.tools),
+        **{name: sum(getattr(use, name) for use in run.tools) for name in _SUMMED},
         "estimated": any(use.estimated for use in run.tools),
         "seconds": run.seconds,
         "answer": run.response.answer,

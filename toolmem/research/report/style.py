@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from toolmem.config.extras import need
+from toolmem.pages.numbers import count
 from toolmem.readers.plain_text import name_shown
 
 if TYPE_CHECKING:
@@ -85,8 +88,10 @@ def chart(draw: Callable[[Axes], None], height: float, alt: str) -> Chart:
     return Chart(figure, alt)
 
 
-def panels(draw: Callable[[int, Axes], None], count: int, height: float, alt: str, *, legend_columns: int = 4) -> Chart:
-    """A chart of `count` panels side by side, `height` inches high, each drawn by `draw(place, axes)`.
+def panels(
+    draw: Callable[[int, Axes], None], number: int, height: float, alt: str, *, legend_columns: int = 4
+) -> Chart:
+    """A chart of `number` panels side by side, `height` inches high, each drawn by `draw(place, axes)`.
 
     One legend above all of them names what the panels label, each name once.
     """
@@ -95,12 +100,12 @@ def panels(draw: Callable[[int, Axes], None], count: int, height: float, alt: st
 
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         handles: dict[str, Any] = {}
-        for place in range(count):
-            axes = figure.add_subplot(1, count, place + 1)
+        for place in range(number):
+            axes = figure.add_subplot(1, number, place + 1)
             draw(place, axes)
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
-        options: dict[str, Any] = {"loc": "outside upper left", "ncols": legend_columns, "handlelength": 1.2}
+        options: dict[str, Any] = {"loc": "outside upper left", "ncols": 4, "handlelength": 1.2}
         figure.legend(list(handles.values()), list(handles), **options)
         figure.draw_without_rendering()
     return Chart(figure, alt)
@@ -160,19 +165,38 @@ def right_column(axes: Axes, texts: Sequence[str], title: str = "") -> None:
         axes.annotate(title, (1, 1), xycoords="axes fraction", color=FAINT, fontsize=8.5, **place)
 
 
+def whole_numbers(axis: Any, most: int = 6) -> None:
+    """At most so many ticks on an axis of counts, with separators between thousands."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=most, integer=True))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
+
+
+def stacked(
+    axes: Axes, places: Any, parts: Iterable[tuple[str, Any, str]], *, size: float = 0.62, across: bool = False
+) -> Any:
+    """Bars of several parts (name, values, colour) on each other, `across` from left to right; answers their ends."""
+    ends = np.zeros(len(places))
+    for name, values, colour in parts:
+        if values.any() and across:
+            axes.barh(places, values, left=ends, height=size, color=colour, label=name)
+        elif values.any():
+            axes.bar(places, values, bottom=ends, width=size, color=colour, label=name)
+        ends = ends + values
+    return ends
+
+
 def row_height(rows: int) -> float:
     """Inches for a chart of that many labelled rows, axis and legend included."""
     return 1.0 + 0.25 * max(rows, 1)
 
 
-def legend_above(axes: Axes, handles: Sequence[Any] | None = None) -> None:
+def legend_above(axes: Axes) -> None:
     """The legend over the plot, on one line, left."""
     options: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 4, "borderaxespad": 0.2}
     options |= {"handlelength": 1.2, "columnspacing": 1.4, "borderpad": 0.2}
-    if handles is None:
-        axes.legend(**options)
-    else:
-        axes.legend(handles=list(handles), **options)
+    axes.legend(**options)
 
 
 # ---------------------------------------------------------------- fonts

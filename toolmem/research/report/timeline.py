@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolmem.pages.numbers import count
 from toolmem.research.report import style
 from toolmem.research.report.style import Chart
 
@@ -109,18 +108,14 @@ def timeline_chart(line: Timeline, time_zone: str) -> Chart:
     ]
 
     def draw(axes: Axes) -> None:
-        base = np.zeros(len(line.starts))
-        for name, heights, colour in parts:
-            if heights.any():
-                axes.bar(positions, heights, bottom=base, width=0.86, color=colour, label=name)
-                base = base + heights
+        style.stacked(axes, positions, parts, size=0.86)
         places = _tick_places(line)
         axes.set_xticks([positions[i] for i in places], _tick_texts([int(line.starts[i]) for i in places], line.width))
         axes.set_xlim(-0.7, max(float(positions[-1]) + 0.7, 8.0))
         axes.set_ylabel(f"calls per {line.width_text.removeprefix('1 ')}")
         axes.set_xlabel(f"time of the call ({time_zone})")
         axes.grid(axis="y")
-        _counts_on(axes)
+        style.whole_numbers(axes.yaxis, 5)
         style.legend_above(axes)
 
     return style.chart(draw, 3.3, f"Calls over time in bins of {line.width_text}")
@@ -161,10 +156,3 @@ def _tick_texts(starts: Sequence[int], width: int) -> list[str]:
         texts.append(stamp.strftime(clock) + date)
         day = stamp.date()
     return texts
-
-
-def _counts_on(axes: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
