@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from toolmem.guidance.counted.on_change import Change, change_in_rate, change_in_traits
+from toolmem.guidance.counted.on_change import change_in_rate, change_in_traits
 from toolmem.guidance.skip import Decision, Window, decide
 from toolmem.guidance.writer_reply import MAX_CHARACTERS
 from toolmem.models import ToolRecord
@@ -104,20 +104,16 @@ class Policy:
 
     def compared(self, plan: Plan, stored: StoredMemory) -> Plan:
         """What to do after a look at the newest kept calls."""
-        change = self._change(stored)
+        record, rate, life = stored.record, self.false_alarm_rate, self.refresh_after
+        baseline = None if record.guidance is None else record.guidance.baseline
+        change = None
+        if baseline is not None:
+            change = change_in_rate(record, baseline, stored.figures, rate=rate, life=life) or change_in_traits(
+                baseline, stored.calls, last_seq=record.last_seq, rate=rate, life=life
+            )
         if change is None:
             return replace(plan, skip=True, reason="not_changed", look=False)
         return replace(plan, reason="changed", detail=str(change), look=False, changed=True)
-
-    def _change(self, stored: StoredMemory) -> Change | None:
-        record = stored.record
-        baseline = None if record.guidance is None else record.guidance.baseline
-        if baseline is None:
-            return None
-        rate, life = self.false_alarm_rate, self.refresh_after
-        return change_in_rate(record, baseline, stored.figures, rate=rate, life=life) or change_in_traits(
-            baseline, stored.calls, last_seq=record.last_seq, rate=rate, life=life
-        )
 
     def saved_tokens(self, record: ToolRecord) -> int:
         """Prompt tokens that a skip of this tool did not send.

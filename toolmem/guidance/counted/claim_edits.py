@@ -46,10 +46,10 @@ def editable(guidance: Guidance, say: Wording) -> bool:
 
 
 def updated(old: Guidance, made: Guidance, found: Analysis, window: Sequence[ToolCallResult], say: Wording) -> Guidance:
-    """`old` after the new calls. `found`: the analysis of these calls alone; `made`: the guidance from them and from
-    the history of `old`, which says all repairs.
+    """`old` after the new calls.
 
-    `window` gives the statistics, which no author has to know.
+    `found`: the analysis of these calls alone; `made`: the guidance from them and from the history of `old`, which says
+    all repairs; `window` gives the statistics, which no author has to know.
     """
     fresh = {(one.kind, one.subject): one for one in made.claims if one.kind not in _FIGURES}
     claims: list[Claim] = []

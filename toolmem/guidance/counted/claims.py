@@ -13,6 +13,7 @@ from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.error_groups import ErrorGroup
 from toolmem.guidance.counted.patterns import Pattern, mask_of, positions_of
 from toolmem.guidance.counted.refusals import RefusedValues
+from toolmem.guidance.counted.values import by_frequency
 from toolmem.guidance.outcomes import flag_is_wrong
 from toolmem.models import Claim, Subject
 from toolmem.readers.error_messages import MASK, mask
@@ -140,7 +141,7 @@ def _that_worked(found: Analysis, refusal: RefusedValues) -> list[str]:
         for condition in found.seen[i].conditions
         if condition.kind == kind and condition.path == refusal.path
     )
-    named = sorted(counts, key=lambda detail: (-counts[detail], detail))
+    named = by_frequency(counts)
     return [*named[:MAX_LISTED], *(["…"] if len(named) > MAX_LISTED else [])]
 
 
@@ -177,7 +178,7 @@ def empty_answers(found: Analysis) -> Iterator[Claim]:
         return
     judged = sum(one is not None for one in found.useful)
     outputs = [found.calls[i].output.strip() for i in worthless]
-    commonest = max(sorted(set(outputs)), key=outputs.count)
+    commonest = by_frequency(Counter(outputs))[0]
     detail = {"example": commonest if len(commonest) <= MAX_EXAMPLE else ""}
     yield claim(found, "empty_answer", Subject(form="empty"), len(worthless), judged, worthless, detail=detail)
     bad = [pattern for pattern in found.empty.patterns if not pattern.good]

@@ -213,8 +213,7 @@ def observe_all(
     groups: Sequence[Sequence[int]],
     kinds: Mapping[str, TextKind],
 ) -> list[Observation]:
-    """Observations of `calls`, with the actions that worked (`outcomes`: True) earlier in the same conversation
-    (`groups`)."""
+    """Observations of `calls`, with the actions that worked (`outcomes`: True) earlier in the same one of `groups`."""
     seen = [observe(call, kinds) for call in calls]
     chooser = action_parameter(seen)
     for one in seen:

@@ -87,8 +87,7 @@ class DataDrivenWriter:
     async def edit(
         self, tool_name: str, window: Sequence[ToolCallResult], new: Sequence[int], old: Guidance, purpose: Purpose
     ) -> Guidance:
-        """`old`, with the history that it carries, changed by what the calls `new` say, without a look at any other
-        call (`claim_edits`).
+        """Change `old`, and its history, by what the calls `new` say, and by no other call (`claim_edits`).
 
         Guidance whose claims are sentences alone, as version 0.1 stored them, is written anew from the whole window.
         """

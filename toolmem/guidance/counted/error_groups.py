@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from toolmem.guidance.counted.values import by_frequency
 from toolmem.models import ToolCallResult
 from toolmem.readers.error_messages import MASK, MASKED, STATUS, hide_status, mask, restore
 
@@ -71,7 +72,7 @@ def _group(calls: Sequence[ToolCallResult], lines: Sequence[str], positions: Seq
         label=label[:MAX_LINE],
         error_class=common if count * 2 > len(positions) else "",
         example=example[:MAX_LINE],
-        varying=tuple(sorted(often, key=lambda thing: (-often[thing], thing))),
+        varying=tuple(by_frequency(often)),
         positions=tuple(positions),
     )
 

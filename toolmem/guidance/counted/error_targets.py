@@ -160,8 +160,10 @@ def _unknown(given: Iterable[str], line: str) -> str:
 
 
 def _exactness(name: str, value: object, line: str) -> tuple[bool, int, int]:
-    """How exactly the message names the parameter: (its name as it is written, characters of its value, words of its
-    name); zeros where it does not."""
+    """How exactly the message names the parameter; zeros where it does not.
+
+    (Its name as it is written, characters of its value, words of its name.)
+    """
     words = _words(name)
     # `date` may be a word like any other, `end_date` and 'date' in quotation marks may not
     written = values.is_written_in(line, name, quoted=len(words) < 2)

@@ -192,8 +192,10 @@ def _differing(
 
 
 def _far_apart(k: int, n: int, before_k: int, before_n: int) -> bool:
-    """Spares the exact test where the rates differ by less than two standard errors: its p-value is far above any
-    level here. Leaving a test out never adds a false alarm."""
+    """Spare the exact test where the rates differ by less than two standard errors.
+
+    Its p-value is far above any level here, and leaving a test out never adds a false alarm.
+    """
     share = (k + before_k) / (n + before_n)
     variance = share * (1 - share) * (1 / n + 1 / before_n)
     return variance > 0 and abs(k / n - before_k / before_n) >= 2 * math.sqrt(variance)

@@ -122,30 +122,29 @@ def _kinds(
 ) -> Iterator[tuple[Condition, ...]]:
     """What may tell the refused values from those that worked: type, format, size, then the values themselves."""
 
-    def at_path(positions: Collection[int], kind: str) -> Counter[Condition]:
-        return Counter(c for i in positions for c in seen[i].conditions if c.kind == kind and c.path == path)
+    def at_path(kind: str) -> tuple[Counter[Condition], list[Condition]]:
+        """How often each holds of calls that worked; those of calls that are named, most frequent first."""
+        good, bad = (
+            Counter(c for i in some for c in seen[i].conditions if c.kind == kind and c.path == path)
+            for some in (worked, named)
+        )
+        return good, values.by_frequency(bad)
 
-    good, bad = at_path(worked, "type"), at_path(named, "type")
-    yield from ((condition,) for condition in _commonest(bad) if good and condition not in good)
-    good, bad = at_path(worked, "shape"), at_path(named, "shape")
+    good, bad = at_path("type")
+    yield from ((condition,) for condition in bad if good and condition not in good)
+    good, bad = at_path("shape")
     if len(good) == 1 and (form := next(iter(good)).detail) in _FORMATS:
         yield (Condition("unlike", path, form),)
-    yield from (
-        (condition,) for condition in _commonest(bad) if condition.detail in _FORMATS and good and condition not in good
-    )
+    yield from ((one,) for one in bad if one.detail in _FORMATS and good and one not in good)
     numbers = [seen[i].measures[size] for i in worked if (size := ("number", path)) in seen[i].measures]
     if numbers and len(numbers) == len(worked):
         yield (Condition("above", path, "number", max(numbers)),)
         yield (Condition("under", path, "number", min(numbers)),)
-    good, bad = at_path(worked, "value"), at_path(named, "value")
+    good, bad = at_path("value")
     chosen = len(worked) >= FEW_VALUES * len(good) and good.total() == len(worked)
-    refused = [condition for condition in _commonest(bad) if condition not in good and not _is_a_thing(condition)]
+    refused = [condition for condition in bad if condition not in good and not _is_a_thing(condition)]
     if good and chosen and refused:
         yield tuple(refused[:MAX_VALUES])
-
-
-def _commonest(counted: Counter[Condition]) -> list[Condition]:
-    return sorted(counted, key=lambda condition: (-counted[condition], condition))
 
 
 def _is_a_thing(condition: Condition) -> bool:

@@ -179,13 +179,6 @@ class Wording:
     def holding(self, shape: str, *held: str) -> str:
         return self.shape(shape, self.join([*map(named, held)]))
 
-    def duration(self, seconds: float) -> str:
-        """A time in the unit that reads well: 2.5 s, 15.7 ms, 60 µs."""
-        for unit, factor in (("s", 1.0), ("ms", 1e3)):
-            if seconds * factor >= 1:
-                return f"{seconds * factor:.3g} {unit}"
-        return f"{seconds * 1e6:.3g} µs" if seconds else "0 s"
-
     def _fill(self, table: Mapping[str, tuple[str, str]], key: str, fields: Mapping[str, Any]) -> str:
         template = table[key][self._index]
         fields = {name: _plain(name, field) for name, field in fields.items()}
@@ -232,6 +225,14 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
 
 
+def duration(seconds: float) -> str:
+    """A time in the unit that reads well: 2.5 s, 15.7 ms, 60 µs."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs" if seconds else "0 s"
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
@@ -242,29 +243,30 @@ def percent(share: float) -> str:
 def _of_subject(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
     """What most sentences hold: a parameter, a condition, an error."""
     fields: dict[str, Any] = {"path": about.path, "error": say.message(claim.detail.get("label", ""), MAX_MENTION)}
+    fields["example"] = ""
     if about.conditions:
         fields["condition"] = say.opening(Condition(*about.conditions[0]))
+    if shown := claim.detail.get("example"):
+        fields["example"] = say.say("example", x=quoted(shown))
     return fields
 
 
+_EXTRAS: Mapping[str, Callable[[Any], Any]] = {
+    "score": "{:.2f}".format,
+    "time": duration,
+    "tokens": "{:.0f}".format,
+    "unknown": int,
+    "mixed_judges": int,
+}
+
+
 def _overall(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
-    told, extras = claim.detail, []
-    if "score" in told:
-        extras.append(say.say("score", x=f"{told['score']:.2f}"))
-    if "time" in told:
-        extras.append(say.say("time", x=say.duration(told["time"])))
-    if "tokens" in told:
-        extras.append(say.say("tokens", x=f"{told['tokens']:.0f}"))
-    extras += [say.say(name, x=told[name]) for name in ("unknown", "mixed_judges") if name in told]
+    extras = [say.say(name, x=spell(claim.detail[name])) for name, spell in _EXTRAS.items() if name in claim.detail]
     fields: dict[str, Any] = {"extras": say.extras(extras), "n": claim.counts.get("calls", claim.n)}
     if claim.n:
         low, high = wilson_interval(claim.k, claim.n)
         fields |= {"rate": percent(claim.k / claim.n), "low": percent(low), "high": percent(high)}
     return fields
-
-
-def _flag(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
-    return {"rate": percent(claim.k / claim.n)}
 
 
 def _usage(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
@@ -319,11 +321,6 @@ def _error(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
     }
 
 
-def _empty(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
-    shown = claim.detail.get("example")
-    return {"example": say.say("example", x=quoted(shown)) if shown else ""}
-
-
 def _repair(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
     forms, examples = claim.detail.get("forms", ()), claim.detail.get("examples", ())
     told = [
@@ -336,14 +333,13 @@ def _repair(claim: Claim, about: Subject, say: Wording) -> dict[str, Any]:
 
 _FIELDS: Mapping[str, Callable[[Claim, Subject, Wording], dict[str, Any]]] = {
     "overall": _overall,
-    "recorded_flag": _flag,
+    "recorded_flag": _overall,
     "usage": _usage,
     "parameter": _pattern,
     "empty_pattern": _pattern,
     "sequence": _sequence,
     "refused": _refused,
     "error_class": _error,
-    "empty_answer": _empty,
     "repair": _repair,
     "repair_since": _repair,
 }

@@ -14,6 +14,7 @@ from toolmem.guidance.counted.render import MOSTLY
 from toolmem.guidance.counted.repair_history import after_any, after_error, repair_of, same
 from toolmem.guidance.counted.repairs import Recovery, Repair, commonest_change, commonest_form, tally
 from toolmem.guidance.counted.user_values import named_as_own, same_in_another_form
+from toolmem.guidance.counted.values import by_frequency
 from toolmem.models import Claim, RepairCount, RepairHistory, Subject
 from toolmem.readers.error_messages import MASK, mask
 from toolmem.readers.proportions import wilson_interval
@@ -104,8 +105,7 @@ def _repaired(
 
 
 def _of_any(k: int, n: int, kinds: int, alone: bool = False) -> bool:
-    """Whether k of n recoveries, of so many kinds of error, say something of errors not met so far; `alone`: no other
-    kind was met."""
+    """Whether k of n recoveries say something of errors not met so far; `alone`: a single kind was met."""
     return k >= ANY_SHARE * n if kinds > 1 else alone and k >= ANY_SHARE_OF_ONE * n
 
 
@@ -251,10 +251,10 @@ def _form_of(repair: Repair, forms: Mapping[str, int], n: int) -> str:
     """How the statement that repaired was written: SHOW TABLES, or "mostly SHOW TABLES" where most of the n were."""
     if repair.kind != "statement" or not repair.after or not forms:
         return ""
-    form, count = min(forms.items(), key=lambda item: (-item[1], item[0]))
-    if form in {"", repair.after} or 2 * count <= n:
+    form = by_frequency(forms)[0]
+    if form in {"", repair.after} or 2 * forms[form] <= n:
         return ""
-    return form if count == n else f"{MOSTLY}{form}"
+    return form if forms[form] == n else f"{MOSTLY}{form}"
 
 
 def spelled(before: Any, after: Any) -> str:

@@ -65,8 +65,11 @@ def recoveries(
     seen: Sequence[Observation],
     blameless: Collection[int] = (),
 ) -> list[Recovery]:
-    """Every recovered failure. `outcomes`: True = the call did not fail; `groups`: positions per conversation;
-    `blameless`: failures that no input is to blame for."""
+    """Every recovered failure.
+
+    `outcomes`: True = the call did not fail; `groups`: positions per conversation; `blameless`: failures that no input
+    is to blame for.
+    """
     found: list[Recovery] = []
     for group in groups:
         for place, failure in enumerate(group):
@@ -93,8 +96,10 @@ def worked_after(outcomes: Sequence[bool | None], groups: Sequence[Sequence[int]
 
 
 def about_the_same(before: Observation, after: Observation, made: Collection[Repair]) -> bool:
-    """Whether two calls that are not alike are about the same thing: a value stands in both, or a single parameter
-    tells them apart. What only chooses the action, and true, false and nothing, tell no thing."""
+    """Whether a value stands in two calls that are not alike, or a single parameter tells them apart.
+
+    What only chooses the action, and true, false and nothing, tell no thing.
+    """
     told_apart = {repair.path.partition(".")[0] for repair in made}
     if len(told_apart) == 1 or any(one.kind == "renamed" for one in made):
         return True
@@ -191,8 +196,7 @@ def tally(some: Iterable[Recovery]) -> list[tuple[Repair, list[Recovery]]]:
             key = by_result(repair)
             held.setdefault(key, []).append(one)
             before.setdefault(key, Counter())[repair.before] += 1
-    named = {key: min(before[key].items(), key=lambda item: (-item[1], item[0]))[0] for key in held}
-    held = {key._replace(before=named[key]): recovered for key, recovered in held.items()}
+    held = {key._replace(before=values.by_frequency(before[key])[0]): some for key, some in held.items()}
     return sorted(held.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
@@ -260,4 +264,4 @@ def commonest_form(recovered: Iterable[Recovery], seen: Sequence[Observation], p
     forms = Counter(
         text.form for one in recovered if isinstance(text := seen[one.success].texts.get(path), sql.Statement)
     )
-    return min(forms.items(), key=lambda item: (-item[1], item[0])) if forms else ("", 0)
+    return next(((form, forms[form]) for form in values.by_frequency(forms)), ("", 0))

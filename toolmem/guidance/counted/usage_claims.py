@@ -57,10 +57,10 @@ def _described(found: Analysis, name: str, shown: Sequence[int]) -> Named:
         return (name, "choices", *choices)
     if all(isinstance(value, dict) for value in given):
         keys = Counter(str(key) for value in given for key in value)
-        return (name, "object_with", *_few(sorted(keys, key=lambda k: (-keys[k], k))))
-    shapes = Counter(map(_shape, given))
-    shape, count = min(shapes.items(), key=lambda item: (-item[1], item[0]))
-    return (name, *(shape if count == len(given) and not _one_code(given) else ()))
+        return (name, "object_with", *_few(values.by_frequency(keys)))
+    shapes = set(map(_shape, given))
+    shape = next(iter(shapes)) if len(shapes) == 1 and not _one_code(given) else ()
+    return (name, *shape)
 
 
 def _one_code(given: Sequence[Any]) -> bool:
@@ -76,7 +76,7 @@ def _choices(given: Sequence[Any]) -> list[str]:
     counts = Counter(repr(value) if isinstance(value, str) else str(value).lower() for value in given)
     if len(counts) > MAX_CHOICES or len(given) < 3 * len(counts):
         return []
-    return [value for value, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    return values.by_frequency(counts)
 
 
 def _shape(value: Any) -> Named:
