@@ -25,9 +25,7 @@ def may_write(tool_name: str, arguments: Any, annotations: Mapping[str, Any] | N
     `annotations`: those of MCP. `readOnlyHint: true` is believed of a tool whose text says nothing; a command or an SQL
     statement is read itself.
     """
-    texts = _texts(arguments)
-    statement = next((text for text in texts if looks_like_sql(text[:4000])), None)
-    if statement is not None:
+    if statement := statement_in(arguments):
         return any(_writes_statement(each) for each in _STATEMENT_ENDS.split(statement[:20_000]))
     command = _command(arguments)
     if command is not None:
@@ -51,6 +49,11 @@ def asks_outside(tool_name: str, arguments: Any, annotations: Mapping[str, Any] 
     if command is None:
         return False
     return any(each.words[0] in _OUTSIDE_PROGRAMS for each in simple_commands(command) if each.words)
+
+
+def statement_in(arguments: Any) -> str:
+    """The SQL statement among the arguments; empty where there is none."""
+    return next((text for text in _texts(arguments) if looks_like_sql(text[:4000])), "")
 
 
 def _texts(arguments: Any) -> list[str]:

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolmem.guard.decision import CheckedRule, Finding, against_names, against_repeat, against_rules
-from toolmem.guard.effects import asks_outside, may_write
+from toolmem.guard.effects import asks_outside, may_write, statement_in
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, identity, is_transient
 from toolmem.guard.view import view_of
 from toolmem.readers.error_messages import mask, telling_line
 from toolmem.readers.proportions import wilson_interval
-from toolmem.readers.sql import looks_like_sql
 
 SOURCES = ("rule", "repeat", "known_name", "schema")
 
@@ -118,7 +117,7 @@ def replay(
         alone = call.conversation_id or f"\0{index}"
         repeats = conversations.setdefault(alone, StandingFailures(forgiveness))
         names = contexts[_context(call, context_key)] if context_key else None
-        statement = _statement(call.input)
+        statement = statement_in(call.input)
         for source in _sources(call, key, repeats, names, statement, rules or {}, parameters or {}):
             done.flags.append(Flag(index, source, failed))
         line = telling_line(call.output) if failed else ""
@@ -156,11 +155,6 @@ def _sources(
     if names is not None and statement:
         found += against_names(names.against(statement), "enforce")[:1]
     return found
-
-
-def _statement(given: Any) -> str:
-    texts = given.values() if isinstance(given, Mapping) else (given,)
-    return next((text for text in texts if isinstance(text, str) and looks_like_sql(text[:4000])), "")
 
 
 def _context(call: RecordedCall, context_key: str) -> str:
