@@ -79,6 +79,14 @@ def test_a_loop_that_ended_with_waiters_does_not_swallow_places():
     asyncio.run(asyncio.wait_for(slots.acquire(), 1))
 
 
+def test_a_place_that_a_closed_loop_held_goes_to_the_others():
+    slots = Slots(1)
+    dead = asyncio.new_event_loop()
+    dead.run_until_complete(slots.acquire())
+    dead.close()
+    asyncio.run(asyncio.wait_for(slots.acquire(), 1))
+
+
 def test_there_must_be_a_place():
     with pytest.raises(ValueError, match="at least 1"):
         Slots(0)

@@ -30,7 +30,7 @@ def judge_prompts(prompt_path: str | Path | None = None) -> Prompts:
 
 
 class LLMJudge:
-    """Implements `ports.Judge` by one request to `llm` per call, and a second one where the reply cannot be read.
+    """Implements `protocols.Judge` by one request to `llm` per call, and a second one where the reply cannot be read.
 
     `fallback` gives the verdict where `llm` sends nothing (dry_run); it is signed with the dry run's identity.
     `execution_check` (default: `fallback`) says whether the call itself went wrong where the recorded flag does
@@ -55,7 +55,7 @@ class LLMJudge:
         self._tokenizer = tokenizer
         self._template = _with_form(prompts.template(EVALUATE, language))
         self._repair = prompts.template(REPAIR_EVALUATION, language)
-        self._room = max_prompt_characters - self._template.size
+        self._space = max_prompt_characters - self._template.size
         self._fallback = fallback
         self._check = execution_check or fallback
         self._identity = JudgeIdentity(backend=llm.backend, model=llm.model, prompt_version=self._template.version)
@@ -82,7 +82,7 @@ class LLMJudge:
             "context": call.context or None,
         }
         known = {name: value for name, value in values.items() if value is not None}
-        cut = fit(known, max(self._room, LEAST_FIELD_CHARACTERS * len(known)))
+        cut = fit(known, max(self._space, LEAST_FIELD_CHARACTERS * len(known)))
         return self._template.render({name: cut.get(name) for name in values})
 
     def prompt_tokens(self, call: ToolCallResult, schema: ToolSchema | None) -> int:

@@ -18,7 +18,7 @@ _loading = Lock()
 
 
 class QwenTokenizer:
-    """Implements `ports.Tokenizer`. Made at once; the vocabulary is loaded at the first count (about a second).
+    """Implements `protocols.Tokenizer`. Made at once; the vocabulary is loaded at the first count (about a second).
 
     One vocabulary serves the whole process. Counting is safe from any thread and takes at most half a second for a
     million characters.

@@ -33,7 +33,7 @@ GROUPS = ("workspace", "flow", "op", "tool", "backend", "model", "day", "outcome
 
 
 class Ledger:
-    """Implements `ports.Meter`. `book` may be called from any thread or event loop, and is written soon after.
+    """Implements `protocols.Meter`. `book` may be called from any thread or event loop, and is written soon after.
 
     `flush` (or `close`) writes what is left; where a process is killed, the last `delay` seconds are lost. A write that
     fails is logged, its requests are kept and written with the next ones; `flush` raises StoreError.
