@@ -91,6 +91,7 @@ NAMES = {
     "toolmem.backtest.reading": "toolmem.research.backtest.naming",
     "toolmem.backtest.writing": "toolmem.research.backtest.replay",
     "toolmem.config.prompts": "toolmem.readers.prompt_templates",
+    "toolmem.config.naming": "toolmem.config.document",
     "toolmem.config.names": "toolmem.config.nearest_names",
     "toolmem.config.secrets": "toolmem.config.hidden_values",
     "toolmem.ops.rule_store": "toolmem.ops.workspace_rules",

@@ -42,9 +42,9 @@ def params_table(params: Any) -> str:
 
 
 def _settings() -> str:
-    from toolmem.config.settings import OpEntry, OpSettings
+    from toolmem.config.settings import OpEntry
 
-    said = comments(OpSettings) | comments(OpEntry)
+    said = comments(OpEntry)
     rows = [
         (f"`op.<name>.{name}`", field_type(field), default_text(field), said.get(name, ""))
         for name, field in OpEntry.model_fields.items()

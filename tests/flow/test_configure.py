@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel
 
+from toolmem.config.settings import OpSettings, Settings
 from toolmem.errors import ConfigError, FlowSyntaxError
 from toolmem.flow.configure import configure
 from toolmem.flow.effective import effective
@@ -88,6 +90,17 @@ def test_the_default_configuration_binds(stand):
     )
     assert first_op(configured, "summary_tool_memory").params.recent_call_count == 30
     assert "tool_call_results" in configured.input_schema("add_tool_call_result")
+
+
+def test_a_configuration_is_validated_once_and_each_op_once(stand, monkeypatch):
+    validated = []
+    validate = BaseModel.model_validate.__func__
+    noted = classmethod(lambda cls, *given, **more: validated.append(cls) or validate(cls, *given, **more))
+    monkeypatch.setattr(BaseModel, "model_validate", noted)
+    configured = stand(FLOWS)
+    assert validated.count(Settings) == 1
+    ops = [op for flow in configured.flows.values() for op in flow.ops()]
+    assert sum(issubclass(each, OpParams) for each in validated) == validated.count(OpSettings) == len(ops)
 
 
 def test_precedence_class_default_then_section_then_literal_then_override(stand):

@@ -4,10 +4,11 @@ import importlib.metadata
 
 import pytest
 
+from toolmem.config.nearest_names import nearest
 from toolmem.errors import ConfigError
 from toolmem.flow.expression import parse
 from toolmem.flow.op import Op
-from toolmem.flow.registry import ENTRY_POINTS, OpRegistry, known_ops, nearest, register
+from toolmem.flow.registry import ENTRY_POINTS, OpRegistry, known_ops, register
 
 
 class BroughtByAPackageOp(Op):

@@ -11,10 +11,10 @@ import toolmem.ops  # registers the ops
 from toolmem.app.own_backends import handed
 from toolmem.app.portal import Aside, Portal
 from toolmem.app.services import AppServices
+from toolmem.config.nearest_names import nearest
 from toolmem.errors import ConfigError, NotProvided, RequestError
 from toolmem.flow.configure import Configured, configure
 from toolmem.flow.op import Node, Op
-from toolmem.flow.registry import nearest
 from toolmem.flow.report import Event
 from toolmem.flow.runner import FlowRun, SystemClock, run_node
 from toolmem.models import FlowResponse

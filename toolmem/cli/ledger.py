@@ -149,7 +149,7 @@ class Asked:
         entries = [*self.entries, *(entry for report in self.runs for entry in report.entries)]
         return sorted(rows | {entry.tool for entry in entries if entry.tool})
 
-    def elsewhere(self) -> str:
+    def other_places(self) -> str:
         """Other workspaces of which something is known, and how they are chosen; "" where there are none."""
         from toolmem.research.report.run_reports import reported_workspaces
 
@@ -199,7 +199,7 @@ def _show_sums(asked: Asked, *, as_json: bool, csv: Path | None) -> None:
     if asked.runs:
         _print_saved(saved or [])
     elif asked.reports is not None:
-        say(f"no run report of workspace {asked.workspace!r}{asked.elsewhere()}")
+        say(f"no run report of workspace {asked.workspace!r}{asked.other_places()}")
 
 
 def _saved(asked: Asked) -> list[dict[str, Any]]:

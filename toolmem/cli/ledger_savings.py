@@ -94,7 +94,7 @@ def _print(asked: Asked, report: CostReport, bound: list[SinglePass], happened: 
     if report.charges:
         tables.append(cost_table(report, asked.by, zone=asked.app.settings.zone))
     else:
-        elsewhere = "" if asked.entries or asked.runs else asked.elsewhere()
+        elsewhere = "" if asked.entries or asked.runs else asked.other_places()
         say(f"nothing was asked or avoided on behalf of workspace {asked.workspace!r}{elsewhere}")
     if any(row.input_tokens for row in bound):
         tables.append(single_pass_table(bound))

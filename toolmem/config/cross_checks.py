@@ -47,13 +47,14 @@ def _nobody_said(origins: Origins, path: tuple[str, ...]) -> bool:
 def dangling(settings: Settings) -> Iterator[str]:
     """A line for each name that leads to no entry of its section."""
     for name, store in settings.vector_store.items():
-        yield from _no_entry(settings, f"vector_store.{name}", "embedding_model", store.embedding_model)
+        yield from no_entry(settings, f"vector_store.{name}", "embedding_model", store.embedding_model)
     for key, entry in settings.op.items():
         for section in SOCKETS.keys() & entry.model_fields_set:
-            yield from _no_entry(settings, f"op.{key}", section, getattr(entry, section))
+            yield from no_entry(settings, f"op.{key}", section, getattr(entry, section))
 
 
-def _no_entry(settings: Settings, where: str, section: str, name: str) -> Iterator[str]:
+def no_entry(settings: Settings, where: str, section: str, name: str) -> Iterator[str]:
+    """A line where the section has no entry of this name."""
     if name not in (there := getattr(settings, section)):
         yield f"{where}.{section}: no {section} is called {name!r} ({hint(name, there)})"
 

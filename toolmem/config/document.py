@@ -1,4 +1,4 @@
-"""Reads a YAML file with the scalar rules of `scalars`, and remembers the line of each value."""
+"""Finds and reads a YAML file: scalars by the rules of `scalars`, and the line of each value remembered."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ Key = tuple[str, ...]
 _MOST_NODES = 100_000  # an alias that repeats itself grows without end
 _MOST_DEEP = 50  # mappings and lists inside each other
 _PLAIN = "!plain"
+
+PACKAGED = "default"  # as ReMe's `config=default`: the configuration of the package
+_ENDINGS = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,24 @@ for _each in (_Loader, _QuickLoader):
     _each.add_implicit_resolver(_PLAIN, re.compile(r".*", re.DOTALL), None)
 
 
+def config_file(given: str | Path) -> Path | None:
+    """The file; None where the packaged configuration is meant, over which every file goes anyhow.
+
+    Raises ConfigError that names what was looked for.
+    """
+    path = Path(given)
+    if str(given) == PACKAGED:  # whatever lies in the working directory under this name
+        return None
+    if path.exists():
+        return path
+    tried = [] if path.suffix in _ENDINGS else [path.with_name(path.name + ending) for ending in _ENDINGS]
+    for each in tried:
+        if each.is_file():
+            return each
+    also = f", nor {' or '.join(str(each) for each in tried)}; config={PACKAGED} is toolmem's own" if tried else ""
+    raise ConfigError(f"{path}: no such file{also}")
+
+
 def read_file(path: str | Path, *, packaged: bool = False) -> YamlFile:
     """Raises ConfigError where the file cannot be read or is no YAML mapping: every problem with its line.
 
@@ -64,21 +85,16 @@ def read_file(path: str | Path, *, packaged: bool = False) -> YamlFile:
 
 def read_text(text: str, name: str, *, packaged: bool = False) -> YamlFile:
     """As `read_file`, of a text; `name` stands in errors and origins."""
+    reading = _Reading(name)
     try:
         node = yaml.compose(text, Loader=_QuickLoader if packaged else _Loader)
+        tree = None if node is None else reading.value(node, (), ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigError(f"{name}{where}: not YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not YAML: {error}") from error
-    except RecursionError:
-        raise ConfigError(f"{name}: nested too deeply") from None
-    if node is None:
-        return YamlFile(name, {})
-    reading = _Reading(name)
-    try:
-        tree = reading.value(node, (), ())
     except RecursionError:
         raise ConfigError(f"{name}: nested too deeply") from None
     if reading.problems:

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolmem.config import reme_compat
-from toolmem.config.cross_checks import dangling, unasked_models, unusable_backends
-from toolmem.config.document import YamlFile, read_file
+from toolmem.config.cross_checks import SOCKETS, dangling, unasked_models, unusable_backends
+from toolmem.config.document import YamlFile, config_file, read_file
 from toolmem.config.environment import (
     NAMES_CODE,
     Surroundings,
@@ -29,7 +29,6 @@ from toolmem.config.environment import (
 )
 from toolmem.config.hidden_values import without
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, at, merge, nested
-from toolmem.config.naming import config_file
 from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
@@ -41,9 +40,8 @@ log = logging.getLogger("toolmem.config")
 
 Key = tuple[str, ...]
 
-_NAMED = frozenset(("flow", "op", "llm", "embedding_model", "vector_store"))  # sections of named entries
+_NAMED = frozenset(("flow", "op", *SOCKETS))  # sections of named entries
 _SECTIONS = _NAMED | {"http", "mcp", "cmd", "auth", "rules", "session", "secrets", "budget", "prices"}
-_BACKENDS = ("llm", "embedding_model", "vector_store")  # sections whose params belong to a backend
 _PLACE = (("backend",), ("params", "path"), ("params", "hosts"), ("params", "index_prefix"))  # where a store is
 
 
@@ -171,7 +169,7 @@ def _default_tree(described: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _default_layer(tree: dict[str, Any], above: Sequence[Layer]) -> Layer:
-    for section in _BACKENDS:
+    for section in SOCKETS:
         for name, entry in tree[section].items():
             chosen = entry["backend"]
             for layer in above:

@@ -173,17 +173,22 @@ class OpEntry(OpSettings):
 STORES_OF_REME = ("chroma", "qdrant", "pgvector")  # named in ReMe's and FlowLLM's files
 
 
-class LLMParams(BackendParams):
+class RemoteParams(BackendParams):
+    """What models of both kinds have that are asked over the network."""
+
     base_url: str | None = None
     api_key: SecretStr | None = None
     timeout: Annotated[float, Field(gt=0)] = 60.0
+    max_concurrency: Annotated[int, Field(ge=1)] = 8  # requests in flight
+    max_retries: Annotated[int, Field(ge=0)] = 3  # of a request that may pass at another attempt
+
+
+class LLMParams(RemoteParams):
     temperature: Annotated[float, Field(ge=0)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: int | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None  # of a completion
     enable_thinking: bool | None = None  # Qwen's switch; None: the model's own
-    max_concurrency: Annotated[int, Field(ge=1)] = 8  # requests in flight
-    max_retries: Annotated[int, Field(ge=0)] = 3  # of a request that may pass at another attempt
 
 
 class LLMSettings(Section):
@@ -199,14 +204,9 @@ class LLMSettings(Section):
         return "" if self.backend == "offline" else self.model_name
 
 
-class EmbeddingParams(BackendParams):
+class EmbeddingParams(RemoteParams):
     dimensions: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: the model's own; hashing: 384
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    timeout: Annotated[float, Field(gt=0)] = 60.0
     max_batch_size: Annotated[int, Field(ge=1)] = 10  # texts per request
-    max_concurrency: Annotated[int, Field(ge=1)] = 8
-    max_retries: Annotated[int, Field(ge=0)] = 3
 
 
 class EmbeddingSettings(Section):

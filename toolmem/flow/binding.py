@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolmem.config.cross_checks import SOCKETS, no_entry
 from toolmem.config.layers import CLASS_DEFAULT, OVERRIDE
 from toolmem.config.loading import Loaded
-from toolmem.config.nearest_names import hint
 from toolmem.config.problems import placed
 from toolmem.config.settings import OpEntry
 from toolmem.config.sockets import BY_OP_SETTING
@@ -91,14 +91,11 @@ class Binder:
         Literals that name an llm, an embedding model or a store that there is not; judges and writers that are neither
         handed over, registered nor installed.
         """
-        problems = []
-        for kind in ("llm", "embedding_model", "vector_store"):
-            there: Mapping[str, Any] = getattr(self._settings, kind)
-            chosen = given.get(kind, Value("default", CLASS_DEFAULT))
-            if chosen.origin in (literal, CLASS_DEFAULT) and chosen.value not in there:
-                problems.append(
-                    f"op.{key}.{kind}: no {kind} is called {chosen.value!r} ({hint(str(chosen.value), there)})"
-                )
+        problems: list[str] = []
+        for section in SOCKETS:
+            chosen = given.get(section, Value("default", CLASS_DEFAULT))
+            if chosen.origin in (literal, CLASS_DEFAULT):
+                problems += no_entry(self._settings, f"op.{key}", section, str(chosen.value))
         for setting, socket in BY_OP_SETTING.items():
             name = str(given[setting].value) if setting in given else ""
             handed = self._loaded.handed.get(setting, ())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolmem.config.cross_checks import SOCKETS
 from toolmem.config.layers import CLASS_DEFAULT, OVERRIDE
 from toolmem.config.loading import Loaded, read
 from toolmem.config.nearest_names import hint
@@ -205,7 +206,7 @@ class _Configuring:
             key = names[0]
             if section == "op":
                 self._check_op_override(override.name, key)
-            elif section in ("llm", "embedding_model", "vector_store"):
+            elif section in SOCKETS:
                 entries: Mapping[str, Any] = getattr(self._settings, section)
                 defined = self._loaded.origins.of((section, key, "backend")) != CLASS_DEFAULT
                 if key in entries and not defined:

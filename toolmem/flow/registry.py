@@ -8,12 +8,9 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TypeVar
 
-from toolmem.config.nearest_names import hint, nearest
 from toolmem.config.sockets import origin
 from toolmem.errors import ConfigError
 from toolmem.flow.op import Op
-
-__all__ = ["ENTRY_POINTS", "OpRegistry", "hint", "known_ops", "nearest", "register"]
 
 log = logging.getLogger("toolmem.flow")
 

@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path, PurePath
 from typing import Any
 
+from toolmem.config.nearest_names import nearest
 from toolmem.config.own_folder import refuse_links
 from toolmem.errors import RequestError, StoreError
 from toolmem.flow.checks import check_workspace
 from toolmem.flow.op import Context, Op
-from toolmem.flow.registry import nearest
 from toolmem.formats.memory_dump import read_dump, write_dump
 from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolMemory
@@ -82,7 +82,7 @@ class VectorStoreActionOp(Op):
     async def _copy(self, context: Context, store: MemoryStore) -> None:
         source = check_workspace(_text(context, "src_workspace_id"), "src_workspace_id")
         if source == context.workspace:
-            raise RequestError("src_workspace_id: is the workspace itself", field="src_workspace_id")
+            raise RequestError("`src_workspace_id` is the workspace itself: name another one", field="src_workspace_id")
         names = await store.tool_names(source)
         if not names:
             self._not_found(context, f"workspace {source!r} holds no tool memories", [source])
