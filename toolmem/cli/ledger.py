@@ -79,7 +79,7 @@ def ledger(
 
     toolmem ledger --savings --reports runs vector_store.default.params.path=report/memory.db
 
-    toolmem ledger --savings --reports runs --by policy --by reason --csv bill.csv --plots figures
+    toolmem ledger --savings --reports runs --by policy --by reason --csv costs.csv --plots figures
     """
     from toolmem.app import ToolMemApp
 

@@ -34,7 +34,7 @@ def percent(value: Any) -> str:
 
 
 def interval(low: Any, high: Any) -> str:
-    """62–71 %"""
+    """Two shares as whole percents: `62–71 %`."""
     return f"{float(low) * 100:.0f}–{float(high) * 100:.0f} %" if known(low) and known(high) else UNKNOWN
 
 

@@ -25,6 +25,8 @@ Verdict = Literal["not inferior", "inferior", "undecided"]
 
 
 class Interval(NamedTuple):
+    """The ends of an interval."""
+
     low: float
     high: float
 

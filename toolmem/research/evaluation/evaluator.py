@@ -113,7 +113,8 @@ def _sent_by_tool(entries: Sequence[LedgerEntry]) -> dict[str, Usage]:
 
 class Evaluator:
     """One evaluation on one app. `say` is told what is going on, a line at a time, `listener` how far it is (see
-    `JudgedCalls`); into `reports` (a folder) goes the RunReport of each flow."""
+    `JudgedCalls`); into `reports` (a folder) goes the RunReport of each flow.
+    """
 
     def __init__(
         self,

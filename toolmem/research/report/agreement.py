@@ -131,10 +131,12 @@ def pairs(comparison: Comparison) -> list[PairAgreement]:
 
 
 def against_labels(comparison: Comparison) -> list[AgainstLabel]:
+    """Every judge beside every label."""
     return [_against(judge, label) for label in comparison.labels for judge in comparison.judges_proper]
 
 
 def sides(comparison: Comparison) -> list[Sides]:
+    """Every label beside every two judges."""
     runs = comparison.judges_proper
     return [_sides(label, a, b) for label in comparison.labels for n, a in enumerate(runs) for b in runs[n + 1 :]]
 

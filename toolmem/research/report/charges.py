@@ -159,7 +159,7 @@ def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> 
 def _reply_lengths(
     entries: Sequence[LedgerEntry], kinds: Mapping[str, Kind]
 ) -> tuple[dict[str, int], dict[str, float]]:
-    """(replies per kind, their mean length in tokens, or what is assumed where there are none)"""
+    """Replies per kind, and their mean length in tokens, or what is assumed where there are none."""
     sizes: dict[str, list[int]] = defaultdict(list)
     for entry in entries:
         if entry.outcome == "ok" and entry.completion_tokens:

@@ -1,6 +1,6 @@
 """The report's files beside the page: calls.csv, tools.csv, skips.csv, errors.csv, claims.csv and summary.json.
 
-CSV: UTF-8, comma, one header line, lines end in "\\n", a text with a comma, a quote or a line break is quoted.
+CSV: UTF-8, comma, one header line, lines end in a line feed, a text with a comma, a quote or a line break is quoted.
 Booleans are `true` and `false`, an unknown value is an empty field. Texts are written as they were recorded, nothing is
 cut; one that a spreadsheet would calculate (it begins with `=`, `+`, `-` or `@` and is no number) has an apostrophe
 in front.

@@ -29,7 +29,8 @@ AXIS = {"time_cost": "seconds per call", "token_cost": "tokens per call"}
 
 def success_chart(tools: pd.DataFrame) -> Chart | None:
     """How often each tool worked with its 95 % Wilson interval, best first; beside it the rate by the recorded flag
-    where that is another one. `tools`: `tools_frame`."""
+    where that is another one. `tools`: `tools_frame`.
+    """
     known = tools[tools["worked_rate"].notna()].head(MOST_ROWS)
     if known.empty:
         return None

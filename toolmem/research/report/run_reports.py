@@ -55,13 +55,13 @@ def reported_workspaces(folder: Path) -> list[str]:
 
 
 def run_name(report: RunReport) -> str:
-    """`2026-03-01 22:00:00.000 summary_tool_memory`"""
+    """A run as the cost report names it: `2026-03-01 22:00:00.000 summary_tool_memory`."""
     milliseconds = report.started.microsecond // 1000
     return f"{report.started:%Y-%m-%d %H:%M:%S}.{milliseconds:03} {report.flow}".rstrip()
 
 
 def told(report: RunReport) -> list[tuple[str, Row]]:
-    """(op, row) of a report: what was done with each tool. Rows of other ops, and damaged ones, are not among them.
+    """What was done with each tool: (op, row) of a report. Rows of other ops, and damaged ones, are not among them.
 
     A row of kind "summary" has `tool_name`, `policy`, `action`, `reason`, `model` and the counts `new_calls`,
     `not_analyzed`, `dropped` (none in reports of older versions) and `prompt_tokens`; one of kind "judged" `tool_name`,

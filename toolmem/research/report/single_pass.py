@@ -140,6 +140,7 @@ def single_pass_frame(rows: Sequence[SinglePass]) -> pd.DataFrame:
 
 
 def single_pass_table(rows: Sequence[SinglePass]) -> PrintedTable:
+    """One row per tool, as the command prints it."""
     columns = ("tool", "policy", "calls", "summaries", "input of summaries", "single pass", "times the single pass")
     written = tuple(
         (

@@ -224,7 +224,7 @@ def _drawable() -> frozenset[int]:
 
 
 def drawable(text: str) -> str:
-    """`text` with each character that no font can draw (and each control character) as its escape, `\\u67e5`.
+    r"""`text` with each character that no font can draw (and each control character) as its escape (`\u67e5`).
 
     An escape names the tool without doubt; an empty box would not.
     """
