@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the command `evaluate`."""
     app.command("evaluate", short_help="Judge, summarize and report a recording of tool calls.")(evaluate)
 
 

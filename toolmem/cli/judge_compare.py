@@ -22,6 +22,7 @@ from toolmem.errors import RequestError
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the group `judge`."""
     group = typer.Typer(no_args_is_help=True, help="Compare judges on the same recorded calls.")
     group.callback()(_group)
     group.command("compare")(compare)

@@ -28,6 +28,7 @@ _FIGURES = ("requests", "failed", "prompt tokens", "cached", "completion", "cost
 
 
 def add_to(app: typer.Typer) -> None:
+    """Add the command `ledger`."""
     app.command("ledger", short_help="What models were asked, and what it cost.")(ledger)
 
 

@@ -35,6 +35,7 @@ def prompt_of(
 
 
 def guidance_of(records: Iterable[ToolRecord]) -> list[tuple[str, Guidance]]:
+    """The tools that have guidance, each with it."""
     return [(record.tool_name, record.guidance) for record in records if record.guidance is not None]
 
 

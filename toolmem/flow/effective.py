@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class Effective(NamedTuple):
+    """One setting as it is in effect, and where it comes from."""
+
     name: str  # dotted
     value: str  # as an override would write it; secrets are hidden
     origin: str  # default, <file>:<line>, override, environment <NAME>, literal in flow <flow>, class default

@@ -163,7 +163,7 @@ def _handed_on(words: Sequence[str]) -> Sequence[str]:
 
 
 def _git(words: Sequence[str], directory: Path | None) -> list[str]:
-    """git's arguments without its global options; a push names the branches that it pushes."""
+    """Git's arguments without its global options; a push names the branches that it pushes."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         if words[at] == "-C" and at + 1 < len(words):

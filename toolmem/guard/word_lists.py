@@ -27,7 +27,7 @@ def table(name: str, of: Mapping[str, Any] = ENGLISH) -> dict[str, tuple[str, ..
 
 
 def turned(name: str, of: Mapping[str, Any] = ENGLISH) -> dict[str, frozenset[str]]:
-    """word -> the names under which it is listed."""
+    """Word -> the names under which it is listed."""
     found: dict[str, set[str]] = {}
     for key, listed in table(name, of).items():
         for word in listed:

@@ -33,7 +33,8 @@ class DashScopeService(ModelService):
 
     async def embed(self, exchange: Exchange, texts: list[str], dimensions: int | None) -> Any:
         """The SDK has no asynchronous `TextEmbedding`; this is the base class of its asynchronous ones, with the task
-        and function that `TextEmbedding.call` sends. A thread around the blocking call could not be cancelled."""
+        and function that `TextEmbedding.call` sends. A thread around the blocking call could not be cancelled.
+        """
         sdk = _sdk()
         from dashscope.client.base_api import BaseAioApi
 

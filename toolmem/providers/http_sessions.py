@@ -134,7 +134,8 @@ def _tls() -> ssl.SSLContext:
 
 def _proxy(base_url: str) -> str | None:
     """The environment's proxy for this address. aiohttp's `trust_env` would look it up in a thread for every request,
-    and would refuse our Authorization header where a .netrc names the host."""
+    and would refuse our Authorization header where a .netrc names the host.
+    """
     from urllib.request import getproxies, proxy_bypass
 
     address = urlsplit(base_url)

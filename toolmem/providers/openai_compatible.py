@@ -68,13 +68,15 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 class OpenAICompatibleEmbedder(RemoteEmbedder):
     """The key: OPENAI_API_KEY or FLOW_EMBEDDING_API_KEY, where the configuration has none. A service on this machine
-    may be asked without one."""
+    may be asked without one.
+    """
 
     protocol = OpenAIService
 
 
 class OpenAICompatibleLLM(RemoteLLM):
     """The key: OPENAI_API_KEY or FLOW_LLM_API_KEY, where the configuration has none. A service on this machine may be
-    asked without one."""
+    asked without one.
+    """
 
     protocol = OpenAIService

@@ -80,6 +80,7 @@ def hide_status(line: str) -> tuple[str, list[str]]:
 
 
 def restore(text: str, kept: Sequence[str]) -> str:
+    """Put back what was taken out of `text`, in its order."""
     left = iter(kept)
     return re.sub("\0", lambda _: next(left, ""), text)
 

@@ -36,6 +36,7 @@ def marked_by(key: bytes) -> Mark:
 
 
 def has_mask(text: str) -> bool:
+    """Whether a secret of the text was masked."""
     return "[masked:" in text and MASK.search(text) is not None
 
 

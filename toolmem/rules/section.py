@@ -177,6 +177,7 @@ def block_frame() -> int:
 
 
 def notes_frame() -> int:
+    """Characters that the heading of notes takes."""
     return len(_NOTES[""]) + 2
 
 

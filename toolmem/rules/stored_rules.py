@@ -59,10 +59,12 @@ class Tombstone(NamedTuple):
 
 
 def tombstone_value(sentence: str) -> dict[str, Any]:
+    """What is kept in the place of a deleted rule, so that capture does not bring it back."""
     return {_DELETED: True, "sentence": sentence}
 
 
 def is_tombstone(value: Any) -> bool:
+    """Whether a stored value stands in the place of a deleted rule."""
     return isinstance(value, dict) and value.get(_DELETED) is True
 
 
@@ -200,4 +202,5 @@ def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[Raw
 
 
 def is_plainly_high(record: RawRecord) -> bool:
+    """Whether the record says "high" for its priority, told without parsing it."""
     return _HIGH in record.text

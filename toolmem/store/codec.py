@@ -40,6 +40,7 @@ def micros(moment: datetime) -> int:
 
 
 def moment(microseconds: int) -> datetime:
+    """The time at so many microseconds since 1970, in UTC."""
     return EPOCH + microseconds * MICROSECOND
 
 
@@ -87,6 +88,7 @@ def unnameable(*asked: Any) -> bool:
 
 
 def require_storable(text: str, field: str) -> None:
+    """Raises RequestError where the text holds what no store can keep."""
     try:
         require_unicode(text)
     except ValueError as error:
@@ -110,10 +112,12 @@ def digest(call_id: str) -> bytes:
 
 
 def read_ranges(text: str) -> Ranges:
+    """Ranges from their JSON text."""
     return [(low, high) for low, high in json.loads(text)] if text != "[]" else []
 
 
 def write_ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    """Ranges as JSON text."""
     return json.dumps(ranges, separators=(",", ":"))
 
 
@@ -123,6 +127,7 @@ def clip(ranges: Iterable[tuple[int, int]], first: int, last: int) -> Ranges:
 
 
 def members(ranges: Iterable[tuple[int, int]]) -> set[int]:
+    """Every number in the ranges."""
     return {seq for low, high in ranges for seq in range(low, high + 1)}
 
 
@@ -188,6 +193,7 @@ def check_call(call: ToolCallResult, tool: str) -> None:
 
 
 def lacks_verdict(call: ToolCallResult) -> bool:
+    """Whether the call waits for a judge."""
     return call.score is None or call.evaluation_status != "ok"
 
 
@@ -225,6 +231,7 @@ def prepared(index: int, call: ToolCallResult, tool: str, call_id: str | None) -
 
 
 def require_keep(keep: int) -> None:
+    """Raises RequestError where fewer than one call would be kept."""
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
         raise RequestError(f"keep: expected an integer >= 1, got {keep!r}", field="keep")
 

@@ -53,7 +53,8 @@ class Copied:
 
 class Copy:
     """`embedder`: the target's. Vectors are taken over where the source's come from the same one, and made anew
-    otherwise; None: texts without vectors stay so."""
+    otherwise; None: texts without vectors stay so.
+    """
 
     def __init__(
         self,

@@ -45,7 +45,8 @@ def _asks(
     job: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]], nothing: Callable[[], T], *, writes: bool = False
 ) -> Callable[Concatenate[ElasticsearchStore, P], Coroutine[Any, Any, T]]:
     """A method that does `job`; one that `writes` does it also where its caller is cancelled. `nothing`: the answer for
-    names that cannot be stored."""
+    names that cannot be stored.
+    """
 
     async def method(store: ElasticsearchStore, /, *asked: P.args, **named: P.kwargs) -> T:
         session = store._open_session()

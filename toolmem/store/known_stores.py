@@ -69,6 +69,7 @@ def remember(path: str, store_id: str) -> None:
 
 
 def is_known(path: str, store_id: str) -> bool:
+    """Whether this user made or trusts the store at the path."""
     if not store_id:
         return False
     if (os.path.realpath(path), store_id) in _made_here:

@@ -161,6 +161,7 @@ def _masked_verdict(verdict: Verdict, mask: SecretMask) -> Verdict:
 
 
 def masked_guidance(guidance: Guidance, mask: SecretMask) -> Guidance:
+    """The guidance without secrets."""
     claims = [_masked_claim(claim, mask) for claim in guidance.claims]
     update: dict[str, Any] = {"text": mask.text(guidance.text), "claims": claims}
     if guidance.history is not None:

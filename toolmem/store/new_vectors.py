@@ -54,6 +54,7 @@ async def reembed(job: Reembedding, embedder: Embedder, progress: Progress | Non
 
 
 async def embed_lacking(job: Reembedding, embedder: Embedder, progress: Progress | None = None) -> None:
+    """Embed what has no vector of the new embedder yet."""
     done, total = 0, await job.lacking()
     async for batch in job.batches():
         vectors = await embedder.embed([document.text for document in batch])

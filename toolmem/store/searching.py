@@ -68,13 +68,15 @@ def search_request(
 
 def leg_depth(top_k: int) -> int:
     """How many of the best each leg hands over: more than asked, so that a document that is fair in both legs can
-    beat one that is good in one."""
+    beat one that is good in one.
+    """
     return max(100, 10 * top_k)
 
 
 def fuse(text: Sequence[str], vector: Sequence[str], similarity: Mapping[str, float | None], top_k: int) -> list[Hit]:
     """`text` and `vector`: keys, best first. A document scores the sum of 1 / (k + rank) over the legs that found it;
-    equal scores are ordered by key."""
+    equal scores are ordered by key.
+    """
     text_rank = {key: rank for rank, key in enumerate(text, 1)}
     vector_rank = {key: rank for rank, key in enumerate(vector, 1)}
     score: dict[str, float] = {}
@@ -92,7 +94,8 @@ def best_first(scores: Mapping[str, float], depth: int) -> list[str]:
 
 def scan(asked: SearchRequest, documents: Iterable[tuple[RawRecord | str, Document, int]]) -> Legs:
     """The legs of a store without an index, which looks at each document of a namespace: its record (or the name of its
-    tool), itself, when it was written in microseconds since 1970."""
+    tool), itself, when it was written in microseconds since 1970.
+    """
     found: dict[str, float] = {}
     similarity: dict[str, float] = {}
     without_direction: set[str] = set()

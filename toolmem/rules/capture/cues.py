@@ -63,6 +63,8 @@ class Forms(dict[str, re.Pattern[str]]):
 
 @dataclass(frozen=True)
 class Cue:
+    """A pattern that a demand is made by, and what it says of the demand."""
+
     id: str
     written: str  # its group "verb", where it has one, is the verb of what is demanded
     strength: str  # what the cue itself says about how long

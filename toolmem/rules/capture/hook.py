@@ -62,6 +62,7 @@ class Captured:
 
 
 def session_notes(demands: Iterable[str]) -> list[str]:
+    """What the agent is told of demands that hold for this session alone."""
     return [f"{plain_line(demand, _NOTED)}: {KEPT_FOR_SESSION}" for demand in dict.fromkeys(demands)]
 
 

@@ -103,7 +103,8 @@ def find_instructions(
 
 def doubtful(message: str) -> list[str]:
     """The user's own sentences that no cue reads, though they hold what a cue looks for, or such words in another
-    language: what a model may be asked about."""
+    language: what a model may be asked about.
+    """
     own = own_sentences(list(sentences(message)), _demands)
     asked = [each for each in own if not (each.question or _is_too_long(each) or readings(each))]
     return [_rule_text(each.text) for each in asked if _may_demand(each.masked)]

@@ -33,7 +33,8 @@ def class_of(use: ToolUse) -> str:
 
 def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleDraft]:
     """One rule for each class that a tool failed with twice or more. A tool whose failures are each of another class
-    has one rule that names them all."""
+    has one rule that names them all.
+    """
     failed: dict[str, list[ToolUse]] = {}
     for use in uses:
         if use.success is False:

@@ -102,6 +102,8 @@ def rpc_request(operation: Operation[Any, Any]) -> type[BaseModel]:
 
 
 class Problem(BaseModel):
+    """One thing that is wrong with a request."""
+
     type: str = Field(description="The kind of error, e.g. RequestError.")
     message: str
     field: str = Field(default_factory=str, description="The part of the request that is wrong.")
@@ -109,6 +111,8 @@ class Problem(BaseModel):
 
 
 class Problems(BaseModel):
+    """What is wrong with a request."""
+
     errors: list[Problem] = Field(min_length=1)
 
 

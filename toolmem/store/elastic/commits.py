@@ -66,7 +66,8 @@ class Commit(Generic[T]):
 
     async def run(self) -> T:
         """Raises what deciding raises; Conflict where others kept winning; StoreUnavailable where the outcome is
-        open."""
+        open.
+        """
         session, request = self._session, self._request
         async with session.turn(self._tool_id):
             give_up = self._connection.deadline()
@@ -182,7 +183,8 @@ class Commit(Generic[T]):
 
     async def _write_ahead(self, planned: _Documents, give_up: float) -> bool:
         """The documents that the swap will name; and a look at what an earlier commit to this tool left undone. False:
-        what was answered changes the decision."""
+        what was answered changes the decision.
+        """
         left = None if planned.leaving is None else leftovers.found_in(self._session, planned.state)
         looks = [] if left is None else left.looks(self._layout)
         checks = leftovers.look_for_ids(self._layout, self._id_documents(planned.checked))

@@ -1,5 +1,6 @@
 """Whose vectors the store holds. Each embedder is a generation with vector fields of its own, so that a process that
-has not heard of a change can never mix its vectors with those of another embedder."""
+has not heard of a change can never mix its vectors with those of another embedder.
+"""
 
 from __future__ import annotations
 

@@ -226,7 +226,8 @@ def _make_ready(path: Path) -> None:
 
 def _refuse_foreign_logs(path: Path) -> None:
     """SQLite gives what it writes beside a file the file's own permissions; what others may read beside a file that
-    they may not was put there, by a checkout say, and would be taken over into the store."""
+    they may not was put there, by a checkout say, and would be taken over into the store.
+    """
     if _is_open_to_others(path):
         return
     for each in _beside(path):

@@ -22,7 +22,8 @@ _TOLERANCE = 1e-5  # float32 products of equal rows may differ by less than this
 
 class VectorIndex:
     """The unit vectors of one scope as rows of a float32 matrix. A row that is outdated, or of a zero vector, which has
-    no direction, is never ranked."""
+    no direction, is never ranked.
+    """
 
     def __init__(self, scope: int, dimension: int) -> None:
         self._scope = scope

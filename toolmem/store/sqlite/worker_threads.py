@@ -56,7 +56,8 @@ class _Worker:
 
     async def run(self, function: Callable[[], T], *, must_run: bool) -> T:
         """A caller that is cancelled leaves at once; with `must_run` the function runs to its end all the same,
-        otherwise it is dropped where it had not begun."""
+        otherwise it is dropped where it had not begun.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._jobs.put(partial(_perform, function, loop, future, must_run))
@@ -172,7 +173,8 @@ class WorkerThreads:
 
     async def write(self, job: Callable[[apsw.Connection], T], prepare: Callable[[], None] | None = None) -> T:
         """One transaction; `prepare` runs before the lock is taken. Once handed over, it is carried out, whether or not
-        the caller still waits."""
+        the caller still waits.
+        """
         file = self._writer.file
 
         def prepared() -> T:
