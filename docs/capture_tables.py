@@ -185,8 +185,7 @@ def _entries(value: Any) -> str:
 
 def tables() -> str:
     nouns = yaml.safe_load((FOLDER / "nouns.yaml").read_text(encoding="utf-8"))
-    for patterns in (nouns["forms"], nouns["failures"]["classes"]):
-        patterns.update({name: in_one_line(pattern) for name, pattern in patterns.items()})
+    nouns["forms"] = {name: in_one_line(pattern) for name, pattern in nouns["forms"].items()}
     made = {
         "en": language(FOLDER / "en.yaml"),
         "zh": language(FOLDER / "zh.yaml"),

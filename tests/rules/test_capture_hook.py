@@ -9,7 +9,7 @@ import pytest
 from toolmem.errors import ConfigError, RequestError, StoreUnavailable
 from toolmem.models import ToolSchema
 from toolmem.rules.capture.hook import ToolMemoryCaptureHook, extract
-from toolmem.rules.capture.repeated_failures import failure_class
+from toolmem.rules.capture.repeated_failures import class_of
 from toolmem.rules.identity import UNSCOPED
 from toolmem.rules.turns import ToolUse, Turn, read_turn, turns_of_messages
 
@@ -234,7 +234,7 @@ async def test_a_rule_on_failures_that_the_user_deleted_stays_away(hook, rules):
     ],
 )
 def test_a_failure_has_one_class(output, expected):
-    assert failure_class(output) == expected
+    assert class_of(ToolUse("t", output_summary=output)) == expected
 
 
 # ---------------------------------------------------------------- never breaks a turn

@@ -31,8 +31,9 @@ from toolmem.readers.masking import SecretMask
 from toolmem.readers.shell import read_command, signers
 from toolmem.rules import identity
 from toolmem.rules.capture.instructions import find_instructions
-from toolmem.rules.capture.repeated_failures import failure_class
+from toolmem.rules.capture.repeated_failures import class_of
 from toolmem.rules.capture.sentences import sentences
+from toolmem.rules.turns import ToolUse
 from toolmem.server.json_text import read_json
 from toolmem.store.words import index_words
 
@@ -66,7 +67,7 @@ def masked_call(text: str) -> object:
 READERS: dict[str, Callable[[str], object]] = {
     "sentences of a message": lambda text: list(sentences(text)),
     "demands of a message": lambda text: find_instructions(text, ran=["send_email"], catalogue=["bash", "web_search"]),
-    "class of a failure in a turn": failure_class,
+    "class of a failure in a turn": lambda text: class_of(ToolUse("t", output_summary=text)),
     "sameness of rules": identity.same_text,
     "plain line": plain_text.plain_line,
     "plain text": plain_text.plain_text,

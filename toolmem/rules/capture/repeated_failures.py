@@ -5,35 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from toolmem.rules.capture.cues import TABLES, Forms
+from toolmem.rules.capture.cues import TABLES
 from toolmem.rules.drafts import REPEATED_FAILURE, RuleDraft
 from toolmem.rules.identity import failure_id, namespace_of
 from toolmem.rules.turns import ToolUse
 
 MIN_FAILURES = 2  # of one tool in one turn
-_SCANNED = 2000  # characters of an output
-_FAILURES = TABLES["nouns"]["failures"]
-_CLASSES = Forms(_FAILURES["classes"])
 MIXED = "mixed"  # of failures that have nothing in common: what their rule is known by
 
 
-def failure_class(output: str) -> str:
-    """The class of a failure that no judge has looked at, by the words of its output.
-
-    timeout, not_found, permission_denied, connection_error, parse_error, unknown_tool, or error.
-    """
-    head = output[:_SCANNED]
-    return next((name for name in _FAILURES["classes"] if _CLASSES[name].search(head)), "error")
-
-
 def class_of(use: ToolUse) -> str:
-    """As a judge named it, else as its output reads."""
-    return use.error_class or failure_class(use.output_summary)
+    """The class of a failure as a judge named it, else as its output reads."""
+    if use.error_class:
+        return use.error_class
+    # The patterns of all classes are compiled when this is loaded, which a hook that reads a message does not need.
+    from toolmem.readers.error_classes import error_class_of
+
+    return error_class_of(use.output_summary)
 
 
 def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleDraft]:
-    """One rule for each class that a tool failed with twice or more. A tool whose failures are each of another class
-    has one rule that names them all.
+    """Make one rule for each class that a tool failed with twice or more.
+
+    A tool whose failures are each of another class has one rule that names them all.
     """
     failed: dict[str, list[ToolUse]] = {}
     for use in uses:
@@ -56,10 +50,10 @@ def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleDraft
 
 
 def _draft(tool_name: str, count: int, kind: str, rule_id: str) -> RuleDraft:
-    advice = _FAILURES["advice"].get(kind, _FAILURES["advice_of_any"])
+    advice = TABLES["nouns"]["failure_advice"]
     return RuleDraft(
         tool_name=tool_name,
-        rule=f"Tool failed {count} times in one turn ({kind}). {advice}",
+        rule=f"Tool failed {count} times in one turn ({kind}). {advice.get(kind, advice['error'])}",
         priority="normal",
         source="post_turn",
         tags=[REPEATED_FAILURE],
