@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 _GUIDANCE_TITLE = {"": "## What is known of your tools", "zh": "## 关于你的工具的已知情况"}
 
 
-def system_prompt(base: str, rules_block: str, guidance_block: str) -> str:
-    """Base text, then the pinned rules, then guidance; parts that are empty leave nothing behind."""
-    return "\n\n".join(part for part in (base.strip(), rules_block, guidance_block) if part)
-
-
 def prompt_of(
     base: str,
     pinned: PinnedRules,
@@ -29,13 +24,17 @@ def prompt_of(
     count: Callable[[str], int],
     language: Language = "",
 ) -> str:
-    """All of it. `known`: the guidance of the tools at hand, by name."""
+    """Lay out base text, pinned rules and guidance; parts that are empty leave nothing behind.
+
+    `known`: the guidance of the tools at hand, by name.
+    """
     rules = render_rules(pinned.rules, language, pinned.not_shown)
-    return system_prompt(base, rules, guidance_block(known, budget_tokens, count, language))
+    guidance = guidance_block(known, budget_tokens, count, language)
+    return "\n\n".join(part for part in (base.strip(), rules, guidance) if part)
 
 
 def guidance_of(records: Iterable[ToolRecord]) -> list[tuple[str, Guidance]]:
-    """The tools that have guidance, each with it."""
+    """List the tools that have guidance, with it."""
     return [(record.tool_name, record.guidance) for record in records if record.guidance is not None]
 
 

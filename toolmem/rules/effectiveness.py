@@ -32,6 +32,7 @@ class ToolEffectiveness(BaseModel):
     common_error_patterns: list[str] = Field(default_factory=list)  # the last distinct ones, newest last
 
     def counted(self, use: ToolUse) -> ToolEffectiveness:
+        """The same with one more call."""
         timed, average, patterns = self.timed_calls, self.avg_duration_ms, self.common_error_patterns
         if use.duration_ms is not None:
             timed += 1

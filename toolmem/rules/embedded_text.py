@@ -37,7 +37,7 @@ async def vector_of(text: str, embedder: Embedder | None) -> NDArray[np.float32]
 
 
 async def document_of(text: str, embedder: Embedder | None) -> Document:
-    """The text with its vector, where there is an embedder."""
+    """The text as a store finds it, with its vector where it has one."""
     return Document(text, await vector_of(text, embedder))
 
 

@@ -47,7 +47,7 @@ def tool_of(namespace: str) -> str:
 
 
 def rule_key(rule_id: str) -> str:
-    """The key of a rule among the records of its tool."""
+    """The key of the rule inside the namespace of its tool."""
     return f"{RULE_PREFIX}{rule_id}"
 
 

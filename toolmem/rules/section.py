@@ -177,7 +177,7 @@ def block_frame() -> int:
 
 
 def notes_frame() -> int:
-    """Characters that the heading of notes takes."""
+    """Characters of the notes before their first tool."""
     return len(_NOTES[""]) + 2
 
 

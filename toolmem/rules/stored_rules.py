@@ -59,12 +59,12 @@ class Tombstone(NamedTuple):
 
 
 def tombstone_value(sentence: str) -> dict[str, Any]:
-    """What is kept in the place of a deleted rule, so that capture does not bring it back."""
+    """What is stored in place of a deleted rule."""
     return {_DELETED: True, "sentence": sentence}
 
 
 def is_tombstone(value: Any) -> bool:
-    """Whether a stored value stands in the place of a deleted rule."""
+    """Tell what a deleted rule left from a rule."""
     return isinstance(value, dict) and value.get(_DELETED) is True
 
 
@@ -202,5 +202,5 @@ def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[Raw
 
 
 def is_plainly_high(record: RawRecord) -> bool:
-    """Whether the record says "high" for its priority, told without parsing it."""
+    """Tell a high rule, without reading it."""
     return _HIGH in record.text

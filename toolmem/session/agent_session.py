@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from toolmem.app import AsyncToolMem, ToolMem
-from toolmem.engine.system_prompt import guidance_block, guidance_of, system_prompt
+from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.call_records import read_records
 from toolmem.models import Language, ToolCallResult, ToolMemoryRule, ToolSchema
@@ -156,7 +156,7 @@ class AgentSession:
     async def _freeze(self, base_prompt: str, on_error: OnError) -> None:
         """Make the system prompt of what the store holds now."""
         if self._ignores_store:
-            self.system_prompt = system_prompt(base_prompt, "", "")
+            self.system_prompt = base_prompt.strip()
             return
         section = await prefetch_tool_memory_rules(
             self.rules, self._tools, language=self._language, timeout=self._timeout, on_error=on_error
@@ -164,9 +164,8 @@ class AgentSession:
         self._pinned, self.left_out = section.pinned, section.pinned.left_out
         budget, names = self.app.settings.session.guidance_tokens, tool_names(self._tools)
         store = await self.app.services.store_named()
-        records = await store.records(self.workspace_id, names) if names and budget else []
-        guidance = guidance_block(guidance_of(records), budget, self._count, self._language)
-        self.system_prompt = system_prompt(base_prompt, section.text, guidance)
+        known = guidance_of(await store.records(self.workspace_id, names)) if names and budget else []
+        self.system_prompt = prompt_of(base_prompt, self._pinned, known, budget, self._count, self._language)
 
     # -- what the model is sent
 

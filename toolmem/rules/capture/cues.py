@@ -63,7 +63,7 @@ class Forms(dict[str, re.Pattern[str]]):
 
 @dataclass(frozen=True)
 class Cue:
-    """A pattern that a demand is made by, and what it says of the demand."""
+    """A form by which a sentence forbids or bounds something."""
 
     id: str
     written: str  # its group "verb", where it has one, is the verb of what is demanded

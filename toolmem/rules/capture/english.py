@@ -43,7 +43,7 @@ def read_english(sentence: Sentence) -> list[tuple[Cue, CueReading]]:
 
 
 def questions_it(sentence: Sentence) -> bool:
-    """ "Is that wise?", "Do they keep to it?": the rule before it is talked about, not laid down."""
+    """Tell what talks about the rule before it, and lays none down: "Is that wise?", "Do they keep to it?"."""
     return sentence.question and bool(FORM["talks_about_it"].match(small(sentence.masked)))
 
 
@@ -112,7 +112,7 @@ def _kind(strength: str, text: str, verb: str, start: int, after: int, end: int,
 
 
 def _lasting_condition(condition: str, demand: str) -> bool:
-    """ "If a customer asks, ..." may come up any day; "if it rains, ..." is about this one."""
+    """Tell "if a customer asks, ...", which may come up any day, from "if it rains, ...", which is about this one."""
     return bool(FORM["any_day"].match(condition.strip()) or FORM["lasting_demand"].search(demand))
 
 
@@ -166,13 +166,13 @@ def _is_base(verb: str) -> bool:
 
 
 def _asks_of_acts(rest: str) -> bool:
-    """ "Ask me before you take any action": what comes after "before" is something that an agent does."""
+    """Tell whether "ask me before ..." goes on with something that an agent does: "you take any action"."""
     words = FORM["word"].findall(rest[:80])
     return any(_stems(word) & ACTION_VERBS for word in words[:8]) and not FORM["any_style"].search(rest)
 
 
 def _is_idle(verb: str, rest: str) -> bool:
-    """ "Don't worry", "don't give up": nothing that an agent does with its tools."""
+    """Tell what an agent does with no tool: "don't worry", "don't give up"."""
     decided = ENGLISH.decide("idle", {"verb": verb, "rest": rest})
     return decided == "idle" or (
         decided is None and bool(_stems(verb) & IDLE_VERBS and not _stems(verb) & ACTION_VERBS)
@@ -216,7 +216,7 @@ def _asked(text: str, position: int) -> bool:
 
 
 def _is_told(text: str, position: int) -> bool:
-    """ "The manual says you must not ...": somebody else's demand, or a subordinate clause."""
+    """Tell somebody else's demand ("the manual says you must not ..."), and a subordinate clause."""
     clause = _clause(text, position)
     if FORM["own_saying"].search(clause):
         return False
@@ -224,13 +224,13 @@ def _is_told(text: str, position: int) -> bool:
 
 
 def _after_topic(text: str, position: int) -> bool:
-    """ "Payments: only on Mondays": behind a few words that open the sentence."""
+    """Tell what stands behind a few words that open the sentence: "Payments: only on Mondays"."""
     lead = _without_fillers(text[:position])
     return bool(FORM["topic"].fullmatch(lead)) and not opens_before_colon(lead)
 
 
 def _own_subject(text: str, position: int) -> bool:
-    """ "Invoices must never be paid": the subject is neither a relative clause nor the object of a task."""
+    """Tell a subject ("invoices must never be paid") from a relative clause and from the object of a task."""
     clause = _clause(text, position)
     no_subject = FORM["not_own"].search(clause) or FORM["opens_task"].match(clause)
     return not (no_subject or FORM["report"].match(text[:position]))

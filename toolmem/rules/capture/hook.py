@@ -62,7 +62,7 @@ class Captured:
 
 
 def session_notes(demands: Iterable[str]) -> list[str]:
-    """What the agent is told of demands that hold for this session alone."""
+    """Tell the user of each demand that it holds for this session only."""
     return [f"{plain_line(demand, _NOTED)}: {KEPT_FOR_SESSION}" for demand in dict.fromkeys(demands)]
 
 

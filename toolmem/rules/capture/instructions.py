@@ -102,8 +102,9 @@ def find_instructions(
 
 
 def doubtful(message: str) -> list[str]:
-    """The user's own sentences that no cue reads, though they hold what a cue looks for, or such words in another
-    language: what a model may be asked about.
+    """List what a model may be asked about: the user's own sentences that no cue reads.
+
+    They hold what a cue looks for, or such words in another language.
     """
     own = own_sentences(list(sentences(message)), _demands)
     asked = [each for each in own if not (each.question or _is_too_long(each) or readings(each))]
@@ -120,7 +121,7 @@ def _may_demand(text: str) -> bool:
 
 
 def says_always(message: str) -> bool:
-    """ "Always", "yes, always please", 永远: an answer to "say 'always' to keep it", and nothing else."""
+    """Tell an answer to "say 'always' to keep it" from all else: "always", "yes, always please", 永远."""
     if len(message) > _SHORT_ANSWER or ends_with(message, "?？"):
         return False
     english = ENGLISH.forms["answer"].fullmatch(message) and ENGLISH.forms["always_said"].search(message)
@@ -162,7 +163,7 @@ def _known(ran: Sequence[str], catalogue: Sequence[str | ToolSchema]) -> list[To
 
 
 def _subject_named(sentence: Sentence, reading: CueReading, tools: Sequence[ToolSchema], table: NounTable) -> bool:
-    """ "The browser must not ..." is for the agent, "employees must not ..." for others."""
+    """Tell "the browser must not ...", which is for the agent, from "employees must not ...", which is for others."""
     subject = sentence.text[reading.start : reading.cue]
     return bool(tools_named(subject, [subject], tools, table))
 

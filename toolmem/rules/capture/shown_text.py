@@ -1,5 +1,6 @@
-"""Which sentences of a message are the user's own: what is announced as somebody else's text, or asked to be worked on,
-makes no rule.
+"""Which sentences of a message are the user's own.
+
+What is announced as somebody else's text, or asked to be worked on, makes no rule.
 
 The forms stand in `shown_text.yaml`: a later sentence is shown where one before it opens a text ("translate the
 following"), an earlier one where one after it points back ("the mail above").
