@@ -16,7 +16,6 @@ from toolmem.rules.identity import (
     read_id,
     read_tags,
     read_text,
-    read_time,
     read_tool_name,
     same_text,
     text_id,
@@ -47,17 +46,15 @@ class RuleDraft:
 
     def checked(self) -> RuleDraft:
         """Trimmed and complete. Raises RequestError that names the field."""
-        return RuleDraft(
+        return replace(
+            self,
             tool_name=read_tool_name(self.tool_name),
             rule=read_text(self.rule),
             priority=read_choice(self.priority, "priority", PRIORITIES),
             source=read_choice(self.source, "source", get_args(Source)),
             tags=None if self.tags is None else read_tags(self.tags),
             id=read_id(self.id),
-            said=self.said,
             status=read_choice(self.status, "status", get_args(RuleStatus)),
-            created_at=read_time(self.created_at, "created_at"),
-            updated_at=read_time(self.updated_at, "updated_at"),
         )
 
     def spoken_by(self, speaker: Speaker) -> RuleDraft:
