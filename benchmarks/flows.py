@@ -9,13 +9,11 @@ measures the commit alone. Medians.
 from __future__ import annotations
 
 import asyncio
-import statistics
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from tables import Figure, arguments, show
+from tables import Figure, arguments, median_ms, show
 
 
 def record(tool: int, number: int) -> dict[str, Any]:
@@ -33,15 +31,6 @@ async def fill(app: Any, tools: int, calls: int) -> None:
     for first in range(0, tools, 50):
         records = [record(tool, n) for tool in range(first, min(first + 50, tools)) for n in range(calls)]
         await app.run_flow("add_tool_call_result", workspace_id="bench", tool_call_results=records)
-
-
-async def median_ms(times: int, work: Any) -> float:
-    taken = []
-    for number in range(times):
-        begun = time.perf_counter()
-        await work(number)
-        taken.append(time.perf_counter() - begun)
-    return statistics.median(taken) * 1000
 
 
 async def measure(folder: Path, quick: bool) -> list[Figure]:

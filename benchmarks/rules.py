@@ -9,26 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import statistics
 import tempfile
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
-from tables import Figure, arguments, show
+from tables import Figure, arguments, median_ms, show
 
 PRIORITIES = ("critical", "high", "normal")
 VERBS = ("delete", "send", "overwrite", "publish", "book")
-
-
-async def median_ms(times: int, work: Callable[[int], Awaitable[Any]]) -> float:
-    taken = []
-    for number in range(times):
-        begun = time.perf_counter()
-        await work(number)
-        taken.append(time.perf_counter() - begun)
-    return statistics.median(taken) * 1000
 
 
 async def measure(folder: Path, quick: bool) -> list[Figure]:

@@ -15,13 +15,12 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
 import numpy as np
-from tables import Figure, arguments, show
+from tables import Figure, arguments, median_ms, show
 
 from toolmem.models import Claim, Guidance, JudgeIdentity, ToolCallResult, Verdict
 from toolmem.protocols import EmbedderIdentity
@@ -75,15 +74,6 @@ async def fill(store: SqliteStore, tools: range, calls: int) -> None:
         await store.append_calls(W, tool, [tool_call(i, tool) for i in range(calls)], KEEP)
         guidance = written_guidance(tool, list(range(1, calls + 1)))
         await store.put_guidance(W, tool, guidance, document=Document(guidance.text), guidance_version=0)
-
-
-async def median_ms(rounds: int, operation: Callable[[int], Awaitable[object]]) -> float:
-    times = []
-    for n in range(rounds):
-        start = time.perf_counter()
-        await operation(n)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1000
 
 
 # -- one call added

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,3 +63,13 @@ def show(figures: Sequence[Figure], target: Path | None) -> None:
     if target is not None:
         body = [{**asdict(f), "met": f.met} for f in figures]
         target.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+async def median_ms(times: int, work: Callable[[int], Awaitable[object]]) -> float:
+    """Milliseconds that `work(number)` takes, the median of so many times."""
+    taken = []
+    for number in range(times):
+        begun = time.perf_counter()
+        await work(number)
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken) * 1000

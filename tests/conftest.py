@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -85,3 +85,26 @@ def make_app(tmp_path: Path) -> AppFactory:
         )
 
     return make
+
+
+class Ran(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """The command line in this process: quick, and for tests that have no event loop."""
+
+    def run(*arguments: str) -> Ran:
+        from toolmem.cli import main
+
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        captured = capsys.readouterr()
+        return Ran(int(left.value.code or 0), captured.out, captured.err)
+
+    return run

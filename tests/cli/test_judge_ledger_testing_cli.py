@@ -12,32 +12,19 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
-from toolmem.cli import main
 from toolmem.testing.model_script import FAULTS, Script
 from toolmem.testing.model_server import ModelServer
 
 UNPACED = "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0"
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def toolmem(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    def run(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        captured = capsys.readouterr()
-        return Ran(int(left.value.code or 0), captured.out, captured.err)
-
-    return run
+def toolmem(run_command: Callable[..., Any]) -> Callable[..., Any]:
+    return run_command
 
 
 @pytest.fixture

@@ -5,32 +5,18 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
 from toolmem import ToolMemApp
-from toolmem.cli import main
 from toolmem.sample import load_records
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def toolmem(capsys: pytest.CaptureFixture[str], monkeypatch, tmp_path) -> Callable[..., Ran]:
+def toolmem(run_command: Callable[..., Any], monkeypatch, tmp_path) -> Callable[..., Any]:
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        captured = capsys.readouterr()
-        return Ran(int(left.value.code or 0), captured.out, captured.err)
-
-    return run
+    return run_command
 
 
 @pytest.fixture(scope="module")

@@ -11,19 +11,9 @@ import pytest
 
 from toolmem.errors import RequestError
 from toolmem.formats import Imported, read_file, recognize
+from toolmem.testing.clock import ManualClock
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-
-
-class StoppedClock:
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        raise AssertionError("importers never sleep")
 
 
 def asks(*calls: tuple[str | None, str, Any], **message: Any) -> dict[str, Any]:
@@ -46,7 +36,7 @@ def says(text: Any) -> dict[str, Any]:
 def read(tmp_path: Path, *conversations: Any, **options: Any) -> Imported:
     path = tmp_path / "conversations.jsonl"
     path.write_text("\n".join(json.dumps(conversation) for conversation in conversations))
-    return read_file(path, clock=StoppedClock(), **options)
+    return read_file(path, clock=ManualClock(NOW), **options)
 
 
 def talk(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -201,7 +191,7 @@ def test_bad_lines_and_bad_messages_take_nothing_with_them(tmp_path: Path) -> No
     path = tmp_path / "conversations.jsonl"
     good = talk(5, "text", asks((None, "t", "{}")), answers(None, "1"), asks(("y", " ", "{}")), answers("y", "2"))  # type: ignore[arg-type]
     path.write_text("\n".join(["noise", json.dumps({"messages": "none"}), json.dumps(good), "{"]))
-    imported = read_file(path, clock=StoppedClock())
+    imported = read_file(path, clock=ManualClock(NOW))
     assert [call.output for _, call in imported.calls] == ["1"]
     errors = "\n".join(failure.error for failure in imported.failures)
     for part in (
@@ -247,7 +237,7 @@ def test_one_conversation_may_be_a_whole_file(tmp_path: Path) -> None:
         path = tmp_path / "conversation.json"
         path.write_text(json.dumps(document, indent=2))
         assert recognize(path) == "openai"
-        assert [call.output for _, call in read_file(path, clock=StoppedClock()).calls] == ["1"] * count
+        assert [call.output for _, call in read_file(path, clock=ManualClock(NOW)).calls] == ["1"] * count
 
 
 def test_limit_counts_calls(tmp_path: Path) -> None:

@@ -11,23 +11,13 @@ import pytest
 from toolmem.errors import RecordError, RequestError
 from toolmem.formats import RecordNotes, read_record, read_records
 from toolmem.readers.json_values import MAX_DEPTH, NotJsonError, Repairs, clean_value
+from toolmem.testing.clock import ManualClock
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-class StoppedClock:
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        raise AssertionError("importers never sleep")
-
-
 def read(record: Any, **options: Any) -> Any:
-    return read_record(record, 3, clock=StoppedClock(), notes=RecordNotes(), **options)
+    return read_record(record, 3, clock=ManualClock(NOW), notes=RecordNotes(), **options)
 
 
 def nested(levels: int) -> Any:
@@ -192,7 +182,7 @@ def test_lone_surrogates_become_the_replacement_character_everywhere_and_are_cou
             "metadata": {"\ud800": "\udc00"},
         },
         0,
-        clock=StoppedClock(),
+        clock=ManualClock(NOW),
         notes=notes,
     )
     assert call.tool_name == "t\ufffd"
@@ -211,7 +201,7 @@ def test_keys_that_differ_only_in_their_surrogates_are_both_kept() -> None:
 
 def test_a_time_without_a_zone_is_read_in_the_time_zone_and_counted() -> None:
     record = {"tool_name": "t", "create_time": "2025-11-03 14:05:00"}
-    read_in = read_records([record, record], clock=StoppedClock(), time_zone="Asia/Shanghai")
+    read_in = read_records([record, record], clock=ManualClock(NOW), time_zone="Asia/Shanghai")
     assert {call.create_time for _, call in read_in.calls} == {datetime(2025, 11, 3, 6, 5, tzinfo=UTC)}
     assert read_in.naive_times == 2
 
@@ -241,14 +231,14 @@ def test_pandas_not_a_time_is_refused() -> None:
 
 def test_an_unknown_time_zone_refuses_the_request() -> None:
     with pytest.raises(RequestError, match="Asia/Shangai") as caught:
-        read_records([{"tool_name": "t"}], clock=StoppedClock(), time_zone="Asia/Shangai")
+        read_records([{"tool_name": "t"}], clock=ManualClock(NOW), time_zone="Asia/Shangai")
     assert caught.value.field == "time_zone"
 
 
 def test_one_bad_record_is_named_and_nineteen_are_read() -> None:
     records = [{"tool_name": "t", "input": {"n": n}} for n in range(20)]
     del records[7]["tool_name"]
-    done = read_records(records, clock=StoppedClock())
+    done = read_records(records, clock=ManualClock(NOW))
     assert [index for index, _ in done.calls] == [n for n in range(20) if n != 7]
     assert [(failure.index, failure.tool_name) for failure in done.failures] == [(7, "")]
     assert "tool_name: required" in done.failures[0].error
@@ -256,7 +246,7 @@ def test_one_bad_record_is_named_and_nineteen_are_read() -> None:
 
 def test_a_refused_record_adds_nothing_to_the_counts() -> None:
     bad = {"tool_name": "t\ud800", "create_time": "2025-11-03 14:05:00", "success": 3}
-    done = read_records([bad], clock=StoppedClock())
+    done = read_records([bad], clock=ManualClock(NOW))
     assert (done.repaired_surrogates, done.naive_times, len(done.failures)) == (0, 0, 1)
 
 

@@ -7,12 +7,11 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from toolmem import ToolMemApp
-from toolmem.cli import main
 from toolmem.flow.runner import SystemClock
 from toolmem.models import FlowResponse
 from toolmem.research.evaluation import Evaluator
@@ -119,20 +118,7 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """The command line in this process: quick, and for tests that have no event loop."""
-
-    def run(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        captured = capsys.readouterr()
-        return Ran(int(left.value.code or 0), captured.out, captured.err)
-
-    return run
+def command(run_command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command line in this process."""
+    return run_command

@@ -15,7 +15,6 @@ import itertools
 import socket
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from aiohttp import web
@@ -66,9 +65,7 @@ class ModelServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     async def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
