@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Union
 
+from toolmem.guidance.policies import POLICY_REASONS
 from toolmem.pages.numbers import count, interval, known, percent, score, seconds
 from toolmem.pages.rendering import Html, clip, part
 from toolmem.readers.plain_text import counted, noun
@@ -31,12 +32,7 @@ REASONS = {
     "no_guidance": "no guidance yet",
     "nothing_judged": "no judged call",
     "forced": "forced",
-    "too_few_new_calls": "too few new calls",
-    "not_changed": "no change",
-    "changed": "changed",
-    "window_filled": "window filled",
-    "refresh_due": "refresh due",
-    "no_baseline": "nothing to compare with",
+    **POLICY_REASONS,
 }
 
 
