@@ -153,20 +153,12 @@ def test_the_form_of_a_code_is_written_so_that_it_can_be_followed(language: str,
     assert "#" not in text.replace("## ", "")
 
 
-def test_a_form_that_is_told_apart_is_read_back_from_its_words() -> None:
-    from toolmem.guidance.counted.analysis import analyze
-    from toolmem.research.backtest.conditions_read import read_warnings
-
+def test_a_form_that_is_told_apart_is_said_in_words_and_held_as_data() -> None:
     rows = [({"phone": f"{i}2-{i}3" if i % 2 else f"+{i}"}, "Error: no" if i % 2 else "done") for i in range(20)]
-    guidance = guidance_of(*rows)
-    (line,) = (one.text for one in guidance.claims if one.kind == "parameter")
-    assert "`phone` as a text of the form [digits]-[digits]: 0 of 10 worked" in line
-    calls = [
-        ToolCallResult(tool_name="t", input=given, output=output, create_time=BEGIN, success="Error" not in output)
-        for given, output in rows
-    ]
-    (warned,) = read_warnings(line, analyze("t", calls).seen)
-    assert ("shape", "phone", "like:#-#") in {(one.kind, one.path, one.detail) for one in warned.conditions}
+    (told,) = (one for one in guidance_of(*rows).claims if one.kind == "parameter")
+    assert "`phone` as a text of the form [digits]-[digits]: 0 of 10 worked" in told.text
+    assert told.subject is not None
+    assert told.subject.conditions == (("shape", "phone", "like:#-#", 0.0),)
 
 
 def test_a_literal_sign_of_a_code_is_no_digit() -> None:
