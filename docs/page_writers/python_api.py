@@ -14,7 +14,7 @@ from page_writers.markdown import GENERATED, code, docstring, page
 from toolmem.light_models import Row
 
 # (module, what it is for, its names; none: the module's __all__)
-ROOMS: list[tuple[str, str, tuple[str, ...]]] = [
+SECTIONS: list[tuple[str, str, tuple[str, ...]]] = [
     ("toolmem", "What most programs need.", ()),
     ("toolmem.session", "Both halves in an agent.", ()),
     ("toolmem.rules.rule_store", "Rules in the store.", ("RuleStore",)),
@@ -55,7 +55,7 @@ ROOMS: list[tuple[str, str, tuple[str, ...]]] = [
 def python_api() -> str:
     parts = ["Public names, from their docstrings. " + GENERATED]
     shown: set[int] = set()
-    for module_name, purpose, names in ROOMS:
+    for module_name, purpose, names in SECTIONS:
         module = import_module(module_name)
         parts += [f"## {module_name}", purpose]
         if module_name == "toolmem.errors":

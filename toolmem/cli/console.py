@@ -183,14 +183,14 @@ def logs_to_stderr() -> Iterator[None]:
     """Warnings of toolmem as plain lines on stderr, while a command runs."""
     import logging
 
-    class Said(logging.Handler):
+    class LinesToStderr(logging.Handler):
         """Asks for stderr at each line: while a progress line moves there, it is the one that keeps clear of it."""
 
         def emit(self, record: logging.LogRecord) -> None:
             with suppress(OSError, ValueError):  # stderr is closed
                 say(self.format(record))
 
-    handler = Said()
+    handler = LinesToStderr()
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logger = logging.getLogger("toolmem")
     logger.addHandler(handler)

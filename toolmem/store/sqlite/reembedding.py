@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolmem.store.sqlite.worker_threads import WorkerThreads
 
 
-class _Pending(NamedTuple):
+class _Lacking(NamedTuple):
     """A document whose new vector is still to be computed, as it was read."""
 
     number: int
@@ -45,13 +45,13 @@ class InMemory:
         rows = db.execute("SELECT id, scope, change FROM documents ORDER BY id")
         return [number for number, *read in rows if [*self._done.get(number, ())[:2]] != read]
 
-    async def batches(self) -> AsyncIterator[list[_Pending]]:
+    async def batches(self) -> AsyncIterator[list[_Lacking]]:
         for start in range(0, len(self._missing), BATCH):
             numbers = self._missing[start : start + BATCH]
             if pending := await self._threads.read(lambda db, numbers=numbers: _read(db, numbers)):  # type: ignore[misc]
                 yield pending
 
-    async def take(self, pending: Sequence[_Pending], vectors: Sequence[NDArray[np.float32]]) -> None:
+    async def take(self, pending: Sequence[_Lacking], vectors: Sequence[NDArray[np.float32]]) -> None:
         for item, vector in zip(pending, vectors, strict=True):
             self._done[item.number] = (item.scope, item.change, pack(vector))
 
@@ -73,7 +73,7 @@ class InMemory:
         return len(rows)
 
 
-def _read(db: apsw.Connection, numbers: Sequence[int]) -> list[_Pending]:
+def _read(db: apsw.Connection, numbers: Sequence[int]) -> list[_Lacking]:
     """The documents of these ids that are still there."""
     sql = "SELECT id, scope, change, text FROM documents WHERE id = ?"
-    return [_Pending(*row) for number in numbers for row in db.execute(sql, (number,))]
+    return [_Lacking(*row) for number in numbers for row in db.execute(sql, (number,))]
