@@ -317,6 +317,8 @@ class OpenFile:
         self._path = path
         self._busy_timeout = busy_timeout
         self._name = db.filename  # "": in memory
+        self._moved = ctypes.c_int(0)
+        self._moved_at = ctypes.addressof(self._moved)
         beside = {self._name + side: _inode(self._name + side) for side in _BESIDE} if self._name else {}
         self._beside = {name: inode for name, inode in beside.items() if inode}
 
@@ -351,9 +353,8 @@ class OpenFile:
     def in_place(self, db: apsw.Connection) -> bool:
         if not self._name:
             return True
-        moved = ctypes.c_int(0)
-        db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
-        return not moved.value and all(_inode(name) == inode for name, inode in self._beside.items())
+        db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, self._moved_at)
+        return not self._moved.value and all(_inode(name) == inode for name, inode in self._beside.items())
 
     def _require_in_place(self, db: apsw.Connection) -> None:
         if not self.in_place(db):
