@@ -8,7 +8,7 @@ import re
 import tempfile
 
 from toolmem.app import ToolMemApp
-from toolmem.server.http.examples import FILE, Example, recorded
+from toolmem.server.http.openapi import EXAMPLES, Example, recorded
 from toolmem.testing.clock import ManualClock
 
 
@@ -46,4 +46,4 @@ _ID = re.compile(
 
 
 if __name__ == "__main__":
-    FILE.write_text(as_text(asyncio.run(replayed(recorded()))), encoding="utf-8")
+    EXAMPLES.write_text(as_text(asyncio.run(replayed(recorded()))), encoding="utf-8")

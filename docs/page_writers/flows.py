@@ -15,7 +15,7 @@ parts of the examples are cut (`...`). Written by `python docs/generate.py`.
 
 
 def flows() -> str:
-    from toolmem.server.http.examples import recorded
+    from toolmem.server.http.openapi import recorded
 
     parts = [_HEAD, "## What they take", flow_tables(), "## Examples"]
     for each in recorded():

@@ -20,8 +20,7 @@ import pytest
 import typer
 import yaml
 
-from toolmem.cli.commands import app
-from toolmem.cli.override_arguments import arrange
+from toolmem.cli.commands import app, arrange
 from toolmem.config.settings import Settings
 from toolmem.errors import ConfigError
 from toolmem.flow.configure import configure

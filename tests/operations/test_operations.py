@@ -24,8 +24,7 @@ from toolmem.operations.table import OPERATIONS, described_flows, register
 from toolmem.protocols import Services
 from toolmem.server.http.access import AccessControl
 from toolmem.server.http.application import application
-from toolmem.server.mcp.tool_calls import McpTools
-from toolmem.server.mcp.under_way import UnderWay
+from toolmem.server.mcp.tool_calls import McpTools, UnderWay
 from toolmem.server.rpc import RpcService
 
 

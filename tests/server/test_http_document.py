@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from docs.flow_examples import as_text, replayed
-from toolmem.server.http.examples import examples, recorded
+from toolmem.server.http.openapi import examples, recorded
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from toolmem.flow.report import Event
 from toolmem.server.mcp import McpService
 from toolmem.server.mcp.declarations import offered_tools
 from toolmem.server.mcp.progress_notifications import ProgressNotifications
-from toolmem.server.mcp.under_way import UnderWay
+from toolmem.server.mcp.tool_calls import UnderWay
 
 
 def declared(app) -> dict[str, Tool]:

@@ -23,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from toolmem.cli import main
 from toolmem.server.http.limits import Limits
-from toolmem.server.mcp.posted_frames import read_frame
+from toolmem.server.mcp.http import read_frame
 
 SARAH = "never email Sarah at sarah@example.com"
 TOKEN = "correct-horse-battery-staple"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolmem.server.starting import loading
+from toolmem.server import loading
 
 LATER = (
     "numpy",

@@ -107,7 +107,7 @@ def _exit_code(kind: type[BaseException]) -> int:
     with (
         open(os.devnull, "w") as nowhere,
         contextlib.redirect_stderr(nowhere),
-        mock.patch("toolmem.cli.override_arguments.arrange", raising),
+        mock.patch("toolmem.cli.commands.arrange", raising),
     ):
         try:
             cli.main([])

@@ -22,8 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = [each for each in arguments[:own] if each != "--debug"] + arguments[own:]
     try:
         # Imported here, because an interrupt while the commands are being imported is one like any other.
-        from toolmem.cli.commands import app, option_names
-        from toolmem.cli.override_arguments import arrange
+        from toolmem.cli.commands import app, arrange, option_names
 
         app(arrange(arguments, option_names()), standalone_mode=True)
     except Refused as error:

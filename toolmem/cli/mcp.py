@@ -38,7 +38,7 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
     Raises ConfigError before anything is served, StoreError where the store cannot be opened.
     """
     from toolmem.config.extras import need
-    from toolmem.server.starting import loading
+    from toolmem.server import loading
 
     need("toolmem mcp", "serve")
     with logs_to_stderr():

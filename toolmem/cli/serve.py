@@ -75,7 +75,7 @@ async def _run_once(app: ToolMemApp) -> int:
 def _serve_http(files: list[Path], overrides: list[str]) -> int:
     from toolmem import __version__
     from toolmem.config.extras import need
-    from toolmem.server.starting import loading
+    from toolmem.server import loading
 
     need("toolmem serve", "serve")
     with loading():

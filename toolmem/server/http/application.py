@@ -30,7 +30,6 @@ from toolmem.server.http import openapi
 from toolmem.server.http.access import AccessControl
 from toolmem.server.http.access_layer import AccessLayer
 from toolmem.server.http.access_log import AccessLog, note_workspaces
-from toolmem.server.http.docs_page import FILES, files, page
 from toolmem.server.http.limits import Limits, Unreadable
 from toolmem.server.http.responses import (
     JsonAnswer,
@@ -139,11 +138,11 @@ def _add_pages(routes: FastAPI) -> None:
         return JsonAnswer(write_json(routes.openapi()))
 
     async def as_page(request: Request) -> Response:
-        return page(routes.title)
+        return openapi.page(routes.title)
 
     routes.add_route("/openapi.json", as_json, methods=["GET"])
     routes.add_route("/docs", as_page, methods=["GET"])
-    routes.mount(FILES, files())
+    routes.mount(openapi.PAGE_FILES, openapi.page_files())
 
 
 def _flow(app: ToolMemApp, name: str, limits: Limits) -> openapi.Answer:

@@ -6,21 +6,29 @@ wrong with one, as everywhere else.
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
 import inspect
+import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import Body
+from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 
 from toolmem.config.settings import Argument
 from toolmem.flow.checks import WORKSPACE_KEY, WORKSPACE_PATTERN
 from toolmem.operations.operation import DEFAULT_WORKSPACE, Operation, Parameter
-from toolmem.server.http.examples import Example, examples
 from toolmem.server.http.responses import MEANINGS
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -173,3 +181,69 @@ RPC_ANSWERS: dict[int | str, dict[str, Any]] = {
     204: {"description": "There were only notifications."},
     "default": {"description": "Any other refusal.", "model": RefusalBody},
 }
+
+
+# ---------------------------------------------------------------- examples
+# `python docs/flow_examples.py` runs the requests again and writes the file; a test compares.
+
+EXAMPLES = Path(__file__).with_name("examples.jsonl")
+
+
+class Example(NamedTuple):
+    """A request to a flow, what it is meant for, and the answer."""
+
+    flow: str
+    meaning: str
+    request: dict[str, Any]
+    response: dict[str, Any]
+
+
+@functools.cache
+def examples() -> dict[str, list[Example]]:
+    """By flow; in the file they stand in the order in which they were asked."""
+    found: dict[str, list[Example]] = {}
+    for each in recorded():
+        found.setdefault(each.flow, []).append(each)
+    return found
+
+
+def recorded() -> list[Example]:
+    """All of them, as they stand in the file."""
+    return [Example(**json.loads(line)) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
+
+
+# ---------------------------------------------------------------- for people
+
+PAGE_FILES = "/docs/files"
+
+
+def page_files() -> StaticFiles:
+    """What is served at `PAGE_FILES`."""
+    return StaticFiles(directory=str(resources.files("fastapi_offline").joinpath("static")))
+
+
+def page(title: str) -> Response:
+    """Swagger UI, whose files come from an installed package and not from the network.
+
+    Addresses are relative, so that the page also works behind a proxy's prefix.
+    """
+    response = get_swagger_ui_html(
+        openapi_url="openapi.json",
+        title=title,
+        swagger_js_url=f".{PAGE_FILES}/swagger-ui-bundle.js",
+        swagger_css_url=f".{PAGE_FILES}/swagger-ui.css",
+        swagger_favicon_url="data:,",
+        swagger_ui_parameters={"validatorUrl": None},  # by default it asks a server on the network about the document
+    )
+    response.headers["Content-Security-Policy"] = _policy(bytes(response.body).decode())
+    return response
+
+
+def _policy(html: str) -> str:
+    """The browser runs the page's own script, known by its digest, and loads from nobody but this service."""
+    digests = [hashlib.sha256(script.encode()).digest() for script in re.findall(r"<script>(.*?)</script>", html, re.S)]
+    scripts = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
+    return (
+        f"default-src 'none'; script-src 'self' {scripts}; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )

@@ -185,7 +185,7 @@ def _work(files: list[Path], overrides: list[str], listeners: Listeners, pipe: C
     """A worker's whole life. Ctrl-C reaches the whole group of processes; the supervisor passes on what it means."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    from toolmem.server.starting import loading
+    from toolmem.server import loading
 
     with loading():
         from toolmem.server.http.access_log import log_to_stderr

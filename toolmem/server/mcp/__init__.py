@@ -3,9 +3,8 @@
     server                          the service: what it offers, and how a call is answered
     stdio, http                     its transports; `http` stands behind the access control of `toolmem.server.http`
     declarations, tool_calls        its tools, as they are declared and as they are run
-    tool_results, progress_notifications   what a call is answered, and how far it has come
+    progress_notifications          how far a call has come
     resources, offered_prompts      what a host puts before its model
-    under_way                       work that is seen to its end though the client leaves
 
 The SDK's package is called `mcp` as well; imports here are absolute, so `mcp` is always the SDK.
 """

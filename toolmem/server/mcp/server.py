@@ -35,9 +35,7 @@ from toolmem.server.mcp.offered_prompts import PROMPT, PROMPTS, McpPrompts
 from toolmem.server.mcp.progress_notifications import tell_progress
 from toolmem.server.mcp.resources import TEMPLATES, McpResources, rules_uri
 from toolmem.server.mcp.stdio import stdio_streams
-from toolmem.server.mcp.tool_calls import McpTools
-from toolmem.server.mcp.tool_results import Result
-from toolmem.server.mcp.under_way import UnderWay
+from toolmem.server.mcp.tool_calls import McpTools, Result, UnderWay
 
 logger = logging.getLogger("toolmem.service")
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, Tool
 
+from toolmem import ops
 from toolmem.app import ToolMemApp
 from toolmem.config.nearest_names import hint
 from toolmem.errors import RequestError, ToolMemError, raised_by
 from toolmem.flow.checks import check_workspace
+from toolmem.flow.op import Node
 from toolmem.models import FlowResponse
 from toolmem.operations.agent_tools import AgentTools
 from toolmem.readers.plain_text import plain_text
 from toolmem.rules.speakers import speaking_as
 from toolmem.server.mcp.declarations import RESULT, WORKSPACE, agent_tools, offered_tools
 from toolmem.server.mcp.progress_notifications import ProgressNotifications, Send
-from toolmem.server.mcp.tool_results import Result, answered, flow_answered
-from toolmem.server.mcp.under_way import UnderWay
 
 logger = logging.getLogger("toolmem.service")
+
+T = TypeVar("T")
+Result = dict[str, Any]  # a CallToolResult as it travels
+
+_FOR_THE_MODEL = (ops.RetrieveToolMemoryOp, ops.ToolRulesPromptOp)  # their answer is the whole point
+_OF_A_MEMORY = ("when_to_use", "memory_id", "score", "time_modified")
+_FIGURES = ("calls", "failures", "success_rate", "avg_score", "avg_time_cost", "avg_token_cost")
 
 
 class McpTools:
@@ -103,3 +112,90 @@ class McpTools:
             metadata = {"error": type(error).__name__, **known}
             result["structuredContent"] = FlowResponse(answer=reason, success=False, metadata=metadata).model_dump()
         return result
+
+
+class UnderWay:
+    """Runs each piece of work in a task of its own, and sees it to its end though the client leaves.
+
+    When the one who waits is cancelled the work is cancelled once and left to end by itself: a write that was started
+    finishes. (A cancel scope would cancel it again at each step.)
+    """
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def run(self, work: Awaitable[T]) -> T:
+        """What the work answers."""
+        task: asyncio.Task[T] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited was told, or has gone
+
+    async def settled(self) -> None:
+        """Cancel what is left, unless it was cancelled before, and wait until it has ended."""
+        while self._tasks:
+            for task in self._tasks:
+                if not task.cancelling():
+                    task.cancel()
+            await asyncio.wait(self._tasks)
+
+
+# ---------------------------------------------------------------- results
+# Text for the model, and the same as structured content. Hosts differ: some put the text before their model, others the
+# structured content alone. So each of the two says all that matters; what is null is left out, nothing is said twice.
+
+
+def answered(value: Any) -> Result:
+    """Of values that are read by programs as well: the text is the same JSON."""
+    body = without_nulls(value)
+    return _result(json.dumps(body, ensure_ascii=False), body)
+
+
+def flow_answered(node: Node, response: FlowResponse) -> Result:
+    """Of a flow that answers guidance or rules the text is that alone, and the rest is what it does not say."""
+    body = response.model_dump(mode="json")
+    if not all(isinstance(op, _FOR_THE_MODEL) for op in node.ops()):
+        return answered(body)
+    metadata = {name: value for name, value in body["metadata"].items() if name not in ("rules", "usage")}
+    if "memory_list" in metadata:
+        metadata["memory_list"] = [_beside_the_text(memory) for memory in metadata["memory_list"]]
+    return _result(response.answer, without_nulls({**body, "metadata": metadata}))
+
+
+def _beside_the_text(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures of a memory whose guidance the answer holds; its calls where they were asked for."""
+    known = memory["metadata"]
+    shown: dict[str, Any] = {name: memory[name] for name in _OF_A_MEMORY}
+    if memory["tool_call_results"]:
+        shown["tool_call_results"] = memory["tool_call_results"]
+    figures = {name: known[name] for name in ("new", "similarity") if name in known}
+    figures["statistics"] = {name: known.get("statistics", {}).get(name) for name in _FIGURES}
+    figures["lifetime"] = {name: known.get("lifetime", {}).get(name) for name in _FIGURES[:2]}
+    return {**shown, "metadata": figures}
+
+
+def _result(text: str, structured: dict[str, Any]) -> Result:
+    return {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": structured,
+        "isError": False,
+        "resultType": "complete",
+    }
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without the members of its objects that are None, at any depth."""
+    if isinstance(value, Mapping):
+        return {name: without_nulls(each) for name, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [without_nulls(each) for each in value]
+    return value
