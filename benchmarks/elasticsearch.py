@@ -169,7 +169,7 @@ async def sizes_of_calls(store: Any, total: int, tools: int) -> list[Figure]:
 def call_documents(store: Any, batches: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """As the store writes them, ready for the client's own bulk."""
     from toolmem.store.codec import prepare
-    from toolmem.store.elastic.call_documents import write_operation
+    from toolmem.store.elastic.call_documents import call_item
     from toolmem.store.elastic.tool_state import ToolState
     from toolmem.store.semantics import fresh
 
@@ -177,7 +177,7 @@ def call_documents(store: Any, batches: dict[str, list[Any]]) -> list[dict[str, 
     for tool, calls in batches.items():
         state = ToolState(W, fresh(tool, 0))
         for seq, item in enumerate(prepare(tool, calls)[0], 1):
-            operation = write_operation(store._layout, state, seq, "t0", "writer", item.call, item.payload)
+            operation = call_item(store._layout, state, seq, "t0", "writer", item.call, item.payload)
             documents.append({"_index": operation.index, "_id": operation.id, **(operation.source or {})})
     return documents
 
@@ -330,13 +330,13 @@ async def searching(url: str, guidances: Guidances, kind: str) -> list[Figure]:
         session = store._open_session()
         loaded = await timed(lambda: load(store, guidances))
         sizes = await index_bytes(store)
-        from toolmem.store.elastic import embedders
+        from toolmem.store.elastic import generations
 
-        claim = await embedders.stored_claim(session.connection, session.layout)
+        generation = await generations.stored_generation(session)
         bare, ours, recalls = [], [], []
         for n in range(-10, times):  # ten to warm up
             query, vector = guidances.questions[n], guidances.asked[n]
-            seconds = await timed(lambda query=query, vector=vector: bare_search(session, claim, query, vector))
+            seconds = await timed(lambda query=query, vector=vector: bare_search(session, generation, query, vector))
             our_seconds = await timed(lambda query=query, vector=vector: store.search(W, query, vector, 10))
             if n < 0:
                 continue
@@ -369,15 +369,15 @@ async def searching(url: str, guidances: Guidances, kind: str) -> list[Figure]:
 
 async def load(store: Any, guidances: Guidances) -> None:
     """The documents of the tools, as the store writes them; through `put_guidance` one by one it would take an hour."""
-    from toolmem.store.elastic import embedders
+    from toolmem.store.elastic import generations
     from toolmem.store.elastic.cluster import BulkItem
-    from toolmem.store.elastic.searchable import Searchable
+    from toolmem.store.elastic.search_fields import Searchable
     from toolmem.store.elastic.tool_state import ToolState, source_of
     from toolmem.store.semantics import fresh
 
     session = store._open_session()
-    claim = await embedders.make_claim(session.connection, session.layout, guidances.embedder.identity)
-    await session.map_vectors(claim)
+    generation = await generations.first_generation(session, guidances.embedder.identity)
+    await generations.map_vectors(session, generation)
     pages = list(range(0, len(guidances.texts), 500))
 
     async def worker() -> None:
@@ -386,7 +386,7 @@ async def load(store: Any, guidances: Guidances) -> None:
             operations = []
             for n in range(first, min(first + 500, len(guidances.texts))):
                 state = ToolState(W, fresh(f"tool_{n:06}", 0))
-                state.document = Searchable(guidances.texts[n], {claim.generation: guidances.vectors[n]})
+                state.document = Searchable(guidances.texts[n], {generation.number: guidances.vectors[n]})
                 operations.append(
                     BulkItem("index", session.layout.alias("tools"), state.id, source_of(state), _routing())
                 )
@@ -401,7 +401,7 @@ def _routing() -> str:
     return workspace_key(W)
 
 
-async def bare_search(session: Any, claim: Any, text: str, vector: Any) -> None:
+async def bare_search(session: Any, generation: Any, text: str, vector: Any) -> None:
     from toolmem.store.elastic.indices import vector_field
     from toolmem.store.words import query_words
 
@@ -409,7 +409,7 @@ async def bare_search(session: Any, claim: Any, text: str, vector: Any) -> None:
     of = [{"term": {"w": _routing()}}]
     match = {"match": {"words": " ".join(query_words(text))}}
     fetched: dict[str, Any] = {"size": depth, "source": False, "docvalue_fields": ["name"], "routing": _routing()}
-    nearest = {"field": vector_field(claim.generation), "query_vector": vector.tolist(), "k": depth}
+    nearest = {"field": vector_field(generation.number), "query_vector": vector.tolist(), "k": depth}
     await session.connection.call(
         lambda es: es.search(index=index, knn={**nearest, "num_candidates": 2 * depth, "filter": of}, **fetched)
     )
