@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from importlib import import_module
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from toolmem.flow.report import Event
 from toolmem.readers.plain_text import escaped
@@ -14,18 +14,6 @@ QUIET = 2.0  # seconds: where what is shown stays (a pipe, a notebook), a step t
 BETWEEN_LINES = 10.0  # seconds between two lines of one step in a pipe
 BETWEEN_UPDATES = 0.25  # seconds between two updates in a notebook
 _BAR = 20  # characters: with the longest name and count of an evaluation, a line of 80
-
-
-class _View(Protocol):
-    def begin(self, name: str, *, named: bool) -> None: ...
-
-    def advance(self, done: int, total: int, unit: str) -> None: ...
-
-    def say(self, text: str) -> None: ...
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class ProgressLine:
@@ -41,7 +29,9 @@ class ProgressLine:
     """
 
     def __init__(self, *, notebook: bool = False) -> None:
-        self._view: _View = _Notebook() if notebook else _Terminal() if sys.stderr.isatty() else _Lines()
+        self._view: _Lines | _MovingLine = _Lines()
+        if notebook or sys.stderr.isatty():
+            self._view = _Notebook() if notebook else _Terminal()
         self._phases = False
         self._told: Event | None = None
 
@@ -78,57 +68,6 @@ def in_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
-def _moving_line(console: Any, *, transient: bool) -> Any:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=_BAR),
-        TextColumn("{task.fields[count]}", markup=False),
-        TimeElapsedColumn(),
-        console=console,
-        transient=transient,
-        redirect_stdout=False,  # results go to stdout, whatever moves on stderr
-    )
-
-
-def _begin(progress: Any, name: str) -> None:
-    """The line's next step, whose count is not known yet; the time is that of the whole run."""
-    if not progress.tasks:
-        progress.add_task(name, total=None, count="")
-        return
-    (line,) = progress.tasks
-    line.description, line.completed, line.total, line.finished_time = name, 0, None, None
-    line.fields["count"] = ""
-
-
-def _advance(progress: Any, done: int, total: int, unit: str) -> None:
-    for line in progress.tasks:
-        progress.update(line.id, completed=done, total=total, count=f"{done}/{total} {unit}".rstrip())
-
-
-class _Terminal:
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self._progress = _moving_line(Console(stderr=True), transient=True)
-
-    def begin(self, name: str, *, named: bool) -> None:
-        _begin(self._progress, name)
-
-    def advance(self, done: int, total: int, unit: str) -> None:
-        _advance(self._progress, done, total, unit)
-
-    def say(self, text: str) -> None:
-        self._progress.console.print(escaped(text), highlight=False, markup=False)
-
-    def start(self) -> None:
-        self._progress.start()
-
-    def stop(self) -> None:
-        self._progress.stop()
-
-
 class _Lines:
     def __init__(self) -> None:
         self._name = ""
@@ -156,7 +95,53 @@ class _Lines:
         pass
 
 
-class _Notebook:
+class _MovingLine:
+    """One line of rich's; what shows it is up to the subclass."""
+
+    def __init__(self, console: Any, *, transient: bool) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress: Any = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=_BAR),
+            TextColumn("{task.fields[count]}", markup=False),
+            TimeElapsedColumn(),
+            console=console,
+            transient=transient,
+            redirect_stdout=False,  # results go to stdout, whatever moves on stderr
+        )
+
+    def begin(self, name: str, *, named: bool) -> None:
+        """The line's next step, whose count is not known yet; the time is that of the whole run."""
+        if not self._progress.tasks:
+            self._progress.add_task(name, total=None, count="")
+            return
+        (line,) = self._progress.tasks
+        line.description, line.completed, line.total, line.finished_time = name, 0, None, None
+        line.fields["count"] = ""
+
+    def advance(self, done: int, total: int, unit: str) -> None:
+        for line in self._progress.tasks:
+            self._progress.update(line.id, completed=done, total=total, count=f"{done}/{total} {unit}".rstrip())
+
+    def say(self, text: str) -> None:
+        self._progress.console.print(escaped(text), highlight=False, markup=False)
+
+    def start(self) -> None:
+        self._progress.start()
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+
+class _Terminal(_MovingLine):
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        super().__init__(Console(stderr=True), transient=True)
+
+
+class _Notebook(_MovingLine):
     """The terminal's line as HTML in an output of the cell that is updated in place."""
 
     def __init__(self) -> None:
@@ -166,7 +151,7 @@ class _Notebook:
 
         # Not a Jupyter console: rich would ask for ipywidgets, and these load their scripts from elsewhere.
         self._console = Console(file=io.StringIO(), record=True, width=100, force_jupyter=False, force_terminal=True)
-        self._progress = _moving_line(self._console, transient=False)
+        super().__init__(self._console, transient=False)
         self._output: Any = None
         self._begun = time.monotonic()
         self._last = 0.0
@@ -174,11 +159,11 @@ class _Notebook:
 
     def begin(self, name: str, *, named: bool) -> None:
         self._steps.append((name, time.monotonic()))
-        _begin(self._progress, name)
+        super().begin(name, named=named)
         self._show()
 
     def advance(self, done: int, total: int, unit: str) -> None:
-        _advance(self._progress, done, total, unit)
+        super().advance(done, total, unit)
         self._show()
 
     def say(self, text: str) -> None:
