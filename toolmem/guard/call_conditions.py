@@ -72,7 +72,7 @@ def _validator(text: str, field: str) -> Any:
 
     try:
         linear = jsonschema_rs.RegexOptions(size_limit=1_000_000)
-        return jsonschema_rs.Draft202012Validator(json.loads(text), pattern_options=linear)
+        return jsonschema_rs.Draft202012Validator(json.loads(text), pattern_options=linear, offline=True)
     except ValueError as error:  # its ValidationError is one
         told = f"not a JSON Schema that can be checked in linear time: {' '.join(str(error).split())[:200]}"
         raise RequestError(f"`{field}`: {told}", field=field) from None
