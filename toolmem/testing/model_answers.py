@@ -116,9 +116,7 @@ def reply_body(asked: ModelRequest, behaviour: Behaviour, script: Script, reques
 
 def _chat(asked: ModelRequest, text: str, behaviour: Behaviour, request_id: str) -> dict[str, Any]:
     choice = {"finish_reason": behaviour.finish_reason, "message": {"role": "assistant", "content": text}}
-    names = (
-        ("input_tokens", "output_tokens") if asked.protocol == "dashscope" else ("prompt_tokens", "completion_tokens")
-    )
+    names = USAGE[asked.protocol]
     spent = (asked.prompt_tokens, asked.completion_tokens)
     usage = {**dict(zip(names, spent, strict=True)), "total_tokens": sum(spent)}
     if asked.protocol == "dashscope":

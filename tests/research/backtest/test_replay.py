@@ -85,7 +85,7 @@ async def test_a_tool_without_guidance_yet_has_none_in_force_and_no_calls_are_no
     run = await replay(calls, {}, cadence="day")
     assert run.in_force[0] is None
     empty = await replay([], {})
-    assert (empty.calls, empty.reports, empty.requests, empty.input_tokens) == ((), (), 0, 0)
+    assert (empty.calls, empty.reports, empty.requests, empty.prompt_tokens) == ((), (), 0, 0)
 
 
 async def test_a_param_that_does_not_exist_is_refused():

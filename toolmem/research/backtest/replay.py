@@ -46,7 +46,7 @@ class Replay:
         return sum(len(report.entries) for report in self.reports)
 
     @property
-    def input_tokens(self) -> int:
+    def prompt_tokens(self) -> int:
         return sum(entry.prompt_tokens for report in self.reports for entry in report.entries)
 
 
