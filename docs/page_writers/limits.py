@@ -87,6 +87,25 @@ unusual wordings to get through.
   sentence than in `ToolMem.prompt` on a machine with `dashscope`. A rule that a hook keeps has no vector before
   `toolmem store reembed`: `memory.recall` finds it by its words.
 """
+_GUARD = """\
+## The guard
+
+**It stops nothing yet**: `toolmem guard replay` says what it would have flagged in recorded calls. What a guard on
+arguments cannot do, now or later:
+
+* It sees the call, not what the call leads to: a file that is mailed by another tool, a script that was written first
+  and is run later, an alias of the shell, a link that leads elsewhere (paths are compared as written).
+* Text that was encoded (base64, an archive, a picture) is not decoded, and a name that is spelled otherwise
+  ("S. Connor", a nickname) is another name.
+* Commands are taken apart where they can be; one that runs text which only the shell knows is asked about where it
+  holds a rule's literal or program, and passes where it does not (`echo cm0gLXJm | base64 -d | sh`).
+* A sentence becomes a condition by its words, in English and Chinese. Where a word limits it and is not understood the
+  rule stays a reminder; a demand that its grammar reads wrongly cannot be excluded. "Never mention X in an email" is
+  checked on every value, the address among them.
+* A repeat is found by the exact input within one conversation. Whether a call may have changed something is read from
+  declarations, programs, statements and names: a tool that is called `get_...` and writes is taken for a reader.
+* What it names as wrong in a replay is by the recorded flag. A replay cannot say what an agent would have done instead.
+"""
 _UNTRUSTED = """\
 ## Text from tools, secrets, folders
 
@@ -140,8 +159,9 @@ _STORE = """\
 _POLICIES = """\
 ## The policies of the summary
 
-* Their figures (here, in README and in Benchmarks) were taken before the offline writer's guidance became a quarter
-  shorter: prompts that hold old guidance are somewhat shorter today, and more repairs are named.
+* What guidance names is measured by its claims since 0.2, no longer by reading its sentences, which had given credit
+  for repairs that a sentence only seemed to name: shares before and after are not to be compared. A model's own
+  sentences name nothing here.
 * **They were measured on guidance of the offline writer**, not of a model. What a policy costs is counted on the true
   prompts; what it buys (the share of later repairs that the guidance names) is that writer's.
 * Most of the recordings are public ones that are not in this repository (`intercode`, `tau_bench`, `toolbench`); with
@@ -149,8 +169,8 @@ _POLICIES = """\
 * `on_change` is cheap because most calls are never read, and it loses coverage. A fall of the success rate that is
   small, or comes long after a summary, may not be noticed for hundreds of calls; a new mistake that leaves the success
   rate as it is may not be noticed at all.
-* `incremental` is as good as smart skip at the same number of new calls on `intercode`, and names fewer repairs on the
-  project's own sample; the other recordings are too small to tell.
+* `incremental` names fewer repairs than smart skip at the same number of new calls on `intercode` (undecided by the
+  margin) and on the project's own sample; the other recordings are too small to tell.
 * Counting errors and repairs alone, which costs nothing, is not shown to be worse on the small recordings.
 * Guidance under a policy that waits does not know the calls that wait. Those that leave the kept calls (100 by default)
   before a summary reads them are never read.
@@ -171,7 +191,7 @@ table of list prices with the day on which they were read. Not measured:
 
 
 def limits() -> str:
-    parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_instructions(), _RULES_MORE, _PASTED]
+    parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_instructions(), _RULES_MORE, _PASTED, _GUARD]
     parts += [_UNTRUSTED, _STORE, _SERVICE]
     parts += [_POLICIES, _policies(), _detection(), _MODELS]
     return page("Limits", *parts, "## Goals that were not met", _missed())
