@@ -1,4 +1,4 @@
-"""Models that the way of a hook needs: dataclasses, because importing pydantic takes longer than a hook may.
+"""The models that an agent's hook needs: dataclasses, because importing pydantic takes longer than a hook may.
 
 They answer what pydantic's models answer (`model_dump`, `model_copy`, `model_validate`), and stand in models of those.
 """

@@ -1,4 +1,4 @@
-"""The protocols by which the parts of toolmem meet. Nothing here knows an engine, a model or a file."""
+"""The protocols (interfaces) by which the parts of toolmem meet. Nothing here knows a backend, a model or a file."""
 
 from __future__ import annotations
 

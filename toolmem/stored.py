@@ -1,4 +1,4 @@
-"""What a store is asked with, and what it answers."""
+"""The types that a store takes and answers: records, documents, filters, hits, what became of an append."""
 
 from __future__ import annotations
 

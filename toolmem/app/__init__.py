@@ -1,4 +1,4 @@
-"""ToolMem: the memory as an object of this process; ToolMemApp below it: a configuration as flows that can be run."""
+"""`ToolMem` and `AsyncToolMem`, the memory as a Python object; `ToolMemApp` below them runs a configuration's flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model would have been sent, counted beside guidance that no model wrote."""
+"""CountedWriter: the data-driven writer, which also counts the prompt that a model would have been sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program hands over instead of naming it, and what the configuration names that is not built in."""
+"""Stores, judges, writers, embedders and chat models that are not built in: handed over as instances, or registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`toolmem evaluate`: the main job."""
+"""`toolmem evaluate`: a recording in; judged calls, guidance and a report out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back: a value, or an error of toolmem's tree that says the same as it would in the service's process."""
+"""Reads what a service answered: a value, or the `toolmem.errors` exception that the same call would raise there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent: a flow, or a JSON-RPC method (or a batch of them). `call_of` makes one of an operation."""
+"""The requests to a service: a flow, a JSON-RPC method, or a batch of them. `call_of` makes one of an operation."""
 
 from __future__ import annotations
 

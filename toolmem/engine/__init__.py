@@ -1,4 +1,4 @@
-"""What a hook of an agent runs: plain Python over the rows of the embedded store.
+"""What an agent's hook runs at each step: the prompt, capture and calls, in plain Python on the SQLite store alone.
 
     with StoreFile("memory.db") as store:
         prompt_for(store, ["search"])                        # rules and guidance, as `ToolMem.prompt` answers them

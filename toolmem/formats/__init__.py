@@ -1,4 +1,4 @@
-"""Recorded calls and conversations in other people's formats become `ToolCallResult`.
+"""Recorded calls and conversations, in our own and in other people's formats, become `ToolCallResult`.
 
 A file comes in by `files.read_file`, which looks at its content and hands it to one of the formats:
 

@@ -1,5 +1,6 @@
-"""What memory knows, before a call runs: rules that can be checked, and what failed before.
+"""The guard holds a call, before it runs, against rules that can be checked and against what failed before.
 
-`view` is what a condition sees of a call; `call_conditions` checks conditions; `said_conditions` makes them of what a
-user said.
+`conversation` decides on each call of a conversation by what `decision` finds against it; `replaying` does so for
+recorded calls (`toolmem guard replay`). `view` is what a condition sees of a call; `call_conditions` checks
+conditions; `said_conditions` makes them of what a user said.
 """

@@ -2,8 +2,8 @@
 
 A failure is held against the same tool and input until the same call works, or anything that may write succeeds. An
 error of which an unchanged repeat has once worked is forgiven from then on: it says nothing about the input. That is
-learned per tool and masked message, over all conversations of a workspace. Measured on the recordings in
-docs/guard: figures of `benchmarks/guard.py`.
+learned per tool and masked message, over all conversations of a workspace. Measured by `benchmarks/guard.py`; the
+figures are in `docs/benchmarks.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""health: is the store there, and what is toolmem made of here?"""
+"""health: is the store there, and which store, models and flows does this process have?"""
 
 from __future__ import annotations
 

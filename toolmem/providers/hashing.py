@@ -1,4 +1,4 @@
-"""Character n-grams, hashed: texts that share spellings lie near each other.
+"""The embedder without a model: hashed character n-grams, so that texts that share spellings lie near each other.
 
 No model and no network: it finds `send_email` for "sending e-mails", and not for "post a letter". The hashing trick
 with signs is that of Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009. Only integer

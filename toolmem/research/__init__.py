@@ -1,4 +1,4 @@
-"""What is measured about a memory, apart from what an agent needs: nothing that an agent's process runs imports this.
+"""Evaluation, comparison of judges, backtest and report. Nothing that an agent's process runs imports this.
 
 recordings      files of recorded calls, as the commands take them
 evaluation      the main job: a recording in; judged calls, guidance and a report out

@@ -1,4 +1,4 @@
-"""tool_effectiveness: how the tools of a workspace have fared. What happened stands here, what to do in the rules."""
+"""Counters of how each tool's calls ended, kept as `tool_effectiveness`; what to do about it is said in the rules."""
 
 from __future__ import annotations
 

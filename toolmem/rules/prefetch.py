@@ -1,4 +1,4 @@
-"""The rules of a session, fetched at its start: a session without its critical rules is unsafe."""
+"""Fetches the block of rules for a session that starts; a store that fails stops the session, unless told otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both halves of tool memory in an agent: rules and guidance in the prompt, what happened back into the memory.
+"""Tool memory in an agent: rules and guidance go into its prompt, what happened goes back into the memory.
 
 `chat_messages`  the calls of a turn's messages, and the compressor that keeps a conversation within its tokens
 `recorder`       a decorator that records the calls of plain Python functions

@@ -1,4 +1,4 @@
-"""What every store of toolmem's own has in common: its writes are requests that `semantics` decides."""
+"""DecidedStore, the base class of toolmem's own stores: each write is a request that `semantics` decides."""
 
 from __future__ import annotations
 

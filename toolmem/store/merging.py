@@ -1,4 +1,4 @@
-"""Taking over a dumped or copied memory: what is new is added, nothing is replaced."""
+"""Merges a dumped or copied memory into a store: what is new is added, nothing is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking on another embedder, whatever the backend: embed every text anew, beside the old vectors, then swap.
+"""Changing the embedder, the steps that all backends share: embed every text anew beside the old vectors, then swap.
 
 Writers may go on meanwhile: what they change is embedded once more.
 """

@@ -1,4 +1,4 @@
-"""What guidance buys: guidance from earlier conversations meets later ones.
+"""The backtest: guidance is made of earlier conversations and measured on later ones.
 
 splitting      earlier and later calls of each tool, no task on both sides
 opportunities  failures that the tool's next calls repaired, and how

@@ -1,4 +1,4 @@
-"""How many warnings later calls prove wrong.
+"""How many of the warnings that guidance gives are proved wrong by later calls.
 
 A warning (`naming.warnings_of`) is wrong where some of the later calls that it applies to worked, and they did at least
 as often as the other later calls of the tool that it compares them with (those where its `within` holds; all of them

@@ -1,4 +1,4 @@
-"""The main job: a recording in, judged calls, guidance, and a report out.
+"""The evaluation of a recording (`toolmem evaluate`): calls in; verdicts, guidance and a report out.
 
 read -> add_tool_call_result (95 %) -> summary (all new) -> summary (nothing new)
      -> add_tool_call_result (the newest 5 % of each tool) -> summary -> what is stored now -> report

@@ -1,4 +1,4 @@
-"""Money against what it buys: a point per policy, beside the baselines and the single-pass bound."""
+"""The plot of repair coverage against money: a point per policy, beside the baselines and the single-pass bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The single-pass bound: what reading each call once would take, beside what the summaries took.
+"""The single-pass bound: tokens that reading each call once would take, beside those that the summaries took.
 
 No policy that reads every call can take fewer input tokens than the lines of the calls have. What a policy takes on top
 is the price of reading again, of the instructions around the lines, and of the old guidance where that is shown.

@@ -1,4 +1,4 @@
-"""The tables that the command prints after an evaluation, as plain rows of text."""
+"""The tables that `toolmem evaluate` prints, as plain rows of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cues of a language, its forms and its lists of decisions, as `tables.json` holds them.
+"""The table of one language: the cues by which a sentence forbids or bounds something, as `tables.json` holds them.
 
 A cue is a form by which a sentence forbids or bounds something. All of them stand in `en.yaml` and `zh.yaml`, each with
 the sentences that it must and must not read; `docs/capture_tables.py` makes the tables of those files.

@@ -1,4 +1,4 @@
-"""What a commit leaves to be done once it stands: call documents to delete, ids to make known.
+"""Work that a commit leaves for after its swap: call documents to delete, ids to make known.
 
 Only an acknowledged swap of one's own proves that a record will stay. What is read may come from a node that has lost
 touch with the cluster, and may be undone. So nothing is deleted and no id is made known on the strength of a read: a

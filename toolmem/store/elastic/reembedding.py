@@ -1,4 +1,4 @@
-"""Taking on another embedder: a new generation of vectors beside the old one, then one swap of whose the store's are.
+"""Changing the embedder of an Elasticsearch store: new vectors beside the old ones, then one swap of generations.
 
 Until the swap every search uses the old vectors, from then on the new ones. Writers that go on meanwhile write vectors
 of the old generation only; their documents are found again and embedded once more.

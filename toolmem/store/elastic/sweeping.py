@@ -1,4 +1,4 @@
-"""What writers that died left behind: call documents that no record names. Nobody ever sees them; here they go.
+"""Deletes what dead writers left behind: call documents that no record names, which nobody ever sees.
 
 A writer leaves its name in `meta` before its first write and takes it away when it closes. A name whose owner has not
 been heard of for an hour belongs to a dead one: its documents are compared with the records, once, by whoever opens

@@ -1,4 +1,4 @@
-"""Taking on another embedder: all vectors are kept in memory, then swapped in one transaction."""
+"""Changing the embedder of a SQLite store: all vectors are kept in memory, then swapped in one transaction."""
 
 from __future__ import annotations
 
