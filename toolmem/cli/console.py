@@ -241,6 +241,14 @@ def require_store(app: ToolMemApp, name: str) -> None:
         require_file(section.params.path)
 
 
+def require_format(name: str | None) -> None:
+    """Raises RequestError where no format of recordings is called so; None: recognized by content."""
+    from toolmem.formats.files import FORMATS
+
+    if name is not None and name not in FORMATS:
+        raise RequestError(f"--format: expected {' or '.join(FORMATS)}, got {name!r}", field="format")
+
+
 def require_file(path: str) -> None:
     """Raises RequestError where the store's file is not there."""
     if path != ":memory:" and not Path(path).expanduser().exists():

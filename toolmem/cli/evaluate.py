@@ -16,11 +16,11 @@ from toolmem.cli.console import (
     logs_to_stderr,
     print_json_text,
     print_table,
+    require_format,
     say,
     tell,
 )
 from toolmem.config.extras import lacks
-from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
     from toolmem.research.report.findings import Evaluation
@@ -72,8 +72,7 @@ def evaluate(
 
     toolmem evaluate --input chats.jsonl --format openai llm.default.backend=dry_run
     """
-    if format not in (None, "calls", "openai"):
-        raise RequestError(f"--format: expected calls or openai, got {format!r}", field="format")
+    require_format(format)
     from toolmem.research.evaluation import evaluate as run
 
     with logs_to_stderr(), ProgressLine() as progress:

@@ -16,9 +16,9 @@ from toolmem.cli.console import (
     logs_to_stderr,
     print_json,
     print_table,
+    require_format,
     say,
 )
-from toolmem.errors import RequestError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -79,8 +79,7 @@ def compare(
     toolmem judge compare --judge default --judge fast llm.default.backend=dashscope llm.fast.backend=dashscope
     llm.fast.model_name=qwen-flash
     """
-    if format not in (None, "calls", "openai"):
-        raise RequestError(f"--format: expected calls or openai, got {format!r}", field="format")
+    require_format(format)
     from toolmem.research.comparison import compare_judges
     from toolmem.research.report.agreement_tables import comparison_json, comparison_rows, comparison_tables
     from toolmem.research.report.csv_files import write_rows
