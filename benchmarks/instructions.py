@@ -8,9 +8,13 @@ Sets, each of them labelled by its one author by the definition of an instructio
   chosen by a hash of the id, was not.
 * `instruction_sentences_b.csv` (own b): written by a second author before that author had read the detector; a quarter
   of it names other catalogues of tools. Its part "dev" was then used to improve the detector. The figures of "unseen"
-  were read twice, before that work and after it, and its errors were never listed; but it was written by the same hand
+  were read three times, before that work, after it and after the errors of "own c" had been used, and its errors were
+  never listed; but it was written by the same hand
   as "dev" (some sentences have a near relative or a translation there), so its figures flatter the detector more
   than sentences of somebody else would.
+* `instruction_sentences_c.csv` (own c): written by an author who had not read the cues at that time. First measured
+  before any of its errors were seen: precision 1.0 in both languages, recall 0.73 in English (26 standing) and 0.88 in
+  Chinese (24 standing). Its errors were then used to write cues, so its figures of today measure nothing new.
 * `written.csv`, where the folder of recorded data is there: a third author; the half with an even hash of the id was
   looked at, the other half was not (of this file the second author saw 40 rows of either half, without results).
 * `user_sentences.csv`: recorded messages, mostly hard negatives; captured for good or for the session counts alike,
@@ -71,6 +75,7 @@ CATALOGUE = (
     "translate_text",
 )
 OWN = {"own": "instruction_sentences.csv", "own b": "instruction_sentences_b.csv"}
+FIRST_SIGHT = {"own c": "instruction_sentences_c.csv"}
 GOALS = {"precision": 0.97, "recall": 0.9, "right_tools": 0.85, "session_pinned": 0.15}
 
 Found = tuple[str, frozenset[str]]  # (standing, session or none; the tools)
@@ -133,6 +138,8 @@ def labelled_sets(data: Path) -> dict[str, list[Labelled]]:
         own = read_labelled(HERE / name)
         for part in ("dev", "unseen"):
             sets[f"{title} {part}"] = [item for item, row in own if row["split"] == part]
+    for title, name in FIRST_SIGHT.items():
+        sets[title] = [item for item, _ in read_labelled(HERE / name)]
     if (data / "written.csv").is_file():
         written = [item for item, _ in read_labelled(data / "written.csv")]
         sets["written dev"] = [item for item in written if even_hash(item.id)]

@@ -56,6 +56,9 @@ own sentences. The half of every set that is measured here was not looked at whi
 equal sentence of the same author may stand in the other half, so expect somewhat less on yours:
 """
 _RULES_MORE = """\
+On 95 sentences of an author who had not read the cues, all that was captured was rightly captured, but of the standing
+demands 0.73 (en, 26 demands) and 0.88 (zh, 24) were found at first sight; what was missed were mostly duties ("whenever
+you ..., set ..."). Cues for such forms were written after that, and have not been measured on new sentences since.
 So a demand is missed now and then, and a wish is taken for a demand now and then. Look at `toolmem rules list` from
 time to time; put by hand what must not be missed. Other languages are not read at all.
 """

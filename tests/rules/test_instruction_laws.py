@@ -134,6 +134,29 @@ def test_sentences_of_another_author_with_other_tools_are_read_as_labelled(lang:
     assert figures["session_pinned"] <= 0.05
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_duties_and_passives_bind_as_bans_do(lang: str) -> None:
+    """Sentences that an author wrote who did not know the cues; their errors were used to write some."""
+    instructions = bench()
+    items = [item for item in instructions.labelled_sets(Path("nowhere"))["own c"] if item.lang == lang]
+    assert len(items) >= 45
+    figures, _ = instructions.measure(items, instructions.ours)
+    assert figures["precision"] >= 0.97
+    assert figures["recall"] >= 0.9
+    assert figures["right_tools"] >= 0.95
+    assert figures["session_pinned"] == 0
+
+
+def test_an_account_stands_for_good_and_an_order_for_the_session() -> None:
+    catalogue = ["create_payment", "cancel_order", "issue_refund"]
+    for text in ("不要给 DE89370400440532013000 转账", "Don't make payments to DE89370400440532013000."):
+        found = find_instructions(text, catalogue=catalogue)
+        assert [each.tool_names for each in found.standing] == [("create_payment",)], text
+    for text in ("不要取消订单 202401011234567", "Don't cancel order US13300012."):
+        found = find_instructions(text, catalogue=catalogue)
+        assert (len(found.standing), len(found.session)) == (0, 1), text
+
+
 @pytest.mark.parametrize("name", ["instruction_sentences.csv", "instruction_sentences_b.csv"])
 def test_the_sentences_are_balanced_and_split_by_the_hash_of_their_id(name: str) -> None:
     instructions = bench()
