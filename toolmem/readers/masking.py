@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolmem.models import ToolCallResult
 
 _SHORTEST = 8  # characters of a text in which something may hide that has no name
+_LONG_KEY = 16  # characters of a key that may itself be a secret
 _ROUNDS = 4
 _REPEATED = 32  # secrets of a call that are looked for in its other texts
 _LEAST_REPEATED = 6  # characters of such a secret
@@ -49,6 +50,8 @@ def masks_in(call: ToolCallResult) -> int:
 class SecretMask:
     """Replaces secrets in what one call brings with it, and remembers which they were."""
 
+    __slots__ = ("mark", "masked", "secrets")
+
     def __init__(self, mark: Mark) -> None:
         self.mark = mark
         self.secrets: dict[str, None] = {}  # in the order found
@@ -75,6 +78,8 @@ class SecretMask:
 
     def value(self, value: Any) -> Any:
         """As `text`, for a value of JSON; keys tell which values are secrets. What holds none is returned itself."""
+        if not _may_hide(value):
+            return value
         before = self.masked
         root = [value]
         waiting: list[tuple[Any, Any, str]] = [(root, 0, "")]
@@ -106,7 +111,7 @@ class SecretMask:
         return self.mark(secret)
 
     def _key(self, key: Any) -> Any:
-        return self.text(key) if isinstance(key, str) and len(key) >= 16 else key
+        return self.text(key) if isinstance(key, str) and len(key) >= _LONG_KEY else key
 
     def _leaf(self, name: str, value: Any) -> Any:
         kind = secret_kind(name) if name else ""
@@ -132,6 +137,41 @@ class SecretMask:
                     items[at] = self._masked(value)
 
 
+def _may_hide(value: Any) -> bool:
+    """Whether a value must be gone through place by place. Of most it is soon told that they hold no secret."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            if len(inner) >= _SHORTEST and secret_spans(inner):
+                return True
+        elif isinstance(inner, dict):
+            if not _harmless.issuperset(inner) and any(map(_tells, inner)):
+                return True
+            waiting += inner.values()
+        elif isinstance(inner, list | tuple):
+            texts = [each for each in inner if isinstance(each, str)]
+            if any(each.startswith("--") for each in texts) or (len(inner) == len(texts) == 2 and _tells(texts[0])):
+                return True
+            waiting += inner
+    return False
+
+
+_harmless: set[str] = set()  # keys that tell of no secret, as far as they were met
+_MOST_KEYS = 4096
+
+
+def _tells(key: Any) -> bool:
+    """Whether this key may say that the value under it is a secret, or hold one itself."""
+    if not isinstance(key, str) or key in _harmless:
+        return False
+    if len(key) > LONGEST_NAME or key in _GIVEN or secret_kind(key) or (len(key) >= _LONG_KEY and secret_spans(key)):
+        return True
+    if len(_harmless) < _MOST_KEYS:
+        _harmless.add(key)
+    return False
+
+
 def _name_of(holder: dict[Any, Any], key: Any, outer: str) -> str:
     """What tells whether the value under this key is a secret: the key, or the name that stands beside it or around."""
     if key not in _GIVEN:
@@ -145,6 +185,8 @@ def _name_of(holder: dict[Any, Any], key: Any, outer: str) -> str:
 def mask_call(call: ToolCallResult, mark: Mark) -> tuple[ToolCallResult, SecretMask]:
     """The call without its secrets, and the mask that knows them. A call without any is returned itself."""
     mask = SecretMask(mark)
+    if not _may_hide((call.input, call.output, call.context, call.summary, call.evaluation, call.metadata)):
+        return call, mask
     update: dict[str, Any] = {"input": mask.text(call.input) if isinstance(call.input, str) else mask.value(call.input)}
     texts = ("output", "context", "summary", "evaluation")
     update.update({name: mask.text(getattr(call, name)) for name in texts})

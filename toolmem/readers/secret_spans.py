@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from toolmem.readers import words
 from toolmem.readers.secret_names import (
@@ -26,7 +25,8 @@ from toolmem.readers.secret_names import (
 )
 from toolmem.readers.token_shapes import Span, token_spans
 
-_REMEMBERED = 4000  # characters of a text whose reading is remembered
+_REMEMBERED = 250  # characters of a text that is remembered to hold no secret
+_MOST_REMEMBERED = 16_000  # such texts
 _LONGEST_VALUE = 4000  # characters of a value in quotes
 _WORDS = (
     *("passw", "passphrase", "passcode", "_pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
@@ -74,15 +74,20 @@ _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 def secret_spans(text: str) -> Sequence[Span]:
     """Where secrets stand, in order; none overlaps another. A mask is read as a word that hides nothing."""
+    if text in _harmless:
+        return ()
     if "[masked:" in text:
         text = MASK.sub(lambda mask: "x" * len(mask[0]), text)
-    return _remembered(text) if len(text) <= _REMEMBERED else _read(text)
+    spans = _read(text)
+    if not spans and len(text) <= _REMEMBERED:
+        if len(_harmless) >= _MOST_REMEMBERED:
+            _harmless.clear()
+        _harmless.add(text)
+    return spans
 
 
-@lru_cache(maxsize=1024)
-def _remembered(text: str) -> tuple[Span, ...]:
-    """Texts come back: the same names of models and tasks, and a call once when it is judged and once when stored."""
-    return tuple(_read(text))
+# Texts come back: the same names of models and tasks, and a call once when it is judged and once when stored.
+_harmless: set[str] = set()
 
 
 def _read(text: str) -> list[Span]:

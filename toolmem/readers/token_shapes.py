@@ -67,8 +67,11 @@ _FORMS = (
 def _behind_a_prefix(word: re.Match[str]) -> re.Match[str] | None:
     """`prod-sk-live-...`, `backup_ghp_...`"""
     text, read_to = word.string, word.start() + _LONGEST_PREFIX
-    marks = (mark.end() for mark in _JOINT.finditer(text, word.start(), min(read_to, word.end())))
-    return next((token for at in marks if (token := _WORDS.match(text, at))), None)
+    for mark in _JOINT.finditer(text, word.start(), min(read_to, word.end())):
+        token = _WORDS.match(text, mark.end())
+        if token is not None:
+            return token
+    return None
 
 
 def token_spans(text: str) -> list[Span]:

@@ -234,7 +234,13 @@ async def masked_calls(store: MemoryStore | MaskedStore, calls: Sequence[ToolCal
     if not isinstance(store, MaskedStore):
         return [(call, _Nothing()) for call in calls]
     texts = [(call.input, call.output, call.context, call.metadata) for call in calls]
-    return await store.with_key(texts, lambda mask: [_masked(call, mask) for call in calls])
+    hidden: list[MaskedCall] = []
+
+    def work(mask: SecretMask) -> list[MaskedCall]:  # what was read before the key was needed has no secret
+        hidden.extend(_masked(call, mask) for call in calls[len(hidden) :])
+        return hidden
+
+    return await store.with_key(texts, work)
 
 
 async def masked_output(store: MemoryStore, arguments: Any, output: str) -> str:

@@ -20,6 +20,8 @@ _TOLD = ("summary", "evaluation", "score", "execution_failed", "error_class")
 def read(db: apsw.Connection, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
     """Those that are there. A damaged one is logged and counts as absent: it is judged again."""
     number, judges = workspace_id(db, workspace), Judges(db)
+    if number is None:
+        return {}
     found: dict[str, Verdict] = {}
     for key in storables(keys):
         row = one(db, f"SELECT {', '.join(_TOLD)}, judge FROM verdicts WHERE workspace = ? AND key = ?", number, key)
