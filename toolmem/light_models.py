@@ -39,8 +39,15 @@ class Row:
             return value
         if type(value) is not dict and not isinstance(value, Mapping):
             raise ValueError(f"expected an object, got {type(value).__name__}")
+        known = _READERS_OF.get(cls) or _readers(cls)
         try:
-            return cls(**{name: reader(value[name]) for name, reader in _readers(cls).items() if name in value})
+            return cls(
+                **{
+                    name: each if (reader := known[name]) is _text and type(each) is str else reader(each)
+                    for name, each in value.items()
+                    if name in known
+                }
+            )
         except (ValueError, TypeError):
             raise ValueError(cls._problem(value)) from None
 
@@ -233,7 +240,7 @@ class ToolMemoryRule(Row):
     @property
     def is_note(self) -> bool:
         """An agent's own, which binds nobody. What it put as critical was approved where it is active."""
-        return self.by == "agent" and self.priority != "critical"
+        return self.priority != "critical" and self.by == "agent"
 
 
 # ---------------------------------------------------------------- guidance

@@ -158,7 +158,7 @@ class RuleBlock:
     def size(self, line: RuleLine) -> int:
         """Characters by which the line makes the block longer."""
         heading = 0 if line.tool in self._by_tool else len(_heading(line.rule.tool_name, "")) + 2
-        return heading + len(line.bullet()) + 1
+        return heading + len(_mark(line.rule)) + len(line.text) + 4
 
     def groups(self) -> list[list[RuleLine]]:
         """Rules without a tool first, then tools by their highest priority and name; inside: priority, text, id."""
