@@ -349,3 +349,12 @@ async def test_an_older_critical_rule_is_not_evicted_by_noise(rules, clock):
         clock.advance(1)
         await rules.put_rule("send_email", f"prefer option {n}", priority="high")
     assert old.id in {each.id for each in (await rules.rules_for_prompt()).rules}
+
+
+async def test_a_changed_copy_of_a_rule_changes_no_later_prompt(rules):
+    await rules.put_rule("send_email", "never email customers", priority="critical", tags=["mail"])
+    for _ in range(4):
+        (rule,) = (await rules.rules_for_prompt()).rules
+        assert (rule.rule, rule.tags) == ("never email customers", ["mail"])
+        rule.rule = "email everybody"
+        rule.tags.append("changed")

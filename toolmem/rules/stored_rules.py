@@ -147,18 +147,55 @@ def read_rule(namespace: str, key: str, value: Any) -> ToolMemoryRule:
 def read_stored(records: Sequence[RawRecord]) -> StoredRules:
     """Damaged records are logged, and hide no other."""
     found = StoredRules([], [], [])
-    for each, value in zip(records, _values(records), strict=True):
+    met = [_met.get(each[:3]) for each in records]
+    values = iter(_values([each for each, rule in zip(records, met, strict=True) if rule is None]))
+    for each, known in zip(records, met, strict=True):
         try:
+            if known is not None:
+                found.rules.append(StoredRule(_copy(known), each.version))
+                continue
+            value = next(values)
             if isinstance(value, Exception):
                 raise value
             if is_tombstone(value):
                 found.tombstones.append(Tombstone(_id_in(each.key), str(value.get("sentence", "")), each.version))
             else:
-                found.rules.append(StoredRule(read_rule(each.namespace, each.key, value), each.version))
+                rule = read_rule(each.namespace, each.key, value)
+                found.rules.append(StoredRule(rule, each.version))
+                _keep(each, rule)
         except (ValueError, RecursionError) as error:
             found.damaged.append(DamagedRule(each.namespace, each.key, str(error), each.version))
             logger.warning("record %r of %r is no rule and is left out: %s", each.key, each.namespace, error)
     return found
+
+
+# Rules by what they were read from, from the second reading on: a process that answers many prompts meets them again.
+_met: dict[tuple[str, ...], ToolMemoryRule | None] = {}
+_MOST_MET, _LONGEST_MET = 2000, 4000  # rules; characters of a record
+
+
+def _keep(record: RawRecord, rule: ToolMemoryRule) -> None:
+    if len(record.text) <= _LONGEST_MET:
+        if len(_met) >= _MOST_MET:
+            _met.clear()
+        place = record[:3]
+        _met[place] = _copy(rule) if place in _met else None
+
+
+def _copy(rule: ToolMemoryRule) -> ToolMemoryRule:
+    """Its own: whoever is handed a rule may change it. What was said of it is frozen."""
+    return ToolMemoryRule(
+        id=rule.id,
+        tool_name=rule.tool_name,
+        rule=rule.rule,
+        priority=rule.priority,
+        source=rule.source,
+        tags=rule.tags.copy(),
+        created_at=rule.created_at,
+        updated_at=rule.updated_at,
+        status=rule.status,
+        said=rule.said,
+    )
 
 
 def _values(records: Sequence[RawRecord]) -> list[Any]:
