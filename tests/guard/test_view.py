@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,23 @@ def test_every_list_is_sorted_and_without_doubles_whatever_the_arguments(argumen
     view = view_of("t", arguments).fields
     for name in LISTS:
         assert view[name] == sorted(set(view[name]))
+
+
+def test_a_number_beyond_all_floats_and_a_name_that_is_no_text_are_looked_at() -> None:
+    view = view_of("t", {"amount": 10**400, 1: "a@b.org", "to": "bob@acme.com"}).fields  # type: ignore[dict-item]
+    assert view["numbers"] == [{"name": "amount", "value": float("inf")}]
+    assert view["targets"] == ["bob@acme.com"]
+
+
+@pytest.mark.parametrize("piece", [" ", "a|", "a@b ", "a.", "/a", ";", ", ", "<", "$(", "`", '"', "-C ", "x=", "> "])
+def test_twice_the_arguments_cost_about_twice_the_time(piece: str) -> None:
+    def least(times: int) -> float:
+        text = f"a@b{piece * times}c"
+        took = []
+        for _ in range(3):
+            begun = time.process_time()
+            view_of("bash", {"command": text, "to": text})
+            took.append(time.process_time() - begun)
+        return min(took)
+
+    assert least(24_000) <= 3.5 * least(12_000) + 0.02

@@ -67,19 +67,17 @@ def is_command(text: str, named_so: bool) -> bool:
 def simple_commands(text: str, directory: Path | None = None, depth: int = 0) -> list[Argv]:
     """Each simple command of a shell text."""
     found: list[Argv] = []
-    piped: list[str] = []  # programs earlier in the same pipe
+    piped = False  # something stands before it in the same pipe
     for words, ends, nested in _segments(text[:_MOST]):
         for inner in nested if depth < _DEEPEST else ():
             found += simple_commands(inner, directory, depth + 1)
         opened = list(_opened(words, directory, depth, piped, bool(nested)))
         found += opened
-        piped = [*piped, *(each.words[0] for each in opened if each.words)] if ends == "|" else []
+        piped = ends == "|"
     return found
 
 
-def _opened(
-    words: Sequence[str], directory: Path | None, depth: int, piped: Sequence[str], nested: bool
-) -> Iterator[Argv]:
+def _opened(words: Sequence[str], directory: Path | None, depth: int, piped: bool, nested: bool) -> Iterator[Argv]:
     """A command without what only wraps it; where it runs a text as a command, those of the text too."""
     if words and words[0].rsplit("/", 1)[-1] in {"sudo", "doas"}:
         yield Argv((words[0].rsplit("/", 1)[-1], *words[1:]))
@@ -97,7 +95,7 @@ def _opened(
             yield from simple_commands(text, directory, depth + 1)
     elif program in {"find", "fd"} and (handed := _handed_on(rest)):
         yield Argv((program, *rest))
-        yield from _opened(handed, directory, depth + 1, (), nested)
+        yield from _opened(handed, directory, depth + 1, False, nested)
     elif program == "git":
         yield Argv(("git", *_git(rest, directory)))
     else:
@@ -124,12 +122,10 @@ def _written(program: str, rest: Sequence[str]) -> Sequence[str]:
     return ()
 
 
-def _shell(
-    program: str, rest: Sequence[str], directory: Path | None, depth: int, piped: Sequence[str]
-) -> Iterator[Argv]:
+def _shell(program: str, rest: Sequence[str], directory: Path | None, depth: int, piped: bool) -> Iterator[Argv]:
     """`sh -c TEXT` runs the text; a shell at the end of a pipe runs what comes through it."""
     text = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word)), None)
-    through_pipe = text is None and bool(piped)
+    through_pipe = text is None and piped
     yield Argv((program, *rest), hides=through_pipe or (text is not None and ("$" in text or "`" in text)))
     if text is not None and depth < _DEEPEST:
         yield from simple_commands(text, directory, depth + 1)

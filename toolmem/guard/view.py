@@ -6,6 +6,7 @@ characters that cannot be seen; hosts in their IDNA form; addresses without disp
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,7 @@ _WORDS = re.compile(r"[a-z]+|[^\W\d_a-z]+")
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:[,' \u00a0\u202f]\d{3})+|\d{1,18})(?:\.\d{1,12})?")
 
 _TARGET, _CONTENT = words("target_words"), words("content_words")
+_LONGEST_LIST, _LONGEST_MAILBOX = 10_000, 600  # characters of a list of addresses, of one with its name
 _LISTS = ("values", "targets", "emails", "hosts", "paths", "tables", "statements")
 _SAYS_WHOM = re.compile(r"\b(?:recipient|email address|who(?:m|se)?|destination|url|path|branch|account)\b")
 _FILES = words("file_words")
@@ -58,6 +60,7 @@ def view_of(
 
     Linear in the size of the arguments; what is nested deeper than 200 levels is not looked at.
     """
+    arguments = {str(name): value for name, value in arguments.items()}
     declared = (parameters or {}).get("properties")
     targets = target_names(arguments, declared if isinstance(declared, Mapping) else {})
     found: dict[str, set[str]] = {name: set() for name in _LISTS}
@@ -68,7 +71,7 @@ def view_of(
             text = str(value).lower()
         elif isinstance(value, int | float):
             text = f"{value:g}" if isinstance(value, float) else str(value)
-            numbers[(name, float(value))] = None
+            numbers[(name, _as_float(value))] = None
         else:
             text = plain(str(value))
             if (number := number_in(text)) is not None:
@@ -149,6 +152,14 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", folded).strip()
 
 
+def _as_float(number: float) -> float:
+    """A number as a float; one beyond them all is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def visible(text: str) -> str:
     """Text in NFKC without what cannot be seen, its letters as they are: programs tell `-C` from `-c`."""
     return text if text.isascii() else unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
@@ -185,10 +196,10 @@ def _take_places(text: str, found: dict[str, set[str]]) -> None:
 
 def _target_forms(text: str) -> Iterator[str]:
     """A target as it stands, and as what it names: its address, its display name, its host."""
-    for each in re.split(r"\s*[,;]\s*", text) if "@" in text and len(text) < 10_000 else [text]:
+    for each in map(str.strip, re.split("[,;]", text)) if "@" in text and len(text) < _LONGEST_LIST else [text]:
         if not each:
             continue
-        mailbox = _MAILBOX.fullmatch(each)
+        mailbox = _MAILBOX.fullmatch(each) if len(each) < _LONGEST_MAILBOX else None
         if mailbox:
             each = mailbox[2]
             if mailbox[1].strip():
