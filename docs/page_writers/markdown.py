@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 GENERATED = "Written from the code by `python docs/generate.py`."
-_COMMENTED = re.compile(r"^ {4}(?P<name>[a-z_]+)\s*:.*?  # (?P<text>.+)$")
+_COMMENTED = re.compile(r"^ {4}(?P<name>[a-z_]+)\s*:.*?(?:  # type: ignore\[[a-z-]+\])?  # (?P<text>.+)$")
 _FIELD = re.compile(r"^ {4}([a-z_]+)\s*:")
 _ABOVE = re.compile(r"^ {4}# (?P<text>.+)$")
 _PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "null", Any: "anything"}

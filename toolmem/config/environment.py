@@ -109,6 +109,8 @@ _OPENAI_HOST = "api.openai.com"
 
 # The switch of rule capture: an operator's word, over what a file says; an override still wins.
 CAPTURE = ("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "OPENHUMAN_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED")
+# The switch of the guard, over whatever a file or an override says.
+GUARD = "TOOLMEM_GUARD"
 _SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
@@ -255,12 +257,19 @@ def _first(entry: _Entry, param: str, looked_in: Mapping[str, str], env: Surroun
 def capture_switch(env: Mapping[str, str]) -> tuple[bool, str] | None:
     """(on or off, variable) where the environment says. Raises ValueError where it says something else."""
     variable = next((variable for variable in CAPTURE if env.get(variable, "").strip()), None)
-    if variable is None:
-        return None
+    return None if variable is None else (_switch(env, variable), variable)
+
+
+def guard_switched_off(env: Mapping[str, str]) -> bool:
+    """Does the environment switch the guard off? Raises ValueError where it says neither on nor off."""
+    return bool(env.get(GUARD, "").strip()) and not _switch(env, GUARD)
+
+
+def _switch(env: Mapping[str, str], variable: str) -> bool:
     word = env[variable].strip().lower()
     if word not in _SWITCH:
         raise ValueError(f"environment {variable}: expected one of {', '.join(_SWITCH)}; got {env[variable]!r}")
-    return _SWITCH[word], variable
+    return _SWITCH[word]
 
 
 class WatchedVariables(dict[str, str]):

@@ -18,6 +18,7 @@ from toolmem.config import reme_compat
 from toolmem.config.cross_checks import SOCKETS, dangling, unasked_models, unusable_backends
 from toolmem.config.document import YamlFile, config_file, read_file
 from toolmem.config.environment import (
+    GUARD,
     NAMES_CODE,
     Surroundings,
     Tainted,
@@ -25,10 +26,12 @@ from toolmem.config.environment import (
     capture_switch,
     fall_back,
     fill_in,
+    guard_switched_off,
     read_dotenv,
 )
 from toolmem.config.hidden_values import without
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, at, merge, nested
+from toolmem.config.memory_settings import GUARD_SOURCES, whole_guard
 from toolmem.config.op_modules import KEY as OP_MODULES
 from toolmem.config.op_modules import import_op_modules
 from toolmem.config.overrides import Override, read_overrides
@@ -41,7 +44,9 @@ log = logging.getLogger("toolmem.config")
 Key = tuple[str, ...]
 
 _NAMED = frozenset(("flow", "op", *SOCKETS))  # sections of named entries
-_SECTIONS = _NAMED | {"http", "mcp", "cmd", "auth", "rules", "session", "secrets", "budget", "prices"}
+_SECTIONS = _NAMED | {
+    *("http", "mcp", "cmd", "auth", "rules", "guidance", "guard", "session", "secrets", "budget", "prices"),
+}
 _PLACE = (("backend",), ("params", "path"), ("params", "hosts"), ("params", "index_prefix"))  # where a store is
 
 
@@ -182,7 +187,7 @@ def _default_layer(tree: dict[str, Any], above: Sequence[Layer]) -> Layer:
 
 def _file_layer(file: YamlFile, env: Mapping[str, str], default: Mapping[str, Any], problems: list[str]) -> Layer:
     tree = _filled(file.tree, (), env, file.place, problems)
-    _open_empty_sections(tree)
+    _open_sections(tree)
     reme_compat.widen_types(tree, default)
     return Layer(tree, file.place)
 
@@ -194,6 +199,7 @@ def _override_layers(overrides: Sequence[Override], env: Mapping[str, str], prob
         value = _filled(override.value, (), env, functools.partial(_same, name), problems)
         if value is _UNFILLED:
             continue
+        value = whole_guard(value) if override.path == ("guard",) else value
         if _is_section(override.path) and not isinstance(value, dict):
             problems.append(f"{name}: expected a section (name=value below it), got {shown(value)}")
         else:
@@ -230,8 +236,10 @@ def _filled(value: Any, path: Key, env: Mapping[str, str], place: Callable[[Key]
 _UNFILLED = object()
 
 
-def _open_empty_sections(tree: dict[str, Any]) -> None:
-    """`llm:` with nothing below it is a section without entries, not a null."""
+def _open_sections(tree: dict[str, Any]) -> None:
+    """`llm:` with nothing below it is a section without entries, not a null; `guard: off` is one as well."""
+    if "guard" in tree:
+        tree["guard"] = whole_guard(tree["guard"])
     for name in _SECTIONS & tree.keys():
         if tree[name] is None:
             tree[name] = {}
@@ -269,6 +277,7 @@ class _Checking:
         loaded.problems += _foreign_params(tree)
         self._fall_back()
         self._switch_capture()
+        self._switch_guard()
         loaded.settings = settings = self._validated()
         loaded.found_stores = {name for name, store in settings.vector_store.items() if self._found(name, store)}
         loaded.warnings += unasked_models(settings, loaded.origins)
@@ -326,6 +335,17 @@ class _Checking:
             return  # "model" is switched on as well
         if self._loaded.origins.of(("rules", "capture")) != OVERRIDE:
             self._put(("rules", "capture"), switch[0], f"environment {switch[1]}")
+
+    def _switch_guard(self) -> None:
+        try:
+            is_off = guard_switched_off(self._surroundings.real)
+        except ValueError as error:
+            self._loaded.problems.append(str(error))
+            return
+        guard = self._tree.setdefault("guard", {})
+        if is_off and isinstance(guard, dict):
+            for source in GUARD_SOURCES:
+                self._put(("guard", source), "off", f"environment {GUARD}")
 
     def _validated(self) -> Settings:
         """Wrong values are reported and taken out, so that what stands on the rest can be checked as well."""

@@ -10,9 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
@@ -22,7 +20,16 @@ from pydantic import (
     model_validator,
 )
 
+from toolmem.config.memory_settings import (
+    GuardSettings,
+    GuidanceSettings,
+    RuleSettings,
+    SecretSettings,
+    SessionSettings,
+    WholeGuard,
+)
 from toolmem.config.nearest_names import hint
+from toolmem.config.section_base import Section
 from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES, Socket
 
 Seconds = Annotated[float, Field(ge=0)]
@@ -38,12 +45,6 @@ _TYPE_ALIASES = {
     "bool": "boolean",
     "dict": "object",
 }
-
-
-class Section(BaseModel):
-    """Strict types, unknown keys refused, no infinite numbers, not changed after loading."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def _one_of(socket: Socket, of_reme: tuple[str, ...] = ()) -> AfterValidator:
@@ -307,31 +308,6 @@ class AuthSettings(Section):
 # ---------------------------------------------------------------- ours
 
 
-def _nouns(given: dict[str, list[str]]) -> dict[str, list[str]]:
-    for tool, words in given.items():
-        if not all(word.strip() for word in words):
-            raise ValueError(f"an empty word among the nouns of {tool!r}")
-    return given
-
-
-class RuleSettings(Section):
-    max_in_prompt: Annotated[int, Field(ge=1)] = 30
-    max_characters: Annotated[int, Field(ge=1)] = 6000
-    max_critical_characters: Annotated[int, Field(ge=1)] = 20_000
-    # word of a tool's name -> words of a sentence that mean it; beside the built-in table
-    nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
-    capture: bool | Literal["model"] = True
-
-
-class SessionSettings(Section):
-    judging: Literal["background", "deferred"] = "background"
-    guidance_tokens: Annotated[int, Field(ge=0)] = 1000
-
-
-class SecretSettings(Section):
-    mask: bool = True  # values that look like secrets are masked before a call is stored
-
-
 class BudgetSettings(Section):
     """Of one run; the request that would exceed it is not made. None: no limit."""
 
@@ -360,10 +336,6 @@ def _time_zone(name: str) -> str:
     return name
 
 
-class GuidanceSettings(Section):
-    context_key: str = ""  # the field of a record that names what its call ran against, as in metadata.database
-
-
 class Settings(Section):
     """The whole configuration."""
 
@@ -389,6 +361,7 @@ class Settings(Section):
 
     rules: RuleSettings = Field(default_factory=RuleSettings)
     guidance: GuidanceSettings = Field(default_factory=GuidanceSettings)
+    guard: WholeGuard = Field(default_factory=GuardSettings)
     session: SessionSettings = Field(default_factory=SessionSettings)
     secrets: SecretSettings = Field(default_factory=SecretSettings)
     budget: BudgetSettings = Field(default_factory=BudgetSettings)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 from toolmem.config.problems import Placing, check
-from toolmem.config.settings import OpSettings, Section
+from toolmem.config.section_base import Section
+from toolmem.config.settings import OpSettings
 from toolmem.errors import ConfigError
 from toolmem.flow.report import Event, OpReport
 from toolmem.models import FlowResponse, Usage

@@ -1,0 +1,89 @@
+"""The sections that say what is remembered, shown and guarded: rules, guidance, guard, session, secrets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from toolmem.config.section_base import Section
+
+
+def _nouns(given: dict[str, list[str]]) -> dict[str, list[str]]:
+    for tool, words in given.items():
+        if not all(word.strip() for word in words):
+            raise ValueError(f"an empty word among the nouns of {tool!r}")
+    return given
+
+
+class RuleSettings(Section):
+    """What the user demands: what of it is captured, and what is pinned in a prompt."""
+
+    max_in_prompt: Annotated[int, Field(ge=1)] = 30
+    max_characters: Annotated[int, Field(ge=1)] = 6000
+    max_critical_characters: Annotated[int, Field(ge=1)] = 20_000
+    # word of a tool's name -> words of a sentence that mean it; beside the built-in table
+    nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
+    capture: bool | Literal["model"] = True
+
+
+class SessionSettings(Section):
+    """What an agent's session does by itself."""
+
+    judging: Literal["background", "deferred"] = "background"
+    guidance_tokens: Annotated[int, Field(ge=0)] = 1000
+
+
+class SecretSettings(Section):
+    """What is stored of secrets."""
+
+    mask: bool = True  # values that look like secrets are masked before a call is stored
+
+
+class GuidanceSettings(Section):
+    """What guidance counts apart."""
+
+    context_key: str = ""  # the field of a record that names what its call ran against, as in metadata.database
+
+
+def _off(given: Any) -> Any:
+    """Other readers of YAML make false of `off`."""
+    return "off" if given is False else given
+
+
+GuardMode = Annotated[Literal["off", "shadow", "advise", "enforce"], BeforeValidator(_off)]
+
+
+with warnings.catch_warnings():
+    # BaseModel has a method of this name from before its second version; the key's name is what users write.
+    warnings.filterwarnings("ignore", 'Field name "schema"')
+
+    class GuardSettings(Section):
+        """What stands against a call before it runs; each source `off`, `shadow` (decided and logged, never shown),
+        `advise` (the call runs and the agent is told) or `enforce` (the call is stopped). `guard: off` switches all
+        four off, and so does `TOOLMEM_GUARD=off` in the environment, over files and overrides.
+        """
+
+        rules: GuardMode = "enforce"  # what the user demands, as far as it can be checked
+        repeats: GuardMode = "advise"  # the exact call that failed before, where nothing has changed since
+        names: GuardMode = "advise"  # names that are known not to exist
+        schema: GuardMode = "advise"  # type: ignore[assignment]  # arguments that the tool's declared schema forbids
+        on_error: Literal["open", "closed"] = "open"  # where no rules can be had at all: every call runs, or none
+
+
+GUARD_SOURCES = ("rules", "repeats", "names", "schema")
+
+
+def whole_guard(given: Any) -> Any:
+    """The section that `guard: off` stands for; whatever else is given, as it is."""
+    return dict.fromkeys(GUARD_SOURCES, "off") if given is False or given == "off" else given
+
+
+def _is_section(given: Any) -> Any:
+    if not isinstance(given, dict | GuardSettings):
+        raise ValueError("expected off, or a section (rules, repeats, names, schema, on_error)")
+    return given
+
+
+WholeGuard = Annotated[GuardSettings, BeforeValidator(_is_section)]
