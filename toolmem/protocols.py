@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolmem.stored import Appended, Document, Hit, RawRecord, Record, StoredMemory, Where
+from toolmem.stored import (
+    Appended,
+    Document,
+    Hit,
+    LoggedCall,
+    LoggedDecision,
+    RawRecord,
+    Record,
+    Stamped,
+    StoredMemory,
+    Where,
+)
 from toolmem.stored import CallFailure as CallFailure  # `toolmem.ports` of 0.1 had it
 
 if TYPE_CHECKING:
@@ -188,7 +199,8 @@ class MemoryStore(Protocol):
         """One commit: each new call gets the next seq and, if it has none, an id; the newest `keep` stay.
 
         Calls whose id is known are skipped and counted. One bad call never takes the others with it. Reads and
-        writes nothing that grows with the history or the number of tools.
+        writes nothing that grows with the history or the number of tools. Each new call is logged in the same
+        commit, whether or not the window keeps it.
         """
 
     async def tool_names(self, workspace: str) -> builtins.list[str]:
@@ -241,7 +253,7 @@ class MemoryStore(Protocol):
     async def merge(
         self, workspace: str, memory: ToolMemory, keep: int, *, document: Document | None = None
     ) -> Appended:
-        """Take over a dumped or copied memory, judgements trusted: replaces nothing, adds calls whose id is new.
+        """Take over a dumped or copied memory, judgements trusted: replaces nothing, adds and logs calls of a new id.
 
         A tool that is new here takes over guidance, coverage and lifetime counters as well: the guidance from
         `content`, `author` and `metadata`'s `claims`, `guidance_statistics`, `prompt_version`, `prompt_tokens`,
@@ -251,10 +263,45 @@ class MemoryStore(Protocol):
         """
 
     async def delete_memories(self, workspace: str, memory_ids: Sequence[str]) -> builtins.list[str]:
-        """Delete tools by memory_id; answers the ids that were there."""
+        """Delete tools by memory_id, their logged calls with them; answers the ids that were there."""
 
     async def delete_tools(self, workspace: str) -> int:
-        """Every tool memory with its calls, nothing else (records and verdicts stay); answers how many there were."""
+        """Every tool memory with its calls, also the logged ones; answers how many tools there were.
+
+        Records, verdicts and logged decisions stay.
+        """
+
+    # -- what happened: the logs of a workspace
+    async def call_log(
+        self,
+        workspace: str,
+        *,
+        conversation: str | None = None,
+        tool: str | None = None,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+    ) -> builtins.list[LoggedCall]:
+        """At most `limit` logged calls whose position is greater than `after`, oldest first.
+
+        `newest`: the last of them instead of the first. `conversation`: those whose `conversation_id` it is. The log
+        holds the newest calls of the workspace within the store's `LogLimits`, and beside them each call that a
+        window still keeps. A judgement is as it is now. Costs what it answers.
+        """
+
+    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+        """Insert it, or replace in its place the one with the same id; beyond the limit the oldest go."""
+
+    async def decisions(
+        self,
+        workspace: str,
+        *,
+        ids: Sequence[str] | None = None,
+        conversation: str | None = None,
+        tool: str | None = None,
+        limit: int = 100,
+    ) -> builtins.list[LoggedDecision]:
+        """Newest first, in the order in which they were first logged. Only those that fit all that is given."""
 
     # -- verdict cache
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]: ...
@@ -288,6 +335,14 @@ class MemoryStore(Protocol):
         with what it answers, not with the number of namespaces.
         """
 
+    async def read_stamped(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+        """The records of these namespaces and keys as they are now, and the stamp of the workspace's rules.
+
+        The stamp is another one whenever a rule (namespace `tool-*`, key `rule/*`) was written or deleted since, by
+        any process, also one that died at once; no two states of the rules have the same. One read, whatever the
+        store holds; it sees what was committed before it began.
+        """
+
     async def delete(self, workspace: str, namespace: str, key: str) -> bool: ...
     async def namespaces(self, workspace: str) -> builtins.list[str]: ...
     async def documents(self, workspace: str, namespace: str | None, keys: Sequence[str]) -> dict[str, Document]:
@@ -316,10 +371,13 @@ class MemoryStore(Protocol):
     # -- workspaces and the store itself
     async def workspaces(self) -> builtins.list[str]: ...
     async def delete_workspace(self, workspace: str) -> int:
-        """Everything in it; answers how many tool memories there were."""
+        """Everything in it, its logs as well; answers how many tool memories there were."""
 
     async def info(self) -> dict[str, Any]:
-        """backend, location, schema_version, embedder, and counts per workspace (tools, calls, records, verdicts)."""
+        """backend, location, schema_version, embedder, and counts per workspace.
+
+        Counted are tools, calls (those in windows), records, verdicts, logged_calls and decisions.
+        """
 
 
 class ConfiguredOp(Protocol):

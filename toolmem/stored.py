@@ -1,11 +1,13 @@
-"""The types that a store takes and answers: records, documents, filters, hits, what became of an append."""
+"""The types that a store takes and answers: records, documents, filters, hits, logs, what became of an append."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +67,57 @@ class RawRecord(NamedTuple):
     version: int
     born: int  # `time_created` in microseconds since 1970, UTC
     modified: int = 0  # `time_modified`, the same
+
+
+class Stamped(NamedTuple):
+    """Records as they are now, and a mark of the state of the workspace's rules: see `MemoryStore.read_stamped`."""
+
+    stamp: str
+    records: tuple[RawRecord | None, ...]  # as asked; None where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class LogLimits:
+    """How much the logs of each workspace hold; beyond it the oldest entries go."""
+
+    max_calls: int = 100_000
+    max_bytes: int = 1_000_000_000  # of logged calls, each as long as it was when it came
+    max_decisions: int = 100_000
+
+    def __post_init__(self) -> None:
+        for name in ("max_calls", "max_bytes", "max_decisions"):
+            limit = getattr(self, name)
+            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+                raise RequestError(f"log.{name}: expected a whole number of at least 1, got {limit!r}", field="log")
+
+
+class LoggedCall(NamedTuple):
+    """A call in the call log."""
+
+    position: int  # grows with each call that the workspace takes in
+    call: ToolCallResult  # its judgement as it is now; `seq` and `is_summarized`, which the window gives, are not set
+
+
+Outcome = Literal["", "worked", "failed", "not_run", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDecision:
+    """What the guard decided about one call, and what became of the call."""
+
+    id: str
+    time: datetime
+    conversation_id: str
+    tool_name: str
+    input: str  # JSON, secrets masked
+    action: str
+    reason: str
+    advice: str
+    mode: str
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    forced: bool = False  # it ran all the same
+    outcome: Outcome = ""  # "": not known yet
+    call_id: str = ""  # of the call as it was stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreError
 from toolmem.protocols import EmbedderIdentity, MemoryStore
 from toolmem.store.codec import require_names, require_unicode
 from toolmem.store.keyed import RecordStore
 from toolmem.store.searching import Legs, SearchRequest, fuse, search_request
 from toolmem.store.semantics import AppendCalls, PutGuidance, Request, UpdateVerdicts
-from toolmem.stored import Appended, Document, Hit, Where
+from toolmem.stored import Appended, Document, Hit, LoggedCall, LoggedDecision, Stamped, Where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +71,23 @@ class DecidedStore(RecordStore, MemoryStore):
     async def delete_tools(self, workspace: str) -> int:
         ids = [record.memory_id for record in await self.records(workspace, None)]
         return len(await self.delete_memories(workspace, ids))
+
+    # -- logs; a store that was written before they came goes on without them
+
+    async def call_log(self, workspace: str, **asked: Any) -> builtins.list[LoggedCall]:
+        raise self._without("call_log")
+
+    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+        raise self._without("log_decision")
+
+    async def decisions(self, workspace: str, **asked: Any) -> builtins.list[LoggedDecision]:
+        raise self._without("decisions")
+
+    async def read_stamped(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+        raise self._without("read_stamped")
+
+    def _without(self, method: str) -> StoreError:
+        return StoreError(f"{type(self).__name__} has no `{method}`, which the guard and the call log need")
 
     # -- verdict cache
 
