@@ -63,7 +63,9 @@ def test_flags_name_the_call_its_evidence_and_how_it_ended(run: Run, recording: 
     assert told["flags"][1]["call_ids"] == ["2"]
     code, out, err = run("--input", str(recording), "--rules", given)
     assert code == 0
-    assert "call 1, deny: send_email" in out
+    assert 'call 1, rules: send_email {"to": "sarah@example.com"' in out
+    assert "deny; as recorded, it worked" in out
+    assert "deny (advise, as configured); as recorded, it failed again" in out
     assert "A rule says: Never email sarah@example.com." in out or "The user said: Never email sarah" in out
     assert "only a reminder: Never email Sarah on weekends: “weekends” may limit it" in err
 
@@ -98,8 +100,34 @@ def test_a_bad_rule_is_refused_with_its_line(
     assert "line 1" in err
 
 
-def test_the_sample_is_replayed_without_any_argument(run: Run) -> None:
-    code, out, _ = run()
+def test_a_report_says_what_was_replayed_in_which_modes_and_what_its_words_mean(run: Run, recording: Path) -> None:
+    code, out, _ = run("--input", str(recording), "guard.repeats=shadow", "guard.rules=off")
     assert code == 0
-    assert "repeats of failures" in out
+    assert f"The recording {recording}: 4 calls in 1 conversation, 2 of which failed" in out
+    assert "nothing was stopped and nothing stored" in out
+    assert "Modes: rules off, repeats shadow, names advise, schema advise." in out
+    assert "wrong: of these, the calls that worked" in out
+    assert "precision: the failed among the flagged" in out
+    assert "deny (shadow, as configured)" in out
+    assert "Rules were not asked" in out
+    assert "Known names were not asked" in out
+    told = json.loads(run("--input", str(recording), "--json", "guard=off")[1])
+    assert told["modes"] == dict.fromkeys(("rules", "repeats", "names", "schema"), "off")
+    assert told["sources"]["repeat"]["flagged"] == 1, "counted whatever the mode"
+
+
+def test_a_recording_without_flags_says_so(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"tool_name": "search", "input": {"q": "rain"}, "output": "[]", "success": true}\n')
+    code, out, _ = run("--input", str(path))
+    assert code == 0
+    assert "1 call in 0 conversations, 0 of which failed" in out
+    assert "No call was flagged." in out
+
+
+def test_the_sample_is_replayed_without_any_argument(run: Run) -> None:
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert "The project's own sample: 1,176 calls in 466 conversations" in out
+    assert "repeats: the same call failed" in out
     assert "as recorded, it failed again" in out

@@ -15,7 +15,7 @@ def loaded(files=(), overrides=(), env=None):
 
 
 def modes(found):
-    return {source: getattr(found.settings.guard, source) for source in GUARD_SOURCES}
+    return found.settings.guard.modes
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -12,6 +13,7 @@ from toolmem.cli.console import (
     AsJson,
     Config,
     Overrides,
+    ProgressLine,
     counted,
     logs_to_stderr,
     print_json,
@@ -20,6 +22,9 @@ from toolmem.cli.console import (
     tell,
 )
 from toolmem.errors import RequestError
+from toolmem.flow.report import Event
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from toolmem.guard.replaying import Flag, ReplayResult
@@ -27,7 +32,16 @@ if TYPE_CHECKING:
     from toolmem.models import ToolCallResult
 
 _MOST_SHOWN = 20  # flagged calls
-_NAMES = {"rule": "rules", "repeat": "repeats of failures", "known_name": "names known not to exist"}
+_NAMES = {
+    "rule": "rules: what the user forbade or wants to be asked",
+    "repeat": "repeats: the same call failed, and nothing changed since",
+    "known_name": "names: known not to exist",
+}
+_SETTINGS = {"rule": "rules", "repeat": "repeats", "known_name": "names", "schema": "schema"}
+_MEANINGS = (
+    "flagged: calls that the source speaks against, whatever its mode; wrong: of these, the calls that worked.",
+    "recall: the flagged among all calls that failed; precision: the failed among the flagged; [95 % interval].",
+)
 
 
 def replay(
@@ -47,8 +61,10 @@ def replay(
 ) -> None:
     """Replay recorded calls: which ones the guard would have flagged, and which of these worked.
 
-    Each call is treated as it ran. It starts with an empty memory: a conversation knows its own calls before this one,
-    and other conversations as far as they had ended. Nothing is stored.
+    Each call is treated as it ran: nothing is stopped or stored. The guard begins with an empty memory: of a
+    conversation it knows the calls before this one, of other conversations those that had ended.
+
+    toolmem guard replay
 
     toolmem guard replay --input calls.jsonl
 
@@ -68,18 +84,28 @@ def replay(
     calls = sorted(imported.calls, key=lambda each: (each[1].create_time, each[0]))
     schemas = _schemas(tools, [call for _, call in calls])
     bound, reminders = read_rules(_entries(rules), schemas) if rules else ({}, [])
-    result = replayed(
-        calls,
-        bound,
-        context_key=settings.guidance.context_key,
-        parameters={schema.name: schema.parameters for schema in schemas},
-    )
+    with ProgressLine() as progress:
+        result = replayed(
+            _counted_off(calls, progress),
+            bound,
+            context_key=settings.guidance.context_key,
+            parameters={schema.name: schema.parameters for schema in schemas},
+        )
     if as_json:
-        print_json(result.as_json())
+        print_json({"modes": settings.guard.modes, **result.as_json()})
         return
-    _print(result, dict(calls), bool(settings.guidance.context_key))
+    _print(result, dict(calls), _Told.of(recording, settings, rules=bool(rules)))
     for text, reason in reminders:
         say(f"only a reminder: {text}: {reason}")
+
+
+def _counted_off(calls: Sequence[tuple[int, T]], progress: ProgressLine) -> Iterator[tuple[int, T]]:
+    """The calls, while the line says how many of them are done."""
+    progress(Event("op_started", "", "replay"))
+    for done, call in enumerate(calls):
+        if done % 100 == 0:
+            progress(Event("progress", "", "replay", done=done, total=len(calls), message="calls"))
+        yield call
 
 
 def _entries(path: Path) -> list[tuple[str, Any]]:
@@ -112,31 +138,69 @@ def _schemas(path: Path | None, calls: list[ToolCallResult]) -> list[ToolSchema]
     return [ToolSchema.read(each) for each in declared]
 
 
-def _print(result: ReplayResult, calls: dict[int, ToolCallResult], names: bool) -> None:
-    rows = []
-    for kind, title in _NAMES.items():
-        of = result.of(kind)
-        if kind == "known_name" and not names:
-            continue
-        of_failures = kind != "rule"  # a rule speaks of what may be done, not of what fails
-        recall = _share(of["recall"], of["recall_interval"]) if of_failures else "–"
-        precision = _share(of["precision"], of["precision_interval"]) if of_failures else "–"
-        rows.append((title, f"{of['flagged']:,}", f"{of['wrong']:,}", recall, precision))
-    heads = ("source", "flagged", "of these worked", "share of all failures", "failed of the flagged")
-    title = f"{counted(result.calls, 'call')}, {counted(result.failures, 'failure')}"
-    print_table(title, heads, rows, numeric=frozenset(heads[1:]))
+def _print(result: ReplayResult, calls: dict[int, ToolCallResult], told: _Told) -> None:
+    conversations = {call.conversation_id for call in calls.values() if call.conversation_id}
+    tell(
+        f"{told.source}: {counted(result.calls, 'call')} in {counted(len(conversations), 'conversation')}, "
+        f"{result.failures:,} of which failed. Each was replayed as it ran: nothing was stopped and nothing stored."
+    )
+    tell(f"Modes: {', '.join(f'{source} {mode}' for source, mode in told.modes.items())}.")
+    rows = [_row(kind, result) for kind in told.asked]
+    heads = ("source", "flagged", "wrong", "recall", "precision")
+    print_table("", heads, rows, numeric=frozenset(heads[1:]), notes=[*_MEANINGS, *told.not_asked])
     for flag in result.flags[:_MOST_SHOWN]:
-        tell(f"\n{_headline(flag, calls[flag.index])}\n    {flag.source.text}")
+        tell(f"\n{_headline(flag, calls[flag.index], told)}\n    {flag.source.text}")
     if len(result.flags) > _MOST_SHOWN:
         tell(f"\n… and {counted(len(result.flags) - _MOST_SHOWN, 'flag')} more; --json lists all of them")
+    if not result.flags:
+        tell("\nNo call was flagged.")
 
 
-def _headline(flag: Flag, call: ToolCallResult) -> str:
-    from toolmem.readers.plain_text import plain
+def _row(kind: str, result: ReplayResult) -> tuple[str, ...]:
+    of = result.of(kind)
+    shares = ("recall", "precision") if kind != "rule" else ()  # a rule speaks of what may be done, not of what fails
+    told = [_share(of[name], of[f"{name}_interval"]) for name in shares] or ["–", "–"]
+    return (_NAMES[kind], f"{of['flagged']:,}", f"{of['wrong']:,}", *told)
+
+
+class _Told(NamedTuple):
+    """What a report says beside its figures."""
+
+    source: str  # of the calls
+    modes: dict[str, str]
+    asked: tuple[str, ...]  # kinds of sources
+    not_asked: tuple[str, ...]  # why
+
+    @classmethod
+    def of(cls, recording: Path | None, settings: Any, *, rules: bool) -> _Told:
+        """Of a replay: `rules` were given."""
+        from toolmem.readers.plain_text import name_shown
+
+        names = bool(settings.guidance.context_key)
+        asked = ("rule",) * rules + ("repeat",) + ("known_name",) * names
+        missing = {
+            "rule": "Rules were not asked: --rules FILE names them.",
+            "known_name": "Known names were not asked: guidance.context_key=FIELD says what a call ran against.",
+        }
+        return cls(
+            f"The recording {name_shown(str(recording))}" if recording else "The project's own sample",
+            settings.guard.modes,
+            asked,
+            tuple(why for kind, why in missing.items() if kind not in asked),
+        )
+
+
+def _headline(flag: Flag, call: ToolCallResult, told: _Told) -> str:
+    from toolmem.readers.plain_text import name_shown, plain
 
     ended = {True: "failed again", False: "worked", None: "ended unknown"}[flag.failed]
     given = plain(json.dumps(call.input, ensure_ascii=False), 100)
-    return f"call {flag.index + 1}, {flag.source.action}: {call.tool_name} {given} — as recorded, it {ended}"
+    setting = _SETTINGS[flag.source.kind]
+    mode = told.modes[setting]
+    action = flag.source.action + ("" if mode in ("enforce", flag.source.action) else f" ({mode}, as configured)")
+    return (
+        f"call {flag.index + 1}, {setting}: {name_shown(call.tool_name)} {given}\n    {action}; as recorded, it {ended}"
+    )
 
 
 def _share(value: float | None, interval: list[float] | None) -> str:

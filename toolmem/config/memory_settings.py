@@ -71,6 +71,11 @@ with warnings.catch_warnings():
         schema: GuardMode = "advise"  # type: ignore[assignment]  # arguments that the tool's declared schema forbids
         on_error: Literal["open", "closed"] = "open"  # where no rules can be had at all: every call runs, or none
 
+        @property
+        def modes(self) -> dict[str, str]:
+            """By source."""
+            return {source: getattr(self, source) for source in GUARD_SOURCES}
+
 
 GUARD_SOURCES = ("rules", "repeats", "names", "schema")
 
