@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toolmem.app import AsyncToolMem, ToolMem, ToolMemApp
     from toolmem.client import AsyncClient, Client
     from toolmem.errors import (
+        CallDenied,
         ConfigError,
         ModelError,
         RecordError,
@@ -65,7 +66,10 @@ _HOMES = {
     "OpParams": "toolmem.flow.op",
     "register": "toolmem.flow.registry",
     **dict.fromkeys(
-        ("ToolMemError", "Refused", "ConfigError", "RequestError", "RecordError", "StoreError", "ModelError"),
+        (
+            *("ToolMemError", "Refused", "ConfigError", "RequestError", "RecordError", "CallDenied"),
+            *("StoreError", "ModelError"),
+        ),
         "toolmem.errors",
     ),
     **dict.fromkeys(
@@ -90,6 +94,7 @@ __all__ = [
     "AgentSession",
     "AsyncClient",
     "AsyncToolMem",
+    "CallDenied",
     "CallRecorder",
     "Client",
     "ConfigError",

@@ -8,6 +8,7 @@
     │   ├── NotProvided          a flow or op of another toolkit that toolmem does not have
     │   └── StoreUntrusted       a store that was found and that this user neither made nor trusts
     ├── RecordError              one record of a good request is bad; the others go on
+    ├── CallDenied               the guard stopped a tool call before it ran: its decision
     ├── StoreError               the store cannot do it
     │   ├── StoreUnavailable     cannot be opened or reached
     │   ├── StoreVersionError    written by a newer (or too old) toolmem
@@ -37,6 +38,10 @@ A message says what is wrong, where, and what would be right.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolmem.guard.decision import GuardDecision
 
 _RAISED_BY = "raised by the op "
 
@@ -95,6 +100,17 @@ class RecordError(ToolMemError):
         self.index = index
         self.tool_name = tool_name
         super().__init__(message)
+
+
+class CallDenied(ToolMemError):
+    """A tool call was stopped before it ran. Its text is the reason, which an agent may be shown as the tool's result.
+
+    `decision`: what stands against the call, and who says so.
+    """
+
+    def __init__(self, decision: GuardDecision) -> None:
+        self.decision = decision
+        super().__init__(decision.reason)
 
 
 class StoreError(ToolMemError):

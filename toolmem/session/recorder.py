@@ -1,18 +1,57 @@
-"""A decorator that records the calls of plain Python functions, for agents that run their tools themselves."""
+"""A decorator for the tools of an agent that runs them itself: holds each call against the rules, and records it."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import inspect
-import json
+import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, get_args
+
+from toolmem.errors import CallDenied, RequestError
+from toolmem.guard.decision import GuardDecision
+from toolmem.session.consent import Consent, OnAsk
+from toolmem.session.tool_functions import ToolFunction, as_text
+
+if TYPE_CHECKING:
+    from toolmem.session.guarded_calls import CallChecks
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+OnDenied = Literal["raise", "return"]
+_KEPT = 1000  # decisions
+_INTERRUPTS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedCall:
+    """A call that something stood against, and what was decided about it."""
+
+    tool_name: str
+    input: dict[str, Any]
+    decision: GuardDecision
+    call_id: str  # of its record
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call under way."""
+
+    record: dict[str, Any]
+    arguments: dict[str, Any]  # all that the function works with
+    begun: float
+    decision: GuardDecision | None = None
+
+    @property
+    def denied(self) -> bool:
+        return self.decision is not None and self.decision.stops
 
 
 class CallRecorder:
@@ -30,78 +69,141 @@ class CallRecorder:
     """
 
     def __init__(self) -> None:
+        self._start(None)
+
+    @classmethod
+    def _of(cls, checks: CallChecks, on_denied: OnDenied = "raise", on_ask: OnAsk | None = None) -> CallRecorder:
+        """One whose calls are held against `checks`."""
+        recorder = cls.__new__(cls)
+        recorder._start(checks, on_denied, on_ask)
+        return recorder
+
+    def _start(self, checks: CallChecks | None, on_denied: OnDenied = "raise", on_ask: OnAsk | None = None) -> None:
+        if on_denied not in get_args(OnDenied):
+            raise RequestError(f"on_denied: expected 'raise' or 'return', got {on_denied!r}", field="on_denied")
+        self.decisions: deque[DecidedCall] = deque(maxlen=_KEPT)
+        self._checks = checks
+        self._returns = on_denied == "return"
+        self._consent = Consent(on_ask)
         self._calls: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
 
     def tool(self, function: Callable[P, R]) -> Callable[P, R]:
         """Record the calls of `function`, a plain or an async one, under its name."""
-        signature = inspect.signature(function)
-
-        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-            try:
-                given = dict(signature.bind(*args, **kwargs).arguments)
-            except TypeError:  # a wrong call is a call as well: the function itself will say so
-                given = {**{str(position): value for position, value in enumerate(args)}, **kwargs}
-            return {
-                "tool_name": function.__name__,
-                "input": _as_json(given),
-                "create_time": datetime.now(UTC).isoformat(),
-            }
-
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def recorded_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-                call, begun = begin(args, kwargs), time.perf_counter()
-                try:
-                    result = await function(*args, **kwargs)
-                except BaseException as error:
-                    self._failed(call, begun, error)
-                    raise
-                self._succeeded(call, begun, result)
-                return result
-
-            return cast("Callable[P, R]", recorded_async)
-
-        @functools.wraps(function)
-        def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
-            call, begun = begin(args, kwargs), time.perf_counter()
-            try:
-                result = function(*args, **kwargs)
-            except BaseException as error:
-                self._failed(call, begun, error)
-                raise
-            self._succeeded(call, begun, result)
-            return result
-
-        return recorded
+        if isinstance(function, classmethod | staticmethod):
+            return cast("Callable[P, R]", type(function)(self.tool(function.__func__)))
+        tool = ToolFunction.of(function)
+        recorded = self._async(tool, function) if tool.runs_async else self._plain(tool, function)
+        functools.update_wrapper(recorded, function)
+        recorded.__name__ = tool.name
+        return cast("Callable[P, R]", recorded)
 
     def take(self, conversation_id: str | None = None) -> list[dict[str, Any]]:
         """The calls recorded since the last time, oldest first, as records of `add_tool_call_result`.
 
         `conversation_id`: the conversation that they were made in; an AgentSession gives its own.
         """
-        taken, self._calls = self._calls, []
+        with self._lock:
+            taken, self._calls = self._calls, []
         return taken if conversation_id is None else [{**call, "conversation_id": conversation_id} for call in taken]
 
-    def _succeeded(self, call: dict[str, Any], begun: float, result: Any) -> None:
-        output = result if isinstance(result, str) else "" if result is None else _dumped(result)
-        self._calls.append({**call, "output": output, "success": True, "time_cost": time.perf_counter() - begun})
+    # -- around a call
 
-    def _failed(self, call: dict[str, Any], begun: float, error: BaseException) -> None:
-        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit):
-            output = f"{type(error).__name__}: the call was interrupted"
-        else:
-            output = f"{type(error).__name__}: {error}"
-        self._calls.append({**call, "output": output, "success": False, "time_cost": time.perf_counter() - begun})
+    def _async(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def recorded_async(*args: Any, **kwargs: Any) -> Any:
+            call = self._begin(tool, args, kwargs)
+            if self._checks is not None:
+                decision = await self._checks.before(tool.name, call.arguments)
+                self._decide(call, await self._consent.settled(decision))
+            if call.denied:
+                return self._denied(call)
+            return await self._awaited(call, function, args, kwargs)
+
+        return recorded_async
+
+    async def _awaited(
+        self, call: _Call, function: Callable[..., Awaitable[Any]], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            record = self._failed(call, error)
+            if self._checks is not None and not isinstance(error, _INTERRUPTS):
+                await self._checks.after(call.decision, record, call.arguments)
+            raise
+        record = self._succeeded(call, result)
+        if self._checks is not None:
+            await self._checks.after(call.decision, record, call.arguments)
+        return result
+
+    def _plain(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            call = self._begin(tool, args, kwargs)
+            if self._checks is not None:
+                decision = self._checks.before_now(tool.name, call.arguments)
+                self._decide(call, self._consent.settled_now(decision))
+            if call.denied:
+                return self._denied(call)
+            try:
+                result = function(*args, **kwargs)
+            except BaseException as error:
+                self._learn_now(call, self._failed(call, error), error)
+                raise
+            if inspect.isawaitable(result):  # a plain function that hands on what an async one gave it
+                return self._awaited(call, _handed_on(result), (), {})
+            self._learn_now(call, self._succeeded(call, result))
+            return result
+
+        return recorded
+
+    def _learn_now(self, call: _Call, record: dict[str, Any], error: BaseException | None = None) -> None:
+        if self._checks is not None and not isinstance(error, _INTERRUPTS):
+            self._checks.after_now(call.decision, record, call.arguments)
+
+    # -- what is kept
+
+    def _begin(self, tool: ToolFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+        record = {"tool_name": tool.name, "input": tool.given(args, kwargs), "create_time": _now()}
+        if self._checks is None:
+            return _Call(record, {}, time.perf_counter())
+        return _Call({**record, "id": uuid.uuid4().hex}, tool.whole(args, kwargs), time.perf_counter())
+
+    def _decide(self, call: _Call, decision: GuardDecision) -> None:
+        call.decision = decision
+        if decision.sources or decision.stops:
+            record = call.record
+            self.decisions.append(DecidedCall(record["tool_name"], record["input"], decision, record["id"]))
+        call.begun = time.perf_counter()
+
+    def _denied(self, call: _Call) -> str:
+        """Keep it as a call that did not run. Raises CallDenied, or answers the reason as the tool's result."""
+        assert call.decision is not None
+        self._keep({**call.record, "output": call.decision.reason})
+        if self._returns:
+            return call.decision.reason
+        raise CallDenied(call.decision)
+
+    def _succeeded(self, call: _Call, result: Any) -> dict[str, Any]:
+        output = result if isinstance(result, str) else "" if result is None else as_text(result)
+        return self._ended(call, output, success=True)
+
+    def _failed(self, call: _Call, error: BaseException) -> dict[str, Any]:
+        told = "the call was interrupted" if isinstance(error, _INTERRUPTS) else error
+        return self._ended(call, f"{type(error).__name__}: {told}", success=False)
+
+    def _ended(self, call: _Call, output: str, *, success: bool) -> dict[str, Any]:
+        taken = time.perf_counter() - call.begun
+        return self._keep({**call.record, "output": output, "success": success, "time_cost": taken})
+
+    def _keep(self, record: dict[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            self._calls.append(record)
+        return record
 
 
-def _as_json(value: Any) -> Any:
-    """The value as JSON has it; what JSON has no word for becomes its text."""
-    return json.loads(_dumped(value))
+def _handed_on(result: Awaitable[Any]) -> Callable[[], Awaitable[Any]]:
+    return lambda: result
 
 
-def _dumped(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return json.dumps(str(value), ensure_ascii=False)
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
