@@ -5,160 +5,24 @@ They answer what pydantic's models answer (`model_dump`, `model_copy`, `model_va
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal
 
 from toolmem.errors import RequestError
+from toolmem.rows import READERS, Row, one_of
 
 Language = Literal["", "zh"]
 Speaker = Literal["user", "agent", "program"]
 RuleStatus = Literal["active", "proposed", "superseded", "withdrawn"]
+Effect = Literal["deny", "ask", "remind"]
+When = bool | dict[str, Any]
 Priority = Literal["critical", "high", "normal"]
 Source = Literal["user_explicit", "post_turn", "programmatic"]
 
 # What may tell the conversation of a call: keys of its record, else of its metadata; the first that does counts.
 CONVERSATION_KEYS = ("conversation_id", "session_id", "thread_id", "trace_id", "run_id")
-
-_Reader = Callable[[Any], Any]
-_MOST_COUNTED = 10**15
-
-
-class Row:
-    """A dataclass, with the methods of a model."""
-
-    __slots__ = ()
-
-    @classmethod
-    def model_validate(cls, value: Any) -> Self:
-        """From an object of JSON; other keys are passed over. Raises ValueError that names the field."""
-        if isinstance(value, cls):
-            return value
-        if type(value) is not dict and not isinstance(value, Mapping):
-            raise ValueError(f"expected an object, got {type(value).__name__}")
-        known = _READERS_OF.get(cls) or _readers(cls)
-        try:
-            return cls(
-                **{
-                    name: each if (reader := known[name]) is _text and type(each) is str else reader(each)
-                    for name, each in value.items()
-                    if name in known
-                }
-            )
-        except (ValueError, TypeError):
-            raise ValueError(cls._problem(value)) from None
-
-    @classmethod
-    def _problem(cls, value: Mapping[str, Any]) -> str:
-        for name, reader in _readers(cls).items():
-            try:
-                reader(value.get(name)) if name in value else None
-            except ValueError as error:
-                return f"{name}: {error}"
-        return f"{next(iter(sorted(_required(cls) - value.keys())), '')}: is missing"
-
-    @classmethod
-    def model_validate_json(cls, text: str | bytes) -> Self:
-        return cls.model_validate(json.loads(text))
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        return replace(self, **(update or {}))  # type: ignore[type-var]  # each row is a dataclass
-
-    def model_dump(
-        self,
-        *,
-        mode: Literal["python", "json"] = "python",
-        include: Collection[str] | None = None,
-        exclude: Collection[str] | None = None,
-    ) -> dict[str, Any]:
-        left_out = exclude or ()
-        shown = [name for name in _readers(type(self)) if (include is None or name in include) and name not in left_out]
-        return {name: _dumped(getattr(self, name), mode == "json") for name in shown}
-
-    def model_dump_json(self) -> str:
-        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
-
-
-def _readers(cls: type[Row]) -> dict[str, _Reader]:
-    """By field, what reads a value of its annotation; raises ValueError where the value is none of its kind."""
-    known = _READERS_OF.get(cls)
-    if known is None:
-        known = _READERS_OF[cls] = {}
-        for each in fields(cls):  # type: ignore[arg-type]  # each row is a dataclass
-            kind, _, optional = str(each.type).partition(" | ")
-            known[each.name] = _or_none(_READERS[kind]) if optional else _READERS[kind]
-    return known
-
-
-def _required(cls: type[Row]) -> set[str]:
-    known = fields(cls)  # type: ignore[arg-type]  # each row is a dataclass
-    return {each.name for each in known if each.default is MISSING and each.default_factory is MISSING}
-
-
-def _dumped(value: Any, as_json: bool) -> Any:
-    if isinstance(value, Row):
-        return value.model_dump(mode="json" if as_json else "python")
-    if isinstance(value, list | dict):
-        return deepcopy(value)
-    if as_json and isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    return value
-
-
-# ---------------------------------------------------------------- reading values
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected text, got {type(value).__name__}")
-    return value
-
-
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"expected a list of texts, got {type(value).__name__}")
-    return [_text(each) for each in value]
-
-
-def _time(value: Any) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    try:
-        return datetime.fromisoformat(value)
-    except (ValueError, TypeError):
-        raise ValueError(f"expected a time, e.g. 2026-01-31T12:00:00Z; got {value!r}"[:200]) from None
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_COUNTED:
-        raise ValueError(f"expected a whole number from 0 to {_MOST_COUNTED:,}, got {value!r}"[:200])
-    return value
-
-
-def _sum(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"expected a number, got {type(value).__name__}")
-    return float(value)
-
-
-def _one_of(choices: Any) -> _Reader:
-    allowed = {choice: choice for choice in get_args(choices)}
-
-    def read(value: Any) -> Any:
-        try:
-            return allowed[value]
-        except (KeyError, TypeError):
-            raise ValueError(f"expected one of {', '.join(allowed)}; got {value!r}"[:200]) from None
-
-    return read
-
-
-def _or_none(reader: _Reader) -> _Reader:
-    return lambda value: None if value is None else reader(value)
-
 
 # ---------------------------------------------------------------- tools and rules
 
@@ -221,6 +85,21 @@ class ToolMemoryRule(Row):
     updated_at: datetime
     status: RuleStatus = "active"  # a proposed rule waits for a person, a withdrawn one is kept and holds no longer
     said: Said | None = None  # None: stored before this was kept
+    effect: Effect = "remind"  # what becomes of a call that `when` holds for; remind: it stands in the prompt alone
+    unchecked: str = ""  # of a reminder: why no call is held against it
+    expires_at: datetime | None = None
+    superseded_by: str = ""  # the id of the rule that took its place
+    # A JSON Schema that the view of a call fulfils; true: every call of the tool. The last field: see `at_a_glance`.
+    when: When | None = None
+
+    @property
+    def checked(self) -> bool:
+        """Whether calls are held against it."""
+        return self.effect != "remind" and self.when is not None
+
+    def holds_at(self, now: datetime) -> bool:
+        """Whether it binds then: active, and not expired."""
+        return self.status == "active" and (self.expires_at is None or self.expires_at > now)
 
     @property
     def eager(self) -> bool:
@@ -239,8 +118,8 @@ class ToolMemoryRule(Row):
 
     @property
     def is_note(self) -> bool:
-        """An agent's own, which binds nobody. What it put as critical was approved where it is active."""
-        return self.priority != "critical" and self.by == "agent"
+        """An agent's own, which binds nobody. What it put as critical, deny or ask was approved where it is active."""
+        return self.priority != "critical" and self.by == "agent" and self.effect == "remind"
 
 
 # ---------------------------------------------------------------- guidance
@@ -251,6 +130,12 @@ class ClaimLine(Row):
     """What a prompt shows of a claim."""
 
     text: str
+
+
+def _condition(value: Any) -> When:
+    if value is True or isinstance(value, dict):
+        return value
+    raise ValueError(f"expected a JSON Schema or true, got {type(value).__name__}")
 
 
 def _claims(value: Any) -> list[ClaimLine]:
@@ -358,18 +243,15 @@ def merge_ranges(seqs: Sequence[int], ranges: Sequence[tuple[int, int]] = ()) ->
     return merged
 
 
-_READERS_OF: dict[Any, dict[str, _Reader]] = {}
-_READERS: dict[str, _Reader] = {  # by annotation, as it is written
-    "str": _text,
-    "list[str]": _texts,
-    "int": _count,
-    "float": _sum,
-    "datetime": _time,
-    "dict[str, Any]": dict,
-    "list[ClaimLine]": _claims,
-    "Said": Said.model_validate,
-    "Speaker": _one_of(Speaker),
-    "Priority": _one_of(Priority),
-    "Source": _one_of(Source),
-    "RuleStatus": _one_of(RuleStatus),
-}
+READERS.update(  # by annotation, as it is written
+    {
+        "list[ClaimLine]": _claims,
+        "Said": Said.model_validate,
+        "Speaker": one_of(Speaker),
+        "Priority": one_of(Priority),
+        "Source": one_of(Source),
+        "RuleStatus": one_of(RuleStatus),
+        "Effect": one_of(Effect),
+        "When": _condition,
+    }
+)

@@ -14,7 +14,7 @@ from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from page_writers.markdown import GENERATED, code, comments, default_text, docstring, field_type, page, table
-from toolmem.light_models import Row
+from toolmem.rows import Row
 
 _OTEL_HEAD = """\
 The column "OpenTelemetry" holds the attribute that means the same in the semantic conventions for generative AI

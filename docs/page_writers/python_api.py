@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from page_writers.markdown import GENERATED, code, docstring, page
-from toolmem.light_models import Row
+from toolmem.rows import Row
 
 # (module, what it is for, its names; none: the module's __all__)
 SECTIONS: list[tuple[str, str, tuple[str, ...]]] = [

@@ -48,7 +48,8 @@ def test_a_rule_survives_json():
     rule = rule_of(rule='never "quote" \\ 绝不', tags=["a", "b"])
     assert ToolMemoryRule.model_validate_json(rule.model_dump_json()) == rule
     assert set(rule.model_dump(mode="json")) == {
-        *("id", "tool_name", "rule", "priority", "source", "tags", "created_at", "updated_at", "status", "said")
+        *("id", "tool_name", "rule", "priority", "source", "tags", "created_at", "updated_at", "status", "said"),
+        *("effect", "when", "unchecked", "expires_at", "superseded_by"),
     }
 
 

@@ -78,7 +78,8 @@ async def result(rpc: RpcService, method: str, **params: Any) -> Any:
 async def test_a_rule_is_put_read_listed_and_deleted(rpc):
     rule = await result(rpc, "memory.tool_rule_put", tool_name="Send_Email", rule=SARAH, priority="critical")
     assert set(rule) == {
-        *("id", "tool_name", "rule", "priority", "source", "tags", "created_at", "updated_at", "status", "said")
+        *("id", "tool_name", "rule", "priority", "source", "tags", "created_at", "updated_at", "status", "said"),
+        *("effect", "unchecked", "expires_at", "superseded_by", "when"),
     }
     assert (rule["status"], rule["said"]["by"]) == ("active", "program")
     key = {"tool_name": "send_email", "id": rule["id"]}

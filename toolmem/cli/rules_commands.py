@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ Ids = Annotated[
 ]
 ToolOption = Annotated[str | None, typer.Option("--tool", help="Only this tool; case does not matter.")]
 _STYLES = {"critical": "bold red", "high": "yellow", "normal": "default"}
+_ONLY_WHERE_SET = {"unchecked", "expires_at", "superseded_by", "when"}
 _NAMED = 5  # other tools in a message
 
 
@@ -90,7 +92,8 @@ def show(
         print_json([rule.model_dump(mode="json") for rule in shown])
     else:
         for rule in shown:
-            tell("\n".join(f"{name:<11}{_shown(value)}" for name, value in rule.model_dump().items()) + "\n")
+            told = {name: value for name, value in rule.model_dump().items() if name not in _ONLY_WHERE_SET or value}
+            tell("\n".join(f"{name:<14}{_shown(name, value)}" for name, value in told.items()) + "\n")
     exit_where_missing(wanted, found, workspace)
 
 
@@ -245,11 +248,13 @@ def _narrowed(rules: Sequence[ToolMemoryRule], words: Sequence[str]) -> tuple[Se
     return own, list(words[1:]) or [rule.id for rule in own]
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    if name == "when":
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items() if each not in (None, ""))
+        return ", ".join(f"{each} {_shown(each, told)}" for each, told in value.items() if told not in (None, ""))
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
 
 

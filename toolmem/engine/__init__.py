@@ -65,7 +65,7 @@ def prompt_for(
     catalogue, limits = read_tools(tools), caps or CAPS
     names = names_of(catalogue)
     records, known = store.prompt_rows(workspace_id, spaces_of(names), tool_names(catalogue) if guidance_tokens else [])
-    pinned = chosen_for_prompt(records, names, limits)
+    pinned = chosen_for_prompt(records, names, limits, store.clock.now())
     tell_left_out(pinned, limits)
     spoken: Language = "zh" if language == "zh" else ""
     return prompt_of(base_prompt, pinned, known, guidance_tokens, count or estimated_tokens, spoken)

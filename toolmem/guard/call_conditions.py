@@ -39,6 +39,18 @@ Condition = Mapping[str, Any] | bool
 
 def check_condition(when: Any, field: str = "when") -> Condition:
     """`when`, where it can be kept; else a RequestError that names the place and the remedy."""
+    kept = require_safe(when, field)
+    if kept is not True and holds(kept, view_of("", {}).fields, field=field):
+        raise RequestError(
+            f"`{field}`: a call without arguments fulfils it, so it would bind every call: add `required` and a "
+            "`contains`, or write true if every call is meant",
+            field=field,
+        )
+    return kept
+
+
+def require_safe(when: Any, field: str = "when") -> Condition:
+    """`when`, where it is bounded and refers to nothing; patterns are tried when it is first checked."""
     if when is True:
         return True
     if not isinstance(when, Mapping):
@@ -52,12 +64,6 @@ def check_condition(when: Any, field: str = "when") -> Condition:
         raise RequestError(f"`{field}`: {len(text)} characters, and {LONGEST} bytes is the most: say less", field=field)
     for place, schema in _schemas(when, field, 1):
         _check_keywords(place, schema, field)
-    if holds(when, view_of("", {}).fields, field=field):
-        raise RequestError(
-            f"`{field}`: a call without arguments fulfils it, so it would bind every call: add `required` and a "
-            "`contains`, or write true if every call is meant",
-            field=field,
-        )
     return when
 
 

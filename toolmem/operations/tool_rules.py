@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from toolmem.light_models import Priority, RuleStatus, Source, ToolMemoryRule
+from toolmem.light_models import Effect, Priority, RuleStatus, Source, ToolMemoryRule, When
 from toolmem.operations.operation import DEFAULT_WORKSPACE, AgentTool, rpc_operation
 from toolmem.protocols import Services
 from toolmem.rules.identity import MAX_RULE
@@ -42,7 +42,10 @@ async def rule_store(services: Services, workspace_id: str | None) -> RuleStore:
     agent=AgentTool(
         "memory_tools_put",
         "Note a rule for a tool, for later sessions. A critical one waits for a person to approve it.",
-        without=("source", "status", "said", "created_at", "updated_at"),
+        without=(
+            *("source", "status", "said", "created_at", "updated_at"),
+            *("effect", "when", "unchecked", "expires_at", "superseded_by"),
+        ),
         defaults={"priority": "normal"},
     ),
 )
@@ -60,10 +63,16 @@ async def put_rule(
     said: Mapping[str, Any] | None = None,
     created_at: str | None = None,
     updated_at: str | None = None,
+    effect: Effect | None = None,
+    when: When | None = None,
+    expires_at: str | None = None,
+    unchecked: str | None = None,
+    superseded_by: str | None = None,
     workspace_id: str | None = None,
 ) -> ToolMemoryRule:
     """Store a rule; with the `id` of a stored one, change it: what is left out keeps its stored value.
 
+    Where `effect` and `when` are left out, the sentence is read for what can be checked of it.
     A rule that was listed is put back as it was with all its fields; `said` never makes it more the user's than it is.
     """
     rules = await rule_store(services, workspace_id)
@@ -78,6 +87,11 @@ async def put_rule(
         said=said,
         created_at=created_at,
         updated_at=updated_at,
+        effect=effect,
+        when=when,
+        expires_at=expires_at,
+        unchecked=unchecked or "",
+        superseded_by=superseded_by or "",
     )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, get_args
 
 from toolmem.errors import RequestError
-from toolmem.light_models import Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule
+from toolmem.light_models import Effect, Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, When
 from toolmem.rules.identity import (
     MAX_RULE,
     namespace_of,
@@ -20,6 +20,7 @@ from toolmem.rules.identity import (
     same_text,
     text_id,
 )
+from toolmem.rules.rule_checks import Check, check_of, read_check, require_condition
 from toolmem.rules.speakers import AUTHORITY, lesser
 from toolmem.rules.stored_rules import PRIORITIES, RANK
 
@@ -43,9 +44,15 @@ class RuleDraft:
     status: RuleStatus | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    effect: Effect | None = None
+    when: When | None = None
+    unchecked: str = ""  # why a captured sentence only reminds
+    expires_at: datetime | None = None
+    superseded_by: str = ""
 
     def checked(self) -> RuleDraft:
         """Trimmed and complete. Raises RequestError that names the field."""
+        check = read_check(self.effect, self.when)
         return replace(
             self,
             tool_name=read_tool_name(self.tool_name),
@@ -55,6 +62,9 @@ class RuleDraft:
             tags=None if self.tags is None else read_tags(self.tags),
             id=read_id(self.id),
             status=read_choice(self.status, "status", get_args(RuleStatus)),
+            effect=None if check is None else check.effect,
+            when=None if check is None else check.when,
+            superseded_by=read_id(self.superseded_by),
         )
 
     def spoken_by(self, speaker: Speaker) -> RuleDraft:
@@ -64,9 +74,9 @@ class RuleDraft:
             return replace(self, said=said)
         source = None if self.source == "user_explicit" else self.source
         tags = None if self.tags is None else [tag for tag in read_tags(self.tags) if tag != USER_EDICT]
-        return replace(self, said=said, status=None, source=source, tags=tags)
+        return replace(self, said=said, status=None, source=source, tags=tags, unchecked="", superseded_by="")
 
-    def as_new(self, rule_id: str, tool_name: str, now: datetime) -> ToolMemoryRule:
+    def as_new(self, rule_id: str, tool_name: str, now: datetime, check: Check) -> ToolMemoryRule:
         """Times that the caller gives are kept, none of them later than now."""
         created = min(self.created_at or now, now)
         priority = self.priority or "normal"
@@ -79,11 +89,31 @@ class RuleDraft:
             tags=list(self.tags or ()),
             created_at=created,
             updated_at=max(created, min(self.updated_at or now, now)),
-            status=self._status(priority),
+            status=self._status(priority, check.effect),
             said=self._said(now),
+            effect=check.effect,
+            when=check.when,
+            unchecked=check.unchecked,
+            expires_at=self.expires_at,
+            superseded_by=self.superseded_by,
         )
 
-    def over(self, stored: ToolMemoryRule, now: datetime, *, captured: bool) -> ToolMemoryRule:
+    def check_over(self, stored: ToolMemoryRule | None, *, captured: bool = False) -> Check:
+        """What of the rule is checked: as given, as stored, or as its sentence reads. Raises RequestError."""
+        kept = None if stored is None else Check(stored.effect, stored.when, stored.unchecked)
+        same = stored is not None and same_text(self.rule) == same_text(stored.rule)
+        if kept is not None and captured and kept.when is not None:
+            return kept  # as it was compiled, or as somebody changed it since
+        if self.effect is not None:
+            when = kept.when if self.when is None and kept is not None and same else self.when
+            return require_condition(Check(self.effect, None if self.effect == "remind" else when, self.unchecked))
+        if kept is not None and same and (kept.when is not None or (stored is not None and stored.status == "active")):
+            return kept
+        if self.said.by == "agent" or self.source == "post_turn":
+            return Check()
+        return check_of(self.rule, self.tool_name if stored is None else stored.tool_name)
+
+    def over(self, stored: ToolMemoryRule, now: datetime, check: Check, *, captured: bool) -> ToolMemoryRule:
         """The stored rule with what the draft says. A captured one raises the priority, and never lowers it."""
         if captured and self.status == "proposed" and stored.status == "active":
             return stored  # it holds already: what is only proposed changes nothing
@@ -96,7 +126,9 @@ class RuleDraft:
             update["source"] = self.source
         if self.tags is not None:
             update["tags"] = list(dict.fromkeys([*(stored.tags if captured else ()), *self.tags]))
-        update["status"] = self._status(update.get("priority", stored.priority))
+        update |= {"effect": check.effect, "when": check.when, "unchecked": check.unchecked}
+        update |= {name: given for name in ("expires_at", "superseded_by") if (given := getattr(self, name))}
+        update["status"] = self._status(update.get("priority", stored.priority), check.effect)
         if AUTHORITY[self.said.by] >= AUTHORITY[stored.by] or same_text(self.rule) != same_text(stored.rule):
             update["said"] = self._said(now)
         changed = stored.model_copy(update=update)
@@ -104,9 +136,9 @@ class RuleDraft:
             return stored  # a copy that is put back as it is does not become the freshest by it
         return changed
 
-    def _status(self, priority: Priority) -> RuleStatus:
-        """What an agent holds critical waits for a person."""
-        waits = self.said.by == "agent" and priority == "critical"
+    def _status(self, priority: Priority, effect: Effect) -> RuleStatus:
+        """What an agent holds critical, or would have stopped, waits for a person."""
+        waits = self.said.by == "agent" and (priority == "critical" or effect != "remind")
         return self.status or ("proposed" if waits else "active")
 
     def _said(self, now: datetime) -> Said:
@@ -143,6 +175,10 @@ def require_own(stored: ToolMemoryRule, draft: RuleDraft) -> None:
     if draft.priority is not None and draft.priority != stored.priority:
         problem = f"{whose} set or approved this rule as {stored.priority}; an agent cannot change that (the user can)"
         raise RequestError(f"priority: {problem}", field="priority")
+    for name in ("effect", "when", "expires_at"):
+        if getattr(draft, name) not in (None, getattr(stored, name)):
+            problem = f"{whose} set or approved this rule; an agent cannot change its {name} (the user can)"
+            raise RequestError(f"{name}: {problem}", field=name)
 
 
 def is_agents_to_change(stored: ToolMemoryRule) -> bool:

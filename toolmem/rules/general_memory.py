@@ -154,7 +154,7 @@ class GeneralMemory:
         except StoreError as error:
             logger.warning("record %r of %r is left out: %s", key, namespace, error)
             return None
-        return None if record is None else _entry(namespace, key, record.value)
+        return None if record is None else _entry(namespace, key, record.value, self._clock.now())
 
     async def forget(self, id: str, *, namespace: str = GLOBAL) -> bool:
         """True if it was there. Raises RequestError for a rule: those are deleted as rules."""
@@ -170,7 +170,8 @@ class GeneralMemory:
 
     async def _listed(self, namespace: str) -> list[MemoryEntry]:
         records = await self._store.list(self._workspace, namespace)
-        entries = [_entry(namespace, record.key, record.value) for record in records]
+        now = self._clock.now()
+        entries = [_entry(namespace, record.key, record.value, now) for record in records]
         known = [entry for entry in entries if entry is not None]
         return sorted(known, key=lambda entry: (-entry.updated_at.timestamp(), entry.id))
 
@@ -182,7 +183,7 @@ def read_limit(given: Any) -> int:
     return given
 
 
-def _entry(namespace: str, key: str, value: dict[str, Any]) -> MemoryEntry | None:
+def _entry(namespace: str, key: str, value: dict[str, Any], now: datetime) -> MemoryEntry | None:
     """None, and logged, where the record is damaged; None where it is something else."""
     if key.startswith(MEMORY_PREFIX):
         return _memory(namespace, key, value)
@@ -193,7 +194,7 @@ def _entry(namespace: str, key: str, value: dict[str, Any]) -> MemoryEntry | Non
     except ValueError as error:
         logger.warning("record %r of %r is no rule and is left out: %s", key, namespace, error)
         return None
-    if rule.status != "active":
+    if not rule.holds_at(now):
         return None
     return MemoryEntry(
         kind="rule",

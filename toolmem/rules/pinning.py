@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from toolmem.light_models import ToolMemoryRule, ToolSchema
@@ -31,11 +32,11 @@ CAPS: Caps = (MAX_IN_PROMPT, MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS)
 _NOTICE_ROOM = 800  # characters, for the line on what is not shown
 
 
-def chosen_for_prompt(records: Iterable[RawRecord], names: Mapping[str, str], caps: Caps) -> PinnedRules:
+def chosen_for_prompt(records: Iterable[RawRecord], names: Mapping[str, str], caps: Caps, now: datetime) -> PinnedRules:
     """`names`: of tools by namespace, as the block is to write them."""
     first, further = at_a_glance(records)
     read = read_stored(first)
-    known, damaged, pinning = read.active(), read.damaged, Pinning(*caps)
+    known, damaged, pinning = read.active(now), read.damaged, Pinning(*caps)
     not_shown = pinning.add_critical(_named(rule, names) for rule in known if rule.priority == "critical")
     left_out = [LeftOut(rule.tool_name, rule.id, rule.priority) for rule in not_shown]
     if pinning.full:  # then what the others say changes nothing, and they are not read
@@ -43,7 +44,7 @@ def chosen_for_prompt(records: Iterable[RawRecord], names: Mapping[str, str], ca
         left_out += [LeftOut(tool_of(each.namespace), each.key.removeprefix(RULE_PREFIX)) for each in high]
     else:
         read = read_stored(further)
-        known, damaged = [*known, *read.active()], [*damaged, *read.damaged]
+        known, damaged = [*known, *read.active(now)], [*damaged, *read.damaged]
     others = [_named(rule, names) for rule in known if rule.priority != "critical"]
     out = pinning.add_high(rule for rule in others if rule.priority == "high" and not rule.is_note)
     out += pinning.add_notes(rule for rule in others if rule.is_note)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
-from toolmem.light_models import Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema
+from toolmem.light_models import Effect, Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema, When
 from toolmem.rules.compare_and_swap import until_written
 from toolmem.rules.drafts import RuleDraft, holds_again, is_agents_to_change, read_said, require_own, sentence_of
 from toolmem.rules.embedded_text import document_of
@@ -35,6 +35,7 @@ from toolmem.rules.identity import (
     rule_key,
 )
 from toolmem.rules.pinning import Caps, chosen_for_prompt, names_of, spaces_of, tell_left_out
+from toolmem.rules.rule_checks import Check
 from toolmem.rules.rule_ids import RuleIds, is_shortened, whole_id
 from toolmem.rules.section import MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS, MAX_IN_PROMPT, PinnedRules
 from toolmem.rules.speakers import allowed_speaker
@@ -45,6 +46,7 @@ from toolmem.rules.stored_rules import (
     by_priority,
     first_spelling,
     is_tombstone,
+    may_hold,
     raw_value,
     read_rule,
     read_stored,
@@ -108,11 +110,11 @@ class RuleStore:
     async def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
         """None where no active rule is. Raises StoreError where its record is damaged."""
         row = await self._row(namespace_of(read_tool_name(tool_name)), await self.full_id(rule_id))
-        return row.rule if row is not None and row.rule.status == "active" else None
+        return row.rule if row is not None and row.rule.holds_at(self.clock.now()) else None
 
     async def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
         """Active ones of one tool: priority, then the freshest. Damaged records are logged and left out."""
-        return by_priority((await self._stored(namespace_of(read_tool_name(tool_name)))).active())
+        return by_priority((await self._stored(namespace_of(read_tool_name(tool_name)))).active(self.clock.now()))
 
     async def all_rules(self, *, inactive: bool = False) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
         """Of all tools, by tool, priority and freshness; and the records that hold no rule.
@@ -120,7 +122,7 @@ class RuleStore:
         `inactive`: also those that wait for a person, were withdrawn or superseded.
         """
         stored = await self._stored(None)
-        ordered = by_priority([row.rule for row in stored.rules] if inactive else stored.active())
+        ordered = by_priority([row.rule for row in stored.rules] if inactive else stored.active(self.clock.now()))
         return sorted(ordered, key=lambda rule: folded_name(rule.tool_name)), stored.damaged
 
     async def list_tool_names(self) -> list[str]:
@@ -129,7 +131,7 @@ class RuleStore:
         `__unscoped__` among them where a rule has no tool.
         """
         rules: dict[str, list[ToolMemoryRule]] = {}
-        for rule in (await self._stored(None)).active():
+        for rule in (await self._stored(None)).active(self.clock.now()):
             rules.setdefault(folded_name(rule.tool_name), []).append(rule)
         return [first_spelling(rules[tool]) for tool in sorted(rules)]
 
@@ -137,7 +139,8 @@ class RuleStore:
         """The records of a tool's active rules as they are stored, by id; damaged ones as `{"damaged": their text}`."""
         records = await self._records([namespace_of(read_tool_name(tool_name))])
         values = [raw_value(record.text) for record in records]
-        return [value for value in values if not is_tombstone(value) and value.get("status", "active") == "active"]
+        now = self.clock.now()
+        return [value for value in values if not is_tombstone(value) and may_hold(value, now)]
 
     async def rules_for_prompt(
         self, tools: Iterable[str | ToolSchema | Mapping[str, Any]] | None = None
@@ -151,7 +154,7 @@ class RuleStore:
         if self._untrusted:
             raise StoreUntrusted(self._untrusted)
         names = names_of(tools)
-        chosen = chosen_for_prompt(await self._records(spaces_of(names)), names, self._caps)
+        chosen = chosen_for_prompt(await self._records(spaces_of(names)), names, self._caps, self.clock.now())
         if self._tells:
             tell_left_out(chosen, self._caps)
         return chosen
@@ -197,6 +200,11 @@ class RuleStore:
         said: Said | Mapping[str, Any] | None = None,
         created_at: datetime | str | None = None,
         updated_at: datetime | str | None = None,
+        effect: Effect | None = None,
+        when: When | None = None,
+        unchecked: str = "",
+        expires_at: datetime | str | None = None,
+        superseded_by: str = "",
     ) -> ToolMemoryRule:
         """Insert, or change the rule of that id; answers it as it is stored.
 
@@ -204,6 +212,10 @@ class RuleStore:
         space and final punctuation aside) is the rule that has it: its id stays. New rules are `normal` and
         `programmatic` where nothing else is said. A tombstone of this rule is cleared. Raises RequestError that names
         the field: a blank tool name or text, one over its limit, an unknown priority or source, an id of another tool.
+
+        `effect`: deny, ask or remind; `when`: a JSON Schema that the view of a call fulfils where the rule is about it,
+        or True for every call of the tool. Where both are left out the sentence is read for them, and `unchecked` of
+        the answer says why it only reminds. A rule that has expired holds no longer.
 
         `status`, `said` and times: of a rule that is put back as it was; `said` never gives more authority than the
         speaker of this store has.
@@ -219,6 +231,11 @@ class RuleStore:
             status=status,
             created_at=read_time(created_at, "created_at"),
             updated_at=read_time(updated_at, "updated_at"),
+            effect=effect,
+            when=when,
+            unchecked=unchecked,
+            expires_at=read_time(expires_at, "expires_at"),
+            superseded_by=superseded_by,
         )
         put = await self._put(draft.spoken_by(self.speaker), captured=False)
         assert put is not None
@@ -300,11 +317,12 @@ class RuleStore:
                     return self._left_alone(row.rule, draft, captured=captured)
         elif captured and target is not None and not holds_again(target.rule, draft):
             return None
+        check = draft.check_over(None if target is None else target.rule, captured=captured)
         if draft.id and own is None:
             await self._ids.require(draft, claim=target is None)
         if target is None:
-            return await self._created(draft, document, stored)
-        changed = draft.over(target.rule, self.clock.now(), captured=captured)
+            return await self._created(draft, document, stored, check)
+        changed = draft.over(target.rule, self.clock.now(), check, captured=captured)
         await self._write(changed, document, target.version)
         if own is not None and own is not target:  # its text became that of another rule: one of them stays
             await self._leave_tombstone(namespace_of(draft.tool_name), rule_key(own.rule.id), "", own.version)
@@ -318,10 +336,12 @@ class RuleStore:
         require_own(rule, draft)
         return rule
 
-    async def _created(self, draft: RuleDraft, document: Document, stored: StoredRules) -> ToolMemoryRule:
+    async def _created(self, draft: RuleDraft, document: Document, stored: StoredRules, check: Check) -> ToolMemoryRule:
         rule_id = draft.id or await self._ids.new(draft, stored)
         name = first_spelling((row.rule for row in stored.rules), draft.tool_name)
-        return await self._write(draft.as_new(rule_id, name, self.clock.now()), document, stored.free_version(rule_id))
+        return await self._write(
+            draft.as_new(rule_id, name, self.clock.now(), check), document, stored.free_version(rule_id)
+        )
 
     async def _write(self, rule: ToolMemoryRule, document: Document, version: int) -> ToolMemoryRule:
         await self.store.put(

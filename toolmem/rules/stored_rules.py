@@ -7,9 +7,11 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from toolmem.light_models import Priority, RuleStatus, ToolMemoryRule
+from toolmem.rows import own_json
 from toolmem.rules.identity import RULE_PREFIX, namespace_of, same_text
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _DELETED = "deleted"
 _TOMBSTONE, _ACTIVE, _AGENTS = '"deleted":true', '"status":"active"', '"by":"agent"'
 _NOT_ACTIVE = tuple(f'"status":"{status}"' for status in get_args(RuleStatus) if status != "active")
 _HIGH, _NORMAL = '"priority":"high"', '"priority":"normal"'
+_EXPIRES, _CONDITION = '"expires_at":"', '"when":{'  # a condition stands last: nothing in it is a field of the rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +78,8 @@ class StoredRules(NamedTuple):
     tombstones: list[Tombstone]
     damaged: list[DamagedRule]
 
-    def active(self) -> list[ToolMemoryRule]:
-        return [row.rule for row in self.rules if row.rule.status == "active"]
+    def active(self, now: datetime) -> list[ToolMemoryRule]:
+        return [row.rule for row in self.rules if row.rule.holds_at(now)]
 
     def with_id(self, rule_id: str) -> StoredRule | None:
         return next((row for row in self.rules if row.rule.id == rule_id), None)
@@ -134,7 +137,7 @@ def _id_in(key: str) -> str:
 
 def read_rule(namespace: str, key: str, value: Any) -> ToolMemoryRule:
     """Raises ValueError where the value is no rule of this namespace and key."""
-    rule = ToolMemoryRule.model_validate(value)
+    rule = _rule(value)
     if key != RULE_PREFIX + rule.id:
         raise ValueError(f"its id is {rule.id!r}")
     if namespace != namespace_of(rule.tool_name):
@@ -142,6 +145,19 @@ def read_rule(namespace: str, key: str, value: Any) -> ToolMemoryRule:
     if rule.created_at.tzinfo is None or rule.updated_at.tzinfo is None:
         raise ValueError("a time without a zone")
     return rule
+
+
+def _rule(value: Any) -> ToolMemoryRule:
+    """Whose condition cannot be read only reminds."""
+    try:
+        return ToolMemoryRule.model_validate(value)
+    except ValueError:
+        if not isinstance(value, dict) or not value.keys() & _CHECKS:
+            raise
+        rest = {name: each for name, each in value.items() if name not in _CHECKS}
+        rule = ToolMemoryRule.model_validate({**rest, "unchecked": DAMAGED})
+        logger.warning("the condition of rule %r is damaged: it only reminds", rule.id)
+        return rule
 
 
 def read_stored(records: Sequence[RawRecord]) -> StoredRules:
@@ -169,6 +185,9 @@ def read_stored(records: Sequence[RawRecord]) -> StoredRules:
     return found
 
 
+DAMAGED = "its stored condition cannot be read"
+_CHECKS = {"effect", "when", "unchecked"}
+
 # Rules by what they were read from, from the second reading on: a process that answers many prompts meets them again.
 _met: dict[tuple[str, ...], ToolMemoryRule | None] = {}
 _MOST_MET, _LONGEST_MET = 2000, 4000  # rules; characters of a record
@@ -195,6 +214,11 @@ def _copy(rule: ToolMemoryRule) -> ToolMemoryRule:
         updated_at=rule.updated_at,
         status=rule.status,
         said=rule.said,
+        effect=rule.effect,
+        unchecked=rule.unchecked,
+        expires_at=rule.expires_at,
+        superseded_by=rule.superseded_by,
+        when=own_json(rule.when),
     )
 
 
@@ -220,15 +244,29 @@ def raw_value(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"damaged": text}
 
 
+def may_hold(value: dict[str, Any], now: datetime) -> bool:
+    """Whether a record as it is stored is of an active rule; a damaged one is told."""
+    if value.get("status", "active") != "active":
+        return False
+    try:
+        return datetime.fromisoformat(value["expires_at"]) > now
+    except (KeyError, TypeError, ValueError):
+        return True
+
+
 def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[RawRecord]]:
     """(critical or not plain, plainly high or an agent's note): what a prompt may hold, told apart without being read.
 
+    One that expires is not plain.
     Normal rules that are no agent's, tombstones and rules that are not active are passed over.
     """
     first: list[RawRecord] = []
     further: list[RawRecord] = []
     for record in records:
-        text = record.text
+        text = record.text.partition(_CONDITION)[0]
+        if _EXPIRES in text:
+            first.append(record)
+            continue
         note = _NORMAL in text
         if note and _AGENTS not in text:
             continue
@@ -240,4 +278,4 @@ def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[Raw
 
 def is_plainly_high(record: RawRecord) -> bool:
     """Tell a high rule, without reading it."""
-    return _HIGH in record.text
+    return _HIGH in record.text.partition(_CONDITION)[0]
