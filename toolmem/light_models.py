@@ -214,7 +214,7 @@ class PendingCall(Row):
     summary: str = ""
     evaluation: str = ""
     score: None = None
-    evaluation_status: Literal["pending"] = "pending"
+    evaluation_status: Literal["pending", "denied"] = "pending"
     execution_failed: None = None
     error_class: str = ""
     judge: None = None
@@ -222,6 +222,19 @@ class PendingCall(Row):
     @property
     def failed(self) -> bool | None:
         return None if self.success is None else not self.success
+
+
+# What is known of a call that was stopped before it ran: it is neither failure nor success, and never judged.
+DENIED: Mapping[str, Any] = {
+    "success": None,
+    "summary": "",
+    "evaluation": "",
+    "score": None,
+    "evaluation_status": "denied",
+    "execution_failed": None,
+    "error_class": "",
+    "judge": None,
+}
 
 
 def conversation_told(fields: Mapping[str, Any]) -> str | None:

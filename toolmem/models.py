@@ -20,6 +20,7 @@ from pydantic import (
 
 from toolmem.light_models import (
     CONVERSATION_KEYS,
+    DENIED,
     Language,
     LifetimeCounters,
     RuleStatus,
@@ -64,7 +65,7 @@ __all__ = [
     "merge_ranges",
 ]
 
-EvaluationStatus = Literal["ok", "failed", "pending"]
+EvaluationStatus = Literal["ok", "failed", "pending", "denied"]  # denied: stopped before it ran, never judged
 
 
 class JudgeIdentity(BaseModel):
@@ -164,6 +165,10 @@ class ToolCallResult(BaseModel):
                 "judge": None,
             }
         )
+
+    def denied(self) -> ToolCallResult:
+        """A copy for a call that was stopped before it ran: it counts nowhere, and is never judged."""
+        return self.model_copy(update=DENIED)
 
 
 class CallFigures(BaseModel):

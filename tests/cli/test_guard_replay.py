@@ -131,3 +131,11 @@ def test_the_sample_is_replayed_without_any_argument(run: Run) -> None:
     assert "The project's own sample: 1,176 calls in 466 conversations" in out
     assert "repeats: the same call failed" in out
     assert "as recorded, it failed again" in out
+
+
+def test_a_call_that_was_denied_is_no_call_of_the_replay(run: Run, recording: Path) -> None:
+    lines = [json.loads(line) for line in recording.read_text(encoding="utf-8").splitlines()]
+    lines[2]["output"] = "PreToolUse:mcp__mail__send hook error: toolmem: not run. The user said: no."
+    recording.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    told = json.loads(run("--input", str(recording), "--json")[1])
+    assert (told["calls"], told["failures"], told["flags"]) == (3, 1, [])

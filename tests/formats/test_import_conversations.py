@@ -256,3 +256,12 @@ def test_an_id_of_any_length_can_be_stored(tmp_path: Path) -> None:
     imported = read(tmp_path, talk(asks(("x" * 3000, "t", "{}")), answers("x" * 3000, "1")))
     assert imported.calls[0][1].id is not None
     assert len(imported.calls[0][1].id) < 200
+
+
+@pytest.mark.parametrize(
+    "content", ["toolmem: not run. No.", [{"type": "text", "text": "Error: toolmem: not run. No."}]]
+)
+def test_an_answer_that_is_a_guards_reason_is_a_denied_call(tmp_path: Path, content: Any) -> None:
+    messages = [says("write to Sarah"), asks(("a", "send_email", "{}"), ("b", "send_email", "{}"))]
+    imported = read(tmp_path, talk(*messages, answers("a", content), answers("b", "sent")))
+    assert [call.evaluation_status for _, call in imported.calls] == ["denied", "pending"]

@@ -294,3 +294,15 @@ def test_remes_hash_of_a_call_is_its_id_where_it_has_none() -> None:
     assert read({"tool_name": "t", "output": "x", "call_hash": "5d41402a"}).id == "5d41402a"
     assert read({"tool_name": "t", "output": "x", "call_hash": "5d41402a", "id": "own"}).id == "own"
     assert read({"tool_name": "t", "output": "x", "call_hash": ""}).id is None
+
+
+@pytest.mark.parametrize("trust", [True, False])
+@pytest.mark.parametrize("success", [True, False, None])
+def test_a_call_that_was_denied_is_neither_failure_nor_success_and_has_no_verdict(success: Any, trust: bool) -> None:
+    given = {"tool_name": "mail", "output": "Error: toolmem: not run. No.", "success": success}
+    verdict = {"score": 0, "evaluation": "failed", "execution_failed": True, "error_class": "error"}
+    call = read(given | verdict, trust=trust)
+    assert (call.evaluation_status, call.success, call.failed, call.score) == ("denied", None, None, None)
+    assert (call.evaluation, call.execution_failed, call.error_class) == ("", None, "")
+    assert read(call, trust=trust) == call
+    assert read({**given, "output": "sent", "evaluation_status": "denied"}, trust=trust).evaluation_status == "pending"

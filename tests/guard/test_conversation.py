@@ -112,3 +112,10 @@ def test_arguments_that_are_no_object_are_checked_too() -> None:
     guard = ConversationGuard({"": [CheckedRule("r", "never", "deny", True)]})
     for arguments in ("text", ["list"], None, 3):
         assert guard.before("any", arguments).stops
+
+
+def test_a_call_that_did_not_run_is_no_failure_to_repeat() -> None:
+    guard = ConversationGuard(modes=ENFORCE)
+    checked = guard.before("bash", {"command": "cat x"})
+    guard.after(checked, failed=True, output="Command blocked by PreToolUse hook: toolmem: not run. No.")
+    assert run(guard, "cat x") == "allow"

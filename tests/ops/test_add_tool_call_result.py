@@ -338,3 +338,63 @@ async def test_storing_before_judging_is_refused_before_anything_runs(make_app):
             overrides=["flow.add_tool_call_result.flow_content=update_vector_store_op >> parse_tool_call_result_op"]
         )
     assert len(caught.value.problems) == 1
+
+
+DENIED = "toolmem: not run. The user said: never search for customers. Leave it out, or ask them to take it back."
+WRAPPED = [DENIED, f"Error: {DENIED}", f'[{{"type": "text", "text": "{DENIED}"}}]', f'{{"error": "{DENIED}"}}']
+
+
+@pytest.mark.parametrize("output", WRAPPED)
+async def test_a_denied_call_is_not_judged_not_paid_for_and_counted_nowhere(make_app, output):
+    llm = ScriptedLLM.plausible()
+    async with make_app(llms={"default": llm}) as app:
+        await add(app, [record(n) for n in range(3)])
+        before, asked = await figures_of(app), len(llm.requests)
+        response = await add(app, [record(7, output=output, success=False, id="denied")])
+        assert len(llm.requests) == asked
+        assert response.success
+        evaluation = response.metadata["evaluation"]
+        assert [evaluation[name] for name in ("evaluated", "reused", "failed", "denied")] == [0, 0, 0, 1]
+        assert "1 denied before they ran" in response.answer
+        await app.run_flow("retry_evaluations", workspace_id="team")
+        await app.run_flow("summary_tool_memory", workspace_id="team", tool_names=["search"])
+        assert not any("toolmem: not run" in str(request) for request in llm.requests)
+        after = await figures_of(app)
+        assert {name: after[name] for name in before} == before
+
+
+async def figures_of(app) -> dict[str, Any]:
+    got = await app.run_flow("retrieve_tool_memory", workspace_id="team", tool_names=["search"], include_calls=True)
+    metadata = got.metadata["memory_list"][0]["metadata"]
+    return {"calls": len(got.metadata["memory_list"][0]["tool_call_results"])} | {
+        name: metadata[name] for name in ("statistics", "window", "lifetime", "unjudged")
+    }
+
+
+async def test_a_tool_whose_every_call_was_denied_has_no_memory(make_app):
+    async with make_app() as app:
+        response = await add(app, [record(1, output=DENIED, success=None)])
+        assert response.success
+        assert response.metadata["memory_list"] == []
+
+
+async def test_a_denied_call_does_not_stand_between_a_failure_and_its_repair(make_app):
+    def turn(n: int, *, denied: bool) -> list[dict[str, Any]]:
+        conversation = {"metadata": {"conversation_id": f"c{n}"}}
+        failed = record(3 * n + 2, input={"query": f"q{n}", "limit": 10}, **conversation)
+        between = record(3 * n + 2, input={"query": f"q{n}", "limit": 7}, **conversation)
+        good = record(3 * n + 3, input={"query": f"q{n}", "limit": 5}, **conversation)
+        return [failed, between | {"output": DENIED, "success": False}, good] if denied else [failed, good]
+
+    async def guidance(denied: bool) -> str:
+        async with make_app() as app:
+            calls = [each for n in range(8) for each in turn(n, denied=denied)]
+            here = {"workspace_id": f"denied-{denied}"}
+            await app.run_flow("add_tool_call_result", tool_call_results=calls, **here)
+            await app.run_flow("summary_tool_memory", tool_names=["search"], **here)
+            got = await app.run_flow("retrieve_tool_memory", tool_names=["search"], **here)
+            return str(got.metadata["memory_list"][0]["content"])
+
+    without = await guidance(False)
+    assert "`limit`" in without
+    assert await guidance(True) == without

@@ -352,3 +352,8 @@ def test_a_conversation_is_cut_into_turns_at_each_message_of_the_user():
     assert first.tool_calls == (ToolUse("search", "{}", None, "found"),)
     assert second.tool_calls == (ToolUse("mail", "{}", None, "sent"),)
     assert first.tools == second.tools == ("search", "mail")
+
+
+async def test_calls_that_were_stopped_before_they_ran_make_no_rule(hook):
+    captured = await hook.after_turn(failing(*["Error: toolmem: not run. The user said: never fetch pages."] * 3))
+    assert captured.rules == []

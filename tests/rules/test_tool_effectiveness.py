@@ -88,3 +88,9 @@ async def test_a_row_of_the_source_system_may_leave_out_what_it_does_not_know(tr
 async def test_statistics_are_no_rules(tracker, rules):
     await tracker.record([failed("boom")])
     assert await rules.all_rules() == ([], [])
+
+
+async def test_a_call_that_was_stopped_before_it_ran_is_not_counted(tracker):
+    await tracker.record([failed("toolmem: not run. The user said: never fetch pages."), failed("boom")])
+    counted = await tracker.of("fetch")
+    assert (counted.total_calls, counted.failures, counted.common_error_patterns) == (1, 1, ["boom"])

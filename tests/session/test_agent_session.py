@@ -429,3 +429,15 @@ def _turns(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
             message = {**message, "tool_calls": [c for c in message["tool_calls"] if c["id"] in answered]}
         turns[-1].append(message)
     return turns
+
+
+async def test_denied_calls_of_a_turn_teach_nothing_and_are_in_no_figure(make_app):
+    denied = [("search", {"query": "rain"}, "toolmem: not run. The user said: never search.")] * 3
+    async with make_app() as app, await start(app) as session:
+        captured = await session.after_turn(turn_of("what is the weather?", *denied))
+        assert captured.rules == []
+        await session.after_turn(turn_of("and now?", ("search", {"query": "rain"}, "[]")))
+        await session.close()
+        assert session.errors == []
+        got = await app.run_flow("retrieve_tool_memory", workspace_id="team", tool_names=["search"])
+        assert got.metadata["memory_list"][0]["metadata"]["lifetime"]["calls"] == 1

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RecordError
 from toolmem.formats.times import read_time, zone
-from toolmem.light_models import CONVERSATION_KEYS, PendingCall, ToolCall, conversation_told
+from toolmem.light_models import CONVERSATION_KEYS, DENIED, PendingCall, ToolCall, conversation_told
+from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.json_values import NotJsonError, Repairs, clean_text, clean_value
 from toolmem.stored import CallFailure
 
@@ -95,7 +96,8 @@ def read_record(
     from toolmem.models import ToolCallResult
 
     if isinstance(raw, ToolCallResult):  # from an importer, or made in Python: checked already
-        return raw if trust or not _has_judgement(raw) else _without_judgement(raw)
+        call = raw if trust or not _has_judgement(raw) else _without_judgement(raw)
+        return call.denied() if is_denied(call.output) else call
     if isinstance(raw, ToolCall):
         raw = raw.record()
     return ToolCallResult(
@@ -134,6 +136,8 @@ def read_fields(
         fields["create_time"] = _create_time(raw.get("create_time"), clock, time_zone, repairs)
         if more is not None:
             fields |= more(raw, repairs)
+        if is_denied(fields["output"]):
+            fields |= DENIED
     except _FieldError as error:
         raise RecordError(str(error), index=index, tool_name=tool_name) from None
     notes._take(repairs)
@@ -332,7 +336,7 @@ def _judgement(raw: Mapping[str, Any], repairs: Repairs) -> dict[str, Any]:
     """The verdict that a trusted record carries."""
     score = _score(raw.get("score"))
     status = raw.get("evaluation_status")
-    if status not in ("ok", "failed", "pending"):
+    if status not in ("ok", "failed", "pending"):  # nobody says "denied" of a call whose output does not
         status = "ok" if score is not None else "pending"
     execution_failed = raw.get("execution_failed")
     if execution_failed is not None and not isinstance(execution_failed, bool):

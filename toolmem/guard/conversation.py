@@ -33,6 +33,7 @@ from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, identity, is_transient
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
+from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.error_messages import mask, telling_line
 
 FORCED_LEAST = 5  # forced flags of a source before it is doubted
@@ -120,8 +121,9 @@ class ConversationGuard:
         return CheckedCall(decision, tool_name, arguments, call, forced)
 
     def after(self, checked: CheckedCall, *, failed: bool | None, output: str = "", call_id: str = "") -> None:
-        """How a call ended that was let through. `failed` None: not known, which teaches nothing."""
-        if failed is None:
+        """How a call ended that was let through. `failed` None: not known, which teaches nothing; neither does a call
+        that did not run."""
+        if failed is None or is_denied(output):
             return
         if checked.forced:
             self._watch.forced["repeat"] += 1

@@ -14,13 +14,13 @@ from toolmem.guard.known_names import Missing
 from toolmem.guard.repeats import Held
 from toolmem.guard.shell_commands import UNKNOWN
 from toolmem.guard.view import View
+from toolmem.readers.denied_calls import STOPPED
 from toolmem.readers.plain_text import plain
 
 Action = Literal["allow", "advise", "ask", "deny"]
 Mode = Literal["off", "shadow", "advise", "enforce"]
 Kind = Literal["rule", "repeat", "known_name", "schema", "self"]
 
-STOPPED = "toolmem: not run"  # every reason of a call that was stopped begins so
 _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
 _QUOTED = 200  # characters of anything that comes from a call
 MODES: Mapping[str, Mode] = {"rules": "enforce", "repeats": "advise", "names": "advise", "schema": "advise"}

@@ -15,6 +15,7 @@ from toolmem.guard.effects import asks_outside, may_write, statement_in
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, identity, is_transient
 from toolmem.guard.view import view_of
+from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.error_messages import mask, telling_line
 from toolmem.readers.proportions import wilson_interval
 
@@ -110,6 +111,8 @@ def replay(
     conversations: dict[str, StandingFailures] = {}
     contexts: dict[str, KnownNames] = defaultdict(KnownNames)
     for index, call in calls:
+        if is_denied(call.output):  # it did not run, so it says nothing about what came of it
+            continue
         failed = None if call.success is None else not call.success
         done.calls += 1
         done.failures += failed is True

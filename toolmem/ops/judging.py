@@ -18,6 +18,7 @@ from toolmem.errors import BudgetReached, ConfigError, ModelError, StoreError
 from toolmem.models import ToolCallResult, ToolRecord, ToolSchema, Verdict
 from toolmem.ops.arguments import read_schemas, read_tool_names
 from toolmem.protocols import Judge
+from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.masking import SecretMask
 from toolmem.readers.plain_text import counted, plain
 from toolmem.store.masked import as_given, masked_calls, masked_text, masked_verdict
@@ -34,7 +35,7 @@ _LONGEST = 500  # characters that an error says of itself
 
 @dataclass
 class Judged:
-    """The calls in the order given, each with a verdict or the reason why it has none."""
+    """The calls in the order given, each with a verdict or the reason why it has none; denied ones have neither."""
 
     calls: list[ToolCallResult] = field(default_factory=list)
     made: list[bool] = field(default_factory=list)  # per call: its verdict was made now, and not for an identical one
@@ -49,7 +50,12 @@ class Judged:
     @property
     def reused(self) -> int:
         """Calls whose verdict was known already (identical call)."""
-        return len(self.calls) - self.evaluated - len(self.failures)
+        return len(self.calls) - self.evaluated - len(self.failures) - self.denied
+
+    @property
+    def denied(self) -> int:
+        """Calls that were stopped before they ran: nobody was asked about them."""
+        return sum(call.evaluation_status == "denied" for call in self.calls)
 
     def part(self, start: int, stop: int) -> Judged:
         """The calls from `start` to before `stop`, their failures counted from `start`."""
@@ -90,19 +96,22 @@ async def judge_calls(
 ) -> Judged:
     """Judge `calls`; `force` makes every verdict anew instead of reusing one from the cache.
 
-    The judge sees them as they are; what is answered, and cached, has its secrets masked.
+    The judge sees them as they are; what is answered, and cached, has its secrets masked. Nobody is asked about a call
+    that was stopped before it ran.
     """
     judge = await context.services.judge(context.op)
     store = await context.services.store(context.op)
     workspace = context.workspace
     # Verdicts are known by the masked calls: a call that is read again from the store has the one that it was given.
     hidden = await masked_calls(store, calls)
-    keys = [verdict_key(call, schemas.get(call.tool_name), judge) for call, _ in hidden]
-    known = {} if force else await store.verdicts(workspace, list(dict.fromkeys(keys)))
+    keys = [
+        "" if is_denied(call.output) else verdict_key(call, schemas.get(call.tool_name), judge) for call, _ in hidden
+    ]
+    known = {} if force else await store.verdicts(workspace, list(dict.fromkeys(filter(None, keys))))
     first_of: dict[str, ToolCallResult] = {}
     masks: dict[str, SecretMask] = {}
     for key, call, (_, mask) in zip(keys, calls, hidden, strict=True):
-        if key not in known:
+        if key and key not in known:
             first_of.setdefault(key, call)
             masks.setdefault(key, mask)
 
@@ -116,7 +125,7 @@ async def judge_calls(
             lambda: [count(call, schemas.get(call.tool_name)) for call in first_of.values()],
             "evaluation_sleep_interval",
         )
-    batch = _Batch(context, judge, schemas, masks, Counter(key for key in keys if key not in known))
+    batch = _Batch(context, judge, schemas, masks, Counter(key for key in keys if key in first_of))
     try:
         await batch.run(first_of)
     finally:
@@ -129,7 +138,9 @@ async def judge_calls(
         verdict = known.get(key) or batch.verdicts.get(key)
         judged.made.append(key in made_now)
         made_now.discard(key)
-        if verdict is not None:
+        if not key:
+            judged.calls.append(call.denied())
+        elif verdict is not None:
             judged.calls.append(call.judged(verdict))
         else:
             reason = batch.errors.get(key, f"not evaluated: {batch.stopped}")

@@ -75,7 +75,7 @@ class ParseToolCallResultOp(Op):
         failures.sort(key=lambda failure: failure.index)
         context["judged_calls"] = list(zip(positions, judged.calls, strict=True))
         context["keep_calls"] = self.params.max_history_tool_call_cnt
-        self._answer(context, len(records), judged.evaluated, judged.reused, duplicates, failures)
+        self._answer(context, len(records), judged, duplicates, failures)
         await self._detail_costs(context, [call for _, call in recent], judged)
         if retried.calls:
             context.response.metadata["retried"] = retried.summary()
@@ -112,8 +112,8 @@ class ParseToolCallResultOp(Op):
     async def _detail_costs(context: Context, handed_over: Sequence[ToolCallResult], judged: Judged) -> None:
         """Per tool: calls with a verdict, verdicts made now and known already, calls of a known id."""
         judge = await context.services.judge(context.op)
-        given = Counter(call.tool_name for call in handed_over)
-        fresh = Counter(call.tool_name for call in judged.calls)
+        given = Counter(call.tool_name for call in handed_over if call.evaluation_status != "denied")
+        fresh = Counter(call.tool_name for call in judged.calls if call.evaluation_status != "denied")
         made = Counter(call.tool_name for call, now in zip(judged.calls, judged.made, strict=True) if now)
         failed = Counter(failure.tool_name for failure in judged.failures)
         for tool in sorted(given):
@@ -129,15 +129,13 @@ class ParseToolCallResultOp(Op):
             )
 
     @staticmethod
-    def _answer(
-        context: Context, requested: int, evaluated: int, reused: int, duplicates: int, failures: list[CallFailure]
-    ) -> None:
+    def _answer(context: Context, requested: int, judged: Judged, duplicates: int, failures: list[CallFailure]) -> None:
         done = requested - len(failures)
         metadata: dict[str, Any] = context.response.metadata
         metadata["evaluation"] = {
             "requested": requested,
-            "evaluated": evaluated,
-            "reused": reused,
+            "evaluated": judged.evaluated,
+            "reused": judged.reused,
             "duplicates": duplicates,
             "failed": len(failures),
             "failures": [{"index": f.index, "tool_name": f.tool_name, "error": f.error} for f in failures],
@@ -147,7 +145,10 @@ class ParseToolCallResultOp(Op):
         context.response.answer = (
             f"Evaluated {done} of {requested} tool calls, {len(failures)} failed"
             if failures
-            else f"Successfully evaluated {requested - duplicates} tool calls"
+            else f"Successfully evaluated {requested - duplicates - judged.denied} tool calls"
         )
         if duplicates:
             context.response.answer += f", {duplicates} of a known id left as they are"
+        if judged.denied:
+            metadata["evaluation"]["denied"] = judged.denied
+            context.response.answer += f", {judged.denied} denied before they ran: not judged, counted nowhere"

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from toolmem.models import ToolCallResult
 from toolmem.readers.chat import read_arguments
+from toolmem.readers.denied_calls import is_denied
 from toolmem.rules.turns import ToolUse, Turn
 
 _SOMETIME = datetime(2000, 1, 1, tzinfo=UTC)  # a call needs a time; the check does not look at it
@@ -31,6 +32,8 @@ def outcome_reader() -> Callable[[ToolUse, ToolCallResult], ToolUse]:
     check = RuleBasedCheck()
 
     def outcome(use: ToolUse, call: ToolCallResult) -> ToolUse:
+        if is_denied(call.output):
+            return replace(use, success=None)
         if use.success is True or (use.success is None and not use.output_summary.strip()):
             return use
         verdict = check.check(call)

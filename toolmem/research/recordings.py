@@ -33,7 +33,10 @@ class Recording:
         self.names.append(name)
         if imported.format not in self.formats:
             self.formats.append(imported.format)
-        self.calls += [(self.rows + row, call) for row, call in imported.calls]
+        ran = [(self.rows + row, call) for row, call in imported.calls if call.evaluation_status != "denied"]
+        if denied := len(imported.calls) - len(ran):
+            self.notes.append(f"{name}: {counted(denied, 'call')} denied before running: not judged, in no table")
+        self.calls += ran
         for schema in imported.tools:
             self.tools.setdefault(schema.name, schema)
         self.failures += [

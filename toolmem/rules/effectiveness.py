@@ -9,6 +9,7 @@ from functools import partial
 from pydantic import BaseModel, Field, ValidationError
 
 from toolmem.protocols import MemoryStore
+from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.plain_text import shown
 from toolmem.rules.compare_and_swap import until_written
 from toolmem.rules.turns import ToolUse
@@ -62,7 +63,8 @@ class ToolEffectivenessTracker:
         """Count these calls: one write per tool. Raises StoreError."""
         by_tool: dict[str, list[ToolUse]] = {}
         for use in uses:
-            by_tool.setdefault(use.name.strip(), []).append(use)
+            if not is_denied(use.output_summary):
+                by_tool.setdefault(use.name.strip(), []).append(use)
         for tool, own in by_tool.items():
             await until_written(f"the counters of {tool!r}", partial(self._count, tool, own), asyncio.sleep)
 

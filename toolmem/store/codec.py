@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RequestError
+from toolmem.readers.denied_calls import is_denied
 from toolmem.stored import CallFailure
 
 if TYPE_CHECKING:
@@ -207,15 +208,17 @@ class PreparedCall:
 
 
 def prepare(tool: str, calls: Iterable[ToolCallResult]) -> tuple[list[PreparedCall], list[CallFailure]]:
-    """Check and encode each call; those that cannot be kept are named."""
+    """Check and encode each call that ran; those that cannot be kept are named. A denied call counts nowhere."""
     good: list[PreparedCall] = []
     bad: list[CallFailure] = []
     for index, call in enumerate(calls):
         try:
             require_unicode(tool)
-            good.append(prepared(index, call, tool, call.id))
+            item = prepared(index, call, tool, call.id)
         except ValueError as error:
             bad.append(CallFailure(index, tool, f"{error}"))
+        else:
+            good += [] if is_denied(call.output) else [item]
     return good, bad
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from toolmem.readers.denied_calls import is_denied
 from toolmem.rules.capture.cues import TABLES
 from toolmem.rules.drafts import REPEATED_FAILURE, RuleDraft
 from toolmem.rules.identity import failure_id, namespace_of
@@ -31,7 +32,7 @@ def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleDraft
     """
     failed: dict[str, list[ToolUse]] = {}
     for use in uses:
-        if use.success is False:
+        if use.success is False and not is_denied(use.output_summary):
             failed.setdefault(namespace_of(use.name), []).append(use)
     drafts: list[RuleDraft] = []
     for namespace, each in failed.items():
