@@ -14,7 +14,7 @@ from toolmem.guard.known_names import Missing
 from toolmem.guard.repeats import Held
 from toolmem.guard.shell_commands import UNKNOWN
 from toolmem.guard.view import View
-from toolmem.readers.denied_calls import STOPPED
+from toolmem.readers.denied_calls import STOPPED as STOPPED
 from toolmem.readers.plain_text import plain
 
 Action = Literal["allow", "advise", "ask", "deny"]
