@@ -1,4 +1,4 @@
-"""Writes `toolmem/rules/capture/tables.json` from the YAML files beside it: a hook reads it without a YAML reader.
+"""Writes `rules/capture/tables.json` and `guard/words.json` from the YAML files beside them, for hooks without YAML.
 
 python docs/capture_tables.py          write it
 python docs/capture_tables.py --check  exit 1 where it is not what would be written
@@ -17,6 +17,7 @@ import yaml
 
 FOLDER = Path(__file__).resolve().parent.parent / "toolmem" / "rules" / "capture"
 TABLES = FOLDER / "tables.json"
+GUARD = FOLDER.parent.parent / "guard"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _MOST_WORDS = 24  # that a cue is looked for by
 _LONGEST_WORD = 6  # characters: beginnings are shared by more cues than whole phrases
@@ -195,11 +196,21 @@ def tables() -> str:
     return _entries(made) + "\n"
 
 
+def guard_words() -> str:
+    """The words of the guard, its forms in one line each."""
+    files = ("en", "zh", "effects")
+    made = {name: yaml.safe_load((GUARD / f"{name}.yaml").read_text(encoding="utf-8")) for name in files}
+    for language in (made["en"], made["zh"]):
+        language["forms"] = {name: in_one_line(form) for name, form in language["forms"].items()}
+    return _entries(made) + "\n"
+
+
 def main() -> int:
-    text = tables()
+    made = {TABLES: tables(), GUARD / "words.json": guard_words()}
     if "--check" in sys.argv:
-        return 0 if TABLES.read_text(encoding="utf-8") == text else 1
-    TABLES.write_text(text, encoding="utf-8")
+        return 0 if all(path.read_text(encoding="utf-8") == text for path, text in made.items()) else 1
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -61,6 +61,11 @@ def read_tool(schema: ToolSchema) -> DeclaredTool:
         families |= {DOINGS[thing] for thing in called if thing in DOINGS}
     parameters = frozenset().union(*(things_of(word) for name in declared for word in _words(name)))
     told = frozenset().union(*(things_of(word) for word in _WORD.findall(described)))
+    amounts = tuple(name for name, of in declared.items() if _is_amount(name, of))
+    if verb == "send" and not amounts and "money" not in called | parameters:
+        families -= {"pay"}  # "send" says both; what sends no money pays nobody
+    if verb == "write" and (called | parameters) & {"file", "folder", "path"}:
+        families -= {"send"}
     shell = any(set(_words(name)) & {"command", "cmd", "commands"} for name in declared) or (
         not declared and bool(set(name_words) & {"bash", "shell", "terminal"})
     )
@@ -80,7 +85,7 @@ def read_tool(schema: ToolSchema) -> DeclaredTool:
         called | parameters,
         called | parameters | told,
         target_names({}, declared),
-        tuple(name for name, of in declared.items() if _is_amount(name, of)),
+        amounts,
         any(set(_words(name)) & _CONTENT for name in declared),
         bool(declared),
         shell,
@@ -94,9 +99,15 @@ def _is_amount(name: str, schema: Any) -> bool:
     return bool(set(_words(name)) & AMOUNTS) and kind in {"number", "integer", "string", None}
 
 
-def able(tools: Sequence[DeclaredTool], families: frozenset[str], things: frozenset[str]) -> list[DeclaredTool]:
-    """The tools that do what is said to what is said: by name if there is one, else by parameters or description."""
-    for wanted in (families, frozenset(near for each in families for near in NEIGHBOURS.get(each, ()))):
+def able(
+    tools: Sequence[DeclaredTool], families: frozenset[str], things: frozenset[str], *, near: bool = True
+) -> list[DeclaredTool]:
+    """The tools that do what is said to what is said: by name if there is one, else by parameters or description.
+
+    `near`: where none does, those that do nearly that.
+    """
+    neighbours = frozenset(each for family in families for each in NEIGHBOURS.get(family, ())) if near else frozenset()
+    for wanted in (families, neighbours):
         doing = [tool for tool in tools if tool.families & wanted]
         for scope in ("called", "has", "told"):
             found = [tool for tool in doing if things <= getattr(tool, scope)]

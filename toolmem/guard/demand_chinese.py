@@ -34,6 +34,7 @@ _LEXICON = _lexicon()
 _LONGEST_WORD = max(map(len, _LEXICON))
 _TO = words("before_names", CHINESE)
 _ENGLISH = re.compile(r"[A-Za-z][A-Za-z'’-]*")
+_OUTSIDE = re.compile("(?:以外|之外|除外)$")
 _CJK = re.compile("[\u3400-\u9fff]")
 
 
@@ -97,7 +98,7 @@ def _read_words(text: str, marked: Literals, demand: Demand, vocabulary: frozens
             before, at = word, at + len(word)
             continue
         name = _name_at(text, at)
-        if name and before in _TO:
+        if name and before in _TO and not _OUTSIDE.search(name):
             demand.literals.append(LiteralValue("name", plain(name), demand.content))
         else:
             demand.unread.append(name or text[at])
@@ -148,7 +149,7 @@ def _take_english(word: str, demand: Demand, vocabulary: frozenset[str], before:
         demand.literals.append(LiteralValue("program", small))
     elif small in FAMILIES and not demand.families:
         demand.families |= FAMILIES[small]
-    elif before in _TO and demand_is_about_places(demand, word):
+    elif (before in _TO or demand.families & {"push", "merge"}) and demand_is_about_places(demand, word):
         demand.literals.append(LiteralValue("word", plain(word)))
     elif before in _TO or word[0].isupper():
         demand.literals.append(LiteralValue("name", plain(word), demand.content))

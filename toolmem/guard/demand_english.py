@@ -36,6 +36,8 @@ _ONE = form("one")
 _ADDRESSES = form("addresses")
 _WORD = re.compile(r"[\ue000-\uf8ff]|[A-Za-z][A-Za-z'’-]*|\d+|\S")
 _PREPOSITIONS = words("prepositions")
+_NOBODY_WRITTEN_TO = re.compile(r"\b(?:write|writing)\s+(?:anything|a\s+word|nothing)\s*$", re.I)
+_CONTACTS = split("email e-mail mail message msg dm text contact notify call ping cc bcc")
 _NEEDED = split("file email web channel event message money")
 _NAMED_BEFORE = words("named_before")  # things that the word before them names: "the orders table"
 _WRITING = words("writing")  # verbs whose object is written somewhere
@@ -64,6 +66,8 @@ def read(sentence: str, vocabulary: frozenset[str]) -> Demand:
         return demand
     text = _amounts(text, marked, demand)
     _read_words(text, marked, demand, vocabulary)
+    if "write" in demand.families and _NOBODY_WRITTEN_TO.search(text):
+        demand.families.discard("send")
     return demand
 
 
@@ -95,6 +99,7 @@ def _read_words(text: str, marked: Literals, demand: Demand, vocabulary: frozens
     reader = _EnglishReader(demand, vocabulary)
     words = _WORD.findall(text)
     for at, word in enumerate(words):
+        reader.is_last = at == len(words) - 1
         if MARKED.fullmatch(word):
             reader.literal(*marked[word])
         elif word[0].isupper() and reader.names(word, first=at == 0):
@@ -122,6 +127,7 @@ class _EnglishReader:
         self._last = ""  # what the last word was taken for
         self._verb = ""
         self._direct = True  # no preposition has come since the verb
+        self.is_last = False  # the word that is read next ends the sentence
         self._light = False  # a verb that says less than its object: "make a payment"
 
     def literal(self, kind: str, text: str) -> None:
@@ -197,6 +203,11 @@ class _EnglishReader:
         self._end_name()
         if word in _PREPOSITIONS:
             self._direct = False
+        if self._of_program(word):
+            program = self.demand.literals.pop()
+            self.demand.literals.append(LiteralValue("program", f"{program.text} {word}"))
+            self._before, self._last = word, "literal"
+            return
         role = self._role(word)
         if word in APPOSITIONS and role in {"thing", "filler", "content", "unread"}:
             self._apposed.append(word)
@@ -242,12 +253,32 @@ class _EnglishReader:
             self.demand.literals.append(LiteralValue("channel", word))
         elif not is_time and families & {"push", "merge", "deploy"} and self._before in {"to", "into", "onto", "the"}:
             self.demand.literals.append(LiteralValue("word", word))
-        elif families & {"run"} and not self.demand.literals and (looks_like_command(word) or word in {"sudo", "doas"}):
+        elif families & {"run"} and self._may_be_program(word):
             self.demand.literals.append(LiteralValue("program", word))
         elif families & {"push"} and word in {"force", "forced"}:
             self.demand.force = True
+        elif self._is_whom(word):
+            self._names.append(word)
         else:
             self.unread(word)
+
+    def _is_whom(self, word: str) -> bool:
+        """ "never email sarah": right after the verb, the last word but for "ever again", and none of a language's."""
+        contacts = "send" in self.demand.families and self._verb in _CONTACTS and not self.demand.literals
+        return contacts and self._last == "verb" and self.is_last and word.isalpha() and not word.endswith("s")
+
+    def _may_be_program(self, word: str) -> bool:
+        """ "use curl", "use curl or wget"."""
+        said = self.demand.literals
+        if not said:
+            return looks_like_command(word) or word in {"sudo", "doas", "su"}
+        return self._before in {"or", "and", "nor", ","} and all(each.kind == "program" for each in said)
+
+    def _of_program(self, word: str) -> bool:
+        """ "use pip install": what the program is to do."""
+        said = self.demand.literals
+        after = bool(said) and said[-1].kind == "program" and said[-1].text == self._before
+        return after and word.isascii() and word not in _PREPOSITIONS and word not in FILLERS
 
     def _role(self, word: str) -> str:
         demand, families, things = self.demand, families_of(word), things_of(word)

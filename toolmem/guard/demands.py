@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from toolmem.guard.view import address, idna, number_in, plain
 from toolmem.guard.word_lists import words
-from toolmem.readers.shell import looks_like_command
+from toolmem.readers.shell import COMMON_PROGRAMS, looks_like_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,16 @@ _FIRST_MARK = 0xE000  # one private character stands for each literal
 MARKED = re.compile("[\ue000-\uf8ff]")
 _HOST_NAME = r"(?:[\w-]{1,63}\.){1,8}"
 _CURRENCY = r"dollars?|euros?|pounds?|usd|eur|gbp|cny|rmb|yuan|bucks|[$€£]|元|块钱?|美元|欧元|英镑|人民币"
+# A program, perhaps a word that says what it is to do, and at least one option: rm -rf, git reset --hard
+_COMMAND = (
+    rf"(?<![\w./-])(?:{'|'.join(sorted(COMMON_PROGRAMS, key=len, reverse=True))})(?:[ ]+[a-z][\w-]{{0,30}}){{0,2}}"
+    r"(?:[ ]+--?[A-Za-z][\w-]{0,30}){1,4}(?![\w=])"
+)
 _LITERALS = tuple(
     (kind, re.compile(pattern, flags))
     for kind, flags, pattern in (
         ("quoted", 0, r"`([^`]{1,200})`|“([^”]{1,200})”|\"([^\"]{1,200})\"|「([^」]{1,200})」|《([^》]{1,200})》"),
+        ("command", re.ASCII, _COMMAND),
         ("email", re.ASCII, rf"(?<![\w.%+-])[\w.%+-]{{1,64}}@{_HOST_NAME}[a-zA-Z][\w-]{{1,62}}"),
         ("path", re.ASCII, r"(?<![\w./:@-])[\w-]+(?:/[\w.-]+)*/[\w.-]*\.\w{1,5}\b"),
         (
@@ -53,6 +59,7 @@ _LITERALS = tuple(
         ("path", re.ASCII, r"(?<![\w/])(?:~|\.{1,2})?/[\w.~-][\w./~-]*|(?<![\w/])~/?(?=\s|$)"),
         ("path", re.ASCII, r"(?<![\w.])\.[A-Za-z][\w.-]*|[\w.-]+(?:/[\w.-]+)*/[\w-]+\.\w{1,5}\b"),
         ("word", re.ASCII, r"\b(?!and/or\b)[a-z0-9][\w.-]*/[\w.-]*[a-z0-9]\b(?!/)"),
+        ("time", re.I | re.ASCII, r"\b\d{1,2}(?::\d{2})?\s?[ap]\.?m\b\.?|\b\d{1,2}:\d{2}\b"),
         ("channel", 0, r"(?<![\w&])#[\w-]{1,80}"),
         ("user", 0, r"(?<![\w.])@[\w.-]{1,80}"),
         ("money", re.I | re.ASCII, r"(?:[$€£¥]|\b(?:USD|EUR|GBP|CNY|RMB)\s?)\d[\d,.']*\d?k?\b"),
@@ -108,9 +115,11 @@ def take_literal(kind: str, text: str, demand: Demand) -> None:
     elif kind == "quoted":
         runs = bool(demand.families & {"run"}) and looks_like_command(text)
         literal = LiteralValue("program" if runs else "name", plain(text), content)
-    elif kind == "money":
+    elif kind in {"money", "time"}:
         demand.unread.append(text)
         return
+    elif kind == "command":
+        literal = LiteralValue("program", plain(text))
     else:
         literal = LiteralValue("word", plain(text), content)
     demand.literals.append(literal)

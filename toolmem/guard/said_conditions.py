@@ -59,10 +59,14 @@ def condition_of(sentence: str, tools: Sequence[ToolSchema], bound: Sequence[str
 
 def _tools_meant(demand: Demand, tools: Sequence[DeclaredTool], bound: Sequence[str]) -> list[DeclaredTool]:
     families, things = frozenset(demand.families), frozenset(demand.things)
+    if named := _named(demand, tools):
+        return named
     if demand.content or any(each.content for each in demand.literals):
         outward = families | {"send", "post", "share", "write", "create", "change"} if families else families
         return [tool for tool in able(tools, frozenset(outward), things) if tool.writes or not tool.knows]
-    found = able(tools, families, things) if families else []
+    # "never buy anything" does not forbid what is only near to buying: sending money, booking a flight
+    said = bool(things or demand.literals or demand.bound)
+    found = able(tools, families, things, near=said) if families else []
     if not found:
         named = [tool for tool in tools if tool.name in bound and not (tool.shell or tool.sql)]
         found = [tool for tool in named if tool.families & families] or (
@@ -79,10 +83,21 @@ def _tools_meant(demand: Demand, tools: Sequence[DeclaredTool], bound: Sequence[
     return found + [tool for tool in tools if tool.shell or tool.sql]
 
 
+def _named(demand: Demand, tools: Sequence[DeclaredTool]) -> list[DeclaredTool]:
+    """The tools of "never use run_sql": those that are named as they are called, where nothing else is said."""
+    said = {each.text for each in demand.literals}
+    if not said or demand.only or demand.things or demand.bound or not demand.families & {"run"}:
+        return []
+    named = [tool for tool in tools if tool.name.casefold() in said]
+    return named if {tool.name.casefold() for tool in named} == said else []
+
+
 # ---------------------------------------------------------------- conditions
 
 
 def _condition(demand: Demand, tool: DeclaredTool) -> Mapping[str, Any] | bool | None:
+    if _named(demand, [tool]):
+        return True
     if tool.shell:
         return shell_condition(demand)
     if tool.sql:

@@ -13,6 +13,8 @@ from toolmem.guard.word_lists import table, words
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _PROGRAMS = table("programs")
 _INSTALLERS = tuple(sorted(words("installers")))
+_SHORT = re.compile(r"-[a-z]{1,8}")
+_LONG_OPTIONS = {"r": "recursive", "f": "force", "a": "all", "i": "in-place"}
 _STATEMENTS = {
     ("delete", "table"): ("drop table",),
     ("delete", "database"): ("drop database", "drop schema"),
@@ -64,6 +66,8 @@ def shell_condition(demand: Demand) -> Mapping[str, Any] | bool | None:
     if demand.only or demand.content or demand.bound:
         return None
     literals, families = demand.literals, demand.families
+    if families == {"run"} and demand.things == {"command"} and not literals:
+        return True
     if demand.things - {"command", "file", "folder", "branch", "package"}:
         return None
     kinds = {each.kind for each in literals}
@@ -73,9 +77,8 @@ def shell_condition(demand: Demand) -> Mapping[str, Any] | bool | None:
         return _push(demand)
     if "install" in families and not literals:
         return any_of([command(_INSTALLERS, second=("install", "add", "i", "get", "upgrade"))])
-    if {"commit", "merge"} & families and not literals and not demand.things - {"command"}:
-        rebase = ("rebase",) if "merge" in families else ()
-        return command(("git",), second=(*sorted(families & {"commit", "merge"}), *rebase))
+    if {"commit", "merge", "rebase"} & families and not literals and not demand.things - {"command"}:
+        return command(("git",), second=sorted(families & {"commit", "merge", "rebase"}))
     if kinds == {"path"}:
         return _on_paths(demand)
     if kinds == {"host"} and "fetch" in families:
@@ -87,19 +90,25 @@ def shell_condition(demand: Demand) -> Mapping[str, Any] | bool | None:
 
 
 def _program(literal: LiteralValue) -> Mapping[str, Any]:
+    """A program with the words that were said after it; `-rf` is `-r` and `-f`, however they are written."""
     name, *rest = literal.text.split()
-    return command((name.rsplit("/", 1)[-1],), *({"const": word} for word in rest))
+    held = [each for word in rest for each in (map(_option, word[1:]) if _SHORT.fullmatch(word) else [{"const": word}])]
+    return command((name.rsplit("/", 1)[-1],), *held)
+
+
+def _option(letter: str) -> dict[str, Any]:
+    long = _LONG_OPTIONS.get(letter)
+    return text_like(rf"^(-[a-z]*{letter}[a-z]*{f'|--{long}' if long else ''})$")
 
 
 def _push(demand: Demand) -> Mapping[str, Any] | None:
-    if demand.force:
-        forced = text_like(r"^(-[a-z]*f[a-z]*|--force.*|\+.+)$")
-        return command(("git",), forced, second=("push",))
+    forced = [text_like(r"^(-[a-z]*f[a-z]*|--force.*|\+.+)$")] if demand.force else []
     if any(each.kind not in {"word", "channel", "name"} for each in demand.literals):
         return None
     if not demand.literals:
-        return command(("git",), second=("push",))
-    return any_of([command(("git",), {"enum": [each.text, UNKNOWN]}, second=("push",)) for each in demand.literals])  # type: ignore[return-value]
+        return command(("git",), *forced, second=("push",))
+    branches = [{"enum": [each.text, UNKNOWN]} for each in demand.literals]
+    return any_of([command(("git",), *forced, branch, second=("push",)) for branch in branches])  # type: ignore[return-value]
 
 
 def _on_paths(demand: Demand) -> Mapping[str, Any] | None:

@@ -18,7 +18,7 @@ _PROGRAM = re.compile(r"^(?=[\w./+@-]*[A-Za-z])[\w./+@-]+$")
 _FLAG = re.compile(r"^--?[A-Za-z][\w-]*")
 _WRAPPERS = words("sudo env time nohup exec command builtin then do else if elif while until !")
 _HANDS_ON = frozenset({"-exec", "-execdir", "-ok", "-okdir"})  # find: what follows is another program
-_COMMON = words(
+COMMON_PROGRAMS = words(
     "ls cd cat echo find grep sed awk head tail sort uniq wc cut tr xargs cp mv rm mkdir rmdir touch chmod chown ln "
     "tar gzip gunzip zip unzip curl wget git make cmake gcc python python3 pip pip3 node npm npx yarn go cargo rustc "
     "java javac mvn docker kubectl ssh scp rsync ps kill top df du file diff which pwd whoami uname date export source "
@@ -52,7 +52,7 @@ class Command:
 def looks_like_command(text: str) -> bool:
     """It begins with a well-known program, or a path to one."""
     first = text.split(None, 1)[0] if text.split() else ""
-    return first.rsplit("/", 1)[-1] in _COMMON or first.startswith(("./", "/"))
+    return first.rsplit("/", 1)[-1] in COMMON_PROGRAMS or first.startswith(("./", "/"))
 
 
 def signers(text: str) -> tuple[frozenset[str], frozenset[str]]:
