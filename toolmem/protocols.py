@@ -8,19 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolmem.stored import (
-    Appended,
-    Document,
-    Hit,
-    LoggedCall,
-    LoggedDecision,
-    RawRecord,
-    Record,
-    Stamped,
-    StoredMemory,
-    Where,
-)
+from toolmem.stored import Appended, Document, Hit, RawRecord, Record, Stamped, StoredMemory, Where
 from toolmem.stored import CallFailure as CallFailure  # `toolmem.ports` of 0.1 had it
+from toolmem.workspace_logs import WorkspaceLogs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -180,7 +170,7 @@ class GuidanceWriter(Protocol):
 OF_THE_STORE = ".store"  # the workspace of what belongs to the store itself; `workspaces` and `info` leave it out
 
 
-class MemoryStore(Protocol):
+class MemoryStore(WorkspaceLogs, Protocol):
     """What every backend promises; `toolmem.testing.store_contract` is the proof.
 
     A write that returned survives SIGKILL; readers never see a tool absent during an update; several processes
@@ -270,38 +260,6 @@ class MemoryStore(Protocol):
 
         Records, verdicts and logged decisions stay.
         """
-
-    # -- what happened: the logs of a workspace
-    async def call_log(
-        self,
-        workspace: str,
-        *,
-        conversation: str | None = None,
-        tool: str | None = None,
-        after: int = 0,
-        limit: int = 1000,
-        newest: bool = False,
-    ) -> builtins.list[LoggedCall]:
-        """At most `limit` logged calls whose position is greater than `after`, oldest first.
-
-        `newest`: the last of them instead of the first. `conversation`: those whose `conversation_id` it is. The log
-        holds the newest calls of the workspace within the store's `LogLimits`, and beside them each call that a
-        window still keeps. A judgement is as it is now. Costs what it answers.
-        """
-
-    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
-        """Insert it, or replace in its place the one with the same id; beyond the limit the oldest go."""
-
-    async def decisions(
-        self,
-        workspace: str,
-        *,
-        ids: Sequence[str] | None = None,
-        conversation: str | None = None,
-        tool: str | None = None,
-        limit: int = 100,
-    ) -> builtins.list[LoggedDecision]:
-        """Newest first, in the order in which they were first logged. Only those that fit all that is given."""
 
     # -- verdict cache
     async def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]: ...

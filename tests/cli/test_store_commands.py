@@ -42,7 +42,8 @@ def run(*arguments: str) -> int:
 def test_info_counts_what_a_store_holds(filled: Path, capsys: pytest.CaptureFixture[str]):
     assert run("store", "info", "--store", f"sqlite:{filled}", "--json") == 0
     held = json.loads(capsys.readouterr().out)
-    assert held["workspaces"] == {"team": {"tools": 1, "calls": 5, "records": 1, "verdicts": 0, "secrets": 0}}
+    counted = {"tools": 1, "calls": 5, "records": 1, "verdicts": 0, "logged_calls": 5, "decisions": 0, "secrets": 0}
+    assert held["workspaces"] == {"team": counted}
     assert run("store", "info", f"vector_store.default.params.path={filled}") == 0
     assert "team" in capsys.readouterr().out
 

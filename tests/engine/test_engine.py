@@ -322,7 +322,8 @@ def _rows(path: Path) -> list[Any]:
         counters = "calls, successes, failures, judged, score_sum, time_calls, time_sum, token_calls, token_sum, since"
         return [
             *db.execute(
-                "SELECT success, execution_failed, score, time_cost, token_cost, judge, payload FROM calls ORDER BY key"
+                "SELECT success, execution_failed, score, time_cost, token_cost, judge, place, conversation, payload "
+                "FROM calls JOIN call_log USING (key, place) ORDER BY key"
             ),
             *db.execute(
                 f"SELECT name, version, first_seq, last_seq, covered, unjudged, {counters} FROM tools ORDER BY name"

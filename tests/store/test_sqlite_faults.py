@@ -90,7 +90,7 @@ async def test_a_damaged_call_never_hides_the_others(path: Path, caplog: pytest.
         await append(store, 1, 2, 3)
         await store.put_guidance(W, TOOL, guidance(covered=[1]), document=document(), guidance_version=0)
         db = raw(path)
-        db.execute("UPDATE calls SET payload = substr(payload, 1, 20) WHERE key & 0xffffffff = 2")
+        db.execute("UPDATE call_log SET payload = substr(payload, 1, 20) WHERE key & 0xffffffff = 2")
         assert numbers_of(await kept_calls(store)) == [1, 3]
         assert "call 2 of tool 'search' is damaged" in caplog.text
         (memory,) = await store.memories(W, [TOOL])

@@ -31,6 +31,7 @@ from toolmem.providers.prices import PriceTable
 from toolmem.providers.request_queue import one_run
 from toolmem.providers.usage_log import Ledger
 from toolmem.store.masked import masking
+from toolmem.stored import LogLimits
 
 if TYPE_CHECKING:
     from toolmem.config.settings import EmbeddingSettings, LLMSettings
@@ -139,7 +140,13 @@ class AppServices:
             )
         from toolmem.store.sqlite import SqliteStore
 
-        return SqliteStore(**section.keywords(), clock=self.clock, embedder=identity, found=name in self._found_stores)
+        return SqliteStore(
+            **section.keywords(),
+            clock=self.clock,
+            embedder=identity,
+            found=name in self._found_stores,
+            log=LogLimits(**self.settings.log.model_dump()),
+        )
 
     async def embedder(self, op: ConfiguredOp) -> Embedder:
         """The embedder of the op's store: vectors of two embedders are never mixed."""

@@ -65,13 +65,14 @@ def info(
         return
     embedder = held["embedder"]
     named = "none yet" if embedder is None else f"{embedder['name']}/{embedder['model']} ({embedder['dimension']})"
-    counts = ("tools", "calls", "records", "verdicts", "secrets")
-    rows = [(name, *(f"{each[count]:,}" for count in counts)) for name, each in held["workspaces"].items()]
+    counts = ("tools", "calls", "logged_calls", "records", "verdicts", "decisions", "secrets")
+    # a store of one's own may count fewer things
+    rows = [(name, *(f"{each.get(count, 0):,}" for count in counts)) for name, each in held["workspaces"].items()]
     print_table(
         f"{held['backend']} {held['location']}",
-        ("workspace", *counts),
+        ("workspace", *(count.replace("_", " ") for count in counts)),
         rows,
-        numeric=frozenset(counts),
+        numeric=frozenset(count.replace("_", " ") for count in counts),
         notes=[f"schema version {held['schema_version']}, embedder: {named}"],
     )
 
@@ -263,9 +264,10 @@ async def opened(
 
 def _sqlite(path: str, app: ToolMemApp, read_only: bool) -> Any:
     from toolmem.store.sqlite import SqliteStore
+    from toolmem.stored import LogLimits
 
-    identity = app.services.embedder_of_store().identity
-    return SqliteStore(path, clock=app.clock, embedder=identity, accept_read_only=read_only)
+    identity, log = app.services.embedder_of_store().identity, LogLimits(**app.settings.log.model_dump())
+    return SqliteStore(path, clock=app.clock, embedder=identity, accept_read_only=read_only, log=log)
 
 
 def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool, option: str) -> Any:

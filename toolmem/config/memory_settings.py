@@ -1,7 +1,8 @@
-"""The sections that say what is remembered, shown and guarded: rules, guidance, guard, session, secrets."""
+"""The sections that say what is remembered, shown and guarded: rules, guidance, guard, log, session, secrets."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Annotated, Any, Literal
 
@@ -45,6 +46,27 @@ class GuidanceSettings(Section):
     """What guidance counts apart."""
 
     context_key: str = ""  # the field of a record that names what its call ran against, as in metadata.database
+
+
+_BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def _as_bytes(given: Any) -> Any:
+    """A number of bytes from text with a unit."""
+    if not isinstance(given, str):
+        return given
+    read = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*", given)
+    unit = _BYTES.get(read[2].lower() or "b") if read else None
+    if read is None or unit is None:
+        raise ValueError(f"{given!r} is no number of bytes; write it as 500 MB, 1 GB or 1000000000")
+    return round(float(read[1]) * unit)
+
+
+class LogSettings(Section):
+    """How many calls the log of each workspace holds beside those in the windows of its tools; the oldest go."""
+
+    max_calls: Annotated[int, Field(ge=1)] = 100_000
+    max_bytes: Annotated[int, BeforeValidator(_as_bytes), Field(ge=1)] = 1_000_000_000  # a number, or 500 MB, 1 GB
 
 
 def _off(given: Any) -> Any:

@@ -23,6 +23,7 @@ from pydantic import (
 from toolmem.config.memory_settings import (
     GuardSettings,
     GuidanceSettings,
+    LogSettings,
     RuleSettings,
     SecretSettings,
     SessionSettings,
@@ -362,6 +363,7 @@ class Settings(Section):
     rules: RuleSettings = Field(default_factory=RuleSettings)
     guidance: GuidanceSettings = Field(default_factory=GuidanceSettings)
     guard: WholeGuard = Field(default_factory=GuardSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
     session: SessionSettings = Field(default_factory=SessionSettings)
     secrets: SecretSettings = Field(default_factory=SecretSettings)
     budget: BudgetSettings = Field(default_factory=BudgetSettings)

@@ -17,8 +17,9 @@ from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
 from toolmem.store.codec import GuidanceCache
 from toolmem.store.keyed import RecordStore
+from toolmem.store.logged_decisions import decision_json
 from toolmem.store.semantics import AppendCalls, ToolRow
-from toolmem.store.sqlite import keyed_records, tool_reads, tool_writes
+from toolmem.store.sqlite import decision_log, keyed_records, tool_reads, tool_writes
 from toolmem.store.sqlite.connection import (
     OpenFile,
     can_be_written,
@@ -26,6 +27,7 @@ from toolmem.store.sqlite.connection import (
     open_read_only,
     open_writer,
 )
+from toolmem.stored import LogLimits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from toolmem.protocols import MemoryStore
     from toolmem.store.keyed import PutRecord
-    from toolmem.stored import Appended, RawRecord
+    from toolmem.stored import Appended, LoggedDecision, RawRecord, Stamped
 
 logger = logging.getLogger("toolmem.engine")
 
@@ -63,11 +65,12 @@ class StoreFile(RecordStore):
     Raises StoreUnavailable or StoreVersionError.
     """
 
-    def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
+    def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT, log: LogLimits | None = None) -> None:
         place = location_of(path)
         self.clock = self._clock = MachineClock()
         db = open_writer(place, "FULL", busy_timeout) if can_be_written(place) else open_read_only(place, busy_timeout)
         self._file = OpenFile(db, place, busy_timeout)
+        self._limits = log or LogLimits()
 
     def close(self) -> None:
         self._file.close()
@@ -115,13 +118,23 @@ class StoreFile(RecordStore):
     async def _put(self, record: PutRecord) -> RawRecord:
         return self._file.write(lambda db: keyed_records.put(db, record, None))
 
-    # -- calls
+    async def read_stamped(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+        return self._file.read(lambda db: keyed_records.read_stamped(db, workspace, keys))
+
+    # -- calls and decisions
 
     async def append_calls(self, workspace: str, tool: str, calls: Sequence[Any], keep: int) -> Appended:
         """`record` of the answer is None."""
         request = _KeepCalls(self.clock.now(), workspace, tool, lambda: calls, keep)
         request.prepare()
-        return self._file.write(lambda db: tool_writes.commit(db, request, _NoGuidance(), None)).answer()
+        return self._file.write(lambda db: tool_writes.commit(db, request, _NoGuidance(), None, self._limits)).answer()
+
+    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+        text, most = decision_json(workspace, decision), self._limits.max_decisions
+        self._file.write(lambda db: decision_log.write(db, workspace, decision, text, most))
+
+    async def decisions(self, workspace: str, **asked: Any) -> list[LoggedDecision]:
+        return self._file.read(lambda db: decision_log.read(db, workspace, **asked))
 
 
 class _KeepCalls(AppendCalls):

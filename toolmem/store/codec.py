@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RequestError
+from toolmem.light_models import conversation_told
 from toolmem.readers.denied_calls import is_denied
 from toolmem.stored import CallFailure
 
@@ -107,6 +108,12 @@ def require_names(workspace: str, tool: str = "any") -> None:
 def digest(call_id: str) -> bytes:
     """16 bytes that stand for a call id, so that ids ever seen stay compact."""
     return blake2b(call_id.encode(), digest_size=16).digest()
+
+
+def conversation_digest(metadata: Mapping[str, Any]) -> bytes | None:
+    """Stands for the conversation that a call's metadata tells; None where it tells none."""
+    told = conversation_told(metadata)
+    return None if told is None else digest(told)
 
 
 # -- ranges of seqs

@@ -74,16 +74,16 @@ class DecidedStore(RecordStore, MemoryStore):
 
     # -- logs; a store that was written before they came goes on without them
 
-    async def call_log(self, workspace: str, **asked: Any) -> builtins.list[LoggedCall]:
+    async def call_log(self, *asked: Any, **named: Any) -> builtins.list[LoggedCall]:
         raise self._without("call_log")
 
-    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+    async def log_decision(self, *asked: Any, **named: Any) -> None:
         raise self._without("log_decision")
 
-    async def decisions(self, workspace: str, **asked: Any) -> builtins.list[LoggedDecision]:
+    async def decisions(self, *asked: Any, **named: Any) -> builtins.list[LoggedDecision]:
         raise self._without("decisions")
 
-    async def read_stamped(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+    async def read_stamped(self, *asked: Any, **named: Any) -> Stamped:
         raise self._without("read_stamped")
 
     def _without(self, method: str) -> StoreError:

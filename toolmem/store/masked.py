@@ -6,16 +6,18 @@ it. Rules and notes are what somebody asked to be kept: they stay as they were s
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from toolmem.errors import Conflict, StoreError
 from toolmem.protocols import OF_THE_STORE, MemoryStore
 from toolmem.readers.masking import SecretMask, count_secrets, marked_by, mask_call
 from toolmem.readers.weight import aside
-from toolmem.stored import Appended, Document
+from toolmem.stored import Appended, Document, LoggedDecision
 
 if TYPE_CHECKING:
     from toolmem.models import Claim, Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
@@ -34,7 +36,7 @@ class _NoKey(Exception):
 
 
 class MaskedStore:
-    """All methods of the store beneath; those that write calls and guidance mask them first."""
+    """All methods of the store beneath; those that write calls, guidance and decisions mask them first."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.unmasked = store
@@ -90,6 +92,11 @@ class MaskedStore:
         masked = memory.model_copy(update={**update, "tool_call_results": calls})
         return await self.unmasked.merge(workspace, masked, keep, document=shown)
 
+    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+        given = (decision.input, decision.reason, decision.advice)
+        masked = await self.with_key(given, lambda mask: _masked_decision(decision, mask))
+        await self.unmasked.log_decision(workspace, masked)
+
     async def put_verdicts(self, workspace: str, verdicts: Mapping[str, Verdict]) -> None:
         hidden = await self.with_key(
             [verdict.evaluation for verdict in verdicts.values()],
@@ -134,6 +141,17 @@ def _masked_judgement(call: ToolCallResult, mask: SecretMask) -> ToolCallResult:
     if summary == call.summary and evaluation == call.evaluation:
         return call
     return call.model_copy(update={"summary": summary, "evaluation": evaluation})
+
+
+def _masked_decision(decision: LoggedDecision, mask: SecretMask) -> LoggedDecision:
+    try:
+        given = json.loads(decision.input)
+        hidden = mask.value(given)
+        shown = decision.input if hidden is given else json.dumps(hidden, ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):  # no JSON, or none that Python reads
+        shown = mask.text(decision.input)
+    reason, advice = (mask.again(mask.text(text)) for text in (decision.reason, decision.advice))
+    return replace(decision, input=mask.again(shown), reason=reason, advice=advice) if mask.masked else decision
 
 
 async def masked_verdict(store: MemoryStore, verdict: Verdict, mask: SecretMask) -> Verdict:

@@ -165,9 +165,7 @@ def recounted(counters: LifetimeCounters, pairs: Iterable[tuple[ToolCallResult, 
 
 def admit(row: ToolRow, new: Sequence[PreparedCall], keep: int) -> tuple[ToolRow, dict[int, PreparedCall]]:
     """Give each call its seq, count it, and move the window to the newest `keep`: the calls that enter it, by seq.
-
-    Coverage and missing verdicts speak of kept calls only, so that the row never grows with the history.
-    """
+    Coverage and missing verdicts speak of kept calls only, so that the row never grows with the history."""
     last = row.last_seq + len(new)
     if last > MAX_SEQ:
         raise RequestError(f"tool {row.name!r}: more than {MAX_SEQ:,} calls in one memory")
@@ -207,8 +205,9 @@ class Step(Generic[T]):
 
     answer: Callable[[], T]  # for who wants it
     row: ToolRow | None = None  # as it is to be
-    leaving: tuple[int, int] | None = None  # first and last of the seqs whose calls go
-    entering: Mapping[int, PreparedCall] = field(default_factory=dict)  # calls to insert, by seq
+    leaving: tuple[int, int] | None = None  # first and last of the seqs that the window drops
+    new: Mapping[int, PreparedCall] = field(default_factory=dict)  # calls to log, by seq
+    entering: Mapping[int, PreparedCall] = field(default_factory=dict)  # those of them that the window has
     replaced: Mapping[int, PreparedCall] = field(default_factory=dict)  # kept calls with another judgement, by seq
     ids: Sequence[str] = ()  # that are known from now on
     guidance: str | None = None  # JSON of the guidance in `row`, where it is new
@@ -295,6 +294,7 @@ class AppendCalls(Request[Appended]):
             lambda: self._answer(row, len(new), duplicates, before.kept + len(new) - row.kept),
             row,
             leaving=(before.first_seq, last_gone) if last_gone >= before.first_seq else None,
+            new=dict(enumerate(new, before.last_seq + 1)),
             entering=entering,
             ids=[item.call.id for item in new if item.call.id is not None],
             guidance=guidance,

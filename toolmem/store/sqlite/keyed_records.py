@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from toolmem.store.codec import storables
+from toolmem.store.codec import storable, storables
 from toolmem.store.keyed import PutRecord
 from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
-from toolmem.stored import RawRecord
+from toolmem.stored import RawRecord, Stamped
 
 if TYPE_CHECKING:
     from toolmem.protocols import EmbedderIdentity
@@ -47,6 +47,15 @@ def get(db: apsw.Connection, workspace: str, namespace: str, key: str) -> RawRec
 def _held(db: apsw.Connection, workspace: int | None, namespace: str, key: str) -> RawRecord | None:
     row = one(db, f"{_SELECT} WHERE workspace = ? AND namespace = ? AND key = ?", workspace, namespace, key)
     return None if row is None else RawRecord._make(row)
+
+
+def read_stamped(db: apsw.Connection, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+    """See `MemoryStore.read_stamped`. Triggers of the tables keep the number, whoever writes."""
+    row = one(db, "SELECT id, rules_changed FROM workspaces WHERE name = ?", workspace) if storable(workspace) else None
+    number, changed = row or (None, 0)
+    return Stamped(
+        f"{changed}", tuple(_held(db, number, *place) if storable("".join(place)) else None for place in keys)
+    )
 
 
 def list_raw(

@@ -17,11 +17,23 @@ from toolmem.errors import RequestError, StoreClosed, StoreError
 from toolmem.store import known_stores
 from toolmem.store.codec import GuidanceCache, copied, unnameable
 from toolmem.store.decided import DecidedStore
+from toolmem.store.logged_decisions import decision_json
 from toolmem.store.new_vectors import reembed
-from toolmem.store.sqlite import documents, keyed_records, search, tool_reads, tool_writes, verdict_cache, workspaces
+from toolmem.store.sqlite import (
+    call_log,
+    decision_log,
+    documents,
+    keyed_records,
+    search,
+    tool_reads,
+    tool_writes,
+    verdict_cache,
+    workspaces,
+)
 from toolmem.store.sqlite.connection import MEMORY, Synchronous, location_of
 from toolmem.store.sqlite.reembedding import InMemory
 from toolmem.store.sqlite.worker_threads import WorkerThreads
+from toolmem.stored import LogLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +45,7 @@ if TYPE_CHECKING:
     from toolmem.store.keyed import PutRecord
     from toolmem.store.searching import Legs, SearchRequest
     from toolmem.store.semantics import Request
-    from toolmem.stored import RawRecord, StoredMemory
+    from toolmem.stored import LoggedDecision, RawRecord, Stamped, StoredMemory
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,7 +72,8 @@ class SqliteStore(DecidedStore):
     lose the last commits in a power cut. `busy_timeout`: seconds to wait for another process's write.
     `accept_read_only`: a file that cannot be written is opened for reading, and each write raises StoreUnavailable;
     otherwise it is refused, before any work is done whose results could not be kept. `found`: nobody named this path;
-    then `untrusted` says whether this user made or trusts what lies there.
+    then `untrusted` says whether this user made or trusts what lies there. `log`: how much the logs
+    of each workspace hold.
 
     Usable from any thread and any event loop. After a fork the child's copy raises StoreClosed. A coroutine that is
     cancelled leaves at once; a write that it had handed over is carried out all the same.
@@ -76,6 +89,7 @@ class SqliteStore(DecidedStore):
         busy_timeout: float = 30.0,
         accept_read_only: bool = False,
         found: bool = False,
+        log: LogLimits | None = None,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise RequestError(f"synchronous: expected 'FULL' or 'NORMAL', got {synchronous!r}", field="synchronous")
@@ -87,6 +101,7 @@ class SqliteStore(DecidedStore):
         self._busy_timeout = busy_timeout
         self._accept_read_only = accept_read_only
         self._found = found
+        self._limits = log or LogLimits()
         self._threads: WorkerThreads | None = None
         self._vectors = search.VectorCache()
         self._guidance = GuidanceCache()
@@ -144,9 +159,9 @@ class SqliteStore(DecidedStore):
     # -- tool memories
 
     async def _commit(self, request: Request[T]) -> T:
-        cache, embedder = self._guidance, self._embedder
+        cache, embedder, limits = self._guidance, self._embedder, self._limits
         step = await self._open_threads().write(
-            lambda db: tool_writes.commit(db, request, cache, embedder), request.prepare
+            lambda db: tool_writes.commit(db, request, cache, embedder, limits), request.prepare
         )
         if step.guidance is not None and step.row is not None:
             cache.keep((step.row.id_stem, step.row.guidance_version), copied(step.row.guidance))
@@ -158,6 +173,15 @@ class SqliteStore(DecidedStore):
     known_ids = _asks(tool_reads.known_ids, set)
     tool_names = _asks(tool_reads.tool_names, builtins.list)
     delete_memories = _asks(tool_writes.delete_memories, builtins.list, writes=True)
+
+    # -- logs
+
+    call_log = _asks(call_log.read, builtins.list)
+    decisions = _asks(decision_log.read, builtins.list)
+
+    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+        text = decision_json(workspace, decision)
+        await self._write(decision_log.write, workspace, decision, text, self._limits.max_decisions)
 
     # -- verdict cache
 
@@ -174,6 +198,9 @@ class SqliteStore(DecidedStore):
 
     async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await self._read(keyed_records.get, workspace, namespace, key)
+
+    async def read_stamped(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+        return await self._read(keyed_records.read_stamped, workspace, keys)
 
     list_raw = _asks(keyed_records.list_raw, builtins.list)
     delete = _asks(keyed_records.delete, bool, writes=True)

@@ -35,7 +35,7 @@ _BY_NAMES = (
     "ORDER BY asked.key"
 )
 
-_FIGURES = "key & 0xffffffff, success, execution_failed, score, time_cost, token_cost, judge"
+FIGURES = "calls.key & 0xffffffff, success, execution_failed, score, time_cost, token_cost, judge"
 
 
 # -- tools and their records
@@ -44,6 +44,11 @@ _FIGURES = "key & 0xffffffff, success, execution_failed, score, time_cost, token
 def read_tool(db: apsw.Connection, workspace: int | None, name: str) -> ToolRow | None:
     row = None if workspace is None else one(db, _BY_NAME, workspace, name)
     return None if row is None else _tool_row(row)
+
+
+def tool_numbered(db: apsw.Connection, number: int) -> ToolRow:
+    """The tool of this number, which is there."""
+    return _tool_row(one(db, f"SELECT {_COLUMNS} FROM tools WHERE id = ?", number))
 
 
 def read_tools(db: apsw.Connection, workspace: str, names: Sequence[str] | None) -> list[ToolRow]:
@@ -147,11 +152,11 @@ def _rows_at(db: apsw.Connection, row: ToolRow, seqs: Sequence[int], payload: bo
     """`seqs`: kept ones, ascending."""
     if not seqs:
         return []
-    columns = f"{_FIGURES}, payload" if payload else _FIGURES
+    columns = f"{FIGURES}, payload FROM calls JOIN call_log USING (place)" if payload else f"{FIGURES} FROM calls"
     if isinstance(seqs, range):
-        sql = f"SELECT {columns} FROM calls WHERE key BETWEEN ? AND ? ORDER BY key"
+        sql = f"SELECT {columns} WHERE calls.key BETWEEN ? AND ? ORDER BY calls.key"
         return list(db.execute(sql, (key(row, seqs.start), key(row, seqs.stop - 1))))
-    sql = f"SELECT {columns} FROM calls WHERE key = ?"
+    sql = f"SELECT {columns} WHERE calls.key = ?"
     return [values for seq in seqs for values in db.execute(sql, (key(row, seq),))]
 
 

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from toolmem.store.codec import GuidanceCache, PreparedCall, digest, micros, storables, write_ranges
-from toolmem.store.semantics import MAX_SEQ, Found, Request, Step, ToolRow
-from toolmem.store.sqlite import documents
-from toolmem.store.sqlite.lookup import judge_id, one, require_workspace_id, workspace_id
+from toolmem.store.codec import GuidanceCache, digest, micros, storables, write_ranges
+from toolmem.store.semantics import Found, Request, Step, ToolRow
+from toolmem.store.sqlite import call_log, documents
+from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
 from toolmem.store.sqlite.tool_reads import (
     COUNTER_NAMES,
     COUNTERS,
     given_ids,
     kept_calls,
-    key,
     read_guidance,
     read_tool,
 )
 
 if TYPE_CHECKING:
     from toolmem.protocols import EmbedderIdentity
+    from toolmem.stored import LogLimits
 
 T = TypeVar("T")
 
 
 def commit(
-    db: apsw.Connection, request: Request[T], guidance: GuidanceCache, embedder: EmbedderIdentity | None
+    db: apsw.Connection,
+    request: Request[T],
+    guidance: GuidanceCache,
+    embedder: EmbedderIdentity | None,
+    limits: LogLimits,
 ) -> Step[T]:
     """Decide a prepared request on what is there, and carry the step out."""
     number = workspace_id(db, request.workspace)
@@ -41,7 +45,7 @@ def commit(
         step = request.decide(Found(row, known, kept_calls(db, row, request.seqs) if request.seqs else {}))
     if step.row is not None:
         number = number or require_workspace_id(db, request.workspace)
-        _carry_out(db, number, step.row, step)
+        _carry_out(db, number, step.row, step, limits)
         if step.document is not None:
             documents.write(db, number, documents.GUIDANCE, "", request.tool, step.document, request.now, embedder)
     return step
@@ -52,13 +56,14 @@ def _is_taken(db: apsw.Connection, workspace: int | None, memory_id: str) -> boo
     return bool(memory_id) and one(db, sql, workspace, memory_id) is not None
 
 
-def _carry_out(db: apsw.Connection, workspace: int, row: ToolRow, step: Step[Any]) -> None:
+def _carry_out(db: apsw.Connection, workspace: int, row: ToolRow, step: Step[Any], limits: LogLimits) -> None:
     _write_row(db, workspace, row)
     if step.leaving is not None:
-        first, last = step.leaving
-        db.execute("DELETE FROM calls WHERE key BETWEEN ? AND ?", (key(row, first), key(row, last)))
-    _write_calls(db, "INSERT", row, step.entering)
-    _write_calls(db, "REPLACE", row, step.replaced)
+        call_log.drop(db, workspace, row, step.leaving)
+    if step.new:
+        call_log.write(db, workspace, row, step.new, limits)
+    if step.replaced:
+        call_log.judge_again(db, row, step.replaced)
     ids = [(row.id, digest(call_id)) for call_id in step.ids]
     db.executemany("INSERT OR IGNORE INTO call_ids (tool, digest) VALUES (?, ?)", ids)
     if step.guidance is not None:
@@ -94,41 +99,20 @@ _INSERT = (
 )
 
 
-def _write_calls(db: apsw.Connection, how: str, row: ToolRow, seqs: Mapping[int, PreparedCall]) -> None:
-    judges = {judge: judge_id(db, judge) for judge in {item.call.judge for item in seqs.values()}}
-    db.executemany(
-        f"{how} INTO calls (key, success, execution_failed, score, time_cost, token_cost, judge, payload) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                key(row, seq),
-                item.call.success,
-                item.call.execution_failed,
-                item.call.score,
-                item.call.time_cost,
-                item.call.token_cost,
-                judges[item.call.judge],
-                item.payload,
-            )
-            for seq, item in seqs.items()
-        ],
-    )
-
-
 def delete_memories(db: apsw.Connection, workspace: str, memory_ids: Sequence[str]) -> list[str]:
     number = workspace_id(db, workspace)
     deleted = []
     for memory_id in storables(memory_ids):
         found = one(db, "SELECT id, name FROM tools WHERE workspace = ? AND memory_id = ?", number, memory_id)
         if number is not None and found is not None:
-            delete_tool(db, found[0])
+            delete_tool(db, number, found[0])
             documents.remove(db, number, documents.GUIDANCE, "", found[1])
             deleted.append(memory_id)
     return deleted
 
 
-def delete_tool(db: apsw.Connection, tool: int) -> None:
+def delete_tool(db: apsw.Connection, workspace: int, tool: int) -> None:
+    call_log.delete_tool(db, workspace, tool)
     db.execute("DELETE FROM tools WHERE id = ?", (tool,))
     db.execute("DELETE FROM guidance WHERE tool = ?", (tool,))
     db.execute("DELETE FROM call_ids WHERE tool = ?", (tool,))
-    db.execute("DELETE FROM calls WHERE key BETWEEN ? AND ?", (tool << 32, tool << 32 | MAX_SEQ))

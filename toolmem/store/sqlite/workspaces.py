@@ -16,12 +16,13 @@ from toolmem.store.sqlite.tool_writes import delete_tool
 _IN_USE = (
     "EXISTS (SELECT 1 FROM tools WHERE workspace = workspaces.id) "
     "OR EXISTS (SELECT 1 FROM records WHERE workspace = workspaces.id) "
-    "OR EXISTS (SELECT 1 FROM verdicts WHERE workspace = workspaces.id)"
+    "OR EXISTS (SELECT 1 FROM verdicts WHERE workspace = workspaces.id) "
+    "OR EXISTS (SELECT 1 FROM decisions WHERE workspace = workspaces.id)"
 )
 
 
 def names(db: apsw.Connection) -> list[str]:
-    """Sorted; those that hold a tool memory, a record or a verdict."""
+    """Sorted; those that hold a tool memory, a record, a verdict or a decision."""
     found = db.execute(f"SELECT name FROM workspaces WHERE {_IN_USE} ORDER BY name")
     return [str(name) for (name,) in found if name != OF_THE_STORE]
 
@@ -33,10 +34,11 @@ def delete(db: apsw.Connection, workspace: str) -> int:
         return 0
     tools: list[Any] = db.execute("SELECT id FROM tools WHERE workspace = ?", (number,)).fetchall()
     for (tool,) in tools:
-        delete_tool(db, tool)
+        delete_tool(db, number, tool)
     documents.remove_workspace(db, number)
     db.execute("DELETE FROM records WHERE workspace = ?", (number,))
     db.execute("DELETE FROM verdicts WHERE workspace = ?", (number,))
+    db.execute("DELETE FROM decisions WHERE workspace = ?", (number,))
     db.execute("DELETE FROM workspaces WHERE id = ?", (number,))
     return len(tools)
 
@@ -54,9 +56,13 @@ def info(db: apsw.Connection, location: str) -> dict[str, Any]:
 
 def _counts(db: apsw.Connection, workspace: str) -> dict[str, int]:
     number = workspace_id(db, workspace)
-    in_tools = (
-        "SELECT count(*) AS tools, coalesce(sum(last_seq - first_seq + 1), 0) AS calls FROM tools WHERE workspace = ?1"
-    )
-    other = "(SELECT count(*) FROM records WHERE workspace = ?1), (SELECT count(*) FROM verdicts WHERE workspace = ?1)"
-    counts = one(db, f"SELECT tools, calls, {other} FROM ({in_tools})", number)
-    return dict(zip(("tools", "calls", "records", "verdicts"), counts, strict=True))
+    in_tools = "SELECT id << 32 AS first, last_seq - first_seq + 1 AS kept FROM tools WHERE workspace = ?1"
+    logged = "(SELECT count(*) FROM calls WHERE key BETWEEN first AND first | 0xffffffff)"
+    of_tools = one(db, f"SELECT count(*), coalesce(sum(kept), 0), coalesce(sum({logged}), 0) FROM ({in_tools})", number)
+    found = dict(zip(("tools", "calls", "logged_calls"), of_tools, strict=True))
+    for table in ("records", "verdicts", "decisions"):
+        (found[table],) = one(db, f"SELECT count(*) FROM {table} WHERE workspace = ?", number)
+    return {name: found[name] for name in _COUNTED}
+
+
+_COUNTED = ("tools", "calls", "records", "verdicts", "logged_calls", "decisions")
