@@ -93,6 +93,21 @@ def shown_text(path: Path) -> dict[str, Any]:
     return table
 
 
+def lifting(path: Path) -> dict[str, Any]:
+    """The table of `lifting_en.yaml` or `lifting_zh.yaml`: how a sentence takes an instruction back."""
+    loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    parts = Parts(loaded["words"])
+    cues = [(cue, parts.filled(cue["pattern"])) for cue in loaded["cues"]]
+    return {
+        "forms": {name: parts.filled(form) for name, form in loaded["forms"].items()},
+        "lists": {name: sorted(set(listed.split())) for name, listed in loaded["lists"].items()},
+        "phrases": [[parts.filled(phrase), word] for phrase, word in loaded["phrases"].items()],
+        "cues": [
+            {"id": cue["id"], "lifts": cue["lifts"], "what": cue["what"], "written": written} for cue, written in cues
+        ],
+    }
+
+
 # ---------------------------------------------------------------- the words that a match of a pattern must hold
 
 
@@ -190,6 +205,7 @@ def tables() -> str:
     made = {
         "en": language(FOLDER / "en.yaml"),
         "zh": language(FOLDER / "zh.yaml"),
+        "lifting": {name: lifting(FOLDER / f"lifting_{name}.yaml") for name in ("en", "zh")},
         "shown_text": shown_text(FOLDER / "shown_text.yaml"),
         "nouns": nouns,
     }
