@@ -147,7 +147,7 @@ async def test_an_index_that_somebody_deleted_is_named(server: Server, fresh_pre
     async with store_at(server.url, index_prefix=prefix) as store:
         await append(store, 1)
         session = store._open_session()
-        await session.connection.call(lambda es: es.indices.delete(index=f"{prefix}-tools-v1"))
+        await session.connection.call(lambda es: es.indices.delete(index=f"{prefix}-tools-v2"))
         with pytest.raises(StoreUnavailable, match="open the store again"):
             await store.records(W, [TOOL])
 

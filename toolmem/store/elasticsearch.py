@@ -17,15 +17,27 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 from toolmem.errors import RequestError, StoreClosed
 from toolmem.store.codec import storables, unnameable
 from toolmem.store.decided import DecidedStore
-from toolmem.store.elastic import call_documents, commits, keyed_records, search, sweeping, verdict_cache, workspaces
+from toolmem.store.elastic import (
+    call_documents,
+    commits,
+    decision_log,
+    keyed_records,
+    search,
+    sweeping,
+    verdict_cache,
+    workspaces,
+)
+from toolmem.store.elastic.carrying_over import carry_over
 from toolmem.store.elastic.client import client_options, host_url, make_client
 from toolmem.store.elastic.cluster import Cluster
 from toolmem.store.elastic.indices import Layout, check_server, prepare
 from toolmem.store.elastic.reembedding import BesideTheOld
 from toolmem.store.elastic.server_errors import Location
 from toolmem.store.elastic.session import Session
+from toolmem.store.logged_decisions import decision_json
 from toolmem.store.new_vectors import reembed
 from toolmem.store.semantics import Found
+from toolmem.stored import LogLimits, Stamped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +47,7 @@ if TYPE_CHECKING:
     from toolmem.store.keyed import PutRecord
     from toolmem.store.searching import Legs, SearchRequest
     from toolmem.store.semantics import Request
-    from toolmem.stored import RawRecord, StoredMemory
+    from toolmem.stored import LoggedDecision, RawRecord, StoredMemory
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,7 +77,8 @@ class ElasticsearchStore(DecidedStore):
     per prefix. `basic_auth`: "user:password"; `api_key`: as Elasticsearch hands it out (base64). `ca_certs`: a file.
     `timeout`: seconds for an operation on the server, attempts together. `max_retries`: further attempts after a lost
     connection, on another node where there is one. `vector_index`: "flat" (exact) or "int8_hnsw" (approximate), decided
-    when the first vector is written. Shards and replicas are decided when the indices are made.
+    when the first vector is written. Shards and replicas are decided when the indices are made. `log`: how much the
+    logs of each workspace hold; what is too much goes now and then, so that they may be some hundredths longer.
 
     Opened on one event loop and used there; after a fork the child's copy raises StoreClosed. A coroutine that is
     cancelled leaves at once; a write that it had handed over is carried out all the same.
@@ -90,6 +103,7 @@ class ElasticsearchStore(DecidedStore):
         accept_older_schema: bool = False,
         section: str = "vector_store.<name>",
         given_by: str = "",
+        log: LogLimits | None = None,
     ) -> None:
         """`accept_older_schema`: for the copy of an older store; such a store is only read.
 
@@ -112,6 +126,7 @@ class ElasticsearchStore(DecidedStore):
         self._timeout = timeout
         self._max_retries = max_retries
         self._accept_older = accept_older_schema
+        self._limits = log or LogLimits()
         self._session: Session | None = None
         self._server = ""
         self._place: tuple[int, asyncio.AbstractEventLoop | None] = (0, None)  # process and loop
@@ -135,8 +150,10 @@ class ElasticsearchStore(DecidedStore):
         )
         try:
             self._server = await check_server(connection)
-            await prepare(connection, self._layout, self._accept_older)
+            older = await prepare(connection, self._layout, self._accept_older)
             session = Session(connection, self._layout, self._embedder)
+            if older:
+                await carry_over(session)
             if not self._accept_older:
                 await sweeping.sweep(session)
         except BaseException:
@@ -203,6 +220,14 @@ class ElasticsearchStore(DecidedStore):
     delete_memories = _asks(workspaces.delete_memories, builtins.list, writes=True)
     delete_tools = _asks(workspaces.delete_tools, int, writes=True)
 
+    # -- logs
+
+    decisions = _asks(decision_log.read, builtins.list)
+
+    async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+        session, text = self._open_session(), decision_json(workspace, decision)
+        await session.carry_out(decision_log.write(session, workspace, decision, text, self._limits.max_decisions))
+
     # -- verdict cache
 
     verdicts = _asks(verdict_cache.read, dict)
@@ -220,6 +245,12 @@ class ElasticsearchStore(DecidedStore):
 
     async def _get(self, workspace: str, namespace: str, key: str) -> RawRecord | None:
         return await keyed_records.get(self._open_session(), workspace, namespace, key)
+
+    async def read_stamped(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+        session = self._open_session()
+        if unnameable(workspace):
+            return Stamped("", (None,) * len(keys))
+        return await keyed_records.read_stamped(session, workspace, keys)
 
     list_raw = _asks(keyed_records.list_raw, builtins.list)
     delete = _asks(keyed_records.delete, bool, writes=True)

@@ -9,7 +9,7 @@ import uuid
 from collections import defaultdict
 from typing import Any, Self
 
-KINDS = ("tools", "calls", "ids", "records", "verdicts", "meta")
+KINDS = ("tools", "calls", "ids", "records", "verdicts", "decisions", "meta")
 MANY = 2000  # documents: beyond, the indices go as a whole
 
 
@@ -93,7 +93,7 @@ class IndexSets:
 
 
 def _names(prefix: str) -> str:
-    return ",".join(f"{prefix}-{kind}-v1" for kind in KINDS)
+    return ",".join(f"{prefix}-{kind}-v2" for kind in KINDS)
 
 
 def _routing(hit: dict[str, Any]) -> dict[str, str]:

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from toolmem.errors import Conflict
-from toolmem.store.codec import CALL_FAULTS, storables
-from toolmem.store.elastic import generations, search_fields
-from toolmem.store.elastic.cluster import compact
+from toolmem.store.codec import CALL_FAULTS, storables, unnameable
+from toolmem.store.elastic import generations, rule_stamps, search_fields
+from toolmem.store.elastic.cluster import BulkItem, compact
 from toolmem.store.elastic.document_ids import label, random_name, record_id, scope_key, shown_part, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.keyed import PutRecord
-from toolmem.stored import RawRecord
+from toolmem.stored import RawRecord, Stamped
 
 _WHOLE = ["body", "value"]
 
@@ -35,7 +35,7 @@ async def put(session: Session, record: PutRecord) -> RawRecord:
         new = record.decide(_held(found, record, name))
         source = await _source(session, record, new, name, generations.read_generation(generation))
         position = (found["_seq_no"], found["_primary_term"]) if found.get("found") else None
-        if await session.swap("records", document, record.workspace, source, position, give_up):
+        if await _swap(session, record, document, source, position, give_up):
             return new
         if time.monotonic() > give_up:
             raise Conflict(
@@ -43,6 +43,27 @@ async def put(session: Session, record: PutRecord) -> RawRecord:
                 f"{session.connection.timeout:g} s; try again"
             )
         await asyncio.sleep(random.uniform(0, 0.05))
+
+
+async def _swap(
+    session: Session,
+    record: PutRecord,
+    document: str,
+    source: Mapping[str, Any],
+    position: tuple[int, int] | None,
+    give_up: float,
+) -> bool:
+    if not rule_stamps.is_rule(record.namespace, record.key):
+        return await session.swap("records", document, record.workspace, source, position, give_up)
+    action, options = "create", {}
+    if position is not None:
+        action, options = "index", {"if_seq_no": position[0], "if_primary_term": position[1]}
+    place = session.layout.alias("records"), document
+    item = BulkItem(action, *place, source, workspace_key(record.workspace), options)
+    (result,) = await rule_stamps.write(session, record.workspace, [item], give_up)
+    if result.status != 409:
+        session.connection.require([result])
+    return result.status != 409
 
 
 def _held(found: Mapping[str, Any], record: PutRecord, name: str) -> RawRecord | None:
@@ -90,12 +111,24 @@ async def get(session: Session, workspace: str, namespace: str, key: str) -> Raw
 
 
 async def delete(session: Session, workspace: str, namespace: str, key: str) -> bool:
-    index, routing = session.layout.alias("records"), workspace_key(workspace)
     document = record_id(workspace, namespace, key)
-    answer = await session.connection.call(
-        lambda es: es.delete(index=index, id=document, routing=routing), ignore=(404,)
-    )
-    return bool(answer.meta.status != 404)
+    item = BulkItem("delete", session.layout.alias("records"), document, routing=workspace_key(workspace))
+    if rule_stamps.is_rule(namespace, key):
+        (result,) = await rule_stamps.write(session, workspace, [item])
+    else:
+        (result,) = await session.connection.bulk([item])
+    session.connection.require([result])
+    return result.status != 404
+
+
+async def read_stamped(session: Session, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
+    """One multi-get. A record that no store can hold is absent."""
+    asked = [key for key in dict.fromkeys(keys) if not unnameable(*key)]
+    wanted = [session.wanted("records", record_id(workspace, *key), workspace, _WHOLE) for key in asked]
+    stamp, *found = await session.connection.multi_get([rule_stamps.wanted(session, workspace), *wanted])
+    held = {key: _raw(each["_source"], *key) for key, each in zip(asked, found, strict=True) if each.get("found")}
+    told = await rule_stamps.told(session, workspace, stamp)
+    return Stamped(told, tuple(held.get(key) for key in keys))
 
 
 async def list_raw(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -31,6 +32,8 @@ class Session:
         self.littered = False  # a write ended without its outcome being known
         self.settled: dict[str, str] = {}  # tool -> the commit whose leftovers were put in order
         self.guidance = GuidanceCache()
+        self.mark = secrets.randbelow(1 << 12)  # in the positions that this session gives
+        self.last_moment = 0  # of those
         self.mapped: set[int] = set()  # generations whose fields are known to exist
         self._tokens = 0
         self._highest: dict[str, int] = {}  # by stem: the last seq written under the current token

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from toolmem.protocols import OF_THE_STORE
 from toolmem.store.codec import storables
-from toolmem.store.elastic.cluster import BULK_ITEMS, BulkItem, pages
+from toolmem.store.elastic import rule_stamps
+from toolmem.store.elastic.cluster import BULK_ITEMS, BulkItem, ItemResult, pages
 from toolmem.store.elastic.document_ids import label, workspace_key
 from toolmem.store.elastic.generations import stored_generation
 from toolmem.store.elastic.indices import SCHEMA_VERSION
@@ -16,17 +18,18 @@ from toolmem.store.elastic.keyed_records import buckets
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, read_state
 
-_HELD_IN = ("tools", "records", "verdicts")
+_HELD_IN = ("tools", "records", "verdicts", "decisions")
+_COUNTED = ("tools", "calls", "records", "verdicts", "logged_calls", "decisions")
 
 
 async def counts(session: Session) -> dict[str, dict[str, int]]:
-    """By workspace, sorted; those that hold a tool memory, a record or a verdict."""
+    """By workspace, sorted; those that hold a tool memory, a record, a verdict or a decision."""
     await session.connection.refresh(*(session.layout.alias(kind) for kind in _HELD_IN))
     found: dict[str, dict[str, int]] = {}
     for kind in _HELD_IN:
         inner = {"kept": {"sum": {"field": "kept"}}} if kind == "tools" else {}
         async for name, bucket in buckets(session, kind, "workspace", inner=inner):
-            each = found.setdefault(name, {"tools": 0, "calls": 0, "records": 0, "verdicts": 0})
+            each = found.setdefault(name, dict.fromkeys(_COUNTED, 0))
             each[kind] = bucket["doc_count"]
             if kind == "tools":
                 each["calls"] = int(bucket["kept"]["value"])
@@ -62,7 +65,10 @@ async def tool_names(session: Session, workspace: str) -> list[str]:
 
 async def delete_workspace(session: Session, workspace: str) -> int:
     """Answers how many tool memories there were."""
-    return await _delete_all(session, {"w": workspace_key(workspace)}, ("tools", "records", "verdicts", "calls", "ids"))
+    of_it = {"w": workspace_key(workspace)}
+    tools = await _delete_all(session, of_it, ("tools", "verdicts", "decisions", "calls", "ids"))
+    await _delete_all(session, of_it, ("records",), partial(rule_stamps.write, session, workspace))
+    return tools
 
 
 async def delete_tools(session: Session, workspace: str) -> int:
@@ -70,22 +76,24 @@ async def delete_tools(session: Session, workspace: str) -> int:
     return await _delete_all(session, {"w": workspace_key(workspace)}, ("tools", "calls", "ids"))
 
 
-async def _delete_all(session: Session, term: Mapping[str, str], kinds: Sequence[str]) -> int:
+Send = Callable[[Sequence[BulkItem]], Awaitable[list[ItemResult]]]
+
+
+async def _delete_all(session: Session, term: Mapping[str, str], kinds: Sequence[str], send: Send | None = None) -> int:
     """The documents of tools go first: without them the calls do not exist. Answers how many of the first kind went."""
     await session.connection.refresh(*(session.layout.alias(kind) for kind in kinds))
     deleted = []
     for kind in kinds:
         index, gone = session.layout.alias(kind), 0
         async for page in pages(session.connection.scan(index, {"term": term}, source=False), BULK_ITEMS):
-            gone += await _delete(
-                session, [BulkItem("delete", index, hit["_id"], routing=hit.get("_routing")) for hit in page]
-            )
+            items = [BulkItem("delete", index, hit["_id"], routing=hit.get("_routing")) for hit in page]
+            gone += await _delete(session, items, send)
         deleted.append(gone)
     return deleted[0]
 
 
-async def _delete(session: Session, items: Sequence[BulkItem]) -> int:
-    outcomes = await session.connection.bulk(items)
+async def _delete(session: Session, items: Sequence[BulkItem], send: Send | None = None) -> int:
+    outcomes = await (send or session.connection.bulk)(items)
     session.connection.require(outcomes)
     return sum(outcome.status == 200 for outcome in outcomes)
 
