@@ -30,7 +30,7 @@ MAIN = "a command `git push` with `main` or one that only the shell knows"
 TOLD: list[tuple[str, dict[str, str]]] = [
     ("Never email Sarah at sarah@x.com.", {"send_email": "a target that names `sarah` or a target `sarah@x.com`"}),
     ("never email sarah", {"send_email": "a target that names `sarah`"}),
-    ("Only email addresses at acme.com.", {"send_email": "a target with an @ other than at `acme.com`"}),
+    ("Only email addresses at acme.com.", {"send_email": "a target other than at `acme.com`"}),
     ("Never put the code 463820 into an email.", {"send_email": "a value that names `463820`"}),
     ("Never send more than $5,000 in one transfer.", {"transfer_money": "`amount` over 5,000"}),
     ("Never push to main.", {"bash": MAIN}),

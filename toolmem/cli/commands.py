@@ -15,6 +15,7 @@ from toolmem.cli import (
     mcp,
     rules_capture,
     rules_commands,
+    rules_export,
     serve,
     store,
     testing,
@@ -96,6 +97,7 @@ _group(
         "delete": rules_commands.delete,
         "prompt": rules_commands.prompt,
         "capture": rules_capture.capture,
+        "export": rules_export.export,
     },
 )
 _group(
