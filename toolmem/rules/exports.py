@@ -176,8 +176,9 @@ def _cedar(checked: Sequence[tuple[ToolMemoryRule, Shape]], done: Export) -> Non
     done.files["toolmem.cedar"] = "\n".join([_CEDAR_HEAD, *policies])
 
 
-_CEDAR_HEAD = """// Rules of toolmem. The request: action Action::"call", resource Tool::"<name in lower case>". Its context is what
-// toolmem sees of the call: targets, emails, hosts, paths, programs, statements, tables, each a set of texts.
+_CEDAR_HEAD = """\
+// Rules of toolmem. The request: action Action::"call", resource Tool::"<name in lower case>", and as its context
+// what toolmem sees of the call: targets, emails, hosts, paths, programs, statements, tables, each a set of texts.
 // Cedar denies what nothing permits, so that a policy that permits is needed beside these.
 """
 
