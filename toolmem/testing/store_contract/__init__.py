@@ -11,11 +11,13 @@ is needed. A factory is picklable where other processes can reach the same data.
 
 import pytest
 
-PARTS = "calls copies guidance masked_secrets model namespaces processes search_legs tenancy"
+PARTS = "call_logs calls copies decisions guidance masked_secrets model namespaces processes search_legs tenancy"
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in PARTS.split()))
 
+from toolmem.testing.store_contract.call_logs import CallLogContract  # noqa: E402
 from toolmem.testing.store_contract.calls import CallsContract  # noqa: E402
 from toolmem.testing.store_contract.copies import MergingContract  # noqa: E402
+from toolmem.testing.store_contract.decisions import DecisionLogContract, StampContract  # noqa: E402
 from toolmem.testing.store_contract.guidance import GuidanceContract  # noqa: E402
 from toolmem.testing.store_contract.masked_secrets import SecretsContract  # noqa: E402
 from toolmem.testing.store_contract.model import ModelContract  # noqa: E402
@@ -30,6 +32,9 @@ __all__ = ["EMBEDDER", "StoreContract", "StoreFactory"]
 
 class StoreContract(
     CallsContract,
+    CallLogContract,
+    DecisionLogContract,
+    StampContract,
     GuidanceContract,
     MergingContract,
     KeyedRecordsContract,

@@ -16,6 +16,7 @@ import pytest
 
 from toolmem.protocols import MemoryStore
 from toolmem.stored import Where
+from toolmem.testing.store_contract.decisions import decision
 from toolmem.testing.store_contract.scenario import (
     TOOL,
     Scenario,
@@ -33,6 +34,7 @@ ADDERS = 8
 CALLS_EACH = 20
 NS = "acknowledged"
 _IN_NS = Where(namespace=NS)
+_RULE = ("tool-search", "rule/1")
 
 
 class ProcessesContract(Scenario):
@@ -61,8 +63,28 @@ class ProcessesContract(Scenario):
                 assert own == [f"{1000 * n + i}" for i in range(CALLS_EACH)]
             (record,) = await store.records(W, [TOOL])
             assert record.counters.calls == ADDERS * CALLS_EACH
+            logged = await store.call_log(W)
+            assert [each.call.id for each in logged] == [each.id for each in stored]
 
         drive(store_factory(), check)
+
+    def test_a_rule_of_a_process_that_died_at_once_changes_the_stamp(self, store_factory: StoreFactory) -> None:
+        _require_picklable(store_factory)
+
+        async def watch(store: MemoryStore) -> None:
+            stamps = [await store.read_stamped(W, [_RULE])]
+            for number in range(5):
+                writer, pipe = _start(_write_rule, store_factory, number)
+                assert await asyncio.to_thread(pipe.poll, 300), "the writer did not start"
+                pipe.recv()
+                writer.kill()
+                stamps.append(await store.read_stamped(W, [_RULE]))
+                await asyncio.to_thread(writer.join, 300)
+            assert len({each.stamp for each in stamps}) == 6
+            rules = [each.records[0] for each in stamps[1:]]
+            assert [rule and rule.version for rule in rules] == [1, 2, 3, 4, 5]
+
+        drive(store_factory(), watch)
 
     def test_readers_in_another_process_never_miss_a_tool(self, store_factory: StoreFactory) -> None:
         _require_picklable(store_factory)
@@ -120,6 +142,10 @@ async def _check_acknowledged(last: int, store: MemoryStore) -> None:
     assert record.last_seq == record.counters.calls == len(known)
     assert [each.id for each in memory.calls] == ids[: len(known)][-10:]
     assert [each.seq for each in memory.calls] == list(range(record.first_seq, record.last_seq + 1))
+    logged = [each.call.id for each in await store.call_log(W, conversation="all", limit=last + 10)]
+    assert logged == ids[: len(known)]
+    decisions = await store.decisions(W, limit=last + 10)
+    assert len(decisions) >= last // 3
     notes = {note.key: note.value for note in await store.list(W, NS)}
     assert notes.keys() >= {f"{number}" for number in range(last + 1) if number % 3 == 0}
     found = await store.search(W, f"note{last - last % 3}", None, 3, _IN_NS)
@@ -159,11 +185,22 @@ def _write_and_acknowledge(pipe: Connection, factory: StoreFactory, first: int) 
     async def write(store: MemoryStore) -> None:
         number = first
         while True:
-            await store.append_calls(W, TOOL, [call(number, id=f"{number}", output="x" * (number * 37 % 3000))], 10)
+            output, told = "x" * (number * 37 % 3000), {"conversation_id": "all"}
+            await store.append_calls(W, TOOL, [call(number, id=f"{number}", output=output, metadata=told)], 10)
             if number % 3 == 0:
+                await store.log_decision(W, decision(number))
                 await store.put(W, NS, f"{number}", {"n": number}, document=document(f"note{number}", 1, 0, 0, 0))
             pipe.send(number)
             number += 1
+
+    drive(factory(), write)
+
+
+def _write_rule(pipe: Connection, factory: StoreFactory, number: int) -> None:
+    async def write(store: MemoryStore) -> None:
+        await store.put(W, *_RULE, {"n": number})
+        pipe.send(number)
+        await asyncio.sleep(300)
 
     drive(factory(), write)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toolmem.models import Guidance, JudgeIdentity, ToolCallResult, Verdict
 from toolmem.protocols import Clock, EmbedderIdentity, MemoryStore
-from toolmem.stored import Document
+from toolmem.stored import Document, LogLimits
 
 EMBEDDER = EmbedderIdentity("test", "axes", 4)
 JUDGE = JudgeIdentity(backend="offline", model="rule_based_check", prompt_version="0123456789ab")
@@ -29,8 +29,14 @@ TOOL = "search"
 class StoreFactory(Protocol):
     """Makes stores on one and the same data; picklable where other processes can reach it."""
 
-    def __call__(self, *, embedder: EmbedderIdentity | None = EMBEDDER, clock: Clock | None = None) -> MemoryStore:
-        """A store that is not open yet. `clock`: None for one of the backend's choice."""
+    def __call__(
+        self,
+        *,
+        embedder: EmbedderIdentity | None = EMBEDDER,
+        clock: Clock | None = None,
+        log: LogLimits | None = None,
+    ) -> MemoryStore:
+        """A store that is not open yet. `clock`, `log`: None for those of the backend's choice."""
         ...
 
 
