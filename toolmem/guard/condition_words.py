@@ -8,8 +8,8 @@ from toolmem.guard.call_conditions import Condition
 from toolmem.guard.condition_shapes import (
     CommandShape,
     Every,
-    Held,
     Joined,
+    Listed,
     NumberShape,
     Shape,
     TextShape,
@@ -44,7 +44,7 @@ def shape_in_words(shape: Shape) -> str:
             return "every call"
         case Joined(how, parts):
             return (" or " if how == "any" else " and ").join(map(shape_in_words, parts))
-        case Held(name, text):
+        case Listed(name, text):
             return f"{_NOUNS[name]} {_text(text)}"
         case CommandShape():
             return _command(shape)
