@@ -2,7 +2,8 @@
 
     python benchmarks/guard.py [--data DIR] [--json FILE] [--quick]
 
-* `agentdojo`: from each sentence to conditions with the suite's tools, then every distinct call checked.
+* `agentdojo`: `toolmem rules capture --json` reads each sentence with the suite's tools; the rules it gives are held
+  against every distinct call of the suite.
 * `repeats`: each recording replayed; a conversation's own calls in order, nothing known at the start.
 * `names`: the SQL calls of intercode with `guidance.context_key=metadata.database`, repeats and names together.
 * `time`: processor time of checking one call against 1,000 rules of 200 tools (5 of them its own, each of its kind of
@@ -18,6 +19,9 @@ import argparse
 import gzip
 import json
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -25,15 +29,12 @@ from typing import Any
 
 from tables import Figure, show
 
-from toolmem.guard.call_conditions import check_condition, holds
 from toolmem.guard.decision import CheckedRule, against_repeat, against_rules
 from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
 from toolmem.guard.replaying import replay
-from toolmem.guard.said_conditions import condition_of
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
 from toolmem.models import ToolCallResult
-from toolmem.rules.capture.instructions import find_instructions
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 DATASETS = ("intercode", "tau_bench", "tau2_airline", "toolbench", "openhands")
@@ -43,29 +44,39 @@ def agentdojo(path: Path) -> dict[str, Any]:
     """Forbidden calls that were stopped as the sentence says, and calls that were stopped without being forbidden."""
     done = {"sentences": 0, "sentences_right": 0, "forbidden": 0, "stopped": 0, "checked": 0, "wrong": 0}
     for suite in json.loads(path.read_text(encoding="utf-8")).values():
-        tools = [ToolSchema.read(tool) for tool in suite["tools"]]
-        parameters = {tool.name: tool.parameters for tool in tools}
-        for case in suite["cases"]:
-            captured = find_instructions(case["said"], catalogue=tools).standing
-            made = condition_of(case["said"], tools, [name for each in captured for name in each.tool_names])
-            bound = {name: check_condition(when) for name, when in made.when.items()} if captured else {}
-            stopped = {
-                call["id"]
-                for call in suite["calls"]
-                if call["name"] in bound
-                and holds(
-                    bound[call["name"]], view_of(call["name"], call["arguments"], parameters[call["name"]]).fields
-                )
-            }
+        parameters = {tool.name: tool.parameters for tool in map(ToolSchema.read, suite["tools"])}
+        views = [(call, view_of(call["name"], call["arguments"], parameters[call["name"]])) for call in suite["calls"]]
+        for case, rules in zip(suite["cases"], captured(suite), strict=True):
+            found = {call["id"]: against_rules(rules.get(call["name"], ()), view, "enforce") for call, view in views}
+            stopped = {call for call, findings in found.items() if findings}
+            as_said = {call for call in stopped if any(each.action == case["effect"] for each in found[call])}
             forbidden = set(case["stops"])
-            right = stopped & forbidden if made.effect == case["effect"] else set()
             done["sentences"] += 1
-            done["sentences_right"] += right == forbidden and stopped == forbidden
+            done["sentences_right"] += as_said == stopped == forbidden
             done["forbidden"] += len(forbidden)
-            done["stopped"] += len(right)
+            done["stopped"] += len(as_said & forbidden)
             done["checked"] += len(suite["calls"]) - len(forbidden)
             done["wrong"] += len(stopped - forbidden)
     return done
+
+
+def captured(suite: dict[str, Any]) -> list[dict[str, list[CheckedRule]]]:
+    """For each sentence the rules by tool that the command line gives for it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "turns.jsonl"
+        turns = [{"user_message": case["said"], "tools": suite["tools"]} for case in suite["cases"]]
+        file.write_text("\n".join(map(json.dumps, turns)), encoding="utf-8")
+        command = [sys.executable, "-m", "toolmem", "rules", "capture", "--turns", str(file), "--json"]
+        printed = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+    return [by_tool(json.loads(line)["rules"]) for line in printed.splitlines()]
+
+
+def by_tool(rules: Iterable[dict[str, Any]]) -> dict[str, list[CheckedRule]]:
+    found: dict[str, list[CheckedRule]] = {}
+    for number, rule in enumerate(rules):
+        checked = CheckedRule(str(number), rule["rule"], rule["effect"], rule["when"])
+        found.setdefault(rule["tool_name"], []).append(checked)
+    return found
 
 
 def recorded(path: Path) -> list[tuple[int, ToolCallResult]]:

@@ -229,9 +229,19 @@ def test_capture_prints_one_line_per_turn_and_keeps_nothing(toolmem, turns, tmp_
     assert ran.code == 0, ran.err
     results = [json.loads(line) for line in ran.out.splitlines()]
     edict = {"priority": "critical", "source": "user_explicit", "tags": ["user-edict"]}
-    assert results[0] == {
+    (sarah,) = results[0]["rules"]
+    assert sarah.pop("when")["anyOf"]
+    assert sarah == {
+        "tool_name": "send_email",
+        "rule": SARAH,
+        **edict,
+        "status": "active",
+        "effect": "deny",
+        "unchecked": "",
+        "said": {"by": "user", "sentence": SARAH, "session": "", "turn": None, "time": None},
+    }
+    assert {name: results[0][name] for name in ("turn", "session", "too_long")} == {
         "turn": 0,
-        "rules": [{"tool_name": "send_email", "rule": SARAH, **edict}],
         "session": [],
         "too_long": 0,
     }
@@ -241,7 +251,13 @@ def test_capture_prints_one_line_per_turn_and_keeps_nothing(toolmem, turns, tmp_
     (failing,) = results[3]["rules"]
     assert (failing["tool_name"], failing["priority"], failing["tags"]) == ("fetch", "normal", ["repeated-failure"])
     assert failing["rule"].startswith("Tool failed 3 times in one turn (timeout)")
-    assert results[4]["rules"] == [{"tool_name": "send_email", "rule": TURNS[4]["user_message"], **edict}]
+    (chinese,) = results[4]["rules"]
+    assert (chinese["tool_name"], chinese["rule"], chinese["effect"]) == (
+        "send_email",
+        TURNS[4]["user_message"],
+        "deny",
+    )
+    assert (failing["effect"], failing["when"], failing["said"]["by"]) == ("remind", None, "program")
     assert not (tmp_path / ".toolmem").exists()
 
 
@@ -260,6 +276,23 @@ def test_a_deleted_rule_is_not_captured_again(toolmem, turns):
     assert all(result["rules"] == [] for result in results)
     assert results[0]["deleted"] == [{"tool_name": "send_email", "rule": SARAH}]
     assert json.loads(toolmem("list", "--json").out) == []
+
+
+def test_applied_the_rules_are_told_as_they_are_stored(toolmem, turns):
+    toolmem("add", "send_email", SARAH)
+    stored = json.loads(toolmem("list", "--json").out)[0]
+    ran = toolmem("capture", "--turns", turns, "--apply", "--json")
+    (told,) = json.loads(ran.out.splitlines()[0])["rules"]
+    assert (told["effect"], told["when"]) == (stored["effect"], stored["when"])
+    assert told["said"]["time"]
+
+
+def test_the_table_says_which_rules_are_checked_and_why_the_others_only_remind(toolmem, tmp_path):
+    said = {"user_message": "Never email Sarah. Never deploy on weekends.", "tools": ["send_email", "deploy"]}
+    (tmp_path / "turns.jsonl").write_text(lines(said), encoding="utf-8")
+    shown = toolmem("capture", "--turns", "turns.jsonl").out
+    assert "checked: deny" in shown
+    assert "only reminded: 'weekends'" in " ".join(shown.split())
 
 
 def test_capture_shows_a_table_to_people(toolmem, turns):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,7 +134,12 @@ async def _run(app: ToolMemApp, read: Iterable[Read], apply: bool, workspace: st
 async def _apply(hook: Any, turn: Turn, result: dict[str, Any]) -> None:
     captured = await hook.after_turn(turn)
     deleted = [(draft.tool_name, draft.rule) for draft in captured.deleted]
-    result["rules"] = [each for each in result["rules"] if (each["tool_name"], each["rule"]) not in deleted]
+    stored = {(rule.tool_name.lower(), rule.rule): rule.model_dump(mode="json") for rule in captured.rules}
+    result["rules"] = [
+        {name: stored.get((each["tool_name"].lower(), each["rule"]), each)[name] for name in each}
+        for each in result["rules"]
+        if (each["tool_name"], each["rule"]) not in deleted
+    ]
     if deleted:
         result["deleted"] = [{"tool_name": tool, "rule": rule} for tool, rule in deleted]
     if captured.failures:
@@ -150,6 +155,11 @@ def _in_json(found: Extracted) -> dict[str, Any]:
                 "priority": draft.priority,
                 "source": draft.source,
                 "tags": list(draft.tags or ()),
+                "status": draft.status or "active",
+                "effect": draft.effect or "remind",
+                "when": draft.when,
+                "unchecked": draft.unchecked,
+                "said": draft.said.model_dump(mode="json"),
             }
             for draft in found.drafts
         ],
@@ -161,11 +171,24 @@ def _in_json(found: Extracted) -> dict[str, Any]:
 # ---------------------------------------------------------------- showing
 
 
+def _checked(rule: Mapping[str, Any]) -> str:
+    if rule["effect"] == "remind":
+        return f"only reminded: {rule['unchecked']}" if rule["unchecked"] else "only reminded"
+    return f"checked: {rule['effect']}" + (" at every call" if rule["when"] is True else "")
+
+
 def _print(results: list[dict[str, Any]], applied: bool) -> None:
     from toolmem.rules.capture.hook import session_notes
 
     kept = [
-        (str(result["turn"]), rule["tool_name"], rule["priority"], rule["rule"], ", ".join(rule["tags"]))
+        (
+            str(result["turn"]),
+            rule["tool_name"],
+            rule["priority"],
+            rule["rule"],
+            _checked(rule),
+            ", ".join(rule["tags"]),
+        )
         for result in results
         for rule in result["rules"]
     ]
@@ -173,7 +196,7 @@ def _print(results: list[dict[str, Any]], applied: bool) -> None:
         (str(result["turn"]), rule["tool_name"], rule["rule"]) for result in results for rule in result["session"]
     ]
     if kept:
-        columns = ("turn", "tool", "priority", "rule", "tags")
+        columns = ("turn", "tool", "priority", "rule", "checked", "tags")
         print_table("Kept" if applied else "Would be kept", columns, kept, style=priority_style)
     if session:
         print_table("Not stored", ("turn", "tool", "demand"), session)

@@ -14,6 +14,7 @@ from toolmem.readers.masking import SecretMask
 from toolmem.rules.capture.hook import MAX_MESSAGE
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
 from toolmem.rules.identity import UNSCOPED
+from toolmem.rules.rule_checks import checks_of
 from toolmem.rules.turns import Turn
 
 logger = logging.getLogger("toolmem.rules")
@@ -76,5 +77,16 @@ def _listed(value: Any) -> Iterable[Any]:
 
 def _draft(tool: str, rule: str, turn: Turn) -> RuleDraft:
     said = Said(by="user", sentence=rule, session=turn.session_id, turn=turn.number)
-    tags = [USER_EDICT, READ_BY_MODEL]
-    return RuleDraft(tool, rule, priority="critical", source="user_explicit", tags=tags, said=said, status="proposed")
+    check = checks_of(rule, [tool], (*turn.tools, *turn.ran))[tool]
+    return RuleDraft(
+        tool,
+        rule,
+        priority="critical",
+        source="user_explicit",
+        tags=[USER_EDICT, READ_BY_MODEL],
+        said=said,
+        status="proposed",
+        effect=check.effect,
+        when=check.when,
+        unchecked=check.unchecked,
+    )

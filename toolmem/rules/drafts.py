@@ -20,7 +20,7 @@ from toolmem.rules.identity import (
     same_text,
     text_id,
 )
-from toolmem.rules.rule_checks import Check, check_of, read_check, require_condition
+from toolmem.rules.rule_checks import Check, check_of, require_condition
 from toolmem.rules.speakers import AUTHORITY, lesser
 from toolmem.rules.stored_rules import PRIORITIES, RANK
 
@@ -52,7 +52,6 @@ class RuleDraft:
 
     def checked(self) -> RuleDraft:
         """Trimmed and complete. Raises RequestError that names the field."""
-        check = read_check(self.effect, self.when)
         return replace(
             self,
             tool_name=read_tool_name(self.tool_name),
@@ -62,8 +61,6 @@ class RuleDraft:
             tags=None if self.tags is None else read_tags(self.tags),
             id=read_id(self.id),
             status=read_choice(self.status, "status", get_args(RuleStatus)),
-            effect=None if check is None else check.effect,
-            when=None if check is None else check.when,
             superseded_by=read_id(self.superseded_by),
         )
 

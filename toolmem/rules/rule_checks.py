@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -11,8 +11,9 @@ from toolmem.light_models import Effect, ToolSchema, When
 from toolmem.rows import own_json
 from toolmem.rules.identity import UNSCOPED, folded_name, read_choice
 
-_NO_TOOL = "it was said without a tool"
+_NO_TOOL = "it was said of no tool at hand"
 _OF_ANOTHER = "it speaks of another tool"
+_PLAIN_QUOTES = str.maketrans("“”", "''")  # a row of plain characters is read twice as fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +25,54 @@ class Check:
     unchecked: str = ""
 
 
-def check_of(sentence: str, tool_name: str, tools: Sequence[str | ToolSchema] = ()) -> Check:
-    """How a sentence binds one tool, read offline; `tools`: all that are known, by which its words are understood."""
+def check_of(sentence: str, tool_name: str) -> Check:
+    """How a sentence binds one tool of which only the name is known, read offline."""
+    return checks_of(sentence, [tool_name], [])[tool_name]
+
+
+def checks_of(
+    sentence: str, bound: Sequence[str], tools: Sequence[str | ToolSchema], *, guessed: bool = False
+) -> dict[str, Check]:
+    """How a sentence binds tools, read offline: those `bound` by its words, then further ones of `tools` that it means.
+
+    `guessed`: its words name none of those bound, so that tools which it means take their place.
+    """
     from toolmem.guard.said_conditions import condition_of  # its forms take their time, which no prompt needs
 
-    if folded_name(tool_name) == UNSCOPED:
-        return Check(unchecked=_NO_TOOL)
-    known = {folded_name(each.name): each for each in tools if isinstance(each, ToolSchema)}
-    schema = known.setdefault(folded_name(tool_name), ToolSchema(name=tool_name))
-    made = condition_of(sentence, list(known.values()), [schema.name])
-    when = made.when.get(schema.name)
-    if when is None or made.effect == "remind":
-        return Check(unchecked=made.reason or _OF_ANOTHER)
-    return Check("ask" if made.effect == "ask" else "deny", when if isinstance(when, bool) else dict(when))
+    given = {folded_name(each): each for each in reversed(bound) if folded_name(each) != UNSCOPED}
+    known = {key: ToolSchema(name=name) for key, name in reversed(given.items())}
+    for each in reversed(tools):
+        schema = each if isinstance(each, ToolSchema) else ToolSchema(name=each)
+        known[folded_name(schema.name)] = schema
+    made = condition_of(sentence, list(known.values()), list(given.values()))
+    when = {} if made.effect == "remind" else {folded_name(name): each for name, each in made.when.items()}
+    effect: Effect = "ask" if made.effect == "ask" else "deny"
+    names = {} if guessed and when else {folded_name(name): name for name in bound}
+    names |= {key: known[key].name for key in when if key not in names}
+    reason = made.reason.translate(_PLAIN_QUOTES) or _OF_ANOTHER
+    return {
+        name: Check(effect, _kept(when[key]))
+        if key in when
+        else Check(unchecked=_NO_TOOL if key == UNSCOPED else reason)
+        for key, name in names.items()
+    }
 
 
-def read_check(effect: Any, when: Any) -> Check | None:
-    """As a caller gives it; None where both are left out. Raises RequestError with the place and the remedy."""
+def _kept(condition: Mapping[str, Any] | bool) -> When:
+    return condition if isinstance(condition, bool) else dict(condition)
+
+
+def read_check(effect: Any, when: Any) -> tuple[Effect | None, When | None]:
+    """As a caller gives it; (None, None) where both are left out. Raises RequestError with the place and the remedy."""
     chosen: Effect | None = read_choice(effect, "effect", get_args(Effect))
     if when is None:
-        return None if chosen is None else Check(chosen)
+        return chosen, None
     from toolmem.guard.call_conditions import check_condition
 
     kept = check_condition(when)
     if chosen == "remind":
         raise RequestError("effect: remind checks nothing; leave `when` out, or say deny or ask", field="effect")
-    return Check(chosen or "deny", True if isinstance(kept, bool) else own_json(dict(kept)))
+    return chosen or "deny", True if isinstance(kept, bool) else own_json(dict(kept))
 
 
 def require_condition(check: Check) -> Check:

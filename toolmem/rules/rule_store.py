@@ -35,7 +35,7 @@ from toolmem.rules.identity import (
     rule_key,
 )
 from toolmem.rules.pinning import Caps, chosen_for_prompt, names_of, spaces_of, tell_left_out
-from toolmem.rules.rule_checks import Check
+from toolmem.rules.rule_checks import Check, read_check
 from toolmem.rules.rule_ids import RuleIds, is_shortened, whole_id
 from toolmem.rules.section import MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS, MAX_IN_PROMPT, PinnedRules
 from toolmem.rules.speakers import allowed_speaker
@@ -220,6 +220,7 @@ class RuleStore:
         `status`, `said` and times: of a rule that is put back as it was; `said` never gives more authority than the
         speaker of this store has.
         """
+        chosen, condition = read_check(effect, when)
         draft = RuleDraft(
             tool_name,
             rule,
@@ -231,8 +232,8 @@ class RuleStore:
             status=status,
             created_at=read_time(created_at, "created_at"),
             updated_at=read_time(updated_at, "updated_at"),
-            effect=effect,
-            when=when,
+            effect=chosen,
+            when=condition,
             unchecked=unchecked,
             expires_at=read_time(expires_at, "expires_at"),
             superseded_by=superseded_by,

@@ -26,7 +26,8 @@ _DELETED = "deleted"
 _TOMBSTONE, _ACTIVE, _AGENTS = '"deleted":true', '"status":"active"', '"by":"agent"'
 _NOT_ACTIVE = tuple(f'"status":"{status}"' for status in get_args(RuleStatus) if status != "active")
 _HIGH, _NORMAL = '"priority":"high"', '"priority":"normal"'
-_EXPIRES, _CONDITION = '"expires_at":"', '"when":{'  # a condition stands last: nothing in it is a field of the rule
+_EXPIRES = '"expires_at":"'
+_CONDITION, _NO_CONDITION = '"when":{', '"when":null}'  # it stands last, so that nothing in it is a field of the rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ def _copy(rule: ToolMemoryRule) -> ToolMemoryRule:
         unchecked=rule.unchecked,
         expires_at=rule.expires_at,
         superseded_by=rule.superseded_by,
-        when=own_json(rule.when),
+        when=rule.when if rule.when is None else own_json(rule.when),
     )
 
 
@@ -263,16 +264,15 @@ def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[Raw
     first: list[RawRecord] = []
     further: list[RawRecord] = []
     for record in records:
-        text = record.text.partition(_CONDITION)[0]
-        if _EXPIRES in text:
-            first.append(record)
-            continue
+        text = record.text
+        if not text.endswith(_NO_CONDITION) and _CONDITION in text:
+            text = text.partition(_CONDITION)[0]
         note = _NORMAL in text
         if note and _AGENTS not in text:
             continue
         if _ACTIVE not in text and (_TOMBSTONE in text or any(mark in text for mark in _NOT_ACTIVE)):
             continue
-        (further if note or _HIGH in text else first).append(record)
+        (further if (note or _HIGH in text) and _EXPIRES not in text else first).append(record)
     return first, further
 
 

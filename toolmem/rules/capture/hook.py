@@ -15,6 +15,7 @@ from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.repeated_failures import repeated_failures
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
+from toolmem.rules.rule_checks import Check, checks_of
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.turns import Turn
 
@@ -74,7 +75,11 @@ def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = Non
     unread = _unread(turn.user_message)
     message = "" if unread else turn.user_message
     found = find_instructions(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
-    standing = [_draft(tool, each.rule, turn) for each in found.standing for tool in each.bound]
+    standing = [
+        _draft(tool, each.rule, turn, check)
+        for each in found.standing
+        for tool, check in checks_of(each.rule, each.bound, (*turn.tools, *turn.ran), guessed=each.guessed).items()
+    ]
     session = [SessionRule(tool, each.rule) for each in found.session for tool in each.bound]
     failures = repeated_failures(workspace, turn.tool_calls)
     return Extracted((*standing, *failures), tuple(session), found.too_long, unread, says_always(message))
@@ -89,9 +94,18 @@ def _unread(message: str) -> str:
     )
 
 
-def _draft(tool: str, rule: str, turn: Turn) -> RuleDraft:
-    said = Said(by="user", sentence=rule, session=turn.session_id, turn=turn.number)
-    return RuleDraft(tool, rule, priority="critical", source="user_explicit", tags=[USER_EDICT], said=said)
+def _draft(tool: str, rule: str, turn: Turn, check: Check) -> RuleDraft:
+    return RuleDraft(
+        tool,
+        rule,
+        priority="critical",
+        source="user_explicit",
+        tags=[USER_EDICT],
+        said=Said(by="user", sentence=rule, session=turn.session_id, turn=turn.number),
+        effect=check.effect,
+        when=check.when,
+        unchecked=check.unchecked,
+    )
 
 
 class ToolMemoryCaptureHook:
@@ -139,7 +153,11 @@ class ToolMemoryCaptureHook:
         if found.session:
             self._offered = (turn.session_id, found.session)
         kept = offered if found.keeps and session == turn.session_id else ()
-        return [_draft(each.tool_name, each.rule, turn) for each in kept]
+        tools = (*turn.tools, *turn.ran)
+        return [
+            _draft(each.tool_name, each.rule, turn, checks_of(each.rule, [each.tool_name], tools)[each.tool_name])
+            for each in kept
+        ]
 
     async def _keep(self, draft: RuleDraft, captured: Captured) -> None:
         try:

@@ -42,6 +42,7 @@ class Instruction:
     tool_names: tuple[str, ...]  # as the turn or the catalogue writes them; (UNSCOPED,) where there is no tool at all
     rule: str  # the sentence as it was said, without its final stop
     also: tuple[str, ...] = ()  # tools that it limits besides: the shell that can run git
+    guessed: bool = field(default=False, compare=False)  # it names none: the first tool of the turn stands for it
 
     @property
     def bound(self) -> tuple[str, ...]:
@@ -94,7 +95,9 @@ def find_instructions(
         spoken = sentence.masked[reading.start : reading.end]
         if named or not reading.needs_tool or (not tools and speaks_of_tools(spoken, table)):
             also = () if named_exactly(sentence.text, tools) else able_too(spoken, named, tools, table)
-            instruction = Instruction(named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text), also)
+            instruction = Instruction(
+                named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text), also, not named
+            )
             listed = found.standing if reading.kind == "standing" else found.session
             if instruction not in listed:
                 listed.append(instruction)
