@@ -11,8 +11,7 @@ Each write is a request. A store reads what it asks for, lets it decide, and car
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from toolmem.errors import Conflict, RequestError
 from toolmem.light_models import LifetimeCounters, merge_ranges
 from toolmem.store.codec import (
-    MAX_INTEGER,
     PreparedCall,
     Ranges,
     clip,
@@ -36,6 +34,7 @@ from toolmem.store.codec import (
     storable,
     without,
 )
+from toolmem.store.counters import counted, recounted
 from toolmem.stored import Appended, CallFailure, Document
 
 if TYPE_CHECKING:
@@ -124,42 +123,6 @@ def fresh(name: str, now: int, memory_id: str | None = None) -> ToolRow:
     return ToolRow(name, memory_id or uuid.uuid4().hex, stem, 0, 0, 1, 0, [], [], LifetimeCounters(), now, now)
 
 
-def counted(counters: LifetimeCounters, calls: Sequence[ToolCallResult]) -> LifetimeCounters:
-    """The lifetime counters with these calls."""
-    if not calls:
-        return counters
-    outcomes = [call.failed for call in calls]
-    scores = [call.score for call in calls if call.score is not None]
-    times = [call.time_cost for call in calls if call.time_cost is not None]
-    tokens = [call.token_cost for call in calls if call.token_cost is not None]
-    oldest = moment(min(micros(call.create_time) for call in calls))
-    return LifetimeCounters(
-        calls=counters.calls + len(calls),
-        failures=counters.failures + outcomes.count(True),
-        successes=counters.successes + outcomes.count(False),
-        judged=counters.judged + len(scores),
-        score_sum=sum(scores, counters.score_sum),
-        time_calls=counters.time_calls + len(times),
-        time_sum=sum(times, counters.time_sum),
-        token_calls=counters.token_calls + len(tokens),
-        token_sum=min(sum(tokens, counters.token_sum), MAX_INTEGER),
-        since=oldest if counters.since is None else min(counters.since, oldest),
-    )
-
-
-def recounted(counters: LifetimeCounters, pairs: Iterable[tuple[ToolCallResult, ToolCallResult]]) -> LifetimeCounters:
-    """The lifetime counters where calls are judged anew. `pairs`: each call before and after."""
-    counters = copy(counters)
-    for pair in pairs:
-        for call, sign in zip(pair, (-1, 1), strict=True):
-            counters.failures += sign * (call.failed is True)
-            counters.successes += sign * (call.failed is False)
-            if call.score is not None:
-                counters.judged += sign
-                counters.score_sum += sign * call.score
-    return counters
-
-
 # -- calls on their way in
 
 
@@ -218,10 +181,18 @@ class Step(Generic[T]):
         assert self.row is not None
         calls = {seq: call for seq, call in kept.items() if seq >= self.row.first_seq}
         for seq, item in {**self.entering, **self.replaced}.items():
-            own: dict[str, Any] = {"seq": seq, "id": item.call.id or self.row.assigned_id(seq), "is_summarized": False}
-            own["create_time"] = item.call.create_time.astimezone(UTC)
-            calls[seq] = item.call.model_copy(update=own, deep=True)
+            calls[seq] = self._as_stored(seq, item).model_copy(update={"seq": seq})
         return calls
+
+    def logged(self) -> dict[int, ToolCallResult]:
+        """The calls to log, by seq, as `MemoryStore.call_log` answers them."""
+        return {seq: self._as_stored(seq, item) for seq, item in self.new.items()}
+
+    def _as_stored(self, seq: int, item: PreparedCall) -> ToolCallResult:
+        assert self.row is not None
+        own: dict[str, Any] = {"seq": None, "id": item.call.id or self.row.assigned_id(seq), "is_summarized": False}
+        own["create_time"] = item.call.create_time.astimezone(UTC)
+        return item.call.model_copy(update=own, deep=True)
 
 
 class Request(Generic[T]):
