@@ -141,7 +141,7 @@ def timed(times: int) -> dict[str, dict[str, float]]:
 
     standing = StandingFailures(Forgiveness())
     for n in range(1000):
-        standing.after(identity("sql", {"q": n}), failed=n % 3 == 0, writes=False, message=("sql", "no"), line="no")
+        standing.after(identity("sql", {"q": n}), failed=n % 3 == 0, writes=False, error="no", line="no")
 
     def repeat_step(n: int) -> object:
         return against_repeat(standing.before(identity("sql", {"q": n % 1000})), "enforce")

@@ -23,6 +23,7 @@ Source = Literal["user_explicit", "post_turn", "programmatic"]
 
 # What may tell the conversation of a call: keys of its record, else of its metadata; the first that does counts.
 CONVERSATION_KEYS = ("conversation_id", "session_id", "thread_id", "trace_id", "run_id")
+_HINTS = ("readOnlyHint", "destructiveHint", "openWorldHint")
 
 # ---------------------------------------------------------------- tools and rules
 
@@ -34,6 +35,7 @@ class ToolSchema(Row):
     name: str
     description: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)  # JSON schema of the input object
+    annotations: dict[str, Any] = field(default_factory=dict)  # what MCP calls so: hints at what it does
 
     @classmethod
     def read(cls, declaration: Any, field: str = "tools") -> ToolSchema:
@@ -52,11 +54,14 @@ class ToolSchema(Row):
         parameters = body.get("parameters") or body.get("inputSchema") or body.get("input_schema") or {}
         if not isinstance(parameters, Mapping):
             raise RequestError(f"{field}: the parameters of {body['name']!r} are not a JSON schema object", field=field)
-        description = body.get("description")
+        description, hints = body.get("description"), body.get("annotations")
         return cls(
             name=body["name"].strip(),
             description=description if isinstance(description, str) else "",
             parameters=dict(parameters),
+            annotations={name: hints[name] for name in _HINTS if isinstance(hints.get(name), bool)}
+            if isinstance(hints, Mapping)
+            else {},
         )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from toolmem.engine.guarding import CallGuard
     from toolmem.models import Guidance, JudgeIdentity, ToolCallResult, ToolMemory, ToolRecord, ToolSchema, Verdict
 
 
@@ -363,6 +364,12 @@ class Services(Protocol):
     async def store_named(self, name: str = "default") -> MemoryStore: ...
     def untrusted(self, store: str = "default") -> str:
         """Why nothing that this open store holds may reach a prompt; "" where it may."""
+
+    async def call_guard(self, workspace_id: str, rules_workspace_id: str = "") -> CallGuard:
+        """The guard of a workspace of the default store, as the configuration says. Raises StoreUntrusted, StoreError.
+
+        `rules_workspace_id`: whose rules bind, where it is another.
+        """
 
     async def judge(self, op: ConfiguredOp) -> Judge: ...
     async def writer(self, op: ConfiguredOp) -> GuidanceWriter: ...

@@ -58,7 +58,7 @@ def test_a_rule_without_a_condition_or_with_a_damaged_one_stops_nothing() -> Non
 
 @given(st.text(max_size=400))
 def test_what_comes_from_a_call_is_one_bounded_line_inside_quotation_marks(line: str) -> None:
-    held = Held(FailedCall("c", ("t", "m"), line, False, 3, 0, 2, ("a", "b")))
+    held = Held(FailedCall("e", line, False, 3, times=2, call_ids=("a", "b")))
     missing = Missing("table", line, (line,), 1, (line,) * 20)
     for text in (
         decide("d", against_repeat(held, "enforce")).reason,

@@ -28,7 +28,7 @@ class Conversation:
             identity("bash", {"command": command}),
             failed=failed,
             writes=not failed and may_write("bash", {"command": command}),
-            message=("bash", error),
+            error=error,
             line=error,
             transient=transient,
         )

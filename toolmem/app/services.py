@@ -35,6 +35,7 @@ from toolmem.stored import LogLimits
 
 if TYPE_CHECKING:
     from toolmem.config.settings import EmbeddingSettings, LLMSettings
+    from toolmem.engine.guarding import CallGuard
     from toolmem.flow.configure import Configured
     from toolmem.guidance.llm_writer import LLMWriter
     from toolmem.providers.dashscope import DashScopeEmbedder, DashScopeLLM
@@ -75,6 +76,7 @@ class AppServices:
         self.ledger: Ledger | None = None  # from when the default store is open
         self._judges: dict[tuple[Any, ...], Judge] = {}
         self._writers: dict[tuple[Any, ...], GuidanceWriter] = {}
+        self._guards: dict[tuple[str, str], CallGuard] = {}
         self._opening = asyncio.Lock()
 
     # -- store and embedder
@@ -188,6 +190,19 @@ class AppServices:
             price=self.price,
             budget=self.budget,
         )
+
+    # -- the guard
+
+    async def call_guard(self, workspace_id: str, rules_workspace_id: str = "") -> CallGuard:
+        """Implements `ports.Services`."""
+        place = (workspace_id, rules_workspace_id or workspace_id)
+        if place not in self._guards:
+            from toolmem.app.call_guards import configured_guard
+
+            store = await self.store_named()
+            self.require_trusted()
+            self._guards[place] = configured_guard(self.configured, self.clock, store, *place)
+        return self._guards[place]
 
     # -- judge and writer
 
@@ -366,6 +381,7 @@ class AppServices:
             for adapter in made:
                 if hasattr(adapter, "close"):
                     await adapter.close()
+            self._guards.clear()
             stores, self._stores = self._stores, {}
             for store in stores.values():
                 await store.close()

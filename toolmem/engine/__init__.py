@@ -3,7 +3,10 @@
     with StoreFile("memory.db") as store:
         prompt_for(store, ["search"])                        # rules and guidance, as `ToolMem.prompt` answers them
         user_said(store, "never email Sarah", tools=["send_email"])
-        after(store, {"tool_name": "search", "input": {"q": "rain"}, "output": "[]"})
+        decision = before(store, {"tool_name": "search", "input": {"q": "rain"}}, conversation_id="c1")
+        if not decision.stops:
+            ...
+        after(store, {"tool_name": "search", "input": {"q": "rain"}, "output": "[]"}, decision=decision)
 
 A hook is a process of its own at every step of an agent: nothing here imports pydantic, numpy, YAML, the command line
 or an event loop. The decisions are those of the operations: `system_prompt` lays the prompt out, `toolmem.rules`
@@ -14,17 +17,19 @@ needs when it is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from toolmem.engine.guarding import CallGuard
     from toolmem.engine.store_file import StoreFile
+    from toolmem.guard.decision import GuardDecision, Mode
     from toolmem.light_models import Language, ToolCall, ToolSchema
     from toolmem.models import ToolCallResult
     from toolmem.rules.capture.hook import Captured, Nouns
     from toolmem.rules.pinning import Caps
     from toolmem.stored import Appended
 
-__all__ = ["StoreFile", "after", "prompt_for", "user_said"]
+__all__ = ["StoreFile", "after", "before", "prompt_for", "user_said", "user_spoke"]
 
 DEFAULT_WORKSPACE = "default"
 GUIDANCE_TOKENS = 1000
@@ -100,25 +105,93 @@ def user_said(
     return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(spoken))
 
 
+def before(
+    store: StoreFile,
+    call: Mapping[str, Any] | ToolCall,
+    *,
+    conversation_id: str = "",
+    force: bool | None = False,
+    tools: Iterable[str | ToolSchema | Mapping[str, Any]] = (),
+    cwd: str = "",
+    context: str = "",
+    workspace_id: str = DEFAULT_WORKSPACE,
+    modes: Mapping[str, Mode] | None = None,
+    on_error: Literal["open", "closed"] = "open",
+) -> GuardDecision:
+    """What is to become of a call, by the rules of this moment and by what failed before in its conversation.
+
+    `call`: its `tool_name` and `input`. `force`: the agent repeats a call that was stopped though it knows why; None:
+    its host cannot say so. `tools`, `cwd`, `context`: as `CallGuard.before` takes them. `modes`, `on_error`: as in the
+    configuration's section `guard`. Raises RequestError for a call without a name, and for tools that are none.
+    """
+    from toolmem.errors import RequestError
+    from toolmem.light_models import ToolSchema
+    from toolmem.readers.weight import at_once
+    from toolmem.rules.turns import read_tools
+
+    given = call if isinstance(call, Mapping) else call.record()
+    name = given.get("tool_name")
+    if not isinstance(name, str) or not name.strip():
+        raise RequestError("tool_name: is required", field="tool_name")
+    declared = [each for each in read_tools(tools) if isinstance(each, ToolSchema)]
+    guard = _guard(store, workspace_id, modes, on_error)
+    return at_once(
+        guard.before(
+            name.strip(),
+            given.get("input", {}),
+            conversation_id=conversation_id,
+            force=force,
+            tools=declared,
+            cwd=cwd,
+            context=context,
+        )
+    )
+
+
+def user_spoke(store: StoreFile, conversation_id: str, *, workspace_id: str = DEFAULT_WORKSPACE) -> None:
+    """A message of the user: what failed before in this conversation may be tried again."""
+    from toolmem.readers.weight import at_once
+
+    at_once(_guard(store, workspace_id, None, "open").user_spoke(conversation_id))
+
+
 def after(
     store: StoreFile,
     call: Mapping[str, Any] | ToolCall | ToolCallResult,
     *,
+    decision: GuardDecision | str | None = None,
     workspace_id: str = DEFAULT_WORKSPACE,
     time_zone: str = "UTC",
     keep: int = KEEP_CALLS,
 ) -> Appended:
-    """Keep one recorded call, without its secrets; it is judged later. A call whose id is known is not kept twice.
+    """Keep one recorded call, without its secrets, and learn from it; it is judged later.
 
-    `call`: a record as `add` takes it. `record` of the answer is None. Raises RecordError, RequestError, StoreError.
+    `call`: a record as `add` takes it; one whose id is known is not kept twice. `decision`: what `before` answered, or
+    its id. `record` of the answer is None. Raises RecordError, RequestError, StoreError.
     """
     from toolmem.formats.call_records import RecordNotes, read_fields
     from toolmem.light_models import PendingCall, ToolCall
     from toolmem.readers.weight import at_once
-    from toolmem.store.masked import MaskedStore
 
     given: Any = call.record() if isinstance(call, ToolCall) else call
     if hasattr(given, "model_dump"):  # `isinstance` would import models, which takes as long as all else here
         given = given.model_dump(mode="json", exclude_defaults=True)
     read: Any = PendingCall(**read_fields(given, 0, clock=store.clock, time_zone=time_zone, notes=RecordNotes()))
-    return at_once(MaskedStore(store.protocol).append_calls(workspace_id, read.tool_name, [read], keep))
+    return at_once(_guard(store, workspace_id, None, "open").after(decision, read, keep=keep))
+
+
+def _guard(
+    store: StoreFile, workspace_id: str, modes: Mapping[str, Mode] | None, on_error: Literal["open", "closed"]
+) -> CallGuard:
+    """One for as long as the file is open."""
+    from toolmem.engine.guarding import CallGuard
+    from toolmem.guard.decision import MODES
+    from toolmem.store.masked import masking
+
+    whole = {**MODES, **(modes or {})}
+    place = (workspace_id, on_error, *sorted(whole.items()))
+    if place not in store.guards:
+        store.guards[place] = CallGuard(
+            masking(store.protocol), workspace_id, clock=store.clock, modes=whole, on_error=on_error
+        )
+    return store.guards[place]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     import apsw
 
+    from toolmem.engine.guarding import CallGuard
     from toolmem.protocols import MemoryStore
     from toolmem.store.keyed import PutRecord
     from toolmem.stored import Appended, LoggedDecision, RawRecord, Stamped
@@ -71,6 +72,7 @@ class StoreFile(RecordStore):
         db = open_writer(place, "FULL", busy_timeout) if can_be_written(place) else open_read_only(place, busy_timeout)
         self._file = OpenFile(db, place, busy_timeout)
         self._limits = log or LogLimits()
+        self.guards: dict[Hashable, CallGuard] = {}  # what the guard holds in memory, as long as the file is open
 
     def close(self) -> None:
         self._file.close()
@@ -120,6 +122,9 @@ class StoreFile(RecordStore):
 
     async def read_stamped(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Stamped:
         return self._file.read(lambda db: keyed_records.read_stamped(db, workspace, keys))
+
+    async def delete(self, workspace: str, namespace: str, key: str) -> bool:
+        return self._file.write(lambda db: keyed_records.delete(db, workspace, namespace, key))
 
     # -- calls and decisions
 

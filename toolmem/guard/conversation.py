@@ -6,15 +6,17 @@
         ...
         guard.after(decision, failed=False)
 
-Plain Python in memory, for one thread. Who keeps rules, forgiveness and names for longer hands them in.
+Plain Python in memory, for one thread. Who keeps failures, forgiveness and names for longer hands them in, and writes
+down what became of them: each of them is JSON.
 """
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from toolmem.guard.decision import (
@@ -27,10 +29,11 @@ from toolmem.guard.decision import (
     against_repeat,
     against_rules,
     decide,
+    quoted,
 )
 from toolmem.guard.effects import asks_outside, may_write, statement_in
 from toolmem.guard.known_names import KnownNames
-from toolmem.guard.repeats import Forgiveness, StandingFailures, identity, is_transient
+from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
 from toolmem.readers.denied_calls import is_denied
@@ -38,6 +41,7 @@ from toolmem.readers.error_messages import mask, telling_line
 
 FORCED_LEAST = 5  # forced flags of a source before it is doubted
 FORCED_WORKED = 0.05  # share of these that worked from which on it only advises
+_FORCIBLE = ("repeat", "known_name", "schema")
 
 Problems = Callable[[Any, ToolSchema | None], Sequence[str]]
 
@@ -54,6 +58,26 @@ class Watch:
         forced = self.forced[kind]
         return forced >= FORCED_LEAST and self.worked[kind] > FORCED_WORKED * forced
 
+    def count(self, kinds: Sequence[str], *, worked: bool) -> None:
+        """How a call ended that was forced."""
+        self.forced.update(kinds)
+        if worked:
+            self.worked.update(kinds)
+
+    def add(self, other: Watch) -> None:
+        self.forced.update(other.forced)
+        self.worked.update(other.worked)
+
+    def as_json(self) -> dict[str, Any]:
+        return {kind: [self.forced[kind], self.worked[kind]] for kind in _FORCIBLE if self.forced[kind]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Watch:
+        """Raises TypeError or ValueError where it is none."""
+        told = {kind: value[kind] for kind in _FORCIBLE if kind in value}
+        pairs = {kind: (int(forced), int(worked)) for kind, (forced, worked) in told.items()}
+        return cls(Counter({k: n for k, (n, _) in pairs.items()}), Counter({k: n for k, (_, n) in pairs.items()}))
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedCall:
@@ -63,7 +87,9 @@ class CheckedCall:
     tool_name: str
     arguments: Any
     identity: str
-    forced: bool = False  # it runs though a repeat was found
+    forced: tuple[str, ...] = ()  # the sources that would have stopped it
+    began: int | None = None  # the state of the conversation
+    hints: Mapping[str, Any] = field(default_factory=dict)  # at what the tool does, as it declares
 
     @property
     def stops(self) -> bool:
@@ -73,10 +99,9 @@ class CheckedCall:
 class ConversationGuard:
     """Holds the calls of one conversation against rules, failures and names.
 
-    `rules`: by tool, "" for those of every tool. `tools`: as they were declared,
-    `annotations`: what MCP calls so, by tool. `modes`: as in the configuration's
-    section `guard`. `problems`: what violates a tool's schema. `names`: of the context that calls run against. `key`:
-    of the store, so that identities tell nothing about inputs.
+    `rules`: by tool, "" for those of every tool. `tools`: as they were declared. `modes`: as in the configuration's
+    section `guard`. `standing`: the conversation's failures. `names`: of the context that calls run against.
+    `problems`: what violates a tool's schema. `key`: of the store, so that identities tell nothing about inputs.
     """
 
     def __init__(
@@ -84,9 +109,8 @@ class ConversationGuard:
         rules: Mapping[str, Sequence[CheckedRule]] | None = None,
         *,
         tools: Sequence[ToolSchema] = (),
-        annotations: Mapping[str, Mapping[str, Any]] | None = None,
         modes: Mapping[str, Mode] = MODES,
-        forgiveness: Forgiveness | None = None,
+        standing: StandingFailures | None = None,
         names: KnownNames | None = None,
         problems: Problems | None = None,
         watch: Watch | None = None,
@@ -94,51 +118,65 @@ class ConversationGuard:
     ) -> None:
         self.rules = rules or {}
         self._tools = {tool.name: tool for tool in tools}
-        self._annotations = annotations or {}
         self._modes = {**MODES, **modes}
-        self._standing = StandingFailures(forgiveness or Forgiveness())
+        self.standing = standing or StandingFailures(Forgiveness())
         self._names = names
         self._problems = problems
-        self._watch = watch or Watch()
+        self.watch = watch or Watch()
         self._key = key
-        self._denied: dict[str, int] = {}  # identity -> state in which a repeat was denied
-        self._forced: dict[str, int] = {}  # identity -> state in which one was forced
 
-    def before(self, tool_name: str, arguments: Any, *, force: bool | None = False) -> CheckedCall:
-        """What is to become of a call. `force` None: the host cannot say it, so that the unchanged repeat of a call
-        that a repeat denied counts as forced, once. A rule is never forced."""
-        call = identity(tool_name, arguments, self._key)
-        found = self._rules_against(tool_name, arguments)
-        repeats = self._repeat_against(tool_name, arguments, call)
-        forced = bool(repeats) and self._is_forced(call, force)
-        found += [] if forced else repeats
-        found += self._names_against(arguments) + self._problems_of(tool_name, arguments)
-        decision = decide(uuid.uuid4().hex, found)
-        if any(each.kind == "repeat" and each.effective == "deny" for each in found):
-            self._denied[call] = self._standing.state
-        if forced:
-            self._forced[call] = self._standing.state
-        return CheckedCall(decision, tool_name, arguments, call, forced)
+    def before(
+        self, tool_name: str, arguments: Any, *, force: bool | None = False, directory: Path | None = None
+    ) -> CheckedCall:
+        """What is to become of a call, remembered. `force` None: the host cannot say it, so that the unchanged repeat
+        of a call that a repeat denied counts as forced, once. A rule is never forced."""
+        checked = self.weigh(tool_name, arguments, force=force, directory=directory)
+        self.remember(checked)
+        return checked
+
+    def weigh(
+        self, tool_name: str, arguments: Any, *, force: bool | None = False, directory: Path | None = None
+    ) -> CheckedCall:
+        """What is to become of a call. Changes nothing."""
+        call = identity_of(tool_name, arguments, self._key)
+        found = self._repeat_against(tool_name, arguments, call) + self._names_against(arguments)
+        found += self._problems_of(tool_name, arguments)
+        lifted = self._lifted(call, force, found)
+        found = [
+            replace(each, forced=True) if each.kind in lifted and each.action == "deny" else each for each in found
+        ]
+        rules = self._rules_against(tool_name, arguments, directory)
+        decision = decide(os.urandom(16).hex(), rules + found)
+        kinds = () if decision.stops else tuple(sorted(lifted))
+        return CheckedCall(decision, tool_name, arguments, call, kinds, self.standing.state, self._hints(tool_name))
+
+    def remember(self, checked: CheckedCall) -> bool:
+        """What a decision leaves for the next one; False where it leaves nothing."""
+        if "repeat" in checked.forced:
+            return self.standing.forced(checked.identity)
+        stopped = any(each.kind == "repeat" and each.effective == "deny" for each in checked.decision.sources)
+        return stopped and self.standing.denied(checked.identity)
 
     def after(self, checked: CheckedCall, *, failed: bool | None, output: str = "", call_id: str = "") -> None:
-        """How a call ended that was let through. `failed` None: not known, which teaches nothing; neither does a call
-        that did not run."""
-        if failed is None or is_denied(output):
+        """How a call ended that was let through. `failed` None: not known, which teaches only that it may have
+        written; a call that did not run teaches nothing."""
+        if is_denied(output):
             return
-        if checked.forced:
-            self._watch.forced["repeat"] += 1
-            self._watch.worked["repeat"] += not failed
+        writes = failed is not True and may_write(checked.tool_name, checked.arguments, checked.hints)
+        if failed is None:
+            self.standing.state += writes
+            return
+        self.watch.count(checked.forced, worked=not failed)
         line = telling_line(output) if failed else ""
-        declared = self._annotations.get(checked.tool_name)
-        writes = not failed and may_write(checked.tool_name, checked.arguments, declared)
-        self._standing.after(
+        self.standing.after(
             checked.identity,
             failed=failed,
             writes=writes,
             call_id=call_id,
-            message=(checked.tool_name, mask(line)),
+            error=error_id(checked.tool_name, mask(line)) if failed else "",
             line=line,
             transient=is_transient(line),
+            began=checked.began,
         )
         statement = statement_in(checked.arguments)
         if self._names is not None and statement:
@@ -146,49 +184,72 @@ class ConversationGuard:
 
     def user_spoke(self) -> None:
         """A message of the user: what failed before may be tried again."""
-        self._standing.user_spoke()
+        self.standing.user_spoke()
 
     # -- sources
 
-    def _rules_against(self, tool_name: str, arguments: Any) -> list[Finding]:
+    def _rules_against(self, tool_name: str, arguments: Any, directory: Path | None) -> list[Finding]:
         bound = [*self.rules.get(tool_name, ()), *self.rules.get("", ())]
         mode = self._modes["rules"]
         if mode == "off" or not any(rule.checkable for rule in bound):
             return []
         declared = self._tools.get(tool_name)
         given = arguments if isinstance(arguments, Mapping) else {"": arguments}
-        return against_rules(bound, view_of(tool_name, given, declared.parameters if declared else None), mode)
+        view = view_of(tool_name, given, declared.parameters if declared else None, directory=directory)
+        return against_rules(bound, view, mode)
 
     def _repeat_against(self, tool_name: str, arguments: Any, call: str) -> list[Finding]:
         mode = self._mode("repeat", "repeats")
-        if mode == "off":
+        if mode == "off" or (held := self.standing.before(call)) is None:
             return []
-        asks = asks_outside(tool_name, arguments, self._annotations.get(tool_name))
-        return against_repeat(self._standing.before(call), mode, only_advise=asks)
+        asks = asks_outside(tool_name, arguments, self._hints(tool_name))
+        return self._said_if_doubted(against_repeat(held, mode, only_advise=asks))
 
     def _names_against(self, arguments: Any) -> list[Finding]:
         mode = self._mode("known_name", "names")
         if mode == "off" or self._names is None or not (statement := statement_in(arguments)):
             return []
-        return against_names(self._names.against(statement), mode)
+        return self._said_if_doubted(against_names(self._names.against(statement), mode))
 
     def _problems_of(self, tool_name: str, arguments: Any) -> list[Finding]:
         mode = self._mode("schema", "schema")
         if mode == "off" or self._problems is None:
             return []
         told = self._problems(arguments, self._tools.get(tool_name))
-        return (
-            [Finding("schema", "deny", f"The arguments do not fit the tool: {'; '.join(told[:3])}.", mode)]
-            if told
-            else []
-        )
+        if not told:
+            return []
+        text = f"The arguments do not fit the tool: {quoted('; '.join(told[:3]))}."
+        return self._said_if_doubted([Finding("schema", "deny", text, mode)])
 
     def _mode(self, kind: str, setting: str) -> Mode:
         mode = self._modes[setting]
-        return "advise" if mode == "enforce" and self._watch.doubts(kind) else mode
+        return "advise" if mode == "enforce" and self.watch.doubts(kind) else mode
 
-    def _is_forced(self, call: str, force: bool | None) -> bool:
-        state = self._standing.state
-        if force is not None or self._forced.get(call) == state:
-            return bool(force)
-        return self._denied.get(call) == state
+    def _said_if_doubted(self, found: list[Finding]) -> list[Finding]:
+        return [
+            replace(each, text=f"{each.text} {self._doubt(each.kind)}") if self.watch.doubts(each.kind) else each
+            for each in found
+        ]
+
+    def _doubt(self, kind: str) -> str:
+        forced, worked = self.watch.forced[kind], self.watch.worked[kind]
+        return f"(This source only advises: {worked} of {forced} calls that were forced against it worked.)"
+
+    def _hints(self, tool_name: str) -> Mapping[str, Any]:
+        declared = self._tools.get(tool_name)
+        return declared.annotations if declared is not None else {}
+
+    def _lifted(self, call: str, force: bool | None, found: Sequence[Finding]) -> set[str]:
+        """The kinds of sources that are forced."""
+        if force is None:
+            stopped = any(each.kind == "repeat" and each.effective == "deny" for each in found)
+            return {"repeat"} if stopped and self.standing.unchanged_repeat_is_force(call) else set()
+        return {each.kind for each in found if each.action == "deny"} if force else set()
+
+
+def identity_of(tool_name: str, arguments: Any, key: bytes) -> str:
+    """The identity of a call; "" where its arguments are nothing that two calls could share."""
+    try:
+        return identity(tool_name, arguments, key)
+    except (RecursionError, ValueError, TypeError):
+        return ""

@@ -37,6 +37,7 @@ class CheckedRule:
     when: Condition | None
     by: str = "user"
     said_at: datetime | None = None
+    expires_at: datetime | None = None
 
     @property
     def checkable(self) -> bool:
@@ -55,16 +56,35 @@ class Finding:
     k: int | None = None
     n: int | None = None
     call_ids: tuple[str, ...] = ()
+    forced: bool = False  # the call runs all the same
 
     @property
     def effective(self) -> Action:
-        """What the mode leaves of the action."""
+        """What the mode, and force, leave of the action."""
+        if self.forced:
+            return "allow"
         if self.mode == "enforce":
             return self.action
         return "advise" if self.mode == "advise" else "allow"
 
     def as_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "rule_id": self.rule_id, "k": self.k, "n": self.n, "call_ids": list(self.call_ids)}
+        told = {"kind": self.kind, "rule_id": self.rule_id, "k": self.k, "n": self.n, "call_ids": list(self.call_ids)}
+        return {**told, "forced": True} if self.forced else told
+
+
+@dataclass(frozen=True, slots=True)
+class CallMark:
+    """What is remembered of a call from its decision to its end."""
+
+    tool_name: str
+    identity: str
+    conversation_id: str = ""
+    state: int | None = None  # of the conversation when the call was started
+    moved: int = 0  # how often this process had seen it change
+    cwd: str = ""
+    context: str = ""
+    forced: tuple[str, ...] = ()  # the sources that would have stopped it
+    hints: Mapping[str, Any] = field(default_factory=dict)  # at what the tool does, as it declares
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +97,8 @@ class GuardDecision:
     advice: str = ""
     sources: tuple[Finding, ...] = field(default=())
     mode: str = "enforce"  # shadow where something was found and nothing is done about it
+    forced: bool = False  # it runs though something was found
+    mark: CallMark | None = field(default=None, repr=False, compare=False)
 
     @property
     def stops(self) -> bool:
@@ -98,7 +120,8 @@ def decide(decision_id: str, sources: Sequence[Finding]) -> GuardDecision:
     if not sources:
         return GuardDecision(decision_id, "allow")
     action: Action = max((each.effective for each in sources), key=lambda each: _ORDER[each])
-    mode = "enforce" if action in {"ask", "deny"} else "advise" if action == "advise" else "shadow"
+    forced = any(each.forced for each in sources)
+    mode = "enforce" if action in {"ask", "deny"} or forced else "advise" if action == "advise" else "shadow"
     deciding = [each for each in sources if each.effective == action]
     advising = [each for each in sources if each.effective == "advise"]
     reason = ""
@@ -107,7 +130,7 @@ def decide(decision_id: str, sources: Sequence[Finding]) -> GuardDecision:
     elif action == "ask":
         reason = f"{STOPPED}; ask the user first. {deciding[0].text}"
     advice = " ".join(each.text for each in advising)
-    return GuardDecision(decision_id, action, reason, advice, tuple(sources), mode)
+    return GuardDecision(decision_id, action, reason, advice, tuple(sources), mode, forced)
 
 
 # ---------------------------------------------------------------- sources
@@ -192,8 +215,9 @@ def against_repeat(held: Held | None, mode: Mode, *, only_advise: bool = False) 
             f"{_times(held.left, 'more ')}."
         )
         return [Finding("repeat", "advise", text, mode, k=failure.times, n=failure.times, call_ids=failure.call_ids)]
+    last = f", last at step {failure.step}" if failure.step else ""
     text = (
-        f"This exact call failed {_times(failure.times)} in this conversation, last at step {failure.step}: {line}. "
+        f"This exact call failed {_times(failure.times)} in this conversation{last}: {line}. "
         "Nothing that could change the outcome has changed since: change the input or what it depends on, or repeat it "
         "with force."
     )

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from toolmem.guard.sql_names import SqlNames, read_names
 from toolmem.guard.word_lists import split
 
+MOST_NAMES = 1000  # that one context keeps of each kind; the oldest go
+_LONGEST_NAME = 128  # characters; a longer one is not kept
 _LONGEST = 20_000  # characters of a statement, and of an output
 _NO_TABLE = (
     re.compile(r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist"),
@@ -43,10 +47,10 @@ class Missing:
 
 @dataclass(slots=True)
 class KnownNames:
-    """What one database was seen to hold and not to hold."""
+    """What one database was seen to hold and not to hold: at most 1,000 names of each kind."""
 
     listed: frozenset[str] = frozenset()  # tables of the last complete listing
-    seen: set[str] = field(default_factory=set)  # tables that a query read
+    seen: dict[str, None] = field(default_factory=dict)  # tables that a query read
     no_table: Counter[str] = field(default_factory=Counter)
     no_column: Counter[tuple[str | frozenset[str], str]] = field(default_factory=Counter)
 
@@ -61,11 +65,46 @@ class KnownNames:
             self.no_column.clear()
         elif names.kind == "show" and re.match(r"\s*show\s+(?:full\s+)?tables\s*;?\s*$", statement, re.IGNORECASE):
             if output.rstrip().endswith("]"):
-                self.listed = frozenset(name.lower() for name in _FIRST_IN_ROW.findall(output)) or self.listed
+                listed = frozenset(name.lower() for name in _FIRST_IN_ROW.findall(output))
+                if listed:
+                    self.listed = listed if len(listed) <= MOST_NAMES else frozenset()
         elif names.kind in {"describe", "desc"} or (names.kind == "show" and names.tables):
-            self.seen |= names.own
+            self.seen.update(dict.fromkeys(sorted(names.own)))
         elif names.kind in _READS:
             self._learn_working(names)
+
+    def bound(self) -> None:
+        """Forget the oldest beyond the most that is kept."""
+        for held in (self.seen, self.no_table, self.no_column):
+            for name in list(held)[: max(0, len(held) - MOST_NAMES)]:
+                del held[name]  # type: ignore[arg-type]  # its own key
+
+    def as_json(self) -> dict[str, Any]:
+        self.bound()
+        columns = [
+            [of if isinstance(of, str) else sorted(of), column, n]
+            for (of, column), n in self.no_column.items()
+            if len(column) <= _LONGEST_NAME
+        ]
+        return {
+            "listed": sorted(self.listed),
+            "seen": [name for name in self.seen if len(name) <= _LONGEST_NAME],
+            "no_table": dict(self.no_table),
+            "no_column": columns,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> KnownNames:
+        """Raises KeyError, TypeError or ValueError where it is none."""
+        columns: Counter[tuple[str | frozenset[str], str]] = Counter()
+        for of, column, n in value["no_column"]:
+            columns[(of if isinstance(of, str) else frozenset(map(str, of)), str(column))] = int(n)
+        return cls(
+            frozenset(map(str, value["listed"])),
+            dict.fromkeys(map(str, value["seen"])),
+            Counter({str(name): int(n) for name, n in value["no_table"].items()}),
+            columns,
+        )
 
     def _learn_error(self, names: SqlNames, output: str) -> None:
         for pattern in _NO_TABLE:
@@ -81,7 +120,7 @@ class KnownNames:
 
     def _learn_working(self, names: SqlNames) -> None:
         """A query that worked contradicts what says that it cannot."""
-        self.seen |= names.own
+        self.seen.update(dict.fromkeys(sorted(names.own)))
         for table in names.own:
             self.no_table.pop(table, None)
         wrong = [
@@ -105,7 +144,7 @@ class KnownNames:
             if name in self.no_table
         ]
         if self.listed and names.kind in {"select", "describe", "desc"}:
-            unlisted = tables - self.listed - self.seen - {each.name for each in missing}
+            unlisted = tables - self.listed - self.seen.keys() - {each.name for each in missing}
             missing += [Missing("table", name, times=0, listed=tuple(sorted(self.listed))) for name in sorted(unlisted)]
         if names.kind == "select" and names.sure:
             missing += self._columns_against(names, tables)

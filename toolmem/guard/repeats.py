@@ -13,7 +13,8 @@ import hmac
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolmem.readers.error_classes import error_class_of
@@ -25,6 +26,10 @@ _PASSES = re.compile(
     r"too many requests|connection (?:reset|refused|aborted)|deadlock found)\b",
     re.IGNORECASE,
 )
+MOST_FAILURES = 500  # that stand in one conversation; the oldest go
+MOST_ERRORS = 500  # of which repeats are counted in a workspace; those go first of which none worked
+_LONGEST_LINE = 200  # characters of an error that are remembered
+_LONGEST_ID, _MOST_IDS = 100, 8  # of the calls that failed so
 RETRIES = 2  # unchanged repeats of a transient failure that are let through
 WAITS = (1.0, 4.0)  # seconds before each
 
@@ -40,18 +45,49 @@ def identity(tool_name: str, arguments: Any, key: bytes = b"") -> str:
     return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.blake2s).hexdigest()[:32]
 
 
+def error_id(tool_name: str, masked: str) -> str:
+    """What is forgiven together: a tool and a masked message. Hashed: what is counted tells nothing of a call."""
+    text = f"{tool_name}\0{masked}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2s(text, digest_size=12).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class FailedCall:
     """A failed call as it is remembered."""
 
-    call_id: str
-    message: tuple[str, str]  # tool and masked message: what is forgiven together
-    line: str  # the telling line, as it came
-    transient: bool
-    step: int  # of the conversation
-    state: int  # how often the conversation had changed anything
-    times: int  # this call has failed so, unchanged
+    error: str  # `error_id` of its message
+    line: str  # the telling line, at most 200 characters of it
+    transient: bool = False
+    step: int = 0  # of the conversation; 0: not counted
+    state: int = 0  # how often the conversation had changed anything
+    folder: str = ""  # in which it ran, and who wrote there last; "" where that is not known
+    times: int = 1  # this call has failed so, unchanged
     call_ids: tuple[str, ...] = ()
+    denied: bool = False  # its repeat was
+    forced: bool = False  # its repeat ran all the same
+
+    def as_json(self) -> dict[str, Any]:
+        """Without what is as it mostly is, and without step and state: only what stands is kept."""
+        kept: dict[str, Any] = {"error": self.error, "line": self.line, "times": self.times}
+        for name in ("transient", "folder", "denied", "forced"):
+            if value := getattr(self, name):
+                kept[name] = value
+        return kept | {"call_ids": list(self.call_ids)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], state: int) -> FailedCall:
+        """Raises KeyError, TypeError or ValueError where it is none."""
+        return cls(
+            error=str(value["error"]),
+            line=str(value["line"])[:_LONGEST_LINE],
+            transient=value.get("transient") is True,
+            state=state,
+            folder=str(value.get("folder", "")),
+            times=int(value["times"]),
+            call_ids=tuple(str(each) for each in value["call_ids"]),
+            denied=value.get("denied") is True,
+            forced=value.get("forced") is True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +101,54 @@ class Held:
 
 @dataclass(slots=True)
 class Forgiveness:
-    """How often unchanged repeats of an error have come, and how often one worked: of a workspace."""
+    """How often unchanged repeats of an error have come, and how often one worked: of a workspace, by `error_id`."""
 
-    repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
-    worked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    repeats: Counter[str] = field(default_factory=Counter)
+    worked: Counter[str] = field(default_factory=Counter)
 
-    def forgiven(self, message: tuple[str, str]) -> bool:
-        return self.worked[message] > 0
+    def forgiven(self, error: str) -> bool:
+        return self.worked[error] > 0
+
+    def add(self, other: Forgiveness) -> None:
+        """What else was counted. At most 500 errors: those of which no repeat worked go first, then the oldest."""
+        self.repeats.update(other.repeats)
+        self.worked.update(other.worked)
+        spare = len(self.repeats) - MOST_ERRORS
+        if spare > 0:
+            for error in sorted(self.repeats, key=lambda each: (each in other.repeats, self.forgiven(each)))[:spare]:
+                del self.repeats[error], self.worked[error]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"errors": {error: [n, self.worked[error]] for error, n in self.repeats.items()}}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Forgiveness:
+        """Raises KeyError, TypeError or ValueError where it is none."""
+        errors = {str(error): (int(n), int(worked)) for error, (n, worked) in value["errors"].items()}
+        return cls(
+            Counter({error: n for error, (n, _) in errors.items()}),
+            Counter({error: worked for error, (_, worked) in errors.items() if worked}),
+        )
 
 
 @dataclass(slots=True)
 class StandingFailures:
-    """The failures of one conversation that still stand. Constant work per call."""
+    """The failures of one conversation that still stand, at most 500. Constant work per call.
 
-    forgiveness: Forgiveness
+    `forgiveness` is asked, and counts the repeats that end here. `folder`: where the conversation works and who wrote
+    there last, "" where that is not known; a failure of another folder, or from before such a write, does not stand.
+    """
+
+    forgiveness: Forgiveness = field(default_factory=Forgiveness)
     failures: dict[str, FailedCall] = field(default_factory=dict)
     state: int = 0
     steps: int = 0
+    folder: str = ""
 
     def before(self, call: str) -> Held | None:
         """What stands against a call, by its identity."""
         failure = self._standing(call)
-        if failure is None or self.forgiveness.forgiven(failure.message):
+        if failure is None or self.forgiveness.forgiven(failure.error):
             return None
         if failure.transient:
             left = RETRIES + 1 - failure.times
@@ -100,40 +162,84 @@ class StandingFailures:
         failed: bool,
         writes: bool,
         call_id: str = "",
-        message: tuple[str, str] = ("", ""),
+        error: str = "",
         line: str = "",
         transient: bool = False,
+        began: int | None = None,
     ) -> None:
-        """How a call ended. A failed one changes nothing."""
+        """How a call ended. A failed one changes nothing. `began`: the state in which it was started."""
         self.steps += 1
         before = self._standing(call)
         if before is not None:
-            self.forgiveness.repeats[before.message] += 1
-            self.forgiveness.worked[before.message] += not failed
+            self.forgiveness.repeats[before.error] += 1
+            if not failed:
+                self.forgiveness.worked[before.error] += 1
+        self.failures.pop(call, None)
         if not failed:
-            self.failures.pop(call, None)
             self.state += writes
             return
-        again = before if before is not None else None
-        self.failures[call] = FailedCall(
-            call_id,
-            message,
-            line,
-            transient,
-            self.steps,
-            self.state,
-            again.times + 1 if again else 1,
-            ((*again.call_ids, call_id) if again else (call_id,))[-8:],
+        if not call or (began is not None and began != self.state):
+            return  # no call can repeat it, or something was changed while it ran: its repeat may work
+        self._keep(call, FailedCall(error, line[:_LONGEST_LINE], transient), before, call_id[:_LONGEST_ID])
+
+    def _keep(self, call: str, failure: FailedCall, before: FailedCall | None, call_id: str) -> None:
+        if len(self.failures) >= MOST_FAILURES:
+            del self.failures[next(iter(self.failures))]
+        self.failures[call] = replace(
+            failure,
+            step=self.steps,
+            state=self.state,
+            folder=self.folder,
+            times=before.times + 1 if before else 1,
+            call_ids=((before.call_ids if before else ()) + ((call_id,) if call_id else ()))[-_MOST_IDS:],
+            denied=before is not None and before.denied,
+            forced=before is not None and before.forced,
         )
+
+    def denied(self, call: str) -> bool:
+        """Remember that the repeat of a call was denied; False where that was known."""
+        failure = self._standing(call)
+        if failure is None or failure.denied:
+            return False
+        self.failures[call] = replace(failure, denied=True)
+        return True
+
+    def forced(self, call: str) -> bool:
+        """Remember that the repeat of a call runs all the same; False where that was known."""
+        failure = self._standing(call)
+        if failure is None or failure.forced:
+            return False
+        self.failures[call] = replace(failure, forced=True)
+        return True
+
+    def unchanged_repeat_is_force(self, call: str) -> bool:
+        """Of a host that cannot say force: after one denial, once until something changes."""
+        failure = self._standing(call)
+        return failure is not None and failure.denied and not failure.forced
 
     def user_spoke(self) -> None:
         """A message of the user: what failed before may work now."""
         self.failures.clear()
+        self.state += 1
 
     def changed_by_others(self) -> None:
         """Another agent wrote in the same folder."""
         self.state += 1
 
+    def as_json(self) -> dict[str, Any]:
+        """What stands."""
+        standing = {call: each.as_json() for call, each in self.failures.items() if each.state == self.state}
+        return {"state": self.state, "failures": standing}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StandingFailures:
+        """Raises KeyError, TypeError or ValueError where it is none."""
+        state = int(value["state"])
+        failures = {str(call): FailedCall.from_json(each, state) for call, each in value["failures"].items()}
+        return cls(failures=failures, state=state)
+
     def _standing(self, call: str) -> FailedCall | None:
         failure = self.failures.get(call)
-        return failure if failure is not None and failure.state == self.state else None
+        if failure is None or failure.state != self.state:
+            return None
+        return None if failure.folder and self.folder and failure.folder != self.folder else failure

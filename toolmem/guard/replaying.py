@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from toolmem.guard.decision import CheckedRule, Finding, against_names, against_repeat, against_rules
 from toolmem.guard.effects import asks_outside, may_write, statement_in
 from toolmem.guard.known_names import KnownNames
-from toolmem.guard.repeats import Forgiveness, StandingFailures, identity, is_transient
+from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.view import view_of
 from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.error_messages import mask, telling_line
@@ -129,7 +129,7 @@ def replay(
             failed=bool(failed),
             writes=not failed and may_write(call.tool_name, call.input),
             call_id=str(index),
-            message=(call.tool_name, mask(line)),
+            error=error_id(call.tool_name, mask(line)),
             line=line,
             transient=is_transient(line),
         )

@@ -43,6 +43,11 @@ async def aside(value: Any, read: Callable[[], _T]) -> _T:
 _ALONE = ContextVar("toolmem_alone", default=False)
 
 
+def alone() -> bool:
+    """Does a coroutine run that `at_once` carries out, without an event loop?"""
+    return _ALONE.get()
+
+
 def at_once(work: Coroutine[Any, Any, _T]) -> _T:
     """What a coroutine answers that waits for nothing, without an event loop; `aside` reads in this thread."""
     context = copy_context()

@@ -29,7 +29,7 @@ def _as_checked(rule: ToolMemoryRule) -> CheckedRule:
     said_at = rule.said.time if rule.said is not None else rule.created_at
     by = "user" if rule.is_users else rule.by
     effect, when = (rule.effect, _safe(rule)) if rule.checked else ("remind", None)
-    return CheckedRule(rule.id, rule.rule, effect if when is not None else "remind", when, by, said_at)
+    return CheckedRule(rule.id, rule.rule, effect if when is not None else "remind", when, by, said_at, rule.expires_at)
 
 
 def _safe(rule: ToolMemoryRule) -> Condition | None:

@@ -271,6 +271,11 @@ async def masked_output(store: MemoryStore, arguments: Any, output: str) -> str:
     return await store.with_key([arguments, output], work) if isinstance(store, MaskedStore) else output
 
 
+async def masked_value(store: MemoryStore, value: Any) -> Any:
+    """A JSON value as this store would keep it."""
+    return await store.with_key(value, lambda mask: mask.value(value)) if isinstance(store, MaskedStore) else value
+
+
 def as_given(store: MemoryStore, workspace: str, calls: Iterable[ToolCallResult]) -> list[ToolCallResult]:
     """Kept calls as they were given, where they wait for their verdict and this process still knows it."""
     waiting = store.waiting if isinstance(store, MaskedStore) else {}

@@ -1,0 +1,37 @@
+"""The guard of a workspace as the configuration says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from toolmem.engine.guarding import KEEP_CALLS, CallGuard
+from toolmem.ops import ParseToolCallResultOp
+
+if TYPE_CHECKING:
+    from toolmem.flow.configure import Configured
+    from toolmem.guard.decision import Mode
+    from toolmem.protocols import Clock, MemoryStore
+
+
+def configured_guard(
+    configured: Configured, clock: Clock, store: MemoryStore, workspace_id: str, rules_workspace_id: str
+) -> CallGuard:
+    """A guard over `store`, with the settings' modes."""
+    settings = configured.settings
+    return CallGuard(
+        store,
+        workspace_id,
+        clock=clock,
+        rules_workspace_id=rules_workspace_id,
+        modes=cast("dict[str, Mode]", settings.guard.modes),
+        on_error=settings.guard.on_error,
+        context_key=settings.guidance.context_key,
+        keep_calls=_keep_calls(configured),
+    )
+
+
+def _keep_calls(configured: Configured) -> int:
+    """Calls kept per tool, as the flow `add_tool_call_result` is configured."""
+    flow = configured.flows.get("add_tool_call_result")
+    ops = [op for op in flow.ops() if isinstance(op, ParseToolCallResultOp)] if flow is not None else []
+    return int(ops[0].params.max_history_tool_call_cnt) if ops else KEEP_CALLS

@@ -1,0 +1,126 @@
+"""Calls that have ended, as the guard learns from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolmem.engine.guard_records import in_folder
+from toolmem.guard.conversation import CheckedCall, ConversationGuard, Watch, identity_of
+from toolmem.guard.decision import CallMark, GuardDecision
+from toolmem.guard.repeats import Forgiveness
+from toolmem.light_models import ToolCall, conversation_told
+from toolmem.readers.denied_calls import is_denied
+from toolmem.store.masked import masked_calls
+
+if TYPE_CHECKING:
+    from toolmem.protocols import Clock, MemoryStore
+
+_UNLIKE_ANY = -1  # a state that no conversation has
+
+
+@dataclass(frozen=True, slots=True)
+class EndedCall:
+    """A call as it ended. What is learned of it is without its secrets; its identity is of the input as it came."""
+
+    checked: CheckedCall
+    failed: bool | None
+    output: str
+    call_id: str
+    names: tuple[str, str] | None  # tool and context
+    cwd: str
+
+
+@dataclass(slots=True)
+class Lesson:
+    """What calls teach beside what their conversation remembers."""
+
+    folders: dict[str, str] = field(default_factory=dict)  # as a failure remembers each
+    forgiveness: Forgiveness = field(default_factory=Forgiveness)
+    watch: Watch = field(default_factory=Watch)
+    wrote: set[str] = field(default_factory=set)  # folders
+    failed: set[str] = field(default_factory=set)
+    moved: bool = False  # something was changed
+    token: str = field(default_factory=lambda: new_id())
+
+    def take(self, guard: ConversationGuard, call: EndedCall) -> None:
+        standing = guard.standing
+        standing.folder, state = self.folders.get(call.cwd, ""), standing.state
+        guard.after(call.checked, failed=call.failed, output=call.output, call_id=call.call_id)
+        wrote = standing.state != state
+        self.moved |= wrote
+        if call.cwd and wrote:
+            self.wrote.add(call.cwd)
+            self.folders[call.cwd] = in_folder(call.cwd, self.token)
+        elif call.cwd and call.failed:
+            self.failed.add(call.cwd)
+
+
+async def ended_call(
+    store: MemoryStore, call: Any, mark: CallMark | None, *, key: bytes, context_key: str, moved: int
+) -> EndedCall:
+    """`mark`: of its decision, where that is known; `moved`: how often its conversation was seen to change by now."""
+    mark = mark or CallMark(call.tool_name, "", moved=moved)
+    identity = mark.identity or identity_of(call.tool_name, call.input, key)
+    began = mark.state if mark.moved == moved else _UNLIKE_ANY
+    context = mark.context or field_of(call, context_key)
+    cwd = mark.cwd or field_of(call, "metadata.cwd")
+    failed = recorded_failure(call)
+    if failed or context:
+        ((call, _),) = await masked_calls(store, [call])
+    checked = CheckedCall(
+        GuardDecision("", "allow"), call.tool_name, call.input, identity, mark.forced, began, mark.hints
+    )
+    return EndedCall(checked, failed, call.output, call.id or "", (call.tool_name, context) if context else None, cwd)
+
+
+def call_of(given: Any, clock: Clock) -> Any:
+    """A call as stores take it, from whatever a host has. Raises RecordError, RequestError."""
+    if isinstance(given, ToolCall):
+        given = given.record()
+    if isinstance(given, Mapping):
+        from toolmem.formats.call_records import RecordNotes, read_record
+
+        given = read_record(given, 0, clock=clock, notes=RecordNotes())
+    return given
+
+
+def with_names(call: Any, decision: GuardDecision | str | None) -> Any:
+    """The call with what the guard speaks of later: its conversation, and an id where it failed or was found fault
+    with. A store gives ids as well, and tells nobody.
+    """
+    mark = decision.mark if isinstance(decision, GuardDecision) else None
+    update: dict[str, Any] = {}
+    conversation = conversation_told(call.metadata)
+    if conversation is None and mark is not None and mark.conversation_id:
+        update["metadata"] = {**call.metadata, "conversation_id": mark.conversation_id}
+        conversation = mark.conversation_id
+    doubted = isinstance(decision, str) or (decision is not None and bool(decision.sources))
+    if not call.id and (doubted or (conversation and call.success is False)):
+        update["id"] = new_id()
+    return call.model_copy(update=update) if update else call
+
+
+def recorded_failure(call: Any) -> bool | None:
+    """As recorded: what a judge says of a call only advises."""
+    return None if call.success is None else not call.success
+
+
+def was_not_run(call: Any) -> bool:
+    """Was it stopped before it ran, as its outcome says?"""
+    return isinstance(call.output, str) and is_denied(call.output)
+
+
+def field_of(call: Any, dotted: str) -> str:
+    """The value of a dotted field of a record; empty where it has none."""
+    value: Any = call if dotted else None
+    for part in dotted.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
+    return str(value) if isinstance(value, str | int) else ""
+
+
+def new_id() -> str:
+    """Of a decision, or of a call that came without one."""
+    return os.urandom(16).hex()

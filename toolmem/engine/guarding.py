@@ -1,0 +1,321 @@
+"""The guard of a workspace: what memory knows decides before a call runs, whichever process asks.
+
+    guard = CallGuard(store, "default", clock=clock)
+    decision = await guard.before("send_email", {"to": "sarah@example.com"}, conversation_id="c1")
+    if not decision.stops:
+        ...
+    await guard.after(decision, call)
+
+Rules are those of the store at this moment: one read per decision tells whether they changed. What a conversation
+remembers lies in the store too (`guard_records`), so that several processes guard one conversation. A plain `allow`
+writes nothing. The guard's own trouble is logged and never reaches the agent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolmem.engine.ended_calls import (
+    EndedCall,
+    Lesson,
+    call_of,
+    ended_call,
+    new_id,
+    recorded_failure,
+    was_not_run,
+    with_names,
+)
+from toolmem.engine.guard_records import GuardRecords, Places, Remembered
+from toolmem.engine.guarded_rules import GuardedRules
+from toolmem.engine.kept_decisions import DecisionLog, StorePatience
+from toolmem.guard.conversation import CheckedCall, ConversationGuard
+from toolmem.guard.decision import MODES, CallMark, Finding, GuardDecision, Mode, decide
+from toolmem.guard.effects import statement_in
+from toolmem.guard.repeats import StandingFailures
+from toolmem.light_models import ToolSchema, conversation_told
+from toolmem.store.masked import store_key, unmasked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toolmem.protocols import Clock, MemoryStore
+    from toolmem.stored import Appended, LoggedDecision, Outcome
+
+logger = logging.getLogger("toolmem.guard")
+
+OnError = Literal["open", "closed"]
+
+KEEP_CALLS = 100
+TIMEOUT = 2.0  # seconds that a decision waits for the store
+_LONGEST_ID = 256
+_MOST_MOVED = 1000  # conversations whose changes this process counts
+_OUTCOMES: dict[bool | None, Outcome] = {True: "failed", False: "worked", None: "unknown"}
+
+
+class CallGuard:
+    """Decides before each call of a workspace, and learns from how it ended.
+
+    `store`: as calls are kept in it; where it masks secrets, so does what is logged here. `rules_workspace_id`: whose
+    rules bind, where it is another. `modes`, `on_error`: as in the configuration's section `guard`. `context_key`: the
+    field of a record that names what its call ran against. `timeout`: seconds that a decision waits for the store;
+    then it is made by what was read last. For one event loop.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        workspace_id: str = "default",
+        *,
+        clock: Clock,
+        rules_workspace_id: str = "",
+        modes: Mapping[str, Mode] = MODES,
+        on_error: OnError = "open",
+        context_key: str = "",
+        keep_calls: int = KEEP_CALLS,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self.store = store
+        self.workspace_id = workspace_id
+        self.rules_workspace_id = rules_workspace_id or workspace_id
+        self.modes: dict[str, Mode] = {**MODES, **modes}
+        self.on_error = on_error
+        self._clock = clock
+        self._context_key = context_key
+        self._keep_calls = keep_calls
+        self._patience = StorePatience(clock, timeout)
+        self._log = DecisionLog(store, workspace_id, clock, self._patience)
+        self._rules = GuardedRules(store, self.rules_workspace_id, clock)
+        self._records = GuardRecords(store, workspace_id, clock)
+        self._key: bytes | None = None
+        self._moved: OrderedDict[str, int] = OrderedDict()  # changes that this process has seen, by conversation
+        self._is_down = False  # the store did not answer when it was last asked
+
+    @property
+    def is_off(self) -> bool:
+        """Nothing is held against any call, and nothing is learned."""
+        return all(mode == "off" for mode in self.modes.values())
+
+    # -- before
+
+    async def before(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        conversation_id: str = "",
+        force: bool | None = False,
+        tools: Sequence[ToolSchema] = (),
+        cwd: str = "",
+        context: str = "",
+    ) -> GuardDecision:
+        """What is to become of a call. Never raises.
+
+        `force`: the agent repeats a call that was stopped though it knows why; None: its host cannot say so. It lifts
+        everything but rules. `tools`: as they are declared, where the host knows. `cwd`: where the call would run.
+        `context`: the value of `context_key` for this call.
+        """
+        if self.is_off:
+            return decide(new_id(), ())
+        mark = CallMark(
+            tool_name, "", conversation_id, moved=self._moved.get(conversation_id, 0), cwd=cwd, context=context
+        )
+        try:
+            known = await self._known(places := _places(mark))
+            if known is None:
+                return await self._undecided("the rules cannot be read", arguments, mark)
+            guard = self._guard(tool_name, known, tools, await self._store_key())
+            checked = guard.weigh(tool_name, arguments, force=force, directory=Path(cwd) if cwd else None)
+            mark = replace(
+                mark, identity=checked.identity, state=checked.began, forced=checked.forced, hints=checked.hints
+            )
+            if checked.decision.sources:
+                await self._remember(checked, places)
+                await self._log.add(checked.decision, arguments, mark)
+            if not self._is_down:
+                await self._log.write()
+            return replace(checked.decision, mark=mark)
+        except Exception:
+            logger.exception("the guard failed on a call of %r", tool_name)
+            return await self._undecided("the guard failed on it", arguments, mark)
+
+    async def _known(self, places: Places) -> Remembered | None:
+        """What is known at this moment, or was when the store last answered. None: rules were never read."""
+        try:
+            known = await self._patience.within(self._read(places))
+            self._is_down = False
+            return known
+        except Exception as error:  # of whatever store: its trouble is none of the agent's
+            self._is_down = True
+            if not self._rules.known:
+                self._patience.tell("the store cannot be read", error)
+                return None
+            self._patience.tell("the store cannot be read; calls are held against what was read last", error)
+            return self._records.remembered(places, None)
+
+    async def _read(self, places: Places) -> Remembered:
+        keys = places.keys()
+        stamped = await self.store.read_stamped(self.workspace_id, keys)
+        stamp = stamped.stamp
+        if self.rules_workspace_id != self.workspace_id:
+            stamp = (await self.store.read_stamped(self.rules_workspace_id, [])).stamp
+        await self._rules.read_at(stamp)
+        return self._records.remembered(places, dict(zip(keys, stamped.records, strict=True)))
+
+    def _guard(self, tool_name: str, known: Remembered, tools: Sequence[ToolSchema], key: bytes) -> ConversationGuard:
+        declared = [tool for tool in tools if tool.name == tool_name]
+        return ConversationGuard(
+            {tool_name: self._rules.of(tool_name)},
+            tools=declared,
+            modes=self.modes,
+            standing=known.standing,
+            names=known.names,
+            problems=_problems if declared else None,
+            watch=known.watch,
+            key=key,
+        )
+
+    async def _remember(self, checked: CheckedCall, places: Places) -> None:
+        """What a decision on a repeat leaves for the next one, in the conversation's record."""
+        repeat = any(each.kind == "repeat" for each in checked.decision.sources)
+        if repeat and not self._is_down and (checked.forced or checked.stops):
+
+            def change(standing: StandingFailures) -> None:
+                ConversationGuard(standing=standing).remember(checked)
+
+            work = self._records.change_standing(places.conversation, change)
+            await self._patience.attempt("a decision cannot be remembered", work)
+
+    async def _undecided(self, why: str, arguments: Any, mark: CallMark) -> GuardDecision:
+        """On a call that nobody could decide on; logged when the store answers again."""
+        told = f"This call could not be checked, because {why}."
+        if self.on_error == "closed":
+            decision = decide(
+                new_id(), (Finding("rule", "deny", f"{told} guard.on_error is closed: try again later."),)
+            )
+            await self._log.add(decision, arguments, mark)
+        else:
+            self._patience.tell(f"calls run unchecked, because {why}: guard.on_error is open")
+            decision = decide(new_id(), (Finding("rule", "deny", told, "shadow"),))
+            await self._log.add(replace(decision, advice=told), arguments, mark)
+        return replace(decision, mark=mark)
+
+    # -- after
+
+    async def after(self, decision: GuardDecision | str | None, call: Any, *, keep: int | None = None) -> Appended:
+        """Keep a call that has ended, learn from it, and note in the log what became of the decision.
+
+        `decision`: what `before` answered, or its id. `call`: a record, or a ToolCallResult. A call that was stopped
+        teaches nothing. `keep`: calls that stay of its tool. Raises RecordError, RequestError, StoreError where the
+        call cannot be kept.
+        """
+        read = with_names(call_of(call, self._clock), decision)
+        most = self._keep_calls if keep is None else keep
+        appended = await self.store.append_calls(self.workspace_id, read.tool_name, [read], most)
+        if not self.is_off and not appended.duplicates:
+            await self._patience.attempt("a call taught the guard nothing", self._take(decision, read))
+        return appended
+
+    async def learn(self, calls: Sequence[Any], conversation_id: str = "") -> None:
+        """What calls teach that are kept in another way. Never raises."""
+        if calls and not self.is_off:
+            await self._patience.attempt("calls taught the guard nothing", self._take_all(calls, conversation_id))
+
+    async def user_spoke(self, conversation_id: str) -> None:
+        """A message of the user: what failed before in this conversation may be tried again. Never raises."""
+        if conversation_id and not self.is_off:
+            self._has_moved(conversation_id)
+            work = self._records.change_standing(conversation_id, StandingFailures.user_spoke)
+            await self._patience.attempt("a message of the user resets no failure", work)
+
+    async def decisions(
+        self, *, conversation_id: str | None = None, tool_name: str | None = None, limit: int = 100
+    ) -> list[LoggedDecision]:
+        """What was decided, newest first. A day later, what became of a call is `unknown`. Raises StoreError."""
+        return await self._log.newest(conversation_id, tool_name, limit)
+
+    async def _take(self, decision: GuardDecision | str | None, call: Any) -> None:
+        mark = decision.mark if isinstance(decision, GuardDecision) else None
+        entry = await self._log.entry(decision)
+        if mark is None and entry is not None:
+            forced = tuple(str(each["kind"]) for each in entry.sources if each.get("forced"))
+            moved = self._moved.get(entry.conversation_id, 0)
+            mark = CallMark(call.tool_name, "", entry.conversation_id, moved=moved, forced=forced)
+        not_run = was_not_run(call)
+        if not not_run:
+            conversation = (mark.conversation_id if mark else "") or conversation_told(call.metadata) or ""
+            await self._learn([await self._ended(call, mark, conversation)], conversation)
+        if entry is not None and not entry.outcome:
+            outcome: Outcome = "not_run" if not_run else _OUTCOMES[recorded_failure(call)]
+            await self._log.replace(replace(entry, outcome=outcome, call_id=(call.id or "")[:_LONGEST_ID]))
+
+    async def _take_all(self, calls: Sequence[Any], conversation_id: str) -> None:
+        by_conversation: dict[str, list[EndedCall]] = {}
+        for given in calls:
+            call = call_of(given, self._clock)
+            if not was_not_run(call):
+                conversation = conversation_id or conversation_told(call.metadata) or ""
+                by_conversation.setdefault(conversation, []).append(await self._ended(call, None, conversation))
+        for conversation, ended in by_conversation.items():
+            await self._learn(ended, conversation)
+
+    async def _ended(self, call: Any, mark: CallMark | None, conversation: str) -> EndedCall:
+        key, moved = await self._store_key(), self._moved.get(conversation, 0)
+        return await ended_call(self.store, call, mark, key=key, context_key=self._context_key, moved=moved)
+
+    async def _learn(self, ended: Sequence[EndedCall], conversation: str) -> None:
+        if conversation:
+            lesson = await self._learn_failures(ended, conversation)
+            await self._records.count(lesson.forgiveness, lesson.watch)
+            for cwd in lesson.wrote | lesson.failed:
+                await self._records.note_folder(cwd, lesson.token if cwd in lesson.wrote else "", cwd in lesson.failed)
+        for each in ended:
+            statement = statement_in(each.checked.arguments)
+            if each.names is not None and each.failed is not None and statement:
+                await self._records.learn_names(each.names, statement, each.output, failed=each.failed)
+
+    async def _learn_failures(self, ended: Sequence[EndedCall], conversation: str) -> Lesson:
+        folders = await self._records.folders({each.cwd for each in ended if each.cwd})
+        lesson = Lesson()
+
+        def change(standing: StandingFailures) -> None:
+            nonlocal lesson
+            lesson = Lesson(dict(folders))
+            standing.forgiveness = lesson.forgiveness
+            guard = ConversationGuard(standing=standing, watch=lesson.watch)
+            for each in ended:
+                lesson.take(guard, each)
+
+        await self._records.change_standing(conversation, change)
+        if lesson.moved:
+            self._has_moved(conversation)
+        return lesson
+
+    def _has_moved(self, conversation: str) -> None:
+        self._moved[conversation] = self._moved.pop(conversation, 0) + 1
+        if len(self._moved) > _MOST_MOVED:
+            self._moved.popitem(last=False)
+
+    async def _store_key(self) -> bytes:
+        """Of the store, so that identities tell nothing about inputs; empty where it has none and takes none."""
+        if self._key is None:
+            try:
+                self._key = await self._patience.within(store_key(unmasked(self.store)))
+            except Exception as error:
+                self._patience.tell("the store gives no key for the inputs of calls", error)
+                return b""
+        return self._key
+
+
+def _places(mark: CallMark) -> Places:
+    return Places(mark.conversation_id, mark.cwd, (mark.tool_name, mark.context) if mark.context else None)
+
+
+def _problems(arguments: Any, schema: ToolSchema | None) -> list[str]:
+    from toolmem.judge.parameters import check
+
+    return [each.message for each in check(arguments, schema)]
