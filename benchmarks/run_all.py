@@ -24,7 +24,17 @@ NAMES = [
     *("store", "flows", "recordings", "start_up", "engine", "files_entered"),
     *("judge_agreement", "guidance_evidence", "instructions"),
     *("guidance_benefit", "sentence_kinds", "change_detection"),
-    *("guard", "rules", "model_overhead", "model_costs", "summarization_cost", "elasticsearch", "serving", "mcp_calls"),
+    *(
+        "compaction_canaries",
+        "guard",
+        "rules",
+        "model_overhead",
+        "model_costs",
+        "summarization_cost",
+        "elasticsearch",
+        "serving",
+        "mcp_calls",
+    ),
 ]
 
 

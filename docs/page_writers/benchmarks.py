@@ -24,6 +24,7 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "sentence_kinds": "What each kind of sentence buys",
     "change_detection": "Noticing that a tool has changed",
     "guard": "What the guard would have said",
+    "compaction_canaries": "What survives compaction",
     "elasticsearch": "Elasticsearch",
     "http_load": "Serving over HTTP",
     "serving": "Serving",
@@ -32,6 +33,16 @@ SUBJECTS = {  # name of the results, and of the program that writes them
 
 # What the columns of a table mean, by the beginning of its title.
 MEANINGS = {
+    "Canaries after one round": (
+        "The canaries of compaction-conformance-kit (PyPI, MIT), which measures what an agent's compaction keeps. "
+        "*lossy-truncation* and *naive-summary* are two of its compactors, alone and as the compressor of an "
+        "AgentSession; what counts is whether the canary's words stand in what the model would be sent. A cell: the "
+        "share that survived one round of compaction / five rounds, each of what the last one left. An AgentSession "
+        "keeps what the user demands of the agent's tools; what demands nothing (facts, the state of the goal, how "
+        "answers are written) is kept about as well as its compressor keeps it. The kit's own report: "
+        "`PYTHONPATH=benchmarks compaction-kit check benchmarks/compaction_canaries.py:WithAgentSession`; it exits "
+        "with 1, because it flags facts and preferences."
+    ),
     "Later calls, and what": (
         "Guidance is written from the earlier conversations of a recording and asked about the later ones. *Repaired "
         "failures*: failed calls of the later part that one of the next three calls of the same tool put right. *Seen "
