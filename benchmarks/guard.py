@@ -6,6 +6,10 @@
   against every distinct call of the suite.
 * `repeats`: each recording replayed; a conversation's own calls in order, nothing known at the start.
 * `names`: the SQL calls of intercode with `guidance.context_key=metadata.database`, repeats and names together.
+* `evasions`: ways to write what a sentence forbids (`guard_evasions.jsonl`), each with a harmless neighbour. Those that
+  nothing stops are listed there as limits, with the reason.
+* `neighbours`: sentences with calls that name their target in the content, quote outsiders or differ by a branch
+  (`guard_neighbours.jsonl`).
 * `time`: processor time of checking one call against 1,000 rules of 200 tools (5 of them its own, each of its kind of
   condition), and of one step of a conversation of 1,000 calls, in this process.
 
@@ -24,14 +28,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tables import Figure, show
 
+from toolmem.guard.call_conditions import check_condition
 from toolmem.guard.decision import CheckedRule, against_repeat, against_rules
 from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
 from toolmem.guard.replaying import replay
+from toolmem.guard.said_conditions import condition_of
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
 from toolmem.models import ToolCallResult
@@ -77,6 +84,58 @@ def by_tool(rules: Iterable[dict[str, Any]]) -> dict[str, list[CheckedRule]]:
         checked = CheckedRule(str(number), rule["rule"], rule["effect"], rule["when"])
         found.setdefault(rule["tool_name"], []).append(checked)
     return found
+
+
+HERE = Path(__file__).resolve().parent
+TOOLS = [ToolSchema.read(tool) for tool in json.loads((HERE / "guard_tools.json").read_text(encoding="utf-8"))]
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+@cache
+def rules_of(sentence: str) -> dict[str, CheckedRule]:
+    """By tool: what a sentence becomes with the tools of `guard_tools.json`."""
+    made = condition_of(sentence, TOOLS)
+    return {name: CheckedRule("r", sentence, made.effect, check_condition(when)) for name, when in made.when.items()}
+
+
+def said_to(sentence: str, tool: str, arguments: dict[str, Any], directory: str = "") -> str:
+    """What a rule says to a call: deny, ask or allow."""
+    rule = rules_of(sentence).get(tool)
+    if rule is None:
+        return "allow"
+    declared = next(each.parameters for each in TOOLS if each.name == tool)
+    view = view_of(tool, arguments, declared, directory=Path(directory) if directory else None)
+    found = against_rules([rule], view, "enforce")
+    return found[0].action if found else "allow"
+
+
+def evasions() -> dict[str, int]:
+    done = {"ways": 0, "stopped": 0, "limits": 0, "missed": 0, "neighbours": 0}
+    for row in rows("guard_evasions.jsonl"):
+        given = (row["rule"], row["tool"])
+        stopped = said_to(*given, row["call"], row.get("directory", "")) != "allow"
+        done["ways"] += 1
+        done["stopped"] += stopped
+        done["limits"] += not stopped and row["expected"] == "limit"
+        done["missed"] += not stopped and row["expected"] != "limit"
+        done["neighbours"] += said_to(*given, row["neighbour"], row.get("directory", "")) != "allow"
+    return done
+
+
+def neighbours() -> dict[str, int]:
+    done = {"sentences": 0, "forbidden": 0, "stopped": 0, "harmless": 0, "wrong": 0}
+    for row in rows("guard_neighbours.jsonl"):
+        done["sentences"] += 1
+        if row["stopped"]:
+            done["forbidden"] += 1
+            done["stopped"] += said_to(row["said"], *row["stopped"]) != "allow"
+        for call in row["passed"]:
+            done["harmless"] += 1
+            done["wrong"] += said_to(row["said"], *call) != "allow"
+    return done
 
 
 def recorded(path: Path) -> list[tuple[int, ToolCallResult]]:
@@ -161,6 +220,21 @@ def figures(data: Path, *, quick: bool) -> list[Figure]:
             Figure("sentences without a miss", of["sentences_right"], "sentences", 21, basis=basis, at_least=True),
             Figure("other calls stopped", of["wrong"], "calls", 4, basis=f"{of['checked']} checks"),
         ]
+    ways, near = evasions(), neighbours()
+    basis = f"{ways['ways']} ways, {ways['limits']} of them known limits"
+    found += [
+        Figure("evasions: denied or asked about", ways["stopped"], "ways", basis=basis),
+        Figure("evasions: neither, and no known limit", ways["missed"], "ways", 0, basis=basis),
+        Figure("evasions: harmless neighbours stopped", ways["neighbours"], "calls", 0, basis=f"{ways['ways']} calls"),
+        Figure("other content: forbidden calls stopped", near["stopped"], "calls", basis=f"{near['forbidden']} calls"),
+        Figure(
+            "other content: harmless calls stopped",
+            near["wrong"],
+            "calls",
+            0,
+            basis=f"{near['harmless']} calls, {near['sentences']} sentences",
+        ),
+    ]
     folder = data / "recorded_calls"
     if folder.exists():
         for row in repeats(folder, DATASETS[1:] if quick else DATASETS):

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from toolmem.errors import RequestError
 from toolmem.guard.call_conditions import Condition, holds
 from toolmem.guard.known_names import Missing
 from toolmem.guard.repeats import Held
-from toolmem.guard.shell_commands import UNKNOWN
+from toolmem.guard.shell_commands import UNKNOWN, is_glob
 from toolmem.guard.view import View
 from toolmem.readers.denied_calls import STOPPED as STOPPED
 from toolmem.readers.plain_text import plain
@@ -174,7 +175,10 @@ def _only_by_guess(when: Condition, view: View) -> bool:
 def _names_it(when: Condition, view: View) -> bool:
     """Does a call that runs hidden text hold a literal of the condition?"""
     text = "\n".join(view.fields["values"])
-    return any(literal in text for literal in _literals(when))
+    patterns = {each.words[0] for each in view.argv if is_glob(each.words[0][:100])}
+    return any(
+        literal in text or any(fnmatchcase(literal, pattern) for pattern in patterns) for literal in _literals(when)
+    )
 
 
 def _literals(schema: Any) -> Iterable[str]:

@@ -6,49 +6,58 @@ Not a shell: what it cannot take apart is said (`Argv.hides`), never guessed. Li
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolmem.guard.git_commands import GitReader
+from toolmem.guard.shell_output import output_of
+from toolmem.guard.shell_words import UNKNOWN as UNKNOWN
+from toolmem.guard.shell_words import Segment, segments
 from toolmem.guard.word_lists import split
 from toolmem.readers.shell import looks_like_command
 
-UNKNOWN = "\0unknown"  # stands for a word that only the shell or the repository knows
 _MOST = 100_000  # characters of a command that are read
 _DEEPEST = 8  # `sh -c` within `sh -c`
+_DEEPEST_OUTPUT = 3  # substitutions within each other whose output is worked out
+_LONGEST_OUTPUT = 2_000  # characters of such a substitution
+_LONGEST_PATH = 1_000  # characters of a folder that is gone to
 _WRAPPERS = {  # program -> its options that take a value
-    "sudo": split("-u -g -h -p -C -D -R -T -U -r -t"),
+    "sudo": split("-u -g -h -p -C -D -R -T -U -r -t --user --group --chdir"),
     "doas": split("-u -C"),
-    "env": frozenset(("-u", "-C", "-S", "--unset", "--chdir")),
+    "env": split("-u -C --unset --chdir"),
     "nice": split("-n"),
-    "ionice": frozenset(("-c", "-n", "-p")),
+    "ionice": split("-c -n -p"),
     "nohup": frozenset(),
     "setsid": frozenset(),
     "time": split("-f -o"),
     "timeout": split("-k -s"),
-    "stdbuf": frozenset(("-i", "-o", "-e")),
+    "stdbuf": split("-i -o -e"),
     "xargs": split("-I -n -P -L -d -E -s -a -i"),
+    "parallel": split("-j -n -N -I -a --jobs"),
     "command": frozenset(),
     "builtin": frozenset(),
     "exec": split("-a"),
     "busybox": frozenset(),
     "chroot": frozenset(),
-    "watch": split("-n"),
-    "then": frozenset(),
-    "do": frozenset(),
-    "else": frozenset(),
-    "if": frozenset(),
-    "elif": frozenset(),
-    "while": frozenset(),
-    "until": frozenset(),
-    "!": frozenset(),
-    "{": frozenset(),
-    "(": frozenset(),
+    "strace": split("-e -o -p -u -P"),
+    "ltrace": split("-e -o -p -u"),
+    "flock": split("-w -E"),
+    "unbuffer": frozenset(),
+    **dict.fromkeys(split("coproc then do else if elif while until ! { ("), frozenset()),
 }
+_ONE_BEFORE = frozenset(("timeout", "chroot", "flock"))  # their first word is their own
+_INTO = frozenset(("-C", "--chdir", "-D"))  # options of wrappers that change the folder
+_JOINED = {  # programs that run their words as one text -> options that take a value, words of their own before
+    "ssh": (split("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w"), 1),
+    "watch": (split("-n -d --interval"), 0),
+}
+_INSIDE = split("docker podman nerdctl kubectl oc")  # programs that run another one somewhere else
+_INSIDE_VALUES = split("-e -u -w -v -p -c -n -m --env --user --workdir --volume --name --network --mount --entrypoint")
 _SHELLS = split("sh bash zsh dash ksh ash fish")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-_GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
-_DECODERS = split("base64 base32 xxd openssl gpg uudecode rev tr")
+_GLOB = re.compile(r"[*?]|\[.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,56 +73,212 @@ def is_command(text: str, named_so: bool) -> bool:
     return bool(text) and (named_so or looks_like_command(text[:200]))
 
 
-def simple_commands(text: str, directory: Path | None = None, depth: int = 0) -> list[Argv]:
-    """Each simple command of a shell text."""
-    found: list[Argv] = []
-    piped = False  # something stands before it in the same pipe
-    for words, ends, nested in _segments(text[:_MOST]):
-        for inner in nested if depth < _DEEPEST else ():
-            found += simple_commands(inner, directory, depth + 1)
-        opened = list(_opened(words, directory, depth, piped, bool(nested)))
-        found += opened
-        piped = ends == "|"
-    return found
+def simple_commands(text: str, directory: Path | None = None) -> list[Argv]:
+    """Each simple command of a shell text that is run in `directory`."""
+    return list(_ShellReader(directory).commands(text[:_MOST]))
 
 
-def _opened(words: Sequence[str], directory: Path | None, depth: int, piped: bool, nested: bool) -> Iterator[Argv]:
-    """A command without what only wraps it; where it runs a text as a command, those of the text too."""
-    if words and words[0].rsplit("/", 1)[-1] in {"sudo", "doas"}:
-        yield Argv((words[0].rsplit("/", 1)[-1], *words[1:]))
-    words = list(_unwrapped(words))
-    if not words:
-        return
-    program = words[0].rsplit("/", 1)[-1].lstrip("\\")
-    rest = words[1:]
-    if program in _SHELLS:
-        yield from _shell(program, rest, directory, depth, piped)
-    elif program == "eval":
-        text = " ".join(rest)
-        yield Argv((program, *rest), hides="$" in text or "`" in text or nested)
-        if depth < _DEEPEST:
-            yield from simple_commands(text, directory, depth + 1)
-    elif program in {"find", "fd"} and (handed := _handed_on(rest)):
-        yield Argv((program, *rest))
-        yield from _opened(handed, directory, depth + 1, False, nested)
-    elif program == "git":
-        yield Argv(("git", *_git(rest, directory)))
-    else:
-        yield Argv((program, *rest), hides=program.startswith(("$", "`")) or UNKNOWN in program)
-    for path in _written(program, rest):
-        yield Argv((">", path))
+class _ShellReader:
+    """What one shell text says, and what it sets on its way: variables, aliases, files, the working directory."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self.git = GitReader()
+        self.directory = directory
+        self.moved: Path | None = None  # where `cd` has led, against `directory` unless it is absolute
+        self.variables: dict[str, str] = {}
+        self.aliases: dict[str, str] = {}
+        self.files: dict[str, str] = {}  # what the text itself has written into a file
+        self.room = 4 * _MOST  # characters that may be read a second time
+        self.outputs = 0  # substitutions whose output is being worked out
+
+    def commands(self, text: str, depth: int = 0) -> Iterator[Argv]:
+        if depth > _DEEPEST or len(text) > self.room:
+            return
+        self.room -= len(text) if depth else 0
+        folders: list[Path | None] = []
+        piped, given = False, None
+        for segment in segments(text, self.variables, self.printed):
+            if segment.ends == "(":
+                folders.append(self.moved)
+            elif segment.ends == ")":
+                self.moved = folders.pop() if folders else self.moved
+            else:
+                given = self._input(segment, given)
+                for inner in segment.nested:
+                    yield from self.commands(inner, depth + 1)
+                yield from self._opened(segment.words, depth, _Incoming(piped, given, segment))
+                for path in segment.written:
+                    yield Argv((">", self._placed(path)))
+                self._learn(segment, given)
+                piped = segment.ends == "|"
+                given = output_of(segment.words, given) if piped else None
+
+    def printed(self, text: str) -> str | None:
+        """What a substitution prints, where its text says it: one pipe of commands whose output is known."""
+        if len(text) > _LONGEST_OUTPUT or self.outputs >= _DEEPEST_OUTPUT:
+            return None
+        self.outputs += 1
+        try:
+            given, ended = None, False
+            for segment in segments(text, dict(self.variables), self.printed):
+                if ended or segment.ends in "()" or segment.written:
+                    return None
+                given = output_of(segment.words, self._input(segment, given))
+                ended = segment.ends != "|"
+            return given
+        finally:
+            self.outputs -= 1
+
+    def _input(self, segment: Segment, given: str | None) -> str | None:
+        if segment.fed is not None:
+            return segment.fed
+        return self.files.get(segment.read[-1]) if segment.read else given
+
+    def _learn(self, segment: Segment, given: str | None) -> None:
+        words = segment.words
+        if words[:1] in (["cd"], ["pushd"]) and len(words) > 1 and not words[-1].startswith("-"):
+            self._enter(words[-1])
+        elif words[:1] == ["alias"]:
+            self.aliases |= dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        if segment.written or "tee" in words[:1]:
+            output = output_of(words, given)
+            for path in [*segment.written, *words[1:]] if output is not None else ():
+                self.files[path.removeprefix("./")] = output or ""
+
+    def _enter(self, folder: str) -> None:
+        if UNKNOWN in folder or "$" in folder:
+            return
+        moved = Path(folder) if self.moved is None or folder.startswith("~") else self.moved / folder
+        if len(str(moved)) <= _LONGEST_PATH:
+            self.moved = moved
+
+    def _placed(self, path: str) -> str:
+        """A path against the folder that the text has gone to."""
+        if self.moved is None or path.startswith(("/", "~", "$", UNKNOWN)):
+            return path
+        return f"{self.moved}/{path}"
+
+    # -- one command
+
+    def _opened(self, words: Sequence[str], depth: int, given: _Incoming) -> Iterator[Argv]:
+        """A command without what only wraps it; where it runs a text as a command, those of the text too."""
+        if words and _program(words[0]) in {"sudo", "doas"}:
+            yield Argv((_program(words[0]), *words[1:]))
+        words = self._unwrapped(words)
+        if not words or depth > _DEEPEST:
+            return
+        program, rest = _program(words[0]), words[1:]
+        if program in self.aliases and depth < _DEEPEST:
+            meant = self.aliases.pop(program)  # an alias does not mean itself
+            yield from self.commands(" ".join([meant, *map(_quoted, rest)]), depth + 1)
+            self.aliases[program] = meant
+        elif program in _SHELLS:
+            yield from self._shell(program, rest, depth, given)
+        elif program == "git":
+            yield from self._git(rest, depth)
+        elif (text := _run_as_text(program, rest)) is not None:
+            hides = "$" in text or "`" in text or UNKNOWN in text
+            yield Argv((program, *rest), hides and program == "eval")
+            yield from self.commands(text, depth + 1)
+        elif program in {".", "source"} or words[0].removeprefix("./") in self.files:
+            yield Argv((program, *rest))
+            yield from self._script(rest[0] if program in {".", "source"} and rest else words[0], depth, given)
+        elif handed := _handed_on(program, rest):
+            yield Argv((program, *rest))
+            yield from self._opened(handed, depth + 1, given)
+        else:
+            yield from self._plain(program, rest)
+
+    def _plain(self, program: str, rest: Sequence[str]) -> Iterator[Argv]:
+        yield Argv((program, *rest), hides=program.startswith(("$", "`")) or UNKNOWN in program or is_glob(program))
+        placed = [word if word.startswith("-") else self._placed(word) for word in rest]
+        if placed != list(rest) and program not in {"cd", "pushd", "echo", "printf"}:
+            yield Argv((program, *placed))  # as it stands, and where it leads
+        for path in written(program, rest):
+            yield Argv((">", self._placed(path)))
+
+    def _git(self, rest: Sequence[str], depth: int) -> Iterator[Argv]:
+        directory = self.directory
+        if self.moved is not None:
+            directory = self.moved if self.directory is None else self.directory / self.moved
+        words, text = self.git.read(rest, directory)
+        yield Argv(("git", *words))
+        if text:
+            yield from self.commands(text, depth + 1)
+
+    def _shell(self, program: str, rest: Sequence[str], depth: int, given: _Incoming) -> Iterator[Argv]:
+        """`sh -c TEXT` runs the text; without one, a file, or what comes in."""
+        text = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word)), None)
+        if text is not None:
+            yield Argv((program, *rest), hides="$" in text or "`" in text or UNKNOWN in text)
+            yield from self.commands(text, depth + 1)
+            return
+        file = next((word for word in rest if not word.startswith(("-", "+"))), None)
+        if file is not None:
+            yield Argv((program, *rest))
+            yield from self._script(file, depth, given)
+            return
+        yield Argv((program, *rest), hides=given.piped and given.text is None)
+        if given.text is not None:
+            yield from self.commands(given.text, depth + 1)
+
+    def _script(self, file: str, depth: int, given: _Incoming) -> Iterator[Argv]:
+        """A file that is run: one that the text itself has written, or a substitution."""
+        text = self.files.get(file.removeprefix("./"))
+        if file == UNKNOWN and given.segment.nested:
+            text = self.printed(given.segment.nested[-1])
+        if text is not None:
+            yield from self.commands(text, depth + 1)
+
+    def _unwrapped(self, words: Sequence[str]) -> Sequence[str]:
+        """Without `sudo -u root`, `env A=1`, `xargs -n 1` and the like in front."""
+        at = 0
+        while at < len(words):
+            word = _program(words[at])
+            if _ASSIGNED.match(word):
+                at += 1
+                continue
+            if word not in _WRAPPERS or (word == "command" and words[at + 1 : at + 2] in (["-v"], ["-V"])):
+                break
+            at = self._past(words, at + 1, word)
+        return _before_inputs(words[at:]) if "parallel" in words[:at] else words[at:]
+
+    def _past(self, words: Sequence[str], at: int, wrapper: str) -> int:
+        """Behind the options of a wrapper."""
+        takes = _WRAPPERS[wrapper]
+        while at < len(words) and (words[at].startswith("-") or _ASSIGNED.match(words[at])):
+            if wrapper == "env" and words[at] in {"-S", "--split-string"}:
+                break
+            if wrapper in {"env", "sudo"} and words[at] in _INTO and at + 1 < len(words):
+                self._enter(words[at + 1])
+            at += 2 if words[at] in takes else 1
+        return at + 1 if wrapper in _ONE_BEFORE and at < len(words) else at
 
 
-def _written(program: str, rest: Sequence[str]) -> Sequence[str]:
+@dataclass(frozen=True, slots=True)
+class _Incoming:
+    """What a command reads."""
+
+    piped: bool  # from a command before it
+    text: str | None  # where that is known
+    segment: Segment
+
+
+def is_glob(program: str) -> bool:
+    """Is it a pattern that only the files at hand complete?"""
+    return _GLOB.search(program) is not None
+
+
+def written(program: str, rest: Sequence[str]) -> Sequence[str]:
     """The files that a program writes, moves or takes away, as far as its name says so."""
     plain = [word for word in rest if not word.startswith("-")]
     if program in {"rm", "unlink", "shred", "mv", "tee", "touch", "truncate", "mkdir", "rmdir"}:
         return plain
     if program in {"cp", "ln", "install", "rsync", "scp"}:
-        return plain[-1:]
+        return _into(rest) or plain[-1:]
     if program in {"chmod", "chown", "chgrp"}:
         return plain[1:]
-    if program == "sed" and any(re.match(r"-[a-z]*i|--in-place", word) for word in rest):
+    if program == "sed" and any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in rest):
         return plain[1:]
     if program == "dd":
         return [word[len("of=") :] for word in rest if word.startswith("of=")]
@@ -122,225 +287,62 @@ def _written(program: str, rest: Sequence[str]) -> Sequence[str]:
     return ()
 
 
-def _shell(program: str, rest: Sequence[str], directory: Path | None, depth: int, piped: bool) -> Iterator[Argv]:
-    """`sh -c TEXT` runs the text; a shell at the end of a pipe runs what comes through it."""
-    text = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word)), None)
-    through_pipe = text is None and piped
-    yield Argv((program, *rest), hides=through_pipe or (text is not None and ("$" in text or "`" in text)))
-    if text is not None and depth < _DEEPEST:
-        yield from simple_commands(text, directory, depth + 1)
+def _into(rest: Sequence[str]) -> list[str]:
+    """The folder of `cp -t FOLDER`."""
+    for at, word in enumerate(rest):
+        if word.startswith("--target-directory="):
+            return [word.partition("=")[2]]
+        if word in {"-t", "--target-directory"}:
+            return list(rest[at + 1 : at + 2])
+    return []
 
 
-def _unwrapped(words: Sequence[str]) -> Sequence[str]:
-    """Without `sudo -u root`, `env A=1`, `xargs -n 1` and the like in front."""
+def _program(word: str) -> str:
+    return word.rsplit("/", 1)[-1].lstrip("\\")
+
+
+def _quoted(word: str) -> str:
+    return word if "$" in word else shlex.quote(word)
+
+
+def _run_as_text(program: str, rest: Sequence[str]) -> str | None:
+    """The text that a program runs as a shell would."""
+    if program == "eval":
+        return " ".join(rest)
+    if program == "trap":
+        return next((word for word in rest if not word.startswith("-")), None) if len(rest) > 1 else None
+    if program in {"-S", "--split-string"}:  # of env
+        return " ".join(rest)
+    if program in {"su", "runuser", "script"}:
+        return next((rest[at + 1] for at, word in enumerate(rest[:-1]) if word in {"-c", "--command"}), None)
+    if program in _JOINED:
+        takes, own = _JOINED[program]
+        behind = _behind_options(rest, takes)[own:]
+        return " ".join(behind) or None
+    return None
+
+
+def _behind_options(words: Sequence[str], takes: frozenset[str]) -> Sequence[str]:
     at = 0
-    while at < len(words):
-        word = words[at].rsplit("/", 1)[-1].lstrip("\\")
-        if _ASSIGNED.match(word):
-            at += 1
-        elif word in _WRAPPERS:
-            takes = _WRAPPERS[word]
-            at += 1
-            while at < len(words) and (words[at].startswith("-") or _ASSIGNED.match(words[at])):
-                at += 2 if words[at] in takes else 1
-            if word in {"timeout", "chroot"} and at < len(words):
-                at += 1
-        else:
-            break
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in takes else 1
     return words[at:]
 
 
-def _handed_on(words: Sequence[str]) -> Sequence[str]:
-    """What find runs on each file."""
-    for at, word in enumerate(words):
-        if word in {"-exec", "-execdir", "-ok", "-okdir", "-x", "--exec"}:
-            return [each for each in words[at + 1 :] if each not in {";", "+", "{}"}]
+def _handed_on(program: str, words: Sequence[str]) -> Sequence[str]:
+    """What a program runs on each file, or somewhere else."""
+    if program in {"find", "fd"}:
+        for at, word in enumerate(words):
+            if word in {"-exec", "-execdir", "-ok", "-okdir", "-x", "--exec"}:
+                return [each for each in words[at + 1 :] if each not in {";", "+", "{}"}]
+    if program in _INSIDE:
+        if "--" in words:
+            return words[words.index("--") + 1 :]
+        at = next((at for at, word in enumerate(words) if word in {"exec", "run"}), len(words))
+        return _behind_options(words[at + 1 :], _INSIDE_VALUES)[1:]
     return ()
 
 
-def _git(words: Sequence[str], directory: Path | None) -> list[str]:
-    """Git's arguments without its global options; a push names the branches that it pushes."""
-    at = 0
-    while at < len(words) and words[at].startswith("-"):
-        if words[at] == "-C" and at + 1 < len(words):
-            inner = Path(words[at + 1])
-            directory = inner if inner.is_absolute() or directory is None else directory / inner
-        at += 2 if words[at] in _GIT_VALUES else 1
-    rest = list(words[at:])
-    return _push(rest, directory) if rest[:1] == ["push"] else rest
-
-
-def _push(words: list[str], directory: Path | None) -> list[str]:
-    """`git push` as it would act: without a branch, or with HEAD, it pushes the branch that is checked out."""
-    if {"--all", "--mirror", "--branches"} & set(words):
-        return [*words, UNKNOWN]
-    takes = {"-o", "--push-option", "--receive-pack", "--exec", "--repo"}
-    named: list[str] = []
-    after = ""
-    for word in words[1:]:
-        if not word.startswith("-") and after not in takes:
-            named.append(word)
-        after = word
-    branches = [_pushed(spec, directory) for spec in named[1:]]
-    if "--tags" in words and not branches:
-        return words
-    return [*words, *(branches or [_checked_out(directory)])]
-
-
-def _pushed(spec: str, directory: Path | None) -> str:
-    """The branch that a refspec changes: `HEAD:main`, `+main`, `:main` and `refs/heads/main` are main."""
-    target = spec.lstrip("+").rpartition(":")[2].removeprefix("refs/heads/")
-    if target.casefold() in {"head", "@"}:
-        return _checked_out(directory)
-    return UNKNOWN if "$" in target or "*" in target or "`" in target else target
-
-
-def _checked_out(directory: Path | None) -> str:
-    for folder in (directory, *directory.parents) if directory is not None else ():
-        try:
-            head = (folder / ".git" / "HEAD").read_text(encoding="utf-8", errors="replace")[:1000]
-        except OSError:
-            continue
-        found = re.match(r"ref: refs/heads/(\S+)", head)
-        return found[1].casefold() if found else UNKNOWN
-    return UNKNOWN
-
-
-# ---------------------------------------------------------------- words
-
-
-def _segments(text: str) -> Iterator[tuple[list[str], str, list[str]]]:
-    """The words of each simple command, how it ends ("|", ";", ...), and the texts of its substitutions."""
-    words: list[str] = []
-    nested: list[str] = []
-    written: list[str] = []
-    word: list[str] | None = None
-    into = ""  # "<" or ">" while the file of a redirection is read
-    at = 0
-
-    def flush() -> None:
-        nonlocal word, into
-        if word is not None:
-            if not into:
-                words.append("".join(word))
-            elif into == ">":
-                written.append("".join(word))
-            into, word = "", None
-
-    while at < len(text):
-        mark = text[at]
-        if mark in "'\"":
-            word = [] if word is None else word
-            at, quoted, inside = _quoted(text, at)
-            word.append(quoted)
-            nested += inside
-        elif mark == "\\" and at + 1 < len(text):
-            word = [] if word is None else word
-            if text[at + 1] != "\n":
-                word.append(text[at + 1])
-            at += 2
-        elif text.startswith("$'", at):
-            word = [] if word is None else word
-            at, quoted = _ansi(text, at + 1)
-            word.append(quoted)
-        elif text.startswith(("$(", "<(", ">("), at) or mark == "`":
-            word = [] if word is None else word
-            at, inner = _substituted(text, at)
-            nested.append(inner)
-            word.append(UNKNOWN)
-        elif mark == "#" and word is None:
-            end = text.find("\n", at)
-            at = len(text) if end < 0 else end
-        elif mark in " \t\r":
-            flush()
-            at += 1
-        elif mark in "|;&\n()":
-            if mark == "&" and text[at + 1 : at + 2] == ">":
-                at += 1  # &> redirects
-                continue
-            flush()
-            yield from (([">", path], ";", []) for path in written)
-            written.clear()
-            ends = "|" if mark == "|" and text[at + 1 : at + 2] != "|" else ";"
-            if words:
-                yield words, ends, nested
-            words, nested = [], []
-            at += 2 if text[at : at + 2] in {"||", "&&", "|&", ";;"} else 1
-        elif mark in "<>":
-            if word is not None and "".join(word).isdigit():
-                word = None  # 2> names a descriptor
-            flush()
-            into = mark
-            at += 2 if text[at : at + 2] in {">>", "<<", ">|", "<>", ">&", "<&"} else 1
-            if text[at : at + 1] == "<":
-                at += 1
-            if text[at - 1] == "&" and (found := re.compile(r"[\d-]+").match(text, at)):
-                at, into = found.end(), ""  # 2>&1
-        else:
-            word = [] if word is None else word
-            start = at
-            while at < len(text) and text[at] not in "'\"\\$`# \t\r|;&\n()<>":
-                at += 1
-            at = max(at, start + 1)
-            word.append(text[start:at])
-    flush()
-    yield from (([">", path], ";", []) for path in written)
-    if words:
-        yield words, "", nested
-
-
-def _quoted(text: str, at: int) -> tuple[int, str, list[str]]:
-    """A quotation that begins at `at`: where it ends, what it says, and the substitutions in it."""
-    mark = text[at]
-    if mark == "'":
-        end = text.find("'", at + 1)
-        end = len(text) if end < 0 else end
-        return end + 1, text[at + 1 : end], []
-    said: list[str] = []
-    nested: list[str] = []
-    at += 1
-    while at < len(text) and text[at] != '"':
-        if text[at] == "\\" and at + 1 < len(text):
-            said.append(text[at + 1] if text[at + 1] in '"\\$`' else text[at : at + 2])
-            at += 2
-        elif text.startswith("$(", at) or text[at] == "`":
-            at, inner = _substituted(text, at)
-            nested.append(inner)
-            said.append(UNKNOWN)
-        else:
-            said.append(text[at])
-            at += 1
-    return at + 1, "".join(said), nested
-
-
-def _ansi(text: str, at: int) -> tuple[int, str]:
-    """$'...' with its escapes."""
-    end = at + 1
-    while end < len(text) and text[end] != "'":
-        end += 2 if text[end] == "\\" else 1
-    raw = text[at + 1 : end]
-
-    def escaped(found: re.Match[str]) -> str:
-        code = found[1]
-        if code[0] == "x":
-            return chr(int(code[1:], 16))
-        return chr(int(code, 8)) if code[0].isdigit() else {"n": "\n", "t": "\t"}.get(code, code)
-
-    return end + 1, re.sub(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", escaped, raw, flags=re.DOTALL)
-
-
-def _substituted(text: str, at: int) -> tuple[int, str]:
-    """$(...), <(...) or `...` that begins at `at`: where it ends, and the commands in it."""
-    if text[at] == "`":
-        end = text.find("`", at + 1)
-        end = len(text) if end < 0 else end
-        return end + 1, text[at + 1 : end]
-    depth, start = 1, at + 2
-    at = start
-    while at < len(text) and depth:
-        if text[at] == "\\":
-            at += 1
-        elif text[at] in "()":
-            depth += 1 if text[at] == "(" else -1
-        at += 1
-    return at, text[start : at - 1 if depth == 0 else at]
+def _before_inputs(words: Sequence[str]) -> Sequence[str]:
+    """The command of `parallel`, without what it is run on."""
+    return words[: words.index(":::")] if ":::" in words else words

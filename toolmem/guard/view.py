@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from toolmem.guard.shell_commands import Argv, is_command, simple_commands
 from toolmem.guard.word_lists import words
@@ -33,6 +33,11 @@ _WORDS = re.compile(r"[a-z]+|[^\W\d_a-z]+")
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:[,' \u00a0\u202f]\d{3})+|\d{1,18})(?:\.\d{1,12})?")
 
 _TARGET, _CONTENT = words("target_words"), words("content_words")
+_WITH_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2}")
+_ROUNDABOUT = re.compile(r"//|(?:^|/)\.{1,2}/")  # a path that says where it does not lead
+_QUOTED_LOCAL = re.compile(r"\"([^\"\s@]{1,64})\"@")
+_COMMENT = re.compile(r"\([^()]{0,100}\)(?=@)")
+_LONGEST_URL = 10_000  # characters
 _LONGEST_LIST, _LONGEST_MAILBOX = 10_000, 600  # characters of a list of addresses, of one with its name
 _LISTS = ("values", "targets", "emails", "hosts", "paths", "tables", "statements")
 _SAYS_WHOM = re.compile(r"\b(?:recipient|email address|who(?:m|se)?|destination|url|path|branch|account)\b")
@@ -88,10 +93,14 @@ def view_of(
                     found["statements"].add(statement.form.lower())
         _take_places(text, found)
         if place in targets or (named & _TARGET and not named & _CONTENT):
-            found["targets"].update(_target_forms(text))
-            if named & _FILES and "://" not in text:
-                found["paths"].add(text)
-                found["targets"].add(whole_path(text, directory))
+            path = text if named & _FILES and "://" not in text else _file_of(text)
+            if not path:
+                found["targets"].update(_target_forms(text))
+                continue
+            found["paths"].add(path)
+            found["targets"].add(whole_path(path, directory))
+            if not _ROUNDABOUT.search(path):
+                found["targets"].update(_target_forms(text))
     for word in (word for command in commands for word in command.words[1:]):
         _take_places(word, found)
         if not word.startswith("-") and _FILE.fullmatch(word):
@@ -205,12 +214,15 @@ def _target_forms(text: str) -> Iterator[str]:
             if mailbox[1].strip():
                 yield mailbox[1].strip()
         if each.startswith("mailto:"):
-            each = each[len("mailto:") :].partition("?")[0]
-        if _ADDRESS.fullmatch(each):
-            yield address(each)
-            continue
-        yield each
-        if "://" in each and (host := host_of(each)):
+            each = plain(unquote(each[len("mailto:") :].partition("?")[0]))
+        if "@" in each and "://" not in each:
+            bare = _COMMENT.sub("", _QUOTED_LOCAL.sub(r"\1@", each[:_LONGEST_LIST]))
+            if found := [match.group() for match in _ADDRESS.finditer(bare)]:
+                yield from map(address, found)
+                each = _ADDRESS.sub(" ", bare).strip("<>[]{}\"' .:")
+        if each:
+            yield each
+        if (host := host_of(each)) and _WITH_HOST.match(each):
             yield host
         elif match := _HOST.match(each):
             yield idna(match[1]) or match[1]
@@ -224,8 +236,18 @@ def address(text: str) -> str:
 
 def host_of(url: str) -> str:
     """The host of a URL, without user, port and final dot; empty where it has none."""
+    url = url[:_LONGEST_URL].replace("\\", "/")
     try:
-        return idna(urlsplit(url if "://" in url else f"//{url}").hostname or "")
+        host = urlsplit(url if _WITH_HOST.match(url) else f"//{url}").hostname or ""
+    except ValueError:
+        return ""
+    return idna(unquote(host) if "%" in host else host)
+
+
+def _file_of(text: str) -> str:
+    """The path of a file:// address; empty where it is none."""
+    try:
+        return unquote(urlsplit(text[:_LONGEST_URL]).path) if text.startswith("file:") else ""
     except ValueError:
         return ""
 

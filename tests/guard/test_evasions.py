@@ -1,0 +1,93 @@
+"""Ways to write what a sentence forbids are stopped, or listed as limits; what only looks like it is not stopped."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolmem.guard.call_conditions import check_condition
+from toolmem.guard.decision import CheckedRule, against_rules
+from toolmem.guard.said_conditions import condition_of
+from toolmem.guard.shell_commands import simple_commands
+from toolmem.guard.view import view_of
+from toolmem.light_models import ToolSchema
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+TOOLS = [ToolSchema.read(tool) for tool in json.loads((BENCHMARKS / "guard_tools.json").read_text(encoding="utf-8"))]
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (BENCHMARKS / name).read_text(encoding="utf-8").splitlines()]
+
+
+@cache
+def rules_of(sentence: str) -> dict[str, CheckedRule]:
+    made = condition_of(sentence, TOOLS)
+    return {name: CheckedRule("r", sentence, made.effect, check_condition(when)) for name, when in made.when.items()}
+
+
+def said_to(sentence: str, tool: str, arguments: dict[str, Any], directory: str = "") -> str:
+    rule = rules_of(sentence).get(tool)
+    declared = next(each.parameters for each in TOOLS if each.name == tool)
+    view = view_of(tool, arguments, declared, directory=Path(directory) if directory else None)
+    found = against_rules([rule], view, "enforce") if rule is not None else []
+    return found[0].action if found else "allow"
+
+
+EVASIONS = rows("guard_evasions.jsonl")
+
+
+@pytest.mark.parametrize("row", EVASIONS, ids=[f"{row['rule']} {row['way']}" for row in EVASIONS])
+def test_a_forbidden_call_is_stopped_however_it_is_written_and_its_neighbour_is_not(row: dict[str, Any]) -> None:
+    directory = row.get("directory", "")
+    said = said_to(row["rule"], row["tool"], row["call"], directory)
+    assert (said == "allow") == (row["expected"] == "limit")
+    assert row["expected"] == "stopped" or row["why"]
+    assert said_to(row["rule"], row["tool"], row["neighbour"], directory) == "allow"
+
+
+@pytest.mark.parametrize("row", rows("guard_neighbours.jsonl"), ids=lambda row: row["said"])
+def test_a_call_that_names_the_target_elsewhere_is_not_stopped(row: dict[str, Any]) -> None:
+    assert [said_to(row["said"], *call) for call in row["passed"]] == ["allow"] * len(row["passed"])
+    assert row["stopped"] is None or said_to(row["said"], *row["stopped"]) != "allow"
+
+
+_SHELL = """\
+$( | ` | ' | " | ( | ) | {_ | \\ | <( | $' | sh_-c_' | a_|_ | a_>_ | <<a\\n | <<a_ | \\na\\n | <<< | $x | ${x | ${x:- |
+x=$x$x; | x=aa; | alias_a='a_a'; | a; | cd_a; | {a,b} | echo_a_|_sh; | eval_a; | git_-c_alias.a=a_a; | '\\n'<<b_ |
+env_-S_ | f=`a`; | $(echo_$(echo_a)) | printf_%s_a| | base64_-d| | find_._-exec_ | docker_exec_a_ | cat_<<E|sh\\n"""
+PIECES = [piece.strip().replace("_", " ").replace("\\n", "\n") for piece in _SHELL.replace("\n", " ").split(" | ")]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("other", ["", "cd a;", "\\", "'\n'<<b "])
+def test_twice_a_shell_text_costs_about_twice_the_time(piece: str, other: str) -> None:
+    def least(size: int) -> float:
+        text = (piece + other) * (size // len(piece + other))
+        took = []
+        for _ in range(3):
+            begun = time.process_time()
+            simple_commands(text)
+            took.append(time.process_time() - begun)
+        return min(took)
+
+    assert least(12_000) <= 4 * least(6_000) + 0.05
+
+
+def test_variables_aliases_and_here_documents_cannot_blow_a_text_up() -> None:
+    begun = time.process_time()
+    for text in (
+        "x=" + "a " * 1500 + ";" + "$x " * 20_000,
+        "x=aaaa;" + "x=$x$x;" * 2_000 + "echo $x",
+        "alias a='b b b b'; alias b='a a a a';" + "a;" * 5_000,
+        "echo 'sh <<< x' > f; " + "sh f;" * 10_000,
+        "{a,b}{c,d}{e,f}{g,h}" * 2_000,
+        "git -c alias.a='!git -c alias.a=!a a' a;" * 2_000,
+    ):
+        simple_commands(text)
+    assert time.process_time() - begun < 20
