@@ -264,7 +264,42 @@ def test_capture_prints_one_line_per_turn_and_keeps_nothing(toolmem, turns, tmp_
 def test_capture_applied_keeps_the_rules_and_a_second_time_adds_nothing(toolmem, turns):
     for _ in range(2):
         assert toolmem("capture", "--turns", turns, "--apply").code == 0
-        assert len(json.loads(toolmem("list", "--json").out)) == 3
+        kept = json.loads(toolmem("list", "--json").out)
+        assert [rule["rule"] for rule in kept][1:] == [TURNS[4]["user_message"]], (
+            "it takes the place of the English one"
+        )
+        assert len(kept) == 2
+
+
+LIFTED = [
+    {"user_message": "Never email Sarah.", "tools": ["send_email"], "session_id": "one"},
+    {"user_message": "Never push to main.", "tools": ["git_push"], "session_id": "one"},
+    {"user_message": "Ask me before you push to main.", "tools": ["git_push"], "session_id": "one"},
+    {"user_message": "You may email Sarah again.", "tools": ["send_email"], "session_id": "one"},
+    {"user_message": "Never deploy to production.", "tools": ["deploy"], "session_id": "one"},
+    {"user_message": "You may deploy to production this once.", "tools": ["deploy"], "session_id": "one"},
+]
+
+
+@pytest.mark.parametrize("apply", [(), ("--apply",)])
+def test_capture_tells_what_a_turn_takes_back_of_the_turns_before(toolmem, tmp_path, apply):
+    (tmp_path / "lifted.jsonl").write_text(lines(*LIFTED), encoding="utf-8")
+    ran = toolmem("capture", "--turns", "lifted.jsonl", "--json", *apply)
+    results = [json.loads(line) for line in ran.out.splitlines()]
+    assert [rule["rule"] for rule in results[2]["superseded"]] == ["Never push to main"]
+    assert results[2]["superseded"][0]["superseded_by"]
+    (gone,) = results[3]["withdrawn"]
+    assert (gone["rule"], gone["status"]) == ("Never email Sarah", "withdrawn")
+    assert "Never deploy to production" in results[5]["notes"][0]
+    held = [] if not apply else [rule["rule"] for rule in json.loads(toolmem("list", "--json").out)]
+    assert held == (["Never deploy to production", "Ask me before you push to main"] if apply else [])
+
+
+def test_capture_shows_people_what_is_taken_back(toolmem, tmp_path):
+    (tmp_path / "lifted.jsonl").write_text(lines(*LIFTED), encoding="utf-8")
+    ran = toolmem("capture", "--turns", "lifted.jsonl")
+    assert "Would be taken back" in ran.out
+    assert "2 rules taken back" in ran.err
 
 
 def test_a_deleted_rule_is_not_captured_again(toolmem, turns):

@@ -231,6 +231,19 @@ def test_a_rule_that_a_hook_kept_binds_in_an_open_toolmem_and_is_found_by_its_wo
     assert [draft.rule for draft in again.deleted] == [rule.rule]
 
 
+def test_a_hook_withdraws_what_the_user_takes_back_also_for_an_open_toolmem(memory: ToolMem, path: Path) -> None:
+    given: dict[str, Any] = {"tools": ["send_email"], "session_id": "s", "workspace_id": next(_workspaces)}
+    memory.capture_rules("Never email Sarah.", **given)
+    with StoreFile(path) as store:
+        captured = user_said(store, "You may email Sarah again.", turn=2, **given)
+    assert [(rule.rule, rule.status) for rule in captured.withdrawn] == [("Never email Sarah", "withdrawn")]
+    assert memory.prompt(workspace_id=given["workspace_id"]) == ""
+    memory.capture_rules("以后不要给 Bob 发邮件。", **given)
+    answer = memory.capture_rules("以后可以给 Bob 发邮件了", **given)
+    assert [rule.rule for rule in answer.withdrawn] == ["以后不要给 Bob 发邮件"]
+    assert "已撤回" in answer.notes[0]
+
+
 def test_capture_that_the_environment_switches_off_keeps_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,6 +162,50 @@ async def test_rules_put_and_deleted_by_somebody_else_reach_the_running_session(
         assert session.system_prompt == frozen
 
 
+@pytest.mark.parametrize(
+    ("demand", "taken_back"),
+    [
+        ("never email Sarah", "You may email Sarah again."),
+        ("永远不要给 Sarah 发邮件", "以后可以给 Sarah 发邮件了"),
+    ],
+)
+async def test_what_the_user_takes_back_binds_no_longer_in_this_session_nor_the_next(make_app, demand, taken_back):
+    async with make_app() as app:
+        first = await start(app)
+        await first.after_turn(turn_of(demand))
+        await first.close()
+        session = await start(app)
+        frozen = session.system_prompt
+        assert demand in frozen
+        captured = await session.after_turn(turn_of(taken_back))
+        assert [rule.rule for rule in captured.withdrawn] == [demand]
+        since = session.messages("next")[-1]["content"]
+        assert since.index("withdrew") < since.index(demand)
+        assert session.system_prompt == frozen
+        await session.close()
+        assert demand not in text_of((await start(app)).messages("hello"))
+
+
+async def test_a_newer_instruction_stands_in_place_of_the_older_in_the_running_session(make_app):
+    async with make_app() as app:
+        await (await start(app)).after_turn(turn_of("never email Sarah"))
+        session = await start(app)
+        captured = await session.after_turn(turn_of("Always ask me before you email Sarah."))
+        assert captured.superseded[0].superseded_by == captured.rules[0].id
+        since = session.messages("next")[-1]["content"]
+        assert since.index("Always ask me") < since.index("withdrew") < since.index("never email Sarah")
+
+
+async def test_a_demand_on_the_task_is_lifted_by_the_user(make_app):
+    async with make_app() as app:
+        session = await start(app)
+        await session.after_turn(turn_of("don't send the email yet", ("send_email", {}, "draft kept")))
+        assert session.session_rules
+        await session.after_turn(turn_of("OK, you can send the email now."))
+        assert session.session_rules == []
+        assert "don't send the email yet" not in session.messages("go on")[-1]["content"]
+
+
 async def test_a_rule_put_by_another_handle_binds_in_the_very_next_messages(make_app):
     async with make_app() as app, make_app() as other:
         session = await start(app)

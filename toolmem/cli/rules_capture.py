@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +17,8 @@ from toolmem.errors import ConfigError, RequestError
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
-    from toolmem.rules.capture.hook import Extracted
+    from toolmem.rules.capture.hook import Extracted, ToolMemoryCaptureHook
+    from toolmem.rules.rule_store import RuleStore
     from toolmem.rules.turns import Turn
 
 
@@ -32,7 +36,7 @@ def capture(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which rules each recorded turn would give; keep them with --apply.
+    """Show which rules each recorded turn would give or take back; do so with --apply.
 
     With --json one line per turn, counted from 0. Exit code 1 where a line could not be read; the others count.
 
@@ -111,39 +115,61 @@ async def _run(app: ToolMemApp, read: Iterable[Read], apply: bool, workspace: st
 
     settings = app.settings.rules
     check_workspace(workspace)
-    hook = None
-    if apply:
-        if not settings.capture:
-            raise ConfigError("rules.capture: capture is switched off, nothing can be applied")
-        hook = ToolMemoryCaptureHook(await app.rule_store(workspace), nouns=settings.nouns, enabled=True)
+    if apply and not settings.capture:
+        raise ConfigError("rules.capture: capture is switched off, nothing can be applied")
+    turns_of: Counter[str] = Counter()  # by session
     results = []
-    for number, (beside, turn, problem) in enumerate(list(read)):
-        if turn is None:
-            empty: dict[str, Any] = {"rules": [], "session": [], "too_long": 0}
-            results.append({"turn": number, **empty, **beside, "error": problem})
-            continue
-        turn = with_outcomes(turn)
-        found = extract(turn, workspace=workspace, nouns=settings.nouns)
-        result = {"turn": number, **_in_json(found), **beside, **({"error": found.unread} if found.unread else {})}
-        if hook is not None:
-            await _apply(hook, turn, result)
-        results.append(result)
+    async with _rules(app, workspace, apply) as rules:
+        hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=True)
+        for number, (beside, turn, problem) in enumerate(list(read)):
+            if turn is None:
+                empty: dict[str, Any] = {"rules": [], "session": [], "too_long": 0}
+                results.append({"turn": number, **empty, **beside, "error": problem})
+                continue
+            turns_of[turn.session_id] += 1
+            in_session = turns_of[turn.session_id] if turn.session_id else None
+            turn = with_outcomes(replace(turn, number=in_session))
+            found = extract(turn, workspace=workspace, nouns=settings.nouns)
+            result = {"turn": number, **_in_json(found), **beside, **({"error": found.unread} if found.unread else {})}
+            await _take(hook, turn, result, applied=apply)
+            results.append(result)
     return results
 
 
-async def _apply(hook: Any, turn: Turn, result: dict[str, Any]) -> None:
+@asynccontextmanager
+async def _rules(app: ToolMemApp, workspace: str, apply: bool) -> AsyncIterator[RuleStore]:
+    """The stored rules; or those of the file alone, in memory: of them a later sentence may take one back."""
+    if apply:
+        yield await app.rule_store(workspace)
+        return
+    from toolmem.rules.rule_store import RuleStore
+    from toolmem.store.sqlite import SqliteStore
+
+    async with SqliteStore(":memory:", clock=app.clock, embedder=None) as store:
+        yield RuleStore(store, workspace, clock=app.clock)
+
+
+async def _take(hook: ToolMemoryCaptureHook, turn: Turn, result: dict[str, Any], *, applied: bool) -> None:
+    """What becomes of a turn, in the store or among the turns of the file."""
     captured = await hook.after_turn(turn)
-    deleted = [(draft.tool_name, draft.rule) for draft in captured.deleted]
     stored = {(rule.tool_name.lower(), rule.rule): rule.model_dump(mode="json") for rule in captured.rules}
-    result["rules"] = [
-        {name: stored.get((each["tool_name"].lower(), each["rule"]), each)[name] for name in each}
-        for each in result["rules"]
-        if (each["tool_name"], each["rule"]) not in deleted
-    ]
-    if deleted:
-        result["deleted"] = [{"tool_name": tool, "rule": rule} for tool, rule in deleted]
+    kept = [each for each in result["rules"] if (each["tool_name"].lower(), each["rule"]) in stored]
+    for name, taken in (("withdrawn", captured.withdrawn), ("superseded", captured.superseded)):
+        if taken:
+            result[name] = [each.model_dump(mode="json", include=_TAKEN) for each in taken]
+    if captured.told:
+        result["notes"] = captured.told
+    if not applied:
+        result["rules"] = kept if captured.withdrawn else result["rules"]
+        return
+    result["rules"] = [{name: stored[each["tool_name"].lower(), each["rule"]][name] for name in each} for each in kept]
+    if captured.deleted:
+        result["deleted"] = [{"tool_name": draft.tool_name, "rule": draft.rule} for draft in captured.deleted]
     if captured.failures:
         result["error"] = f"turn {result['turn']}: {'; '.join(captured.failures)}"
+
+
+_TAKEN = ("id", "tool_name", "rule", "status", "superseded_by")
 
 
 def _in_json(found: Extracted) -> dict[str, Any]:
@@ -202,12 +228,22 @@ def _print(results: list[dict[str, Any]], applied: bool) -> None:
         print_table("Not stored", ("turn", "tool", "demand"), session)
         for note in session_notes(demand for _, _, demand in session):
             say(note)
+    taken = [
+        (str(result["turn"]), rule["tool_name"], rule["rule"], rule["status"])
+        for result in results
+        for rule in (*result.get("withdrawn", ()), *result.get("superseded", ()))
+    ]
+    if taken:
+        print_table("Taken back" if applied else "Would be taken back", ("turn", "tool", "rule", "becomes"), taken)
+    for told in dict.fromkeys(told for result in results for told in result.get("notes", ())):
+        say(told)
     too_long = sum(result["too_long"] for result in results)
     deleted = sum(len(result.get("deleted", ())) for result in results)
     say(
         f"{counted(len(results), 'turn')}: {counted(len(kept), 'rule')}"
         + ("" if applied else " would be kept (--apply keeps them)")
         + f", {counted(len(session), 'demand')} for the session"
+        + (f", {counted(len(taken), 'rule')} taken back" if taken else "")
         + (f", {counted(too_long, 'sentence')} too long for a rule" if too_long else "")
         + (f", {deleted} not kept because the user had deleted them" if deleted else "")
     )

@@ -23,6 +23,21 @@ class CapturedRules(Answer):
         """Demands on this session alone, each with `tool_name` and `rule`; not stored."""
         return list(self.metadata.get("session", []))
 
+    @property
+    def withdrawn(self) -> list[ToolMemoryRule]:
+        """Rules that the user took back."""
+        return [ToolMemoryRule.model_validate(rule) for rule in self.metadata.get("withdrawn", [])]
+
+    @property
+    def superseded(self) -> list[ToolMemoryRule]:
+        """Rules in whose place a newer one stands."""
+        return [ToolMemoryRule.model_validate(rule) for rule in self.metadata.get("superseded", [])]
+
+    @property
+    def notes(self) -> list[str]:
+        """What to tell the user."""
+        return list(self.metadata.get("notes", []))
+
 
 @flow_operation("capture_tool_rules")
 def capture_rules(

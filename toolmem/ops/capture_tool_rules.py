@@ -18,7 +18,9 @@ class CaptureToolRulesOp(Op):
     """Keep what a turn gives: standing demands of the user as critical rules, repeated failures as normal ones.
 
     Where the outcome of a call is not given, the rule-based check reads it from the output.
-    Demands on this session alone are answered in `session` and not stored; `notes` is what to tell the user of them.
+    Demands on this session alone are answered in `session` and not stored. A sentence that takes an instruction back,
+    or a newer one on the same target, lets a rule hold no longer: `withdrawn` and `superseded`. `notes` is what to tell
+    the user of all these.
     `rules.capture` of the configuration switches it off; `model` asks the op's model about sentences that may demand
     something and that no cue reads, in any language: what it finds is proposed, and holds once a person approves it.
     Where it cannot be asked, `unasked` says why.
@@ -49,6 +51,8 @@ class CaptureToolRulesOp(Op):
             notes=captured.notes,
             too_long=captured.too_long,
             deleted=[{"tool_name": draft.tool_name, "rule": draft.rule} for draft in captured.deleted],
+            withdrawn=[rule.model_dump(mode="json") for rule in captured.withdrawn],
+            superseded=[rule.model_dump(mode="json") for rule in captured.superseded],
             failures=captured.failures,
             **({"unasked": unasked} if unasked else {}),
         )
@@ -62,6 +66,8 @@ def _in_words(captured: Captured) -> str:
     parts = [counted(len(captured.rules), "rule") + (f" ({tools})" if tools else "")]
     waiting = sum(rule.status == "proposed" for rule in captured.rules)
     parts += [f"waiting for approval: {waiting}"] if waiting else []
+    parts += [f"withdrawn: {len(captured.withdrawn)}"] if captured.withdrawn else []
+    parts += [f"superseded: {len(captured.superseded)}"] if captured.superseded else []
     parts += captured.notes
     if captured.too_long:
         parts.append(f"{counted(captured.too_long, 'sentence')} too long for a rule")

@@ -126,6 +126,8 @@ class RuleDraft:
         update |= {"effect": check.effect, "when": check.when, "unchecked": check.unchecked}
         update |= {name: given for name in ("expires_at", "superseded_by") if (given := getattr(self, name))}
         update["status"] = self._status(update.get("priority", stored.priority), check.effect)
+        if update["status"] == "active":
+            update["superseded_by"] = ""
         if AUTHORITY[self.said.by] >= AUTHORITY[stored.by] or same_text(self.rule) != same_text(stored.rule):
             update["said"] = self._said(now)
         changed = stored.model_copy(update=update)

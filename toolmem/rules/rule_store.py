@@ -264,11 +264,26 @@ class RuleStore:
         tool = await self._ids.owner(full) if tool_name is None else read_tool_name(tool_name)
         return None if tool is None else await self._written(tool, partial(self._with_status, tool, full, status))
 
-    async def _with_status(self, tool: str, rule_id: str, status: RuleStatus) -> ToolMemoryRule | None:
+    async def withdraw(self, rule: ToolMemoryRule, *, superseded_by: str = "") -> ToolMemoryRule | None:
+        """Let an active rule hold no longer, kept as withdrawn, or as superseded by the rule of that id.
+
+        None where it is not active. Raises RequestError for an agent.
+        """
+        if self.speaker == "agent":
+            raise RequestError("status: an agent cannot withdraw a rule; the user can", field="status")
+        status: RuleStatus = "superseded" if superseded_by else "withdrawn"
+        change = partial(self._with_status, rule.tool_name, rule.id, status, superseded_by, of="active")
+        return await self._written(rule.tool_name, change)
+
+    async def _with_status(
+        self, tool: str, rule_id: str, status: RuleStatus, superseded_by: str = "", of: RuleStatus | None = None
+    ) -> ToolMemoryRule | None:
+        """`of`: None where it has another status."""
         row = await self._row(namespace_of(tool), rule_id)
-        if row is None:
+        if row is None or (of is not None and row.rule.status != of):
             return None
-        changed = row.rule.model_copy(update={"status": status, "updated_at": self.clock.now()})
+        update = {"status": status, "superseded_by": superseded_by, "updated_at": self.clock.now()}
+        changed = row.rule.model_copy(update=update)
         return await self._write(changed, await document_of(changed.rule, self.embedder), row.version)
 
     async def delete_rule(self, tool_name: str, rule_id: str) -> bool:

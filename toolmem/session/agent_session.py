@@ -234,7 +234,7 @@ class AgentSession:
         self.buffer += messages
         uses = uses_of(call for _, call in calls_read)
         spoken = Turn(said, uses, self.session_id, self._tools, self._turns)
-        captured = await self._hook.after_turn(spoken)
+        captured = await self._hook.after_turn(spoken, holding=self.session_rules)
         self._bind(spoken, captured)
         if calls_read:
             await self._store(calls_read)
@@ -259,7 +259,7 @@ class AgentSession:
 
     def _bind(self, turn: Turn, captured: Captured) -> None:
         """The demands that hold for the rest of this session: made for it, or not kept, or never read again."""
-        demands = [*self.session_rules, *captured.session]
+        demands = [each for each in (*self.session_rules, *captured.session) if each not in captured.lifted]
         if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
             found = extract(turn).drafts
             demands += [SessionRule(each.tool_name, each.rule) for each in found if each.priority == "critical"]

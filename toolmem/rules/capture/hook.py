@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
@@ -18,6 +19,11 @@ from toolmem.rules.drafts import USER_EDICT, RuleDraft
 from toolmem.rules.rule_checks import Check, checks_of
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.turns import Turn
+
+if TYPE_CHECKING:
+    from toolmem.rules.capture.instructions import InstructionsFound
+    from toolmem.rules.capture.lifting import Lift
+    from toolmem.rules.capture.taking_back import RulesInForce, TakenBack
 
 logger = logging.getLogger("toolmem.rules")
 
@@ -36,14 +42,31 @@ class SessionRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
-    """What one turn holds, before anything is stored."""
+class SaidStep:
+    """One sentence of a turn that demands something, or takes it back."""
 
     drafts: tuple[RuleDraft, ...] = ()
     session: tuple[SessionRule, ...] = ()
+    lift: Lift | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What one turn holds, before anything is stored."""
+
+    said: tuple[SaidStep, ...] = ()  # in the order in which it was said
+    failed: tuple[RuleDraft, ...] = ()  # rules on repeated failures
     too_long: int = 0  # sentences that demand something and are too long to be a rule; none is cut
     unread: str = ""  # why the message was not read at all; "" where it was
     keeps: bool = False  # the message says that what was demanded before holds for good: "always"
+
+    @property
+    def drafts(self) -> tuple[RuleDraft, ...]:
+        return (*(draft for step in self.said for draft in step.drafts), *self.failed)
+
+    @property
+    def session(self) -> tuple[SessionRule, ...]:
+        return tuple(dict.fromkeys(each for step in self.said for each in step.session))
 
 
 @dataclass(slots=True)
@@ -54,12 +77,22 @@ class Captured:
     session: list[SessionRule] = field(default_factory=list)
     too_long: int = 0
     deleted: list[RuleDraft] = field(default_factory=list)  # the user deleted these once: not kept again
+    withdrawn: list[ToolMemoryRule] = field(default_factory=list)  # the turn took these back, as stored
+    superseded: list[ToolMemoryRule] = field(default_factory=list)  # a rule of this turn took their place
+    lifted: list[SessionRule] = field(default_factory=list)  # demands of the session that hold no longer
+    told: list[str] = field(default_factory=list)  # what the user is told of rules that were or were not taken back
     failures: list[str] = field(default_factory=list)  # what the store could not keep, without the user's words
 
     @property
     def notes(self) -> list[str]:
-        """What to tell the user: which demands hold for this session only, and how to keep them."""
-        return session_notes(each.rule for each in self.session)
+        """What to tell the user: which demands hold for this session only, and which rules hold no longer."""
+        return [*session_notes(each.rule for each in self.session), *self.told]
+
+    def add(self, taken: TakenBack) -> None:
+        """What a sentence of the turn took back."""
+        self.withdrawn += taken.withdrawn
+        self.superseded += taken.superseded
+        self.told += taken.told
 
 
 def session_notes(demands: Iterable[str]) -> list[str]:
@@ -75,14 +108,28 @@ def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = Non
     unread = _unread(turn.user_message)
     message = "" if unread else turn.user_message
     found = find_instructions(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
-    standing = [
-        _draft(tool, each.rule, turn, check)
-        for each in found.standing
-        for tool, check in checks_of(each.rule, each.bound, (*turn.tools, *turn.ran), guessed=each.guessed).items()
-    ]
-    session = [SessionRule(tool, each.rule) for each in found.session for tool in each.bound]
-    failures = repeated_failures(workspace, turn.tool_calls)
-    return Extracted((*standing, *failures), tuple(session), found.too_long, unread, says_always(message))
+    places = sorted({each.at for each in (*found.standing, *found.session)} | {lift.at for lift in found.lifts})
+    return Extracted(
+        tuple(_step(found, at, turn) for at in places),
+        tuple(repeated_failures(workspace, turn.tool_calls)),
+        found.too_long,
+        unread,
+        says_always(message),
+    )
+
+
+def _step(found: InstructionsFound, at: int, turn: Turn) -> SaidStep:
+    standing = [each for each in found.standing if each.at == at]
+    session = [each for each in found.session if each.at == at]
+    return SaidStep(
+        tuple(
+            _draft(tool, each.rule, turn, check)
+            for each in standing
+            for tool, check in checks_of(each.rule, each.bound, (*turn.tools, *turn.ran), guessed=each.guessed).items()
+        ),
+        tuple(SessionRule(tool, each.rule) for each in session for tool in each.bound),
+        next((lift for lift in found.lifts if lift.at == at), None),
+    )
 
 
 def _unread(message: str) -> str:
@@ -121,10 +168,13 @@ class ToolMemoryCaptureHook:
         self.enabled = _switched_on() if enabled is None else enabled
         self._offered: tuple[str, tuple[SessionRule, ...]] = ("", ())  # the last session's demands: "always" keeps them
 
-    async def after_turn(self, turn: Turn, further: Iterable[RuleDraft] = ()) -> Captured:
-        """Keep what the turn gives, and `further` that somebody else found in it.
+    async def after_turn(
+        self, turn: Turn, further: Iterable[RuleDraft] = (), *, holding: Iterable[SessionRule] = ()
+    ) -> Captured:
+        """Keep what the turn gives, and `further` that somebody else found in it; withdraw what it takes back.
 
-        A failure is logged and named in `failures`, never raised.
+        `holding`: the demands of the session so far, which a sentence may lift too. A failure is logged and named in
+        `failures`, never raised.
         """
         captured = Captured()
         if not self.enabled:
@@ -138,14 +188,65 @@ class ToolMemoryCaptureHook:
                 "capture failed on a message of %d characters: %s", len(turn.user_message), type(error).__name__
             )
             return captured
-        captured.session.extend(found.session)
         captured.too_long = found.too_long
         captured.failures += [found.unread] if found.unread else []
         if found.too_long:
             logger.warning("sentences with a demand, too long for a rule and not captured: %d", found.too_long)
-        for draft in (*found.drafts, *self._kept_for_good(found, turn), *further):
-            await self._keep(draft, captured)
+        await self._take(found, turn, captured, [*self._kept_for_good(found, turn), *further], tuple(holding))
         return captured
+
+    async def _take(
+        self,
+        found: Extracted,
+        turn: Turn,
+        captured: Captured,
+        further: Sequence[RuleDraft],
+        holding: tuple[SessionRule, ...],
+    ) -> None:
+        from toolmem.rules.capture.taking_back import RulesInForce
+
+        force = RulesInForce(self._rules, turn)
+        try:
+            if found.said:
+                await force.load()
+        except Exception as error:  # what is demanded is kept all the same
+            captured.failures.append(f"the rules that hold could not be read: {type(error).__name__}")
+            logger.error("the rules could not be read: nothing is taken back (%s)", type(error).__name__)
+        for step in (*found.said, SaidStep((*found.failed, *further))):
+            await self._take_step(step, force, captured, holding)
+        gone = {rule.id for rule in (*captured.withdrawn, *captured.superseded)}
+        captured.rules = [rule for rule in captured.rules if rule.id not in gone]
+        captured.session = [each for each in captured.session if each not in captured.lifted]
+
+    async def _take_step(
+        self, step: SaidStep, force: RulesInForce, captured: Captured, holding: tuple[SessionRule, ...]
+    ) -> None:
+        """One sentence: what it demands is kept, then what it takes back is withdrawn.
+
+        Where all that it says is that something need not be done, it takes back and demands nothing.
+        """
+        lift = step.lift
+        if lift is not None:
+            from toolmem.rules.capture.taking_back import session_lifted
+
+            lifted = session_lifted(lift, (*holding, *captured.session))
+            captured.lifted += [each for each in lifted if each not in captured.lifted]
+        kept: list[ToolMemoryRule] = []
+        try:
+            if lift is not None and lift.lifts != "permission":
+                taken = await force.take_back(lift)
+                captured.add(taken)
+                if taken.withdrawn:
+                    return
+            kept = [rule for draft in step.drafts if (rule := await self._keep(draft, captured)) is not None]
+            for rule in kept:
+                captured.add(await force.keep(rule))
+            if lift is not None and lift.lifts == "permission":
+                captured.add(await force.take_back(lift, kept))
+        except Exception as error:
+            captured.failures.append(f"what was taken back could not be withdrawn: {type(error).__name__}")
+            logger.error("a rule was not withdrawn: %s", type(error).__name__)
+        captured.session += [each for each in step.session if each not in captured.session]
 
     def _kept_for_good(self, found: Extracted, turn: Turn) -> list[RuleDraft]:
         """What the user was told to say "always" to, where that is what the user says."""
@@ -159,17 +260,18 @@ class ToolMemoryCaptureHook:
             for each in kept
         ]
 
-    async def _keep(self, draft: RuleDraft, captured: Captured) -> None:
+    async def _keep(self, draft: RuleDraft, captured: Captured) -> ToolMemoryRule | None:
         try:
             rule = await self._rules.capture_rule(draft)
         except Exception as error:
             captured.failures.append(f"a rule for {draft.tool_name!r} was not kept: {type(error).__name__}")
             logger.error("a rule of %d characters for a tool was not kept: %s", len(draft.rule), type(error).__name__)
-            return
+            return None
         if rule is None:
             captured.deleted.append(draft)
         else:
             captured.rules.append(rule)
+        return rule
 
 
 def _switched_on() -> bool:

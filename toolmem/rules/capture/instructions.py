@@ -16,6 +16,7 @@ from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import CHINESE, read_chinese
 from toolmem.rules.capture.cues import Cue, CueReading, combined
 from toolmem.rules.capture.english import ENGLISH, questions_it, read_english, small
+from toolmem.rules.capture.lifting import Lift, find_lifts, read_lift
 from toolmem.rules.capture.pasted import MASK
 from toolmem.rules.capture.sentences import CJK, Sentence, ends_with, sentences
 from toolmem.rules.capture.shown_text import own_sentences
@@ -43,6 +44,7 @@ class Instruction:
     rule: str  # the sentence as it was said, without its final stop
     also: tuple[str, ...] = ()  # tools that it limits besides: the shell that can run git
     guessed: bool = field(default=False, compare=False)  # it names none: the first tool of the turn stands for it
+    at: int = field(default=0, compare=False)  # which of the user's own sentences it is
 
     @property
     def bound(self) -> tuple[str, ...]:
@@ -61,6 +63,7 @@ class InstructionsFound:
     standing: list[Instruction] = field(default_factory=list)  # for good
     session: list[Instruction] = field(default_factory=list)  # for this task, object or moment
     too_long: int = 0  # sentences with a cue, over MAX_SENTENCE characters: not captured
+    lifts: list[Lift] = field(default_factory=list)  # sentences that take an instruction back
 
 
 def find_instructions(
@@ -77,14 +80,15 @@ def find_instructions(
     (UNSCOPED) where there is none. `nouns` adds to the table: word of a tool's name -> words that mean it.
     Linear in the length of the message.
     """
-    own = own_sentences(list(sentences(message)), _demands)
+    own = own_sentences(list(sentences(message)), _demands_or_lifts)
     found = InstructionsFound(too_long=sum(_is_too_long(sentence) and _demands(sentence) for sentence in own))
+    found.lifts = find_lifts(own)
     read = [(sentence, _read(sentence, following)) for sentence, following in zip_longest(own, own[1:])]
     if not any(reading for _, reading in read):
         return found
     table, tools = load_table(nouns), _known(ran, catalogue)
     before: tuple[str, ...] = ()  # the tools of the instruction in the sentence before this one
-    for sentence, reading in read:
+    for at, (sentence, reading) in enumerate(read):
         spoken_of, before = before, ()
         if reading is None or (reading.by_subject and not _subject_named(sentence, reading, tools, table)):
             continue
@@ -95,11 +99,10 @@ def find_instructions(
         spoken = sentence.masked[reading.start : reading.end]
         if named or not reading.needs_tool or (not tools and speaks_of_tools(spoken, table)):
             also = () if named_exactly(sentence.text, tools) else able_too(spoken, named, tools, table)
-            instruction = Instruction(
-                named or (tuple(ran[:1]) or (UNSCOPED,)), _rule_text(sentence.text), also, not named
-            )
+            meant = named or (tuple(ran[:1]) or (UNSCOPED,))
+            instruction = Instruction(meant, _rule_text(sentence.text), also, not named, at)
             listed = found.standing if reading.kind == "standing" else found.session
-            if instruction not in listed:
+            if instruction not in listed or found.lifts:  # said, taken back, and said again
                 listed.append(instruction)
     return found
 
@@ -147,6 +150,10 @@ def _is_too_long(sentence: Sentence) -> bool:
 def _demands(sentence: Sentence) -> bool:
     """Does a sentence demand anything? One that is too long is not read for it."""
     return _has("plain_cue", sentence.masked) if _is_too_long(sentence) else bool(readings(sentence))
+
+
+def _demands_or_lifts(sentence: Sentence) -> bool:
+    return _demands(sentence) or read_lift(sentence) is not None
 
 
 def _read(sentence: Sentence, following: Sentence | None) -> CueReading | None:

@@ -196,4 +196,7 @@ class LiftingClause:
             return True
         if self.cue.what == "before" and terms_of(self._said[self.match.end() : self._end]):
             return True  # "emailing Sarah is fine on Mondays"
+        meant = as_wished.sub(" ", self._said[slice(*self.meant)])
+        if self.cue.lifts == "permission" and self._grammar.says("condition_inside", meant):
+            return True
         return any(self._grammar.says("condition", as_wished.sub(" ", each)) for each in self._later)

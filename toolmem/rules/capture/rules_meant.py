@@ -256,11 +256,12 @@ def _stands_for(lift: Lift, left: Iterable[Term]) -> bool:
 # ---------------------------------------------------------------- newer instructions
 
 
-def replaces(newer: str, older: str) -> bool:
-    """Whether a newer instruction stands in the place of an older one: the same action on the same target."""
+def replaces(newer: str, older: str, tool: str = "") -> bool:
+    """Whether a newer instruction on a tool stands in the place of an older one: the same action on the same target."""
     if same_text(newer) == same_text(older):
         return False
-    new, old = RuleSaid(newer), RuleSaid(older)
+    tools = frozenset((tool,)) if tool else frozenset()
+    new, old = RuleSaid(newer, tools), RuleSaid(older, tools)
     if _same_target(new, old):
         return True
     if new.demands == old.demands == "only" or _bounds_amount(new, old):
@@ -269,12 +270,17 @@ def replaces(newer: str, older: str) -> bool:
 
 
 def _same_target(new: RuleSaid, old: RuleSaid) -> bool:
-    one, other = [t for t in new.core if not general(t)], [t for t in old.core if not general(t)]
+    one, other = _aimed_at(new), _aimed_at(old)
     if not one or not other:
         return False
     if not (all(t.within(other) for t in one) and all(t.within(one) for t in other)):
         return _same_address(one, other)
     return {new.demands, old.demands} != {"duty"} or len(one) == len(other)
+
+
+def _aimed_at(rule: RuleSaid) -> list[Term]:
+    """Without what only says which tool it is: "in the shell"."""
+    return [t for t in rule.core if not general(t) and (t.families or t.literal or not t.within(rule.of_tools))]
 
 
 def _same_address(one: Sequence[Term], other: Sequence[Term]) -> bool:
