@@ -48,6 +48,15 @@ TOLD: list[tuple[str, dict[str, str]]] = [
     ("Never use run_sql.", {"run_sql": "every call"}),
     ("不要调用 send_email", {"send_email": "every call"}),
     ("Don't drop the users table.", {"run_sql": "a statement `drop table` and the table `users`"}),
+    ("Never delete from the users table.", {"run_sql": "a statement `delete` or `truncate` and the table `users`"}),
+    ("Never query the users table.", {"run_sql": "a statement `select` and the table `users`"}),
+    (
+        "Don't change the users table.",
+        {
+            "run_sql": "a statement `alter table` or `delete` or `drop table` or `insert` or `replace` or `truncate` or "
+            "`update` and the table `users`"
+        },
+    ),
     ("Only post in #general.", {"slack_post": "a target other than `general`"}),
 ]
 NOT_WIDER: list[tuple[str, set[str]]] = [

@@ -37,6 +37,7 @@ _ADDRESSES = form("addresses")
 _WORD = re.compile(r"[\ue000-\uf8ff]|[A-Za-z][A-Za-z'’-]*|\d+|\S")
 _PREPOSITIONS = words("prepositions")
 _NOBODY_WRITTEN_TO = re.compile(r"\b(?:write|writing)\s+(?:anything|a\s+word|nothing)\s*$", re.I)
+_FROM = re.compile(r"\b(?:from|rows?|records?)\b", re.I)
 _CONTACTS = split("email e-mail mail message msg dm text contact notify call ping cc bcc")
 _NEEDED = split("file email web channel event message money")
 _NAMED_BEFORE = words("named_before")  # things that the word before them names: "the orders table"
@@ -66,6 +67,7 @@ def read(sentence: str, vocabulary: frozenset[str]) -> Demand:
         return demand
     text = _amounts(text, marked, demand)
     _read_words(text, marked, demand, vocabulary)
+    demand.rows = "delete" in demand.families and _FROM.search(text) is not None
     if "write" in demand.families and _NOBODY_WRITTEN_TO.search(text):
         demand.families.discard("send")
     return demand

@@ -33,6 +33,7 @@ class Demand:
     unread: list[str] = field(default_factory=list)
     content: bool = False
     force: bool = False  # "force push"
+    rows: bool = False  # "delete from the orders table"
 
 
 _FIRST_MARK = 0xE000  # one private character stands for each literal

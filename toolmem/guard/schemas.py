@@ -15,10 +15,15 @@ _PROGRAMS = table("programs")
 _INSTALLERS = tuple(sorted(words("installers")))
 _SHORT = re.compile(r"-[a-z]{1,8}")
 _LONG_OPTIONS = {"r": "recursive", "f": "force", "a": "all", "i": "in-place"}
+_OF_ROWS = ("delete", "truncate")
 _STATEMENTS = {
     ("delete", "table"): ("drop table",),
     ("delete", "database"): ("drop database", "drop schema"),
-    ("change", "table"): ("alter table",),
+    ("change", "table"): ("alter table", "drop table", "update", "insert", "replace", "delete", "truncate"),
+    ("add", "table"): ("insert", "replace"),
+    ("read", "table"): ("select",),
+    ("search", "table"): ("select",),
+    ("fetch", "table"): ("select",),
     ("create", "table"): ("create table",),
 }
 
@@ -129,12 +134,8 @@ def sql_condition(demand: Demand) -> Mapping[str, Any] | None:
         return None
     if demand.things - {"table", "database"}:
         return None
-    forms = [
-        form
-        for (family, thing), listed_forms in _STATEMENTS.items()
-        for form in listed_forms
-        if family in demand.families and thing in demand.things
-    ]
+    said = [kind for kind in _STATEMENTS if kind[0] in demand.families and kind[1] in demand.things]
+    forms = sorted({form for kind in said for form in (_OF_ROWS if demand.rows else _STATEMENTS[kind])})
     if not forms:
         return None
     statement = listed("statements", {"enum": forms})
