@@ -53,8 +53,8 @@ TOLD: list[tuple[str, dict[str, str]]] = [
     (
         "Don't change the users table.",
         {
-            "run_sql": "a statement `alter table` or `delete` or `drop table` or `insert` or `replace` or `truncate` or "
-            "`update` and the table `users`"
+            "run_sql": "a statement `alter table` or `delete` or `drop table` or `insert` or `replace` or "
+            "`truncate` or `update` and the table `users`"
         },
     ),
     ("Only post in #general.", {"slack_post": "a target other than `general`"}),
