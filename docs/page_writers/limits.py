@@ -95,8 +95,8 @@ unusual wordings to get through.
 _GUARD = """\
 ## The guard
 
-**It stops nothing yet**: `toolmem guard replay` says what it would have flagged in recorded calls. What a guard on
-arguments cannot do, now or later:
+It holds the calls that it is asked about: in Python those of `session.tool`, `CallRecorder(mem).tool` and
+`session.check`. A tool that is called past them runs. What a guard on arguments cannot do, now or later:
 
 * It sees the call, not what the call leads to: a file that is mailed by another tool, a script that was written first
   and is run later, an alias of the shell, a link that leads elsewhere (paths are compared as written).
@@ -109,6 +109,10 @@ arguments cannot do, now or later:
   checked on every value, the address among them.
 * A repeat is found by the exact input within one conversation. Whether a call may have changed something is read from
   declarations, programs, statements and names: a tool that is called `get_...` and writes is taken for a reader.
+* A function is held by what it is given: what it reads elsewhere (a global, an environment variable, an attribute of
+  its object) is not seen. A call that was interrupted teaches the guard nothing. What a plain tool waits for in the
+  thread of a running event loop (the store, an answer of `on_ask`) that loop waits for as well.
+* A demand of the message being answered binds its calls only where it names a tool of the session's catalogue.
 * What it names as wrong in a replay is by the recorded flag. A replay cannot say what an agent would have done instead.
 """
 _UNTRUSTED = """\

@@ -37,16 +37,17 @@ class OwnGuard:
         self.checked[checked.decision.id] = checked
         return checked.decision
 
-    def after_now(self, decision: GuardDecision | None, record: Any, arguments: Any) -> None:
-        assert decision is not None
+    def after_now(self, decision: GuardDecision, record: Any) -> None:
+        if decision.stops:
+            return
         self.guard.after(self.checked[decision.id], failed=not record["success"], output=record["output"])
 
     async def before(self, tool_name: str, arguments: Any) -> GuardDecision:
         await asyncio.sleep(0)
         return self.before_now(tool_name, arguments)
 
-    async def after(self, decision: GuardDecision | None, record: Any, arguments: Any) -> None:
-        self.after_now(decision, record, arguments)
+    async def after(self, decision: GuardDecision, record: Any) -> None:
+        self.after_now(decision, record)
 
 
 def held(effect: str = "deny", *, on_denied: Any = "raise", on_ask: Any = None, **modes: Any) -> CallRecorder:

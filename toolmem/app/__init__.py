@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import toolmem.ops  # registers the ops
 from toolmem.app.own_backends import handed
-from toolmem.app.portal import Aside, Portal
+from toolmem.app.portal import Beside, Portal
 from toolmem.app.services import AppServices
 from toolmem.config.nearest_names import nearest
 from toolmem.errors import ConfigError, NotProvided, RequestError
@@ -74,7 +75,8 @@ class ToolMemApp:
         self.listeners: list[Callable[[Event], None]] = []
         self.last_report: RunReport | None = None
         self._portal: Portal | None = None
-        self._aside: Aside | None = None
+        self._beside: Beside | None = None
+        self._making = threading.Lock()
 
     @property
     def settings(self) -> Settings:
@@ -109,15 +111,17 @@ class ToolMemApp:
         self, rules: RuleStore, tools: Sequence[str | ToolSchema] = (), *, timeout: float = 5.0
     ) -> PinnedRules:
         """What `rules` would pin at this moment, from synchronous code on a running loop. Raises StoreError."""
-        from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
+        from toolmem.rules.prefetch import prefetch_tool_memory_rules, prefetch_tool_memory_rules_blocking
 
         own = rules.quiet()
         if self.services.usable_from_any_loop():
             return prefetch_tool_memory_rules_blocking(own, tools, timeout=timeout).pinned
-        if self._aside is None:
-            self._aside = Aside(self.services.another_store())
-        own.store = self._aside.store
-        return prefetch_tool_memory_rules_blocking(own, tools, timeout=timeout, call=self._aside.call).pinned
+
+        async def fetched(store: MemoryStore) -> PinnedRules:
+            own.store = store
+            return (await prefetch_tool_memory_rules(own, tools, timeout=timeout)).pinned
+
+        return self.beside.call(fetched)
 
     # -- running
 
@@ -194,16 +198,30 @@ class ToolMemApp:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of this app from synchronous code."""
-        if self._portal is None:
-            self._portal = Portal()
-        return self._portal.call(work)
+        return self.portal.call(work)
+
+    @property
+    def portal(self) -> Portal:
+        """Where synchronous callers' work runs."""
+        with self._making:
+            if self._portal is None:
+                self._portal = Portal()
+            return self._portal
+
+    @property
+    def beside(self) -> Beside:
+        """The default store for synchronous code in a thread whose own loop cannot go on meanwhile."""
+        with self._making:
+            if self._beside is None:
+                self._beside = Beside(self.services.store_beside)
+            return self._beside
 
     # -- life
 
     async def close(self) -> None:
-        aside, self._aside = self._aside, None
-        if aside is not None:
-            await asyncio.to_thread(aside.close)
+        beside, self._beside = self._beside, None
+        if beside is not None:
+            await asyncio.to_thread(beside.close)
         await self.services.close()
 
     async def __aenter__(self) -> Self:

@@ -8,13 +8,19 @@ from toolmem.engine.guarding import KEEP_CALLS, CallGuard
 from toolmem.ops import ParseToolCallResultOp
 
 if TYPE_CHECKING:
+    from toolmem.engine.ended_calls import TaughtCalls
     from toolmem.flow.configure import Configured
     from toolmem.guard.decision import Mode
     from toolmem.protocols import Clock, MemoryStore
 
 
 def configured_guard(
-    configured: Configured, clock: Clock, store: MemoryStore, workspace_id: str, rules_workspace_id: str
+    configured: Configured,
+    clock: Clock,
+    store: MemoryStore,
+    workspace_id: str,
+    rules_workspace_id: str,
+    taught: TaughtCalls,
 ) -> CallGuard:
     """A guard over `store`, with the settings' modes."""
     settings = configured.settings
@@ -23,11 +29,17 @@ def configured_guard(
         workspace_id,
         clock=clock,
         rules_workspace_id=rules_workspace_id,
-        modes=cast("dict[str, Mode]", settings.guard.modes),
+        modes=modes_of(configured),
         on_error=settings.guard.on_error,
         context_key=settings.guidance.context_key,
         keep_calls=_keep_calls(configured),
+        taught=taught,
     )
+
+
+def modes_of(configured: Configured) -> dict[str, Mode]:
+    """What each source may do."""
+    return cast("dict[str, Mode]", configured.settings.guard.modes)
 
 
 def _keep_calls(configured: Configured) -> int:

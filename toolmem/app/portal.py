@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from toolmem.protocols import MemoryStore
@@ -30,30 +30,45 @@ class Portal:
             asyncio.run_coroutine_threadsafe(_settled(), self._loop).result(timeout=10)
             raise
 
+    async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
+        """The same from another loop, which goes on meanwhile."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    @property
+    def is_here(self) -> bool:
+        """Is this its own thread, which cannot wait for itself?"""
+        return threading.current_thread() is self._thread
+
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
-class Aside:
-    """A second handle on a store whose handles belong to one loop each, for synchronous code on the first one's loop.
+class Beside:
+    """The default store in the hands of a thread of its own, for synchronous code in the thread of a running loop.
 
-    Raises StoreError where it cannot be opened.
+    `opened`: answers the store as that thread may use it. Raises StoreError where it cannot be opened.
     """
 
-    def __init__(self, store: MemoryStore) -> None:
-        self.store = store
+    def __init__(self, opened: Callable[[], Awaitable[tuple[MemoryStore, bool]]]) -> None:
         self._portal = Portal()
-        self.call = self._portal.call
-        try:
-            self.call(store.open())
-        except BaseException:
-            self._portal.stop()
-            raise
+        self._opened = opened
+        self._store: MemoryStore | None = None
+        self._is_own = False  # and is closed with this
+
+    def call(self, work: Callable[[MemoryStore], Coroutine[Any, Any, T]]) -> T:
+        """Wait for `work` on the store."""
+        return self._portal.call(self._with_store(work))
+
+    async def _with_store(self, work: Callable[[MemoryStore], Coroutine[Any, Any, T]]) -> T:
+        if self._store is None:
+            self._store, self._is_own = await self._opened()
+        return await work(self._store)
 
     def close(self) -> None:
-        self.call(self.store.close())
+        if self._store is not None and self._is_own:
+            self._portal.call(self._store.close())
         self._portal.stop()
 
 

@@ -35,6 +35,7 @@ from toolmem.stored import LogLimits
 
 if TYPE_CHECKING:
     from toolmem.config.settings import EmbeddingSettings, LLMSettings
+    from toolmem.engine.ended_calls import TaughtCalls
     from toolmem.engine.guarding import CallGuard
     from toolmem.flow.configure import Configured
     from toolmem.guidance.llm_writer import LLMWriter
@@ -76,7 +77,9 @@ class AppServices:
         self.ledger: Ledger | None = None  # from when the default store is open
         self._judges: dict[tuple[Any, ...], Judge] = {}
         self._writers: dict[tuple[Any, ...], GuidanceWriter] = {}
-        self._guards: dict[tuple[str, str], CallGuard] = {}
+        self._guards: dict[tuple[str, str], CallGuard] = {}  # by workspace, and by that of its rules
+        self._guards_beside: dict[tuple[str, str], CallGuard] = {}  # of another thread
+        self._taught: TaughtCalls | None = None  # by any of them
         self._opening = asyncio.Lock()
 
     # -- store and embedder
@@ -119,9 +122,13 @@ class AppServices:
             _told.add(reason)
             logger.warning(reason)
 
-    def another_store(self, name: str = "default") -> MemoryStore:
-        """A handle of its own on the same data, not opened: for another event loop than this one's."""
-        return self._make_store(name)
+    async def store_beside(self, name: str = "default") -> tuple[MemoryStore, bool]:
+        """The store for another event loop than this one's, and whether it is a handle of its own, to be closed."""
+        if self.usable_from_any_loop(name):
+            return await self.store_named(name), False
+        store = self._make_store(name)
+        await store.open()
+        return (masking(store) if self.settings.secrets.mask else store), True
 
     def usable_from_any_loop(self, name: str = "default") -> bool:
         """Whether any event loop may use the store; a store that is not built in promises it."""
@@ -193,16 +200,21 @@ class AppServices:
 
     # -- the guard
 
-    async def call_guard(self, workspace_id: str, rules_workspace_id: str = "") -> CallGuard:
-        """Implements `ports.Services`."""
+    async def call_guard(
+        self, workspace_id: str, rules_workspace_id: str = "", *, beside: MemoryStore | None = None
+    ) -> CallGuard:
+        """Implements `ports.Services`. `beside`: the handle of another thread (`store_beside`), for a guard there."""
         place = (workspace_id, rules_workspace_id or workspace_id)
-        if place not in self._guards:
+        guards = self._guards if beside is None else self._guards_beside
+        if place not in guards:
             from toolmem.app.call_guards import configured_guard
+            from toolmem.engine.ended_calls import TaughtCalls
 
-            store = await self.store_named()
+            store = beside if beside is not None else await self.store_named()
             self.require_trusted()
-            self._guards[place] = configured_guard(self.configured, self.clock, store, *place)
-        return self._guards[place]
+            self._taught = self._taught or TaughtCalls()
+            guards[place] = configured_guard(self.configured, self.clock, store, *place, self._taught)
+        return guards[place]
 
     # -- judge and writer
 
@@ -382,6 +394,7 @@ class AppServices:
                 if hasattr(adapter, "close"):
                     await adapter.close()
             self._guards.clear()
+            self._guards_beside.clear()
             stores, self._stores = self._stores, {}
             for store in stores.values():
                 await store.close()

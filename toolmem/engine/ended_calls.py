@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from toolmem.store.masked import masked_calls
 if TYPE_CHECKING:
     from toolmem.protocols import Clock, MemoryStore
 
+_MOST_TAUGHT = 10_000
 _UNLIKE_ANY = -1  # a state that no conversation has
 
 
@@ -56,6 +58,23 @@ class Lesson:
             self.folders[call.cwd] = in_folder(call.cwd, self.token)
         elif call.cwd and call.failed:
             self.failed.add(call.cwd)
+
+
+class TaughtCalls:
+    """The newest calls that taught the guards of a process: none does so twice, whichever ways it is told."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def is_first(self, call_id: str | None) -> bool:
+        """Is it new? A call without an id always is."""
+        if not call_id:
+            return True
+        known = call_id in self._ids
+        self._ids[call_id] = None
+        if len(self._ids) > _MOST_TAUGHT:
+            self._ids.popitem(last=False)
+        return not known
 
 
 async def ended_call(

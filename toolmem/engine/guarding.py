@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from toolmem.engine.ended_calls import (
     EndedCall,
     Lesson,
+    TaughtCalls,
     call_of,
     ended_call,
     new_id,
@@ -34,7 +35,7 @@ from toolmem.engine.guard_records import GuardRecords, Places, Remembered
 from toolmem.engine.guarded_rules import GuardedRules
 from toolmem.engine.kept_decisions import DecisionLog, StorePatience
 from toolmem.guard.conversation import CheckedCall, ConversationGuard
-from toolmem.guard.decision import MODES, CallMark, Finding, GuardDecision, Mode, decide
+from toolmem.guard.decision import MODES, CallMark, CheckedRule, Finding, GuardDecision, Mode, decide
 from toolmem.guard.effects import statement_in
 from toolmem.guard.repeats import StandingFailures
 from toolmem.light_models import ToolSchema, conversation_told
@@ -63,7 +64,7 @@ class CallGuard:
     `store`: as calls are kept in it; where it masks secrets, so does what is logged here. `rules_workspace_id`: whose
     rules bind, where it is another. `modes`, `on_error`: as in the configuration's section `guard`. `context_key`: the
     field of a record that names what its call ran against. `timeout`: seconds that a decision waits for the store;
-    then it is made by what was read last. For one event loop.
+    then it is made by what was read last. `taught`: shared with the other guards of a process. For one event loop.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class CallGuard:
         context_key: str = "",
         keep_calls: int = KEEP_CALLS,
         timeout: float = TIMEOUT,
+        taught: TaughtCalls | None = None,
     ) -> None:
         self.store = store
         self.workspace_id = workspace_id
@@ -91,6 +93,7 @@ class CallGuard:
         self._log = DecisionLog(store, workspace_id, clock, self._patience)
         self._rules = GuardedRules(store, self.rules_workspace_id, clock)
         self._records = GuardRecords(store, workspace_id, clock)
+        self._taught = taught or TaughtCalls()
         self._key: bytes | None = None
         self._moved: OrderedDict[str, int] = OrderedDict()  # changes that this process has seen, by conversation
         self._is_down = False  # the store did not answer when it was last asked
@@ -112,12 +115,13 @@ class CallGuard:
         tools: Sequence[ToolSchema] = (),
         cwd: str = "",
         context: str = "",
+        demands: Sequence[CheckedRule] = (),
     ) -> GuardDecision:
         """What is to become of a call. Never raises.
 
         `force`: the agent repeats a call that was stopped though it knows why; None: its host cannot say so. It lifts
         everything but rules. `tools`: as they are declared, where the host knows. `cwd`: where the call would run.
-        `context`: the value of `context_key` for this call.
+        `context`: the value of `context_key` for this call. `demands`: what binds it beside the stored rules.
         """
         if self.is_off:
             return decide(new_id(), ())
@@ -126,10 +130,11 @@ class CallGuard:
         )
         try:
             known = await self._known(places := _places(mark))
-            if known is None:
-                return await self._undecided("the rules cannot be read", arguments, mark)
-            guard = self._guard(tool_name, known, tools, await self._store_key())
+            remembered = known or self._records.remembered(places, None)
+            guard = self._guard(tool_name, remembered, tools, await self._store_key(), demands)
             checked = guard.weigh(tool_name, arguments, force=force, directory=Path(cwd) if cwd else None)
+            if known is None and not checked.stops:
+                return await self._undecided("the rules cannot be read", arguments, mark)
             mark = replace(
                 mark, identity=checked.identity, state=checked.began, forced=checked.forced, hints=checked.hints
             )
@@ -166,10 +171,17 @@ class CallGuard:
         await self._rules.read_at(stamp)
         return self._records.remembered(places, dict(zip(keys, stamped.records, strict=True)))
 
-    def _guard(self, tool_name: str, known: Remembered, tools: Sequence[ToolSchema], key: bytes) -> ConversationGuard:
+    def _guard(
+        self,
+        tool_name: str,
+        known: Remembered,
+        tools: Sequence[ToolSchema],
+        key: bytes,
+        demands: Sequence[CheckedRule],
+    ) -> ConversationGuard:
         declared = [tool for tool in tools if tool.name == tool_name]
         return ConversationGuard(
-            {tool_name: self._rules.of(tool_name)},
+            {tool_name: [*demands, *self._rules.of(tool_name)]},
             tools=declared,
             modes=self.modes,
             standing=known.standing,
@@ -220,6 +232,16 @@ class CallGuard:
             await self._patience.attempt("a call taught the guard nothing", self._take(decision, read))
         return appended
 
+    async def ended(self, decision: GuardDecision, call: Any) -> None:
+        """As `after`, of a call that is kept in another way. Never raises."""
+        if not self.is_off:
+            await self._patience.attempt("a call taught the guard nothing", self._take_ended(decision, call))
+
+    async def _take_ended(self, decision: GuardDecision, call: Any) -> None:
+        read = with_names(call_of(call, self._clock), decision)
+        if self._taught.is_first(read.id):
+            await self._take(decision, read)
+
     async def learn(self, calls: Sequence[Any], conversation_id: str = "") -> None:
         """What calls teach that are kept in another way. Never raises."""
         if calls and not self.is_off:
@@ -257,7 +279,7 @@ class CallGuard:
         by_conversation: dict[str, list[EndedCall]] = {}
         for given in calls:
             call = call_of(given, self._clock)
-            if not was_not_run(call):
+            if self._taught.is_first(call.id) and not was_not_run(call):
                 conversation = conversation_id or conversation_told(call.metadata) or ""
                 by_conversation.setdefault(conversation, []).append(await self._ended(call, None, conversation))
         for conversation, ended in by_conversation.items():

@@ -7,21 +7,23 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 
 from toolmem.app import AsyncToolMem, ToolMem
+from toolmem.app.call_guards import modes_of
 from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.call_records import read_records
-from toolmem.models import Language, ToolCallResult, ToolMemoryRule, ToolSchema
+from toolmem.guard.decision import CheckedRule, GuardDecision
+from toolmem.models import Language, ToolCallResult, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.readers.chat import read_chat
-from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
+from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import RuleStore
-from toolmem.rules.section import LeftOut, PinnedRules, render_since
+from toolmem.rules.section import LeftOut, render_since
 from toolmem.rules.turns import ToolUse, Turn, read_tools, tool_names
 from toolmem.session.chat_messages import (
     Compressor,
@@ -33,6 +35,12 @@ from toolmem.session.chat_messages import (
     uses_of,
     without_host_keys,
 )
+from toolmem.session.consent import OnAsk
+from toolmem.session.guarded_calls import DemandsAlone, GuardedCalls, SessionChecks
+from toolmem.session.recorder import DecidedCall, OnDenied
+from toolmem.session.rules_since import RulesSince
+from toolmem.session.session_calls import SessionCalls
+from toolmem.session.session_demands import SessionDemands, said_in
 from toolmem.store.masked import masked_output
 
 if TYPE_CHECKING:
@@ -41,6 +49,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("toolmem.session")
 
 OnUntrusted = Literal["raise", "ignore"]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class AgentSession:
@@ -69,6 +79,8 @@ class AgentSession:
         count_tokens: Callable[[str], int],
         timeout: float,
         ignores_store: bool = False,
+        on_denied: OnDenied = "raise",
+        on_ask: OnAsk | None = None,
     ) -> None:
         self.app = app
         self.rules = rules
@@ -78,17 +90,15 @@ class AgentSession:
         self.buffer: list[Message] = []
         self.session_rules: list[SessionRule] = []  # demands on this session alone
         self.errors: list[str] = []  # of judging in the background
-        self.left_out: tuple[LeftOut, ...] = ()  # rules that the caps leave no room for
         self._timeout = timeout
-        self._pinned = PinnedRules(())
         self._tools = tuple(tools)
         self._language = language
         self._max_buffer_tokens = max_buffer_tokens
         self._compressor = compressor
         self._count = count_tokens
         self._ignores_store = ignores_store
-        self._since: list[ToolMemoryRule] = []
-        self._withdrawn: list[ToolMemoryRule] = []
+        self._since = RulesSince()
+        self._demands = SessionDemands(app.clock)
         self._pending_user: str | None = None
         self._turns = 0
         self._to_judge: set[str] = set()
@@ -97,6 +107,7 @@ class AgentSession:
         self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=bool(settings.rules.capture))
         self._keeping = app.configured.bind(UpdateVectorStoreOp())
         self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
+        self._calls = SessionCalls(self._guarded(rules.workspace), on_denied, on_ask)
 
     @classmethod
     async def start(
@@ -114,6 +125,8 @@ class AgentSession:
         timeout: float = 5.0,
         on_error: OnError = "raise",
         on_untrusted: OnUntrusted = "raise",
+        on_denied: OnDenied = "raise",
+        on_ask: OnAsk | None = None,
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
@@ -129,6 +142,10 @@ class AgentSession:
         A store that was found in the working directory, and that this user neither made nor trusts, raises
         StoreUntrusted. `on_untrusted="ignore"` starts with none of its rules and guidance: turns are stored, and what
         the user demands binds in this session.
+
+        `on_denied`: whether a call of a `tool` that is denied raises CallDenied or answers the reason ("return").
+        `on_ask(decision) -> bool`, plain or async, asks the user about a call that a rule lets run only with their
+        consent; without it such a call is not run, and its reason says to ask them.
         """
         if on_untrusted not in ("raise", "ignore"):
             raise RequestError(
@@ -149,6 +166,8 @@ class AgentSession:
             count_tokens=count_tokens or qwen_tokens,
             timeout=timeout,
             ignores_store=on_untrusted == "ignore" and bool(app.services.untrusted()),
+            on_denied=on_denied,
+            on_ask=on_ask,
         )
         await session._freeze(base_prompt, on_error)
         return session
@@ -161,11 +180,11 @@ class AgentSession:
         section = await prefetch_tool_memory_rules(
             self.rules, self._tools, language=self._language, timeout=self._timeout, on_error=on_error
         )
-        self._pinned, self.left_out = section.pinned, section.pinned.left_out
+        self._since.freeze(section.pinned)
         budget, names = self.app.settings.session.guidance_tokens, tool_names(self._tools)
         store = await self.app.services.store_named()
         known = guidance_of(await store.records(self.workspace_id, names)) if names and budget else []
-        self.system_prompt = prompt_of(base_prompt, self._pinned, known, budget, self._count, self._language)
+        self.system_prompt = prompt_of(base_prompt, section.pinned, known, budget, self._count, self._language)
 
     # -- what the model is sent
 
@@ -177,11 +196,12 @@ class AgentSession:
         """
         try:
             if not self._ignores_store:
-                self._take(self.app.rules_now(self.rules, self._tools, timeout=self._timeout))
+                self._since.take(self.app.rules_now(self.rules, self._tools, timeout=self._timeout))
         except ToolMemError as error:
             log.error("the rules could not be read again: %s", error)
         if user_message is not None:
             self._pending_user = user_message
+            self._calls.checks.user_spoke()
         messages: list[Message] = []
         if self.system_prompt:
             messages.append({"role": "system", "content": self.system_prompt})
@@ -189,9 +209,9 @@ class AgentSession:
         if self._pending_user is not None:
             messages.append({"role": "user", "content": self._pending_user})
         since = render_since(
-            self._since,
+            self._since.new,
             self.session_rules,
-            self._withdrawn,
+            self._since.withdrawn,
             self._language,
             self.app.settings.rules.max_critical_characters,
         )
@@ -204,8 +224,56 @@ class AgentSession:
         self.buffer = list(self._compressor(self.buffer, max_tokens, self._count))
 
     @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Rules that the caps leave no room for."""
+        return self._since.left_out
+
+    @property
     def buffer_tokens(self) -> int:
         return sum(message_tokens(message, self._count) for message in self.buffer)
+
+    # -- before a call
+
+    def tool(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a tool's function: its calls are held against the rules, recorded, and handed to `after_turn`.
+
+        As `CallRecorder.tool`; the demands made of this session bind as well.
+        """
+        return self._calls.recorder.tool(function)
+
+    async def check(
+        self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
+    ) -> GuardDecision:
+        """What is to become of a call that your own code runs; `arguments`: an object, or its JSON as a model gave it.
+
+        Where the answer `stops`, its `reason` is the tool's result: put it into the `tool` message. `after_turn` joins
+        calls and decisions. `force`: the model repeats a call though it knows why it was stopped; None: it has no way
+        to say so. Rules are never forced.
+        """
+        return await self._calls.check(tool_name, arguments, force)
+
+    @property
+    def decisions(self) -> list[DecidedCall]:
+        """The calls that something stood against, oldest first; the newest thousand."""
+        return list(self._calls.recorder.decisions)
+
+    def _guarded(self, rules_workspace_id: str) -> SessionChecks:
+        if self._ignores_store:
+            return DemandsAlone(modes_of(self.app.configured), self._demands_on, self._tools)
+        return GuardedCalls(
+            self.app,
+            workspace_id=self.workspace_id,
+            rules_workspace_id=rules_workspace_id,
+            conversation_id=self.session_id,
+            tools=self._tools,
+            demands=self._demands_on,
+        )
+
+    def _demands_on(self, tool_name: str) -> list[CheckedRule]:
+        """What binds beside the stored rules: the demands of this session, and of the message being answered."""
+        captures = self.app.settings.rules.capture
+        said = self._pending_user or "" if captures else ""
+        return self._demands.on(tool_name, self.session_rules, Turn(said, (), self.session_id, self._tools))
 
     # -- what a turn teaches
 
@@ -225,7 +293,10 @@ class AgentSession:
         """
         chat = read_chat(turn)
         said = user_message_of(chat) or user_message or self._pending_user or ""
-        calls_read = self._read_calls(records_of(chat) if calls is None else calls, said)
+        if said and self._pending_user is None:
+            self._calls.checks.user_spoke()
+        told = self._calls.joined(records_of(chat) if calls is None else calls)
+        calls_read = self._read_calls(told, said)
         self._turns += 1
         messages = [dict(message) for message in turn]
         if said and not any(message.get("role") == "user" for message in messages):
@@ -236,6 +307,7 @@ class AgentSession:
         spoken = Turn(said, uses, self.session_id, self._tools, self._turns)
         captured = await self._hook.after_turn(spoken, holding=self.session_rules)
         self._bind(spoken, captured)
+        await self._calls.learn([call for _, call in calls_read])
         if calls_read:
             await self._store(calls_read)
         await self._count_uses(uses)
@@ -261,8 +333,7 @@ class AgentSession:
         """The demands that hold for the rest of this session: made for it, or not kept, or never read again."""
         demands = [each for each in (*self.session_rules, *captured.session) if each not in captured.lifted]
         if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
-            found = extract(turn).drafts
-            demands += [SessionRule(each.tool_name, each.rule) for each in found if each.priority == "critical"]
+            demands += said_in(turn)
         stored = [] if self._ignores_store else captured.rules  # "always" keeps what held for the session
         kept = {(rule.tool_name, rule.rule) for rule in stored}
         self.session_rules = [each for each in dict.fromkeys(demands) if (each.tool_name, each.rule) not in kept]
@@ -308,20 +379,7 @@ class AgentSession:
         except ToolMemError as error:  # what is known goes on to bind
             log.error("the rules could not be read again: %s", error)
             return
-        self._take(now)
-
-    def _take(self, now: PinnedRules) -> None:
-        """What is new, also where the caps hide it; what was known to be hidden stays so."""
-        frozen = {_said(rule) for rule in self._pinned.rules}
-        hidden = {_said(rule) for rule in self._pinned.not_shown}
-        new = [rule for rule in now.not_shown if _said(rule) not in hidden]
-        self._since = [rule for rule in (*now.rules, *new) if _said(rule) not in frozen]
-        holding = {rule.id for rule in (*now.rules, *now.not_shown)} | {each.id for each in now.left_out}
-        changed = {rule.id for rule in self._since}
-        self._withdrawn = [
-            rule for rule in self._pinned.rules if not rule.is_note and (rule.id not in holding or rule.id in changed)
-        ]
-        self.left_out = now.left_out
+        self._since.take(now)
 
     async def close(self) -> None:
         """Wait until every call of the session is judged (or failed to be: see `errors`)."""
@@ -340,8 +398,3 @@ def _names_conversation(record: Mapping[str, Any]) -> bool:
     metadata = record.get("metadata")
     named = metadata.get("conversation_id") if isinstance(metadata, Mapping) else None
     return record.get("conversation_id") not in (None, "") or named not in (None, "")
-
-
-def _said(rule: ToolMemoryRule) -> tuple[str, str, str, bool]:
-    """A rule as a prompt has it."""
-    return rule.id, rule.rule, rule.priority, rule.is_note

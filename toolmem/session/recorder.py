@@ -9,18 +9,18 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, get_args
+from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args
 
+from toolmem.app import AsyncToolMem, ToolMem, ToolMemApp
 from toolmem.errors import CallDenied, RequestError
 from toolmem.guard.decision import GuardDecision
+from toolmem.models import ToolSchema
 from toolmem.session.consent import Consent, OnAsk
+from toolmem.session.guarded_calls import CallChecks, guarded_calls
 from toolmem.session.tool_functions import ToolFunction, as_text
-
-if TYPE_CHECKING:
-    from toolmem.session.guarded_calls import CallChecks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,15 +66,40 @@ class CallRecorder:
         await session.after_turn(calls=recorder.take(), user_message="write to Bob")
 
     A call that raises is recorded as failed, with the error as its output, and the error goes on to the caller.
+
+    With a memory, `CallRecorder(mem)`, each call is held against the user's rules before it runs, and against what
+    failed before in this conversation. One that is denied is not run: it raises CallDenied, or answers the reason
+    (`on_denied="return"`), and is recorded as a call that did not run. `on_ask(decision) -> bool`, plain or async, asks
+    the user about a call that a rule lets run only with their consent; without it such a call is not run, and its
+    reason says to ask them. Advice stands in `decisions`.
+
+    `conversation_id`: None makes one. `workspace_id`: where the memory's own is not meant; `rules_workspace_id`: rules
+    may be private where the rest is shared. `tools`: their schemas, where they are known. Without a memory calls are
+    recorded and nothing else.
     """
 
-    def __init__(self) -> None:
-        self._start(None)
+    def __init__(
+        self,
+        memory: ToolMem | AsyncToolMem | ToolMemApp | None = None,
+        *,
+        conversation_id: str | None = None,
+        workspace_id: str | None = None,
+        rules_workspace_id: str | None = None,
+        tools: Sequence[str | ToolSchema | Mapping[str, Any]] = (),
+        on_denied: OnDenied = "raise",
+        on_ask: OnAsk | None = None,
+    ) -> None:
+        self.conversation_id = conversation_id or (uuid.uuid4().hex if memory is not None else "")
+        checks = None
+        if memory is not None:
+            checks = guarded_calls(memory, self.conversation_id, workspace_id, rules_workspace_id, tools)
+        self._start(checks, on_denied, on_ask)
 
     @classmethod
     def _of(cls, checks: CallChecks, on_denied: OnDenied = "raise", on_ask: OnAsk | None = None) -> CallRecorder:
         """One whose calls are held against `checks`."""
         recorder = cls.__new__(cls)
+        recorder.conversation_id = ""
         recorder._start(checks, on_denied, on_ask)
         return recorder
 
@@ -101,11 +126,13 @@ class CallRecorder:
     def take(self, conversation_id: str | None = None) -> list[dict[str, Any]]:
         """The calls recorded since the last time, oldest first, as records of `add_tool_call_result`.
 
-        `conversation_id`: the conversation that they were made in; an AgentSession gives its own.
+        `conversation_id`: the conversation that they were made in, where it is not the recorder's; an AgentSession
+        gives its own to calls that name none.
         """
         with self._lock:
             taken, self._calls = self._calls, []
-        return taken if conversation_id is None else [{**call, "conversation_id": conversation_id} for call in taken]
+        told = conversation_id or self.conversation_id
+        return [{**call, "conversation_id": told} for call in taken] if told else taken
 
     # -- around a call
 
@@ -116,7 +143,8 @@ class CallRecorder:
                 decision = await self._checks.before(tool.name, call.arguments)
                 self._decide(call, await self._consent.settled(decision))
             if call.denied:
-                return self._denied(call)
+                await self._learn(call, self._not_run(call))
+                return self._told(call)
             return await self._awaited(call, function, args, kwargs)
 
         return recorded_async
@@ -127,13 +155,9 @@ class CallRecorder:
         try:
             result = await function(*args, **kwargs)
         except BaseException as error:
-            record = self._failed(call, error)
-            if self._checks is not None and not isinstance(error, _INTERRUPTS):
-                await self._checks.after(call.decision, record, call.arguments)
+            await self._learn(call, self._failed(call, error), error)
             raise
-        record = self._succeeded(call, result)
-        if self._checks is not None:
-            await self._checks.after(call.decision, record, call.arguments)
+        await self._learn(call, self._succeeded(call, result))
         return result
 
     def _plain(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,22 +167,31 @@ class CallRecorder:
                 decision = self._checks.before_now(tool.name, call.arguments)
                 self._decide(call, self._consent.settled_now(decision))
             if call.denied:
-                return self._denied(call)
-            try:
-                result = function(*args, **kwargs)
-            except BaseException as error:
-                self._learn_now(call, self._failed(call, error), error)
-                raise
-            if inspect.isawaitable(result):  # a plain function that hands on what an async one gave it
-                return self._awaited(call, _handed_on(result), (), {})
-            self._learn_now(call, self._succeeded(call, result))
-            return result
+                self._learn_now(call, self._not_run(call))
+                return self._told(call)
+            return self._called(call, function, args, kwargs)
 
         return recorded
 
+    def _called(self, call: _Call, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            self._learn_now(call, self._failed(call, error), error)
+            raise
+        if inspect.isawaitable(result):  # a plain function that hands on what an async one gave it
+            return self._awaited(call, _handed_on(result), (), {})
+        self._learn_now(call, self._succeeded(call, result))
+        return result
+
+    async def _learn(self, call: _Call, record: dict[str, Any], error: BaseException | None = None) -> None:
+        """An interrupted call says nothing about its input."""
+        if self._checks is not None and call.decision is not None and not isinstance(error, _INTERRUPTS):
+            await self._checks.after(call.decision, record)
+
     def _learn_now(self, call: _Call, record: dict[str, Any], error: BaseException | None = None) -> None:
-        if self._checks is not None and not isinstance(error, _INTERRUPTS):
-            self._checks.after_now(call.decision, record, call.arguments)
+        if self._checks is not None and call.decision is not None and not isinstance(error, _INTERRUPTS):
+            self._checks.after_now(call.decision, record)
 
     # -- what is kept
 
@@ -170,15 +203,21 @@ class CallRecorder:
 
     def _decide(self, call: _Call, decision: GuardDecision) -> None:
         call.decision = decision
-        if decision.sources or decision.stops:
-            record = call.record
-            self.decisions.append(DecidedCall(record["tool_name"], record["input"], decision, record["id"]))
+        record = call.record
+        self._note(DecidedCall(record["tool_name"], record["input"], decision, record["id"]))
         call.begun = time.perf_counter()
 
-    def _denied(self, call: _Call) -> str:
-        """Keep it as a call that did not run. Raises CallDenied, or answers the reason as the tool's result."""
+    def _note(self, decided: DecidedCall) -> None:
+        """Keep a decision, unless it is a plain allow."""
+        if decided.decision.sources or decided.decision.stops:
+            self.decisions.append(decided)
+
+    def _not_run(self, call: _Call) -> dict[str, Any]:
+        return self._keep({**call.record, "output": call.decision.reason if call.decision else ""})
+
+    def _told(self, call: _Call) -> str:
+        """The reason as the tool's result. Raises CallDenied where that is wanted."""
         assert call.decision is not None
-        self._keep({**call.record, "output": call.decision.reason})
         if self._returns:
             return call.decision.reason
         raise CallDenied(call.decision)
