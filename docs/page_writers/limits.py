@@ -98,17 +98,26 @@ _GUARD = """\
 It holds the calls that it is asked about: in Python those of `session.tool`, `CallRecorder(mem).tool` and
 `session.check`. A tool that is called past them runs. What a guard on arguments cannot do, now or later:
 
-* It sees the call, not what the call leads to: a file that is mailed by another tool, a script that was written first
-  and is run later, an alias of the shell, a link that leads elsewhere (paths are compared as written).
-* Text that was encoded (base64, an archive, a picture) is not decoded, and a name that is spelled otherwise
-  ("S. Connor", a nickname) is another name.
+* It sees the call, not what the call leads to: a file that is mailed by another tool, a script that an earlier call
+  wrote, a Makefile's target, a redirect, an alias in the shell's own files, a link that leads elsewhere (paths are
+  compared as written). Names are not resolved: an address in numbers is another host, and an address within an address
+  is its text.
+* Encoded text (an archive, a picture) is not decoded, but for what a shell's own line decodes and runs
+  (`echo cm0gLXJm | base64 -d | sh`). A name that is spelled otherwise ("S. Connor", a nickname, dots in a mailbox's
+  name, letters of another script) is another name.
 * Commands are taken apart where they can be; one that runs text which only the shell knows is asked about where it
-  holds a rule's literal or program, and passes where it does not (`echo cm0gLXJm | base64 -d | sh`).
+  holds a rule's literal or program, and passes where it does not (`base64 -d file | sh`). What another program's text
+  does (`python -c`, `awk`, `perl -e`) is not read, and a program that does the same under another name is another
+  program. `benchmarks/guard_evasions.jsonl` lists 171 ways to write a forbidden call, and the 12 that nothing stops.
 * A sentence becomes a condition by its words, in English and Chinese. Where a word limits it and is not understood the
   rule stays a reminder; a demand that its grammar reads wrongly cannot be excluded. "Never mention X in an email" is
   checked on every value, the address among them.
 * A repeat is found by the exact input within one conversation. Whether a call may have changed something is read from
   declarations, programs, statements and names: a tool that is called `get_...` and writes is taken for a reader.
+* A call counts as denied by the first words of its output alone (`toolmem: not run`, with what hosts write around
+  it). A tool whose output begins so, a page that it fetched for instance, makes that one call count nowhere: a failure
+  that says so is no failure in figures and guidance. Outputs that quote the words further inside are outputs like any
+  other.
 * A function is held by what it is given: what it reads elsewhere (a global, an environment variable, an attribute of
   its object) is not seen. A call that was interrupted teaches the guard nothing. What a plain tool waits for in the
   thread of a running event loop (the store, an answer of `on_ask`) that loop waits for as well.
