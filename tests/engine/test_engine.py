@@ -72,6 +72,8 @@ HEAVY = {
 CALLS = {
     "prompt_for": "assert 'never email' in prompt_for(store, ['search', 'send_email'])",
     "user_said": "assert user_said(store, '永远不要删除文件. Never run sudo.', tools=['shell', 'delete_file']).rules",
+    "before": "assert not before(store, {'tool_name': 'shell', 'input': {'x': 'ls'}}, conversation_id='c').stops",
+    "user_spoke": "user_spoke(store, 'c')",
     "after": f"assert after(store, {{'tool_name': 'search', 'input': {{'token': {SECRET!r}}}, 'output': 'ok'}}).stored",
 }
 
@@ -84,13 +86,29 @@ def test_a_hook_loads_no_model_library_no_yaml_and_no_event_loop(function: str, 
         mem.rules.put("send_email", "never email Sarah", priority="critical")
     script = f"""
 import sys
-from toolmem.engine import StoreFile, after, prompt_for, user_said
+from toolmem.engine import StoreFile, after, before, prompt_for, user_said, user_spoke
 with StoreFile("memory.db") as store:
     {CALLS[function]}
 print(*sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert not HEAVY & set(run.stdout.split())
+
+
+def test_only_a_rule_that_is_checked_on_the_called_tool_loads_the_checker_of_conditions(tmp_path: Path) -> None:
+    with ToolMem(tmp_path / "memory.db") as mem:
+        rule = mem.rules.put("send_email", "never email Sarah at sarah@example.com", priority="critical")
+        assert rule.effect == "deny"
+    script = """
+import sys
+from toolmem.engine import StoreFile, before
+with StoreFile("memory.db") as store:
+    assert not before(store, {"tool_name": "search", "input": {"q": "sarah@example.com"}}).stops
+    assert "jsonschema_rs" not in sys.modules
+    assert before(store, {"tool_name": "send_email", "input": {"to": "sarah@example.com"}}).stops
+    assert "jsonschema_rs" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
 
 
 def test_importing_toolmem_loads_neither_typing_nor_regular_expressions() -> None:

@@ -125,9 +125,8 @@ class CallGuard:
         """
         if self.is_off:
             return decide(new_id(), ())
-        mark = CallMark(
-            tool_name, "", conversation_id, moved=self._moved.get(conversation_id, 0), cwd=cwd, context=context
-        )
+        moved = self._moved.get(conversation_id, 0)
+        mark = CallMark(tool_name, "", conversation_id, None, moved, cwd, context)
         try:
             known = await self._known(places := _places(mark))
             remembered = known or self._records.remembered(places, None)

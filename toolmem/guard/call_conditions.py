@@ -69,7 +69,12 @@ def require_safe(when: Any, field: str = "when") -> Condition:
 
 def holds(when: Condition, view: Mapping[str, Any], *, field: str = "when") -> bool:
     """Does a view fulfil a condition?"""
-    return when if isinstance(when, bool) else bool(_validator(json.dumps(when, sort_keys=True), field).is_valid(view))
+    return when if isinstance(when, bool) else bool(validator_of(when, field).is_valid(view))
+
+
+def validator_of(when: Mapping[str, Any], field: str = "when") -> Any:
+    """What tells whether a view fulfils a condition (`is_valid`); made once. Raises RequestError."""
+    return _validator(json.dumps(when, sort_keys=True), field)
 
 
 @lru_cache(maxsize=4096)

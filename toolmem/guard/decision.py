@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Literal
 
 from toolmem.errors import RequestError
-from toolmem.guard.call_conditions import Condition, holds
+from toolmem.guard.call_conditions import Condition, holds, validator_of
 from toolmem.guard.known_names import Missing
 from toolmem.guard.repeats import Held
 from toolmem.guard.shell_commands import UNKNOWN, is_glob
 from toolmem.guard.view import View
 from toolmem.readers.denied_calls import STOPPED as STOPPED
 from toolmem.readers.plain_text import plain
+
+logger = logging.getLogger("toolmem.guard")
 
 Action = Literal["allow", "advise", "ask", "deny"]
 Mode = Literal["off", "shadow", "advise", "enforce"]
@@ -39,10 +43,19 @@ class CheckedRule:
     by: str = "user"
     said_at: datetime | None = None
     expires_at: datetime | None = None
+    _validator: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def checkable(self) -> bool:
         return self.effect in {"deny", "ask"} and self.when is not None
+
+    def holds(self, fields: Mapping[str, Any]) -> bool:
+        """Does a view fulfil the condition? Raises RequestError where it is damaged."""
+        if self.when is None or isinstance(self.when, bool):
+            return self.when is True
+        if not self._validator:
+            self._validator.append(validator_of(self.when))
+        return bool(self._validator[0].is_valid(fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +158,25 @@ def against_rules(rules: Iterable[CheckedRule], view: View, mode: Mode) -> list[
             continue
         try:
             action = _broken(rule, view)
-        except RequestError:
-            continue  # a damaged condition: its text still stands in the prompt
+        except (RequestError, ValueError, TypeError, RecursionError) as error:
+            _tell_damaged(rule.id, str(error)[:300])
+            continue  # its text still stands in the prompt
         if action is not None:
             found.append(Finding("rule", action, _said(rule), mode, rule_id=rule.id))
     return found
+
+
+@lru_cache(maxsize=1000)
+def _tell_damaged(rule_id: str, problem: str) -> None:
+    """Once for each rule."""
+    logger.warning("the condition of rule %r cannot be checked: it only reminds (%s)", rule_id, problem)
 
 
 def _broken(rule: CheckedRule, view: View) -> Action | None:
     """What a rule says to a call: its effect, `ask` where that is not certain, None where it does not apply."""
     when: Condition = rule.when if rule.when is not None else False
     effect: Action = "deny" if rule.effect == "deny" else "ask"
-    if holds(when, view.fields):
+    if rule.holds(view.fields):
         return "ask" if effect == "deny" and _only_by_guess(when, view) else effect
     if when is not True and any(each.hides for each in view.argv) and _names_it(when, view):
         return "ask"
