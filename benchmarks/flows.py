@@ -50,6 +50,13 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
         figures.append(
             Figure("flow: add 1 call, judged", await median_ms(times, add), "ms", None, "3690 ms (1000 tools)", basis)
         )
+
+        async def add_told(number: int) -> None:
+            records = [{**record(number % tools, 5000 + number), "conversation_id": f"c{number % 20}"}]
+            await app.run_flow("add_tool_call_result", workspace_id="bench", tool_call_results=records)
+
+        question = "  one that names its conversation, a fifth of them failed"
+        figures.append(Figure(question, await median_ms(times, add_told), "ms", None, "", basis))
         fifty = [f"tool_{tool:04}" for tool in range(50)]
         await app.run_flow("summary_tool_memory", workspace_id="bench", tool_names=fifty)
         before = _bytes(path)

@@ -59,7 +59,9 @@ async def measure(folder: Path, quick: bool) -> list[Figure]:
     logging.getLogger("toolmem").setLevel(logging.ERROR)  # what the caps leave out is said at every prompt
     figures = cold_start(folder, 3 if quick else 7)
     inside = await prepare(folder / "served", tools, calls, asked // 4)
-    figures += await retrieving(folder / "served", tools, calls, asked, inside)
+    retrieved = await retrieving(folder / "served", tools, calls, asked, inside)
+    figures += retrieved
+    figures += await checking(folder / "guarded", 100 if quick else 1000, asked, retrieved[0].value)
     figures += await rules(folder / "served", 100 if quick else 1000, asked // 10)
     return figures + await load(folder / "load", 2000 if quick else 10_000)
 
@@ -249,6 +251,62 @@ async def rules(folder: Path, count: int, asked: int) -> list[Figure]:
         Figure("  processor time of the service per request", over_http.cpu_per_request, "ms", None, "", basis),
         Figure("  the flow inside one process, p50", statistics.median(taken) * 1000, "ms", None, "", basis),
     ]
+
+
+# ---------------------------------------------------------------- the guard
+
+
+def checked_rule(number: int) -> dict[str, Any]:
+    """What a rule checks: an address among the call's targets."""
+    there = {"type": "array", "contains": {"const": f"customer{number}@example.com"}}
+    return {"type": "object", "required": ["targets"], "properties": {"targets": there}}
+
+
+async def checking(folder: Path, count: int, asked: int, retrieved: float) -> list[Figure]:
+    """So many rules of 200 tools, and as many calls of the conversation, every tenth of which failed."""
+    overrides = [f"vector_store.default.params.path='{folder / 'memory.db'}'"]
+    async with ToolMemApp(overrides=overrides) as app:
+        store = await app.rule_store(WORKSPACE)
+        for number in range(count):
+            text = f"never write to customer {number}"
+            await store.put_rule(_tool(number % 200), text, effect="deny", when=checked_rule(number))
+        made = [
+            {"tool_name": _tool(n % 200), "input": {"to": f"{n}@example.com"}, "output": "", "success": n % 10 > 0}
+            for n in range(count)
+        ]
+        await app.run_flow(
+            "add_tool_call_result",
+            workspace_id=WORKSPACE,
+            tool_call_results=[{**call, "conversation_id": "c"} for call in made],
+        )
+    taken = []
+    async with ToolMemApp(overrides=overrides) as app:
+        for number in range(asked):
+            began = time.perf_counter()
+            await app.run_flow("check_tool_call", **planned(number))
+            taken.append(time.perf_counter() - began)
+
+    def requests() -> Iterator[Asked]:
+        return (Asked(number, http_request("/check_tool_call", planned(number))) for number in range(asked))
+
+    with ServiceProcess(folder) as service:
+        over_http = await measured(service, requests, 1)
+    basis = f"{count:,} rules of 200 tools, {count:,} calls of the conversation, 1 client, {asked:,} requests"
+    goal = "retrieve's p50 + 1 ms"
+    return [
+        Figure(
+            "check_tool_call over HTTP, p50", over_http.load.quantile(0.5), "ms", retrieved + 1, "", basis + f"; {goal}"
+        ),
+        Figure("  p99", over_http.load.quantile(0.99), "ms", None, "", basis),
+        Figure("  processor time of the service per request", over_http.cpu_per_request, "ms", None, "", basis),
+        Figure("  the flow inside one process, p50", statistics.median(taken) * 1000, "ms", None, "", basis),
+    ]
+
+
+def planned(number: int) -> dict[str, Any]:
+    """A call that nothing speaks against: an allow writes nothing."""
+    arguments = {"to": f"somebody{number}@example.org", "body": "hello"}
+    return {"workspace_id": WORKSPACE, "tool_name": _tool(number % 200), "input": arguments, "conversation_id": "c"}
 
 
 # ---------------------------------------------------------------- load

@@ -96,7 +96,8 @@ _GUARD = """\
 ## The guard
 
 It holds the calls that it is asked about: in Python those of `session.tool`, `CallRecorder(mem).tool` and
-`session.check`. A tool that is called past them runs. What a guard on arguments cannot do, now or later:
+`session.check`, elsewhere those that a host asks about by `check_tool_call`; what it makes of a `deny` is the host's. A
+tool that is called past them runs. What a guard on arguments cannot do, now or later:
 
 * It sees the call, not what the call leads to: a file that is mailed by another tool, a script that an earlier call
   wrote, a Makefile's target, a redirect, an alias in the shell's own files, a link that leads elsewhere (paths are
@@ -122,6 +123,8 @@ It holds the calls that it is asked about: in Python those of `session.tool`, `C
   its object) is not seen. A call that was interrupted teaches the guard nothing. What a plain tool waits for in the
   thread of a running event loop (the store, an answer of `on_ask`) that loop waits for as well.
 * A demand of the message being answered binds its calls only where it names a tool of the session's catalogue.
+* An added call is learned from where it names its conversation (`conversation_id`), after it is kept: at most the
+  1,000 conversations that were changed last are known, and a decision waits at most two seconds for a store.
 * What it names as wrong in a replay is by the recorded flag. A replay cannot say what an agent would have done instead.
 """
 _UNTRUSTED = """\

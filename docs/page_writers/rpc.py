@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from typing import Any
 
@@ -27,6 +28,8 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.tool_rule_list", {"tool_name": "send_email"}),
     ("memory.tool_rules_for_prompt", {"tools": ["send_email", "search"]}),
     ("memory.tool_rules_json", {"tool_name": "send_email"}),
+    ("memory.tool_call_check", {"tool_name": "send_email", "input": {"to": "sarah@example.com"}}),
+    ("memory.decisions", {"tool_name": "send_email", "limit": 1}),
     ("memory.tool_rule_set_status", {"id": _ID[:8], "status": "withdrawn"}),
     ("memory.tool_rule_review", {}),
     ("memory.tool_rule_delete", {"tool_name": "send_email", "id": _ID}),
@@ -106,4 +109,7 @@ async def _answers() -> list[Any]:
             await app.run_flow("add_tool_call_result", workspace_id="default", tool_call_results=[_CALL])
             service = RpcService(app.services)
             answers = [await service.dispatch(request) or "null" for request in requests]
-    return [json.loads(answer.replace(folder, ".toolmem")) for answer in answers]
+    return [json.loads(_DECISION.sub('"id": "..."', answer.replace(folder, ".toolmem"))) for answer in answers]
+
+
+_DECISION = re.compile(r'"id": ?"[0-9a-f]{32}"')

@@ -55,6 +55,7 @@ def test_the_default_configuration_needs_no_key_and_no_network():
         "rejudge",
         "capture_tool_rules",
         "tool_rules_for_prompt",
+        "check_tool_call",
     ]
 
 

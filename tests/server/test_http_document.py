@@ -211,11 +211,13 @@ def test_the_curl_lines_of_the_documentation_answer(serve):
         url = given.url.replace("http://127.0.0.1:8002", service.url)
         headers = dict(line.split(": ", 1) for line in given.H)
         answers.append(httpx.request(given.X, url, headers=headers, content=given.d).json())
-    added, summary, retrieved, put, prompt, health = answers
+    added, summary, retrieved, put, prompt, checked, health = answers
     assert added["success"] is summary["success"] is retrieved["success"] is True
     assert "limit" in retrieved["metadata"]["memory_list"][0]["content"]
     assert put["result"]["priority"] == "critical"
     assert "- **[critical]** never email Sarah" in prompt["result"]["rendered"]
+    assert checked["metadata"]["decision"]["action"] == "deny"
+    assert "never email Sarah" in checked["answer"]
     assert health["status"] == "ok"
 
 

@@ -290,7 +290,7 @@ class _Opened(Methods):
         if self._closed:  # a store in memory would be another, empty one
             raise RequestError(f"this {type(self).__name__} is closed: make another, or work inside its `with`")
         request = operation.request(self.workspace_id, *args, **kwargs)
-        if operation.flow:
+        if operation.flow and not operation.method:
             return operation.read(await self.app.run_flow(operation.flow, **request), *args, **kwargs)
         return await operation.run(self.app.services, operation.checked(request))
 

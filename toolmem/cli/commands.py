@@ -10,6 +10,7 @@ from toolmem.cli import (
     evaluate,
     flows,
     guard_commands,
+    guard_decisions,
     judge_compare,
     ledger,
     mcp,
@@ -102,8 +103,8 @@ _group(
 )
 _group(
     "guard",
-    "What the guard says to calls: rules, and failures that are about to be repeated.",
-    {"replay": guard_commands.replay},
+    "What the guard says to calls, said, and would have said: rules, and failures that are about to be repeated.",
+    {"check": guard_decisions.check, "log": guard_decisions.log, "replay": guard_commands.replay},
 )
 judge_compare.add_to(app)
 ledger.add_to(app)

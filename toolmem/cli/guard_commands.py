@@ -94,7 +94,7 @@ def replay(
     if as_json:
         print_json({"modes": settings.guard.modes, **result.as_json()})
         return
-    _print(result, dict(calls), _Told.of(recording, settings, rules=bool(rules)))
+    _print(result, dict(calls), _ReplayBasis.of(recording, settings, rules=bool(rules)))
     for text, reason in reminders:
         say(f"only a reminder: {text}: {reason}")
 
@@ -138,7 +138,7 @@ def _schemas(path: Path | None, calls: list[ToolCallResult]) -> list[ToolSchema]
     return [ToolSchema.read(each) for each in declared]
 
 
-def _print(result: ReplayResult, calls: dict[int, ToolCallResult], told: _Told) -> None:
+def _print(result: ReplayResult, calls: dict[int, ToolCallResult], told: _ReplayBasis) -> None:
     conversations = {call.conversation_id for call in calls.values() if call.conversation_id}
     tell(
         f"{told.source}: {counted(result.calls, 'call')} in {counted(len(conversations), 'conversation')}, "
@@ -163,7 +163,7 @@ def _row(kind: str, result: ReplayResult) -> tuple[str, ...]:
     return (_NAMES[kind], f"{of['flagged']:,}", f"{of['wrong']:,}", *told)
 
 
-class _Told(NamedTuple):
+class _ReplayBasis(NamedTuple):
     """What a report says beside its figures."""
 
     source: str  # of the calls
@@ -172,7 +172,7 @@ class _Told(NamedTuple):
     not_asked: tuple[str, ...]  # why
 
     @classmethod
-    def of(cls, recording: Path | None, settings: Any, *, rules: bool) -> _Told:
+    def of(cls, recording: Path | None, settings: Any, *, rules: bool) -> _ReplayBasis:
         """Of a replay: `rules` were given."""
         from toolmem.readers.plain_text import name_shown
 
@@ -190,7 +190,7 @@ class _Told(NamedTuple):
         )
 
 
-def _headline(flag: Flag, call: ToolCallResult, told: _Told) -> str:
+def _headline(flag: Flag, call: ToolCallResult, told: _ReplayBasis) -> str:
     from toolmem.readers.plain_text import name_shown, plain
 
     ended = {True: "failed again", False: "worked", None: "ended unknown"}[flag.failed]

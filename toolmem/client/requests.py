@@ -80,7 +80,7 @@ def call_of(operation: Operation[P, T], workspace: str | None, *args: P.args, **
     """The call that asks a service for an operation. Raises TypeError as a call of the operation would."""
     request = operation.request(workspace or DEFAULT_WORKSPACE, *args, **kwargs)
     again, read = operation.repeatable(request), operation.from_json
-    if operation.flow:
+    if operation.flow and not operation.method:
         return flow_call(operation.flow, request, lambda answer: operation.read(answer, *args, **kwargs), None, again)
     if operation.address:
         name = operation.name

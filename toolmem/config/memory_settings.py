@@ -98,6 +98,11 @@ with warnings.catch_warnings():
             """By source."""
             return {source: getattr(self, source) for source in GUARD_SOURCES}
 
+        @property
+        def is_on(self) -> bool:
+            """At least one source is asked."""
+            return set(self.modes.values()) != {"off"}
+
 
 GUARD_SOURCES = ("rules", "repeats", "names", "schema")
 

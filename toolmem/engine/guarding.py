@@ -231,12 +231,12 @@ class CallGuard:
             await self._patience.attempt("a call taught the guard nothing", self._take(decision, read))
         return appended
 
-    async def ended(self, decision: GuardDecision, call: Any) -> None:
+    async def ended(self, decision: GuardDecision | str, call: Any) -> None:
         """As `after`, of a call that is kept in another way. Never raises."""
         if not self.is_off:
             await self._patience.attempt("a call taught the guard nothing", self._take_ended(decision, call))
 
-    async def _take_ended(self, decision: GuardDecision, call: Any) -> None:
+    async def _take_ended(self, decision: GuardDecision | str, call: Any) -> None:
         read = with_names(call_of(call, self._clock), decision)
         if self._taught.is_first(read.id):
             await self._take(decision, read)

@@ -8,6 +8,7 @@ from toolmem.operations import add as add_
 from toolmem.operations import (
     capture,
     evaluations,
+    guard_checks,
     kept_calls,
     known_tools,
     notes,
@@ -65,6 +66,9 @@ class Methods:
     calls = kept_calls.calls
     ledger = spending.ledger
     health = health_.health
+
+    check_tool_call = guard_checks.check_tool_call
+    decisions = guard_checks.decisions
 
     recall = notes.recall
     remember = notes.remember

@@ -9,9 +9,10 @@
     async def get_rule(services: Services, /, tool_name: str, id: str, ...) -> ToolMemoryRule | None: ...
 
 A flow operation runs the flow of that name, and its function reads the flow's answer; the function of an RPC operation
-does the work. Behind the first parameter stands what every caller gives: from there come the request's arguments with
-their types and descriptions, and through them the HTTP routes with their document, the JSON-RPC methods, the MCP tools,
-the agent's tools, the methods of `ToolMem` and `Client`, and the reference pages.
+does the work, and a flow of the name `flow` may do the same for who composes flows or asks over HTTP. Behind the first
+parameter stands what every caller gives: from there come the request's arguments with their types and descriptions, and
+through them the HTTP routes with their document, the JSON-RPC methods, the MCP tools, the agent's tools, the methods of
+`ToolMem` and `Client`, and the reference pages.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Operation(Generic[P, T]):
 
     function: Callable[..., Any]
     flow: str = ""  # the flow that it runs
-    method: str = ""  # of JSON-RPC
+    method: str = ""  # of JSON-RPC; one that has a flow as well is performed by its function
     address: str = ""  # where the HTTP service answers it to a plain GET as well
     sends: Mapping[str, str] = field(default_factory=dict)  # parameter -> its name in a request, where they differ
     always: Mapping[str, Any] = field(default_factory=dict)  # arguments that the operation gives itself

@@ -9,6 +9,7 @@ from toolmem.operations import (
     add,
     capture,
     evaluations,
+    guard_checks,
     health,
     kept_calls,
     known_tools,
@@ -26,7 +27,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for module in (
         *(add, summarize, retrieve, workspace_actions, evaluations, capture, prompt),
-        *(tool_rules, notes, known_tools, kept_calls, spending, health),
+        *(guard_checks, tool_rules, notes, known_tools, kept_calls, spending, health),
     )
     for operation in vars(module).values()
     if isinstance(operation, Operation)

@@ -9,12 +9,14 @@
     VectorStoreActionOp      copy, delete, delete_ids, dump, load, list of a workspace
     CaptureToolRulesOp       what a user demanded in a turn becomes rules
     ToolRulesPromptOp        the block of rules for the system prompt
+    CheckToolCallOp          what is to become of a call, before it runs
 
 Each op is one thin file: what it reads, what it leaves, and one `execute`.
 """
 
 from toolmem.flow.registry import register
 from toolmem.ops.capture_tool_rules import CaptureToolRulesOp
+from toolmem.ops.check_tool_call import CheckToolCallOp
 from toolmem.ops.parse_tool_call_result import ParseToolCallResultOp
 from toolmem.ops.rejudge import RejudgeOp
 from toolmem.ops.retrieve_tool_memory import RetrieveToolMemoryOp
@@ -34,11 +36,13 @@ for _op in (
     VectorStoreActionOp,
     CaptureToolRulesOp,
     ToolRulesPromptOp,
+    CheckToolCallOp,
 ):
     register(_op)
 
 __all__ = [
     "CaptureToolRulesOp",
+    "CheckToolCallOp",
     "ParseToolCallResultOp",
     "RejudgeOp",
     "RetrieveToolMemoryOp",

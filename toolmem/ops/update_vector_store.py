@@ -9,12 +9,14 @@ from toolmem.engine import KEEP_CALLS
 from toolmem.flow.op import Context, Op
 from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolCallResult
+from toolmem.ops.check_tool_call import learn_from
 
 
 class UpdateVectorStoreOp(Op):
     """Commit the calls that an op before it judged: the newest stay in the tool's window, all of them are counted.
 
-    Without judged calls it does nothing, so that flows which end in it after a summary stay valid.
+    Without judged calls it does nothing, so that flows which end in it after a summary stay valid. From calls that
+    the request brought the guard learns which failures stand, and what became of its decisions.
     """
 
     reads = ("workspace_id",)
@@ -34,11 +36,13 @@ class UpdateVectorStoreOp(Op):
         trimmed: dict[str, int] = {}
         failures: list[dict[str, Any]] = []
         duplicates = 0
+        left_out: set[int] = set()
         for done, (tool, items) in enumerate(by_tool.items(), start=1):
             appended = await store.append_calls(context.workspace, tool, [call for _, call in items], keep)
             duplicates += len(appended.duplicates)
             if appended.trimmed:
                 trimmed[tool] = appended.trimmed
+            left_out |= {items[at][0] for at in (*appended.duplicates, *(f.index for f in appended.failures))}
             failures += [{"index": items[f.index][0], "tool_name": tool, "error": f.error} for f in appended.failures]
             context.progress(done, len(by_tool), "stored")
         memories = await store.memories(context.workspace, list(by_tool))
@@ -47,6 +51,8 @@ class UpdateVectorStoreOp(Op):
         metadata["trimmed"] = trimmed
         if failures or duplicates:
             self._correct(context, failures, duplicates)
+        if "evaluation" in metadata:  # the request brought them; whoever hands over judged calls teaches it itself
+            await learn_from(context.services, context.workspace, [c for at, c in judged if at not in left_out])
 
     @staticmethod
     def _correct(context: Context, failures: list[dict[str, Any]], duplicates: int) -> None:

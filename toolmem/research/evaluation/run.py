@@ -63,7 +63,8 @@ def evaluate(
     files = [config] if isinstance(config, str | Path) else list(config or ())
     chosen = read(files, overrides).origins.all_of(("vector_store", "default"))
     fresh = workspace is None and chosen <= {DEFAULT}
-    app = ToolMemApp(files, [*overrides, store_in(folder)] if fresh else overrides)
+    # Nobody asks the guard of a store that is made for one report, so it learns nothing either.
+    app = ToolMemApp(files, [*overrides, store_in(folder), "guard=off"] if fresh else overrides)
     app.services.count_prompts = True
     app.check_models("add_tool_call_result", "summary_tool_memory")
     with ExitStack() as live:

@@ -22,7 +22,7 @@ WORKSPACE = "workspace_id"
 RESULT = "result"  # what is no object stands under this key, as the SDK itself wraps it
 
 # Flows that an agent is offered beside its memory tools where `mcp.tools` says nothing.
-OFFERED = ("retrieve_tool_memory", "add_tool_call_result")
+OFFERED = ("retrieve_tool_memory", "add_tool_call_result", "check_tool_call")
 ALL = "all"
 
 # (reads only, may destroy, changes nothing more when called again with the same arguments)
@@ -33,6 +33,7 @@ _REPLACES = (False, True, True)
 _HINTS: dict[type[Op], tuple[bool, bool, bool]] = {
     ops.RetrieveToolMemoryOp: _READS,
     ops.ToolRulesPromptOp: _READS,
+    ops.CheckToolCallOp: _READS,  # beside what is decided it logs the decision
     ops.ParseToolCallResultOp: _READS,  # judges; what it read is stored by the next op
     ops.UpdateVectorStoreOp: _ADDS,
     ops.SummaryToolMemoryOp: _SETTLES,
@@ -40,6 +41,13 @@ _HINTS: dict[type[Op], tuple[bool, bool, bool]] = {
     ops.CaptureToolRulesOp: _SETTLES,
     ops.RejudgeOp: _REPLACES,
     ops.VectorStoreActionOp: _REPLACES,
+}
+
+# Arguments that are not for an agent to give.
+_OF_THE_HOST: dict[type[Op], tuple[str, ...]] = {
+    ops.VectorStoreActionOp: ("confirm",),
+    ops.ParseToolCallResultOp: ("force",),
+    ops.CheckToolCallOp: ("context", "tools"),
 }
 
 
@@ -69,7 +77,7 @@ def offered_tools(app: ToolMemApp, workspace: str) -> list[Tool]:
 
 def _flow_tool(app: ToolMemApp, name: str, node: Node, workspace: str) -> Tool:
     settings = app.settings.flow[name]
-    hidden = {WORKSPACE, *(("confirm",) if _acts_on_workspaces(node) else ())}
+    hidden = {WORKSPACE, *(argument for op in node.ops() for argument in _OF_THE_HOST.get(type(op), ()))}
     arguments = {key: argument for key, argument in settings.input_schema.items() if key not in hidden}
     schema = {
         "type": "object",

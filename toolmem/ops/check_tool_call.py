@@ -1,0 +1,94 @@
+"""CheckToolCallOp: a planned call in, what is to become of it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from toolmem.errors import RequestError
+from toolmem.flow.op import Context, Op
+from toolmem.formats.call_records import MAX_ID, MAX_TOOL_NAME
+from toolmem.ops.arguments import read_schemas
+from toolmem.readers.json_values import without_surrogates
+
+if TYPE_CHECKING:
+    from toolmem.guard.decision import GuardDecision
+    from toolmem.models import ToolCallResult
+    from toolmem.protocols import Services
+
+DECISION = "decision_id"  # a key of a record, kept in its metadata
+_ASKED = ("input", "conversation_id", "context", "tools", "force")
+
+
+class CheckToolCallOp(Op):
+    """Decide on a call before it runs: `allow`, `advise`, `ask` or `deny`, by the user's rules and what failed before.
+
+    The answer is the reason, "" where the call may run; `metadata.decision` holds all of it. Nothing is run.
+    """
+
+    reads = ("workspace_id", "tool_name")
+    optional = _ASKED
+    leaves = ("decision",)
+
+    async def execute(self, context: Context) -> None:
+        asked = {key: context[key] for key in ("tool_name", *_ASKED) if key in context}
+        decision = await decision_on(context.services, context.workspace, asked)
+        context["decision"] = decision
+        context.response.answer = decision.reason
+        context.response.metadata["decision"] = decision.as_json()
+
+
+async def decision_on(services: Services, workspace: str, asked: Mapping[str, Any]) -> GuardDecision:
+    """What the guard says to a call. `asked`: as the request has it.
+
+    Raises RequestError, and StoreUntrusted where nothing that the default store holds may be put before an agent.
+    """
+    tools = read_schemas(asked.get("tools"))
+    tool_name = _text("tool_name", asked.get("tool_name"), MAX_TOOL_NAME)
+    if not tool_name:
+        raise RequestError("tool_name: blank; expected the name of the tool that is to be called", field="tool_name")
+    conversation = _text("conversation_id", asked.get("conversation_id"), MAX_ID)
+    guard = await services.call_guard(workspace)
+    given = asked.get("input")
+    return await guard.before(
+        tool_name,
+        {} if given is None else given,
+        conversation_id=conversation,
+        force=bool(asked.get("force")),
+        tools=tuple(tools.values()),
+        context=_text("context", asked.get("context"), MAX_ID),
+    )
+
+
+async def learn_from(services: Services, workspace: str, calls: Sequence[ToolCallResult]) -> None:
+    """What calls that were kept teach the guard, and what became of the decisions that they name. Never raises."""
+    names = services.settings.guidance.context_key
+    telling = [call for call in calls if names or call.conversation_id or DECISION in call.metadata]
+    if not telling or not services.settings.guard.is_on or services.untrusted():
+        return
+    guard = await services.call_guard(workspace)
+    for decided, group in groupby(telling, _decision_of):
+        if not decided:
+            await guard.learn([*group])
+            continue
+        for call in group:
+            await guard.ended(decided, call)
+
+
+def _decision_of(call: ToolCallResult) -> str:
+    """The id of the decision that a record names as the one about its call."""
+    given = call.metadata.get(DECISION)
+    return given if isinstance(given, str) and len(given) <= MAX_ID else ""
+
+
+def _text(field: str, given: Any, most: int) -> str:
+    """As a record's field of this name is read; "" where there is none."""
+    if given is None:
+        return ""
+    if not isinstance(given, str):
+        raise RequestError(f"{field}: expected text, got {type(given).__name__}", field=field)
+    text = without_surrogates(given).strip() if field == "tool_name" else without_surrogates(given)
+    if len(text) > most:
+        raise RequestError(f"{field}: {len(text):,} characters; at most {most:,} are allowed", field=field)
+    return text
