@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -106,6 +107,29 @@ async def test_tools_are_listed_and_shown_and_their_calls_are_records(mem: Await
     assert [call.output for call in calls.records()] == ['["umbrella"]']
     assert list(calls) == calls.records()
     assert list(calls.to_frame()["tool_name"]) == ["search"]
+
+
+async def test_calls_of_a_conversation_and_those_beyond_the_window_come_from_the_log(mem: Awaited) -> None:
+    def said(number: int, tool: str, conversation: str) -> ToolCall:
+        made = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+        return ToolCall(tool, {"n": number}, output=f"{number}", conversation_id=conversation, create_time=made)
+
+    async def outputs(*args: Any, **asked: Any) -> list[str]:
+        return [call.output for call in await mem.calls(*args, **asked)]
+
+    await mem.add([said(number, "ab"[number % 2], f"c{number // 3}") for number in range(9)])
+    await mem.add([said(number, "b", "long") for number in range(10, 115)])
+    assert len(await outputs(["b"])) == 100
+    logged = await outputs(["b"], limit=1000)
+    assert (len(logged), logged[0], logged[-1]) == (109, "1", "114")
+    assert await outputs(conversation_id="c1") == ["3", "4", "5"]
+    assert await outputs(["a"], conversation_id="c1") == ["4"]
+    assert await outputs(["b", "a", "unknown", "a"], conversation_id="c1", limit=2) == ["4", "5"]
+    assert await outputs(limit=2) == ["113", "114"]
+    assert await outputs(conversation_id="unknown") == []
+    for wrong in ({"limit": 0}, {"limit": 5, "recent": 5}):
+        with pytest.raises(RequestError, match="|".join(wrong)):
+            await mem.calls(**wrong)
 
 
 async def test_rules_are_put_read_pinned_and_deleted(mem: Awaited) -> None:

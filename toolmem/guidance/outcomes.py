@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from toolmem.models import ToolCallResult
 
@@ -121,9 +122,10 @@ def _group_of(call: ToolCallResult) -> Hashable:
 
 def _in_order(group: Sequence[int], calls: Sequence[ToolCallResult]) -> list[int]:
     """By time; where times tie by `step`, then as they came."""
-    return sorted(group, key=lambda position: (calls[position].create_time, _step(calls[position]), position))
+    return sorted(group, key=lambda position: (*place_in_conversation(calls[position]), position))
 
 
-def _step(call: ToolCallResult) -> float:
+def place_in_conversation(call: ToolCallResult) -> tuple[datetime, float]:
+    """By which the calls of one conversation are sorted; where it ties, they stay as they came."""
     step = call.metadata.get("step")
-    return float(step) if isinstance(step, int | float) and abs(step) < 1e15 else 0.0
+    return call.create_time, float(step) if isinstance(step, int | float) and abs(step) < 1e15 else 0.0

@@ -33,7 +33,7 @@ def copy_workspace(
 
 @_store_action(always={"action": "delete"})
 def delete_tools(answer: FlowResponse, /, *, workspace_id: str | None = None) -> Answer:
-    """Delete every tool memory of the workspace; rules, notes and the ledger stay."""
+    """Delete every tool memory of the workspace with its logged calls; rules, notes and the ledger stay."""
     return Answer.of(answer)
 
 

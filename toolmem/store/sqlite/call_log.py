@@ -7,7 +7,6 @@ brought. Each function runs inside one transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 import apsw
@@ -60,14 +59,19 @@ def write(
 
 def _shorten(db: apsw.Connection, workspace: int, first: int, excess: tuple[int, int], came: int) -> None:
     """Move the log's beginning on by what is too much. What a window still keeps stays until that drops it."""
-    oldest: list[Any] = db.execute(
+    oldest: Any = db.execute(
         "SELECT place, bytes, key, EXISTS (SELECT 1 FROM tools WHERE id = key >> 32 AND first_seq <= key & 0xffffffff) "
         "FROM call_log WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ?",
         (place(workspace, first), place(workspace, LAST_POSITION), came + _MOST_AT_ONCE),
-    ).fetchall()
-    sizes = accumulate((row[1] for row in oldest), initial=0)
-    count = next((n for n, size in enumerate(sizes) if n >= excess[0] and size >= excess[1]), len(oldest))
-    gone = oldest[:count]
+    )
+    gone: list[Any] = []
+    calls, size = excess
+    while (calls > 0 or size > 0) and (row := next(oldest, None)) is not None:  # one row at most, as a rule
+        gone.append(row)
+        calls, size = calls - 1, size - row[1]
+    oldest.close()
+    if not gone:  # the counters were damaged
+        return
     db.execute(
         "UPDATE workspaces SET log_first = ?, log_calls = log_calls - ?, log_bytes = log_bytes - ? WHERE id = ?",
         ((gone[-1][0] & LAST_POSITION) + 1, len(gone), sum(row[1] for row in gone), workspace),
