@@ -53,9 +53,9 @@ def shown(text: str) -> str:
 
     White space and line breaks of all kinds are one space. Sequences of emoji fall into their parts.
     """
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip(" ")
     flat = " ".join(text.split())
-    if flat.isascii() and flat.isprintable():
-        return flat
     return " ".join(_HIDDEN.sub("", flat).split())
 
 

@@ -25,7 +25,7 @@ _DELETED = "deleted"
 # How stores write these; inside a rule's text the quotes are escaped.
 _TOMBSTONE, _ACTIVE, _AGENTS = '"deleted":true', '"status":"active"', '"by":"agent"'
 _NOT_ACTIVE = tuple(f'"status":"{status}"' for status in get_args(RuleStatus) if status != "active")
-_HIGH, _NORMAL = '"priority":"high"', '"priority":"normal"'
+_PRIORITY = '"priority":"'
 _EXPIRES = '"expires_at":"'
 _CONDITION, _NO_CONDITION = '"when":{', '"when":null}'  # it stands last, so that nothing in it is a field of the rule
 
@@ -258,8 +258,8 @@ def may_hold(value: dict[str, Any], now: datetime) -> bool:
 def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[RawRecord]]:
     """(critical or not plain, plainly high or an agent's note): what a prompt may hold, told apart without being read.
 
-    One that expires is not plain.
-    Normal rules that are no agent's, tombstones and rules that are not active are passed over.
+    One that expires is not plain. Normal rules that are no agent's, tombstones and rules that are not active are
+    passed over.
     """
     first: list[RawRecord] = []
     further: list[RawRecord] = []
@@ -267,15 +267,17 @@ def at_a_glance(records: Iterable[RawRecord]) -> tuple[list[RawRecord], list[Raw
         text = record.text
         if not text.endswith(_NO_CONDITION) and _CONDITION in text:
             text = text.partition(_CONDITION)[0]
-        note = _NORMAL in text
+        at = text.find(_PRIORITY) + len(_PRIORITY)
+        note = text.startswith("normal", at)
         if note and _AGENTS not in text:
             continue
         if _ACTIVE not in text and (_TOMBSTONE in text or any(mark in text for mark in _NOT_ACTIVE)):
             continue
-        (further if (note or _HIGH in text) and _EXPIRES not in text else first).append(record)
+        plain = (note or text.startswith("high", at)) and _EXPIRES not in text
+        (further if plain else first).append(record)
     return first, further
 
 
 def is_plainly_high(record: RawRecord) -> bool:
     """Tell a high rule, without reading it."""
-    return _HIGH in record.text.partition(_CONDITION)[0]
+    return record.text.startswith("high", record.text.find(_PRIORITY) + len(_PRIORITY))
