@@ -32,6 +32,7 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.decisions", {"tool_name": "send_email", "limit": 1}),
     ("memory.tool_rule_set_status", {"id": _ID[:8], "status": "withdrawn"}),
     ("memory.tool_rule_review", {}),
+    ("memory.tool_rule_replay", {"ids": [_ID[:8]]}),
     ("memory.tool_rule_delete", {"tool_name": "send_email", "id": _ID}),
     ("memory.store", {"content": "The staging database is called blue.", "id": "staging"}),
     ("memory.recall", {"query": "which database is staging?", "limit": 1}),

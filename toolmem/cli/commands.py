@@ -17,6 +17,7 @@ from toolmem.cli import (
     rules_capture,
     rules_commands,
     rules_export,
+    rules_review,
     serve,
     store,
     testing,
@@ -88,13 +89,15 @@ _group(
 )
 _group(
     "rules",
-    "Rules for tools: list, show, add, approve, delete, prompt.",
+    "Rules for tools: list, show, add, review, approve, delete, prompt.",
     {
         "list": rules_commands.list_,
         "show": rules_commands.show,
         "add": rules_commands.add,
-        "approve": rules_commands.approve,
-        "reject": rules_commands.reject,
+        "review": rules_review.review,
+        "approve": rules_review.approve,
+        "reject": rules_review.reject,
+        "restore": rules_review.restore,
         "delete": rules_commands.delete,
         "prompt": rules_commands.prompt,
         "capture": rules_capture.capture,

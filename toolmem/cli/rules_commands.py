@@ -15,7 +15,7 @@ from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
-    from toolmem.models import RuleStatus, ToolMemoryRule
+    from toolmem.models import ToolMemoryRule
     from toolmem.rules.rule_store import RuleStore
     from toolmem.rules.stored_rules import DamagedRule
 
@@ -51,7 +51,7 @@ def list_(
     tools = [tool] if tool is not None else [word for word in overrides or () if "=" not in word]
 
     settings = [word for word in overrides or () if "=" in word]
-    known, torn = with_rules(lambda rules: _known(rules, tools), workspace, config, settings)
+    known, torn = with_rules(lambda rules: known_rules(rules, tools), workspace, config, settings)
     damaged = 0 if tools else len(torn)
     found = [rule for rule in known if every or rule.status == "active"]
     if as_json:
@@ -63,7 +63,7 @@ def list_(
     waiting = sum(rule.status == "proposed" for rule in known)
     if waiting and not every:
         wait = "rule waits" if waiting == 1 else "rules wait"
-        say(f"{waiting} {wait} for you: `toolmem rules list --all`, then `toolmem rules approve ID` or `reject ID`")
+        say(f"{waiting} {wait} for you: `toolmem rules review`, then `toolmem rules approve ID` or `reject ID`")
     if damaged:
         were, their = ("was", "its id") if damaged == 1 else ("were", "their ids")
         say(f"{counted(damaged, 'damaged record')} {were} left out; `toolmem rules delete` takes {their}")
@@ -84,7 +84,7 @@ def show(
     """
     words, overrides = split(ids)
 
-    every, _ = with_rules(lambda rules: _known(rules, [tool] if tool else []), workspace, config, overrides)
+    every, _ = with_rules(lambda rules: known_rules(rules, [tool] if tool else []), workspace, config, overrides)
     known, wanted = _narrowed(every, words)
     found = [with_id(known, each) for each in wanted]
     shown = [rule for rule in found if rule is not None]
@@ -106,6 +106,12 @@ def add(
         str | None, typer.Option("--source", help="user_explicit, post_turn or programmatic.", show_default=False)
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
+    effect: Annotated[str | None, typer.Option("--effect", help="deny, ask or remind; read off the rule.")] = None,
+    when: Annotated[
+        str | None,
+        typer.Option("--when", help="Which calls: a JSON Schema over a call's view, or true for all."),
+    ] = None,
+    expires_at: Annotated[str | None, typer.Option("--expires-at", help="A time with a zone; then it ends.")] = None,
     id: Annotated[str, typer.Option("--id", help="The id of a rule to change; what is left out stays.")] = "",
     workspace: Workspace = "default",
     config: Config = None,
@@ -114,18 +120,40 @@ def add(
     """Put a rule: a new one, or a change of the one with this id or text. A new one is normal, from `user_explicit`.
 
     toolmem rules add send_email "never email Sarah at sarah@example.com" --priority critical
+
+    toolmem rules add delete_file "ask me before you delete a file" --effect ask --when true
     """
     from toolmem.operations.tool_rules import put_rule
 
     given = {"tool_name": tool, "rule": rule, "priority": priority, "tags": tag, "workspace_id": workspace}
     chosen = source if source is not None or id else "user_explicit"
-    put = asked(put_rule, {**given, "id": id or None, "source": chosen}, config, overrides)
+    given |= {"id": id or None, "source": chosen, "effect": effect, "when": _read_when(when), "expires_at": expires_at}
+    put = asked(put_rule, given, config, overrides)
     if as_json:
         print_json(put.model_dump(mode="json"))
     else:
         print_rules([put])
+        say(_checked_as(put))
         if not put.eager:
             say("a normal rule is not in the prompt, it is recalled; --priority critical pins it")
+
+
+def _read_when(given: str | None) -> Any:
+    """What JSON it is. Raises RequestError."""
+    if given is None:
+        return None
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        raise RequestError(f"when: not JSON: {given[:80]!r}; give a JSON Schema, or true", field="when") from None
+
+
+def _checked_as(rule: ToolMemoryRule) -> str:
+    from toolmem.guard.condition_words import in_words
+
+    if rule.checked:
+        return f"checked: {rule.effect}: {in_words(rule.when)}"
+    return "it only reminds" + (f": {rule.unchecked}" if rule.unchecked else "")
 
 
 def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", config: Config = None) -> None:
@@ -136,7 +164,7 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
     words, overrides = split(ids)
 
     async def work(rules: RuleStore) -> tuple[list[str], list[ToolMemoryRule | bool | None]]:
-        every, damaged = await _known(rules, [tool] if tool else [])
+        every, damaged = await known_rules(rules, [tool] if tool else [])
         known, wanted = _narrowed(every, words)
         if len(words) == 1 and words != wanted:
             raise RequestError(f"id: {words[0]!r} is a tool; give the id of a rule", field="id")
@@ -160,39 +188,6 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
         elif rule:
             say(f"deleted {rule.id} of {rule.tool_name}: {rule.rule}")
     exit_where_missing(wanted, found, workspace)
-
-
-def approve(ids: Ids, workspace: Workspace = "default", config: Config = None) -> None:
-    """Let rules hold that an agent proposed, or that were rejected. Exit code 1 where one is not found.
-
-    toolmem rules approve 4e2cc2ca
-    """
-    _decide(ids, workspace, config, "active", lambda rule: f"approved {rule.id} of {rule.tool_name}: {rule.rule}")
-
-
-def reject(ids: Ids, workspace: Workspace = "default", config: Config = None) -> None:
-    """Let rules hold no longer; they are kept, and no agent brings them back. Exit code 1 where one is not found.
-
-    toolmem rules reject 4e2cc2ca
-    """
-    _decide(ids, workspace, config, "withdrawn", lambda rule: f"rejected {rule.id} of {rule.tool_name}: {rule.rule}")
-
-
-def _decide(
-    ids: list[str], workspace: str, config: Config, status: RuleStatus, told: Callable[[ToolMemoryRule], str]
-) -> None:
-    words, overrides = split(ids)
-
-    async def work(rules: RuleStore) -> list[ToolMemoryRule | None]:
-        known, _ = await _known(rules, [])
-        meant = [with_id(known, word) for word in words]  # all of them, before anything is changed
-        return [None if each is None else await rules.set_status(each.id, status, each.tool_name) for each in meant]
-
-    found = with_rules(work, workspace, config, overrides)
-    for rule in found:
-        if rule is not None:
-            say(told(rule))
-    exit_where_missing(words, found, workspace)
 
 
 def prompt(
@@ -233,7 +228,7 @@ def _nothing_pinned(workspace: str, tools: str | None, others: Sequence[str]) ->
 # ---------------------------------------------------------------- what they share
 
 
-async def _known(rules: RuleStore, tools: Sequence[str]) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
+async def known_rules(rules: RuleStore, tools: Sequence[str]) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
     """Those of these tools (none given: of all), whatever their status; and the damaged records."""
     every, damaged = await rules.all_rules(inactive=True)
     own = {name.strip().lower() for name in tools}

@@ -12,6 +12,7 @@ from toolmem.operations import (
     kept_calls,
     known_tools,
     notes,
+    rule_replays,
     spending,
     tool_rules,
     workspace_actions,
@@ -33,6 +34,7 @@ class RuleMethods:
     json = tool_rules.rules_json
     for_prompt = tool_rules.rules_for_prompt
     review = tool_rules.review_rules
+    replay = rule_replays.replay_rules
     set_status = tool_rules.set_rule_status
 
 

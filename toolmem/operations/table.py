@@ -16,6 +16,7 @@ from toolmem.operations import (
     notes,
     prompt,
     retrieve,
+    rule_replays,
     spending,
     summarize,
     tool_rules,
@@ -27,7 +28,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for module in (
         *(add, summarize, retrieve, workspace_actions, evaluations, capture, prompt),
-        *(guard_checks, tool_rules, notes, known_tools, kept_calls, spending, health),
+        *(guard_checks, tool_rules, rule_replays, notes, known_tools, kept_calls, spending, health),
     )
     for operation in vars(module).values()
     if isinstance(operation, Operation)

@@ -21,11 +21,12 @@ def checked_rules(rules: Iterable[ToolMemoryRule], now: datetime) -> dict[str, l
     for rule in rules:
         if rule.holds_at(now):
             tool = folded_name(rule.tool_name)
-            found.setdefault("" if tool == UNSCOPED else tool, []).append(_as_checked(rule))
+            found.setdefault("" if tool == UNSCOPED else tool, []).append(as_checked(rule))
     return found
 
 
-def _as_checked(rule: ToolMemoryRule) -> CheckedRule:
+def as_checked(rule: ToolMemoryRule) -> CheckedRule:
+    """One rule, whether or not it holds."""
     said_at = rule.said.time if rule.said is not None else rule.created_at
     by = "user" if rule.is_users else rule.by
     effect, when = (rule.effect, _safe(rule)) if rule.checked else ("remind", None)
