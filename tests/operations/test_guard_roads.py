@@ -401,3 +401,53 @@ async def test_a_check_in_words_names_the_decision_its_reason_and_the_modes(make
     code, out, _ = await command(*given, "guard.rules=shadow")
     assert code == 0
     assert out.startswith("allow, but nothing is done about what was found (shadow)")
+
+
+async def test_a_repeat_that_is_enforced_is_denied_and_runs_once_when_it_is_forced(make_app: Any) -> None:
+    request = {"workspace_id": "w", "tool_name": "read_file", "input": FAILED, "conversation_id": "c1"}
+    failed = {**request, "output": "Error: no such file", "success": False}
+    del failed["workspace_id"]
+    async with make_app("guard.repeats=enforce") as app:
+
+        async def asked(**more: Any) -> dict[str, Any]:
+            answer = await app.run_flow("check_tool_call", **request, **more)
+            decision: dict[str, Any] = answer.metadata["decision"]
+            return decision
+
+        async def added(call: dict[str, Any]) -> None:
+            await app.run_flow("add_tool_call_result", workspace_id="w", tool_call_results=[call])
+
+        await added(failed)
+        denied = await asked()
+        assert (denied["action"], denied["sources"][0]["kind"]) == ("deny", "repeat")
+        forced = await asked(force=True)
+        assert forced["action"] in ("allow", "advise")
+        await added({**failed, "decision_id": forced["id"]})
+        assert (await asked())["action"] == "deny", "it failed again"
+        logged = {each.id: each for each in await (await app.services.store_named()).decisions("w")}
+        assert (logged[forced["id"]].forced, logged[forced["id"]].outcome) == (True, "failed")
+
+
+async def test_a_call_that_a_host_did_not_run_is_an_outcome_of_its_decision(make_app: Any) -> None:
+    async with make_app() as app:
+        await (await app.rule_store("w")).put_rule("send_email", SARAH)
+        given = {"to": "sarah@example.com"}
+        answer = await app.run_flow("check_tool_call", workspace_id="w", tool_name="send_email", input=given)
+        call = {"tool_name": "send_email", "input": given, "output": answer.answer}
+        call["decision_id"] = answer.metadata["decision"]["id"]
+        added = await app.run_flow("add_tool_call_result", workspace_id="w", tool_call_results=[call])
+        assert added.success
+        (logged,) = await (await app.services.store_named()).decisions("w")
+        assert logged.outcome == "not_run"
+        assert not await (await app.services.store_named()).tool_names("w"), "it counts nowhere"
+
+
+async def test_many_added_conversations_are_all_learned_from(make_app: Any) -> None:
+    failed = {"tool_name": "read_file", "input": FAILED, "output": "Error: no such file", "success": False}
+    calls = [{**failed, "conversation_id": f"c{n}"} for n in range(300)]
+    async with make_app() as app:
+        await app.run_flow("add_tool_call_result", workspace_id="w", tool_call_results=calls)
+        request = {"workspace_id": "w", "tool_name": "read_file", "input": FAILED}
+        for n in (0, 150, 299):
+            answer = await app.run_flow("check_tool_call", **request, conversation_id=f"c{n}")
+            assert answer.metadata["decision"]["action"] == "advise"

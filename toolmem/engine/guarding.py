@@ -242,9 +242,21 @@ class CallGuard:
             await self._take(decision, read)
 
     async def learn(self, calls: Sequence[Any], conversation_id: str = "") -> None:
-        """What calls teach that are kept in another way. Never raises."""
-        if calls and not self.is_off:
-            await self._patience.attempt("calls taught the guard nothing", self._take_all(calls, conversation_id))
+        """What calls teach that are kept in another way; one conversation after the other, while the store answers.
+
+        Never raises.
+        """
+        if not calls or self.is_off:
+            return
+        what = "calls taught the guard nothing"
+        try:
+            told = await self._by_conversation(calls, conversation_id)
+        except Exception as error:
+            self._patience.tell(what, error)
+            return
+        for conversation, ended in told.items():
+            if not await self._patience.attempt(what, self._learn(ended, conversation)):
+                return
 
     async def user_spoke(self, conversation_id: str) -> None:
         """A message of the user: what failed before in this conversation may be tried again. Never raises."""
@@ -274,15 +286,15 @@ class CallGuard:
             outcome: Outcome = "not_run" if not_run else _OUTCOMES[recorded_failure(call)]
             await self._log.replace(replace(entry, outcome=outcome, call_id=(call.id or "")[:_LONGEST_ID]))
 
-    async def _take_all(self, calls: Sequence[Any], conversation_id: str) -> None:
-        by_conversation: dict[str, list[EndedCall]] = {}
+    async def _by_conversation(self, calls: Sequence[Any], conversation_id: str) -> dict[str, list[EndedCall]]:
+        """Those that ran and that it was not told yet, as they ended."""
+        told: dict[str, list[EndedCall]] = {}
         for given in calls:
             call = call_of(given, self._clock)
             if self._taught.is_first(call.id) and not was_not_run(call):
                 conversation = conversation_id or conversation_told(call.metadata) or ""
-                by_conversation.setdefault(conversation, []).append(await self._ended(call, None, conversation))
-        for conversation, ended in by_conversation.items():
-            await self._learn(ended, conversation)
+                told.setdefault(conversation, []).append(await self._ended(call, None, conversation))
+        return told
 
     async def _ended(self, call: Any, mark: CallMark | None, conversation: str) -> EndedCall:
         key, moved = await self._store_key(), self._moved.get(conversation, 0)
