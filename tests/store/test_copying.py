@@ -14,10 +14,12 @@ from toolmem.models import Claim
 from toolmem.protocols import EmbedderIdentity, MemoryStore
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.store.copying import Copied, Copy, take_over, whole_memory
+from toolmem.store.decided import DecidedStore
 from toolmem.store.sqlite import SqliteStore
-from toolmem.stored import Document, Where
+from toolmem.stored import Document, LogLimits, Where
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.copies import UPKEEP
+from toolmem.testing.store_contract.decisions import decision
 from toolmem.testing.store_contract.scenario import W, append, call, guidance, kept_calls, verdict
 
 EMBEDDER = HashingEmbedder(32)
@@ -54,6 +56,8 @@ async def fill(store: MemoryStore) -> None:
             (vector,) = await EMBEDDER.embed([f"rule {n} parasol"])
             document = Document(f"rule {n} parasol", vector) if n != 3 else None
             await store.put(workspace, "tool-search", f"rule/{n}", {"n": n, "tags": ["a"]}, document=document)
+        for n in range(6):
+            await store.log_decision(workspace, decision(n, outcome="worked" if n % 2 else ""))
         await store.put_verdicts(workspace, {f"key {n}": verdict(float(n % 2)) for n in range(7)})
 
 
@@ -67,7 +71,9 @@ async def held_by(store: MemoryStore) -> object:
         (vector,) = await EMBEDDER.embed(["rule 2 parasol"])
         hits = await store.search(workspace, "parasol", vector, 5, Where(namespace="tool-search"))
         shown = [(memory.calls, memory.figures, memory.record.counters, memory.record.guidance) for memory in memories]
-        found.append((workspace, shown, records, verdicts, text, {hit.key: hit.similarity for hit in hits}))
+        logs = [[each.call for each in await store.call_log(workspace, tool=name)] for name in ("search", "发送, 邮件")]
+        logs.append(await store.decisions(workspace))
+        found.append((workspace, shown, records, verdicts, text, {hit.key: hit.similarity for hit in hits}, logs))
     return found
 
 
@@ -79,7 +85,7 @@ async def test_a_copy_holds_everything_and_says_so(source: SqliteStore, target: 
     seen: list[tuple[str, int, int]] = []
     done = await Copy(source, target, embedder=EMBEDDER, progress=lambda *step: seen.append(step)).run()
     assert (done.differences, done.failures) == ([], [])
-    assert (done.tools, done.calls, done.records, done.verdicts) == (4, 16, 10, 14)
+    assert (done.tools, done.calls, done.records, done.verdicts, done.decisions) == (4, 22, 10, 14, 12)
     assert await held_by(target) == await held_by(source)
     assert (f"{W}: tools", 2, 2) in seen
     assert all(0 < step <= total for _, step, total in seen)
@@ -89,7 +95,8 @@ async def test_a_copy_run_twice_adds_nothing(source: SqliteStore, target: Sqlite
     await copied(source, target)
     before = await held_by(target)
     again = await copied(source, target)
-    assert (again.calls, again.records, again.verdicts, again.duplicates, again.kept) == (0, 0, 0, 16, 10)
+    assert (again.calls, again.records, again.verdicts, again.duplicates, again.kept) == (0, 0, 0, 22, 10)
+    assert again.decisions == 0
     assert again.differences == []
     assert await held_by(target) == before
 
@@ -117,15 +124,47 @@ async def test_what_differs_in_the_target_is_kept_and_named(source: SqliteStore,
     await target.put_guidance(W, "search", guidance("Mine."), document=Document("x"), guidance_version=0)
     await target.put(W, "tool-search", "rule/1", {"n": "mine"})
     await target.put_verdicts(W, {"key 1": verdict(0.0)})
+    await target.log_decision(W, decision(3, outcome="failed"))
     done = await copied(source, target)
-    told = ("counts 7 calls in its lifetime, the source 9", "keeps the guidance", "'rule/1' of 'tool-search' differs")
+    told = ("keeps the guidance", "'rule/1' of 'tool-search' differs", "'decision 3' is missing or differs")
     assert done.different == 4
     for words, difference in zip((*told, "'key 1' differs"), done.differences, strict=True):
         assert words in difference
-    assert len(await kept_calls(target)) == 7
+    assert len(await kept_calls(target)) == 10
     record = await target.get(W, "tool-search", "rule/1")
     assert record is not None
     assert record.value == {"n": "mine"}
+
+
+async def test_what_the_source_dropped_since_the_first_copy_is_brought_over_too(
+    source: SqliteStore, target: SqliteStore
+):
+    await copied(source, target)
+    await append(source, *range(20, 40), tool="search", keep=6)
+    done = await copied(source, target)
+    assert (done.calls, done.differences) == (20, [])
+    logged = [[each.call.output for each in await store.call_log(W, tool="search")] for store in (source, target)]
+    assert logged[0] == logged[1]
+
+
+async def test_logged_calls_for_which_the_target_has_no_room_are_named(source: SqliteStore, tmp_path: Path):
+    async with make(tmp_path / "target.db", log=LogLimits(max_calls=2)) as target:
+        done = await copied(source, target)
+        assert any("3 logged calls of tool 'search' missing" in each for each in done.differences)
+        assert [len(each.calls) for each in await target.memories(W, None, calls=True)] == [6, 2]
+
+
+async def test_a_store_that_keeps_no_logs_is_copied_without_them(source: SqliteStore, target: SqliteStore):
+    class OfVersion01(SqliteStore):
+        call_log = DecidedStore.call_log
+        decisions = DecidedStore.decisions
+        log_decision = DecidedStore.log_decision
+
+    async with OfVersion01(source.location, clock=ManualClock(), embedder=EMBEDDER.identity) as older:
+        done = await copied(older, target)
+        assert (done.calls, done.decisions, done.differences) == (16, 0, [])
+    async with OfVersion01(target.location, clock=ManualClock(), embedder=EMBEDDER.identity) as older:
+        assert (await copied(source, older)).differences == []
 
 
 async def test_a_call_that_went_missing_in_the_target_is_named(source: SqliteStore, target: SqliteStore):

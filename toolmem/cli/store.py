@@ -328,7 +328,7 @@ def _report(done: Copied, as_json: bool, verb: str) -> None:
         print(
             f"{verb} {counted(done.tools, 'tool')}: {counted(done.calls, 'call')} added, "
             f"{done.duplicates:,} there already; {counted(done.records, 'record')} added, {done.kept:,} there already; "
-            f"{counted(done.verdicts, 'cached verdict')} added"
+            f"{counted(done.verdicts, 'cached verdict')} and {counted(done.decisions, 'decision')} added"
         )
         for failure in done.failures[:20]:
             say(f"failed: {failure.tool_name}, call {failure.index}: {failure.error}")

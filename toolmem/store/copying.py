@@ -15,8 +15,9 @@ from toolmem.errors import Conflict
 from toolmem.models import ToolCallResult, ToolMemory
 from toolmem.protocols import Embedder, MemoryStore
 from toolmem.readers.plain_text import counted
+from toolmem.store.decided import keeps_logs
 from toolmem.store.masked import take_over_key
-from toolmem.stored import Appended, CallFailure, Document, Record, StoredMemory
+from toolmem.stored import Appended, CallFailure, Document, LoggedCall, LoggedDecision, Record, StoredMemory
 
 KEEP_ALL = 2**31 - 1  # a copy keeps what it finds
 PAGE = 500  # verdicts, or texts handed to an embedder, at once
@@ -35,6 +36,7 @@ class Copied:
     records: int = 0  # added
     kept: int = 0  # records that were there already, with the same or another value
     verdicts: int = 0  # added
+    decisions: int = 0  # added
     failures: list[CallFailure] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
     different: int = 0  # how many there are in all
@@ -83,6 +85,7 @@ class Copy:
             await self._copy_tools(workspace, done)
             await self._copy_records(workspace, done)
             await self._copy_verdicts(workspace, done)
+            await self._copy_decisions(workspace, done)
         for workspace in chosen:
             await self._verify(workspace, done)
         return done
@@ -90,12 +93,14 @@ class Copy:
     # -- copying
 
     async def _copy_tools(self, workspace: str, done: Copied) -> None:
-        names = await self._source.tool_names(workspace)
+        names, there = await self._source.tool_names(workspace), set(await self._target.tool_names(workspace))
         for number, name in enumerate(names, 1):
             for stored in await self._source.memories(workspace, [name], calls=True):
                 held = await self._documents(await self._source.documents(workspace, None, [name]))
-                memory = whole_memory(stored)
-                appended = await self._target.merge(workspace, memory, KEEP_ALL, document=held.get(name))
+                memory = with_logged(stored, await _logged(self._source, workspace, name))
+                # where the tool is new, its window is the source's; elsewhere what is new comes after what is there
+                keep = KEEP_ALL if name in there else max(len(stored.calls), 1)
+                appended = await self._target.merge(workspace, memory, keep, document=held.get(name))
                 done.took(appended)
             self._progress(f"{workspace}: tools", number, len(names))
 
@@ -139,6 +144,17 @@ class Copy:
             read += len(keys)
             self._progress(f"{workspace}: verdicts", read, max(total, read))
 
+    async def _copy_decisions(self, workspace: str, done: Copied) -> None:
+        if not keeps_logs(self._target):
+            return
+        decided = (await _decisions(self._source, workspace))[::-1]
+        there = {each.id for each in await _decisions(self._target, workspace)}
+        for number, decision in enumerate(decided, 1):
+            if decision.id not in there:
+                await self._target.log_decision(workspace, decision)
+                done.decisions += 1
+            self._progress(f"{workspace}: decisions", number, len(decided))
+
     async def _documents(self, held: dict[str, Document]) -> dict[str, Document]:
         if self._same_embedder or self._embedder is None:
             return {key: each if self._same_embedder else Document(each.text) for key, each in held.items()}
@@ -156,6 +172,11 @@ class Copy:
             theirs = await self._target.memories(workspace, [name], calls=True)
             for stored in ours:
                 _compare_memories(workspace, stored, theirs[0] if theirs else None, done)
+            if keeps_logs(self._target):
+                copied_ids = {each.id for each in await _logged(self._target, workspace, name)}
+                missing = sum(each.id not in copied_ids for each in await _logged(self._source, workspace, name))
+                if missing:
+                    done.differs(f"{workspace}: {counted(missing, 'logged call')} of tool {name!r} missing")
             self._progress(f"{workspace}: tools verified", number, len(names))
         for namespace in await self._source.namespaces(workspace):
             copied = {record.key: record.value for record in await self._target.list(workspace, namespace)}
@@ -163,12 +184,41 @@ class Copy:
                 if copied.get(record.key) != record.value:
                     state = "differs" if record.key in copied else "is missing"
                     done.differs(f"{workspace}: record {record.key!r} of {namespace!r} {state}")
+        there = {each.id: each for each in await _decisions(self._target, workspace)}
+        for decision in await _decisions(self._source, workspace):
+            if there.get(decision.id) != decision and keeps_logs(self._target):
+                done.differs(f"{workspace}: the decision {decision.id!r} is missing or differs")
         async for keys in _pages(self._source, workspace):
             wanted, found = await self._source.verdicts(workspace, keys), await self._target.verdicts(workspace, keys)
             for key in wanted:
                 if found.get(key) != wanted[key]:
                     state = "differs" if key in found else "is missing"
                     done.differs(f"{workspace}: the cached verdict {key!r} {state}")
+
+
+async def _logged(store: MemoryStore, workspace: str, tool: str) -> list[ToolCallResult]:
+    """All logged calls of a tool, oldest first; none where the store keeps no log."""
+    found: list[LoggedCall] = []
+    while keeps_logs(store) and (
+        page := await store.call_log(workspace, tool=tool, after=found[-1].position if found else 0, limit=PAGE)
+    ):
+        found += page
+    return [each.call for each in found]
+
+
+async def _decisions(store: MemoryStore, workspace: str) -> list[LoggedDecision]:
+    return await store.decisions(workspace, limit=KEEP_ALL) if keeps_logs(store) else []
+
+
+def with_logged(stored: StoredMemory, logged: Sequence[ToolCallResult]) -> ToolMemory:
+    """A stored memory in the words of `MemoryStore.merge`, and before its kept calls those that left the window."""
+    memory, kept = whole_memory(stored), {call.id for call in stored.calls}
+    dropped = [call for call in logged if call.id not in kept]
+    first = stored.calls[0].seq if stored.calls else None
+    if dropped and first is not None and first > len(dropped):  # without a gap, so that the seqs are taken over
+        numbered = enumerate(dropped, first - len(dropped))
+        dropped = [call.model_copy(update={"seq": seq}) for seq, call in numbered]
+    return memory.model_copy(update={"tool_call_results": [*dropped, *memory.tool_call_results]})
 
 
 async def _pages(store: MemoryStore, workspace: str) -> AsyncIterator[list[str]]:

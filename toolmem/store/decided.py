@@ -128,6 +128,12 @@ class DecidedStore(RecordStore, MemoryStore):
         return builtins.list((await self.info())["workspaces"])
 
 
+def keeps_logs(store: MemoryStore) -> bool:
+    """Whether it has the logs of a workspace; one that was written for version 0.1 has none."""
+    method = getattr(type(store), "call_log", None)
+    return method is not None and method is not DecidedStore.call_log
+
+
 def read_verdict(found: dict[str, Verdict], key: str, fields: Any) -> None:
     """Add the cached verdict of these fields. A damaged one is logged and left out: it is judged again."""
     from toolmem.models import Verdict
