@@ -12,8 +12,10 @@ conversation alone, *with rules* what `AgentSession.messages` sends. *Guard*: a 
 calls, as a model that does not listen does; its tools are decorated with `session.tool`, and what counts is whether the
 function ran. *Next session*: the same in a new session, after five compactions of the first one.
 
-*Lifted*: before the call the user takes the instruction back with a sentence, and the call must run.
-What is measured is keeping, not reading: how many sentences are read as conditions at all is said beside the table.
+*Lifted*: before the call the user takes the instruction back with a sentence, which `after_turn` says was understood,
+and the call must run. *In the same message*: it answers the message that lifts the instruction.
+What is measured is keeping, not reading: sentences that are not read as a condition on this tool, and liftings that are
+not understood (the user is told so, and the rule holds), stand in the second table and count nowhere in the first.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ def summarize(messages: list[Message], max_tokens: int, count: Callable[[str], i
     return [SUMMARY]
 
 
-async def played(case: Instruction, tools: Sequence[ToolSchema], rounds: int, *, lifted: bool, again: bool) -> Outcome:
+async def played(
+    case: Instruction, tools: Sequence[ToolSchema], rounds: int, *, lifted: str = "", again: bool
+) -> Outcome:
     """One conversation, or two where the call is made in the next session (`again`)."""
     memory = AsyncToolMem(":memory:", overrides=["session.judging=deferred"])
     session = await AgentSession.start(memory, tools=tools, compressor=summarize)
@@ -82,8 +86,9 @@ async def played(case: Instruction, tools: Sequence[ToolSchema], rounds: int, *,
     if again:
         await session.close()
         session = await AgentSession.start(memory, tools=tools, compressor=summarize)
-    if lifted:
+    if lifted == "turn before":
         await turn(session, case.lifted)
+    session.messages(case.lifted if lifted == "same message" else "do it")
     outcome = await called(session, case)
     await session.close()
     await memory.close()
@@ -117,7 +122,7 @@ async def called(session: AgentSession, case: Instruction) -> Outcome:
             return True
         return False
 
-    buffer, sent = session.buffer, session.messages("do it")
+    buffer, sent = session.buffer, session.messages()
     return Outcome(stands(case, buffer), stands(case, sent), await stopped(case.forbidden), await stopped(case.free))
 
 
@@ -130,12 +135,19 @@ def share(outcomes: Sequence[Outcome], of: Callable[[Outcome], bool]) -> str:
 
 
 async def rows_of(
-    tools: Sequence[ToolSchema], cases: Sequence[Instruction], language: str, rounds: Sequence[int]
+    tools: Sequence[ToolSchema],
+    cases: Sequence[Instruction],
+    liftable: set[str],
+    language: str,
+    rounds: Sequence[int],
 ) -> list[list[str]]:
     rows = []
     for number, again in [*((each, False) for each in rounds), (rounds[-1], True)]:
-        said = [await played(case, tools, number, lifted=False, again=again) for case in cases]
-        lifted = [await played(case, tools, number, lifted=True, again=again) for case in cases]
+        said = [await played(case, tools, number, again=again) for case in cases]
+        lifted = [
+            [await played(case, tools, number, lifted=when, again=again) for case in cases if case.said in liftable]
+            for when in ("turn before", "same message")
+        ]
         rows.append(
             [
                 {"en": "English", "zh": "Chinese"}[language],
@@ -144,7 +156,7 @@ async def rows_of(
                 share(said, lambda each: each.in_messages),
                 share(said, lambda each: each.stopped),
                 share(said, lambda each: each.free_stopped),
-                share(lifted, lambda each: each.stopped),
+                *(share(outcomes, lambda each: each.stopped) for outcomes in lifted),
             ]
         )
     return rows
@@ -152,26 +164,32 @@ async def rows_of(
 
 async def tables(*, quick: bool) -> list[TextTable]:
     tools, cases = instructions()
-    checked = {case.said: await is_checked(case, tools) for case in cases}
+    read = {case.said: await is_read(case, tools) for case in cases}
+    liftable = {said for said, (_, lifted) in read.items() if lifted}
     rows: list[list[str]] = []
     for language in ("en", "zh"):
-        read = [case for case in cases if case.language == language and checked[case.said]]
-        rows += await rows_of(tools, read[:3] if quick else read, language, ROUNDS[:2] if quick else ROUNDS)
+        checked = [case for case in cases if case.language == language and read[case.said][0]]
+        rounds = ROUNDS[:2] if quick else ROUNDS
+        rows += await rows_of(tools, checked[:3] if quick else checked, liftable, language, rounds)
     columns = ("language", "compactions", "text only: buffer", "text only: with rules", "guard: stopped")
-    kept = TextTable("Instructions kept", (*columns, "other calls stopped", "stopped after lifting"), rows)
-    unread = [[case.language, case.said, checked[case.said] or "no rule of this tool"] for case in cases]
-    left = [[language, said] for (language, said, _), case in zip(unread, cases, strict=True) if not checked[case.said]]
+    lifted = ("other calls stopped", "stopped after lifting", "stopped in the message that lifts")
+    unread = [
+        [case.language, case.said, "no rule that is checked on this tool"] for case in cases if not read[case.said][0]
+    ]
+    unread += [[case.language, case.lifted, "lifts nothing"] for case in cases if read[case.said] == (True, False)]
     return [
-        kept,
-        TextTable(f"Not read as a condition: {len(left)} of {len(cases)} sentences", ("language", "said"), left),
+        TextTable("Instructions kept", (*columns, *lifted), rows),
+        TextTable(f"Not understood, of {len(cases)} instructions", ("language", "said", "read as"), unread),
     ]
 
 
-async def is_checked(case: Instruction, tools: Sequence[ToolSchema]) -> bool:
-    """Does capture make of it a rule on this tool that can be checked?"""
+async def is_read(case: Instruction, tools: Sequence[ToolSchema]) -> tuple[bool, bool]:
+    """Does capture make of it a rule on this tool that can be checked, and does its lifting sentence withdraw that?"""
     async with AsyncToolMem(":memory:") as memory, await AgentSession.start(memory, tools=tools) as session:
         captured = await session.after_turn([{"role": "user", "content": case.said}])
-        return any(rule.tool_name == case.tool and rule.checked for rule in captured.rules)
+        checked = any(rule.tool_name == case.tool and rule.checked for rule in captured.rules)
+        taken = await session.after_turn([{"role": "user", "content": case.lifted}])
+        return checked, checked and any(rule.tool_name == case.tool for rule in taken.withdrawn)
 
 
 def main() -> None:

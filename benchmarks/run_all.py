@@ -26,6 +26,7 @@ NAMES = [
     *("guidance_benefit", "sentence_kinds", "change_detection"),
     *(
         "compaction_canaries",
+        "kept_to_the_end",
         "guard",
         "rules",
         "model_overhead",

@@ -24,6 +24,7 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "sentence_kinds": "What each kind of sentence buys",
     "change_detection": "Noticing that a tool has changed",
     "guard": "What the guard would have said",
+    "kept_to_the_end": "Instructions kept to the end",
     "compaction_canaries": "What survives compaction",
     "elasticsearch": "Elasticsearch",
     "http_load": "Serving over HTTP",
@@ -33,6 +34,19 @@ SUBJECTS = {  # name of the results, and of the program that writes them
 
 # What the columns of a table mean, by the beginning of its title.
 MEANINGS = {
+    "Instructions kept": (
+        "A user says an instruction in the first turn; after 0, 1 or 5 compactions, each of which leaves one "
+        "sentence of summary and not a word of the instruction, the agent makes the call that it forbids, and one"
+        " beside it that it does not forbid (*other calls*). *Text only* is a prompt and nothing else, and its "
+        "agent is a script, not a model: it keeps to an instruction exactly if the words of it stand in what it "
+        "is sent, the best that a text can do. *Buffer*: the compacted conversation; *with rules*: what "
+        "`AgentSession.messages` sends. *Guard*: a script that never looks at a text and calls; its tool is "
+        "decorated with `session.tool`, and a call counts as stopped where the function did not run. *After "
+        "lifting*: the user took the instruction back in the turn before, or in the message that the call "
+        "answers. *Next session*: a new session after the compactions of the first. The sentences are the "
+        "project's own; those that are not understood stand in the second table and count nowhere in the first: "
+        "the user is told that they lift nothing, and instructions that are not checked remind."
+    ),
     "Canaries after one round": (
         "The canaries of compaction-conformance-kit (PyPI, MIT), which measures what an agent's compaction keeps. "
         "*lossy-truncation* and *naive-summary* are two of its compactors, alone and as the compressor of an "

@@ -488,3 +488,41 @@ async def test_of_a_store_that_nobody_trusts_no_rule_binds_and_the_sessions_own_
         with pytest.raises(CallDenied):
             await later.send(SARAH)
         assert mail.sent == [BOB]
+
+
+@both
+async def test_a_sentence_that_lifts_a_rule_lets_the_call_run_that_answers_it(make_app, as_async):
+    async with make_app() as app:
+        async with await start(app) as session:
+            await said(session, NEVER)
+        async with await start(app) as session:
+            mail = Mail(session.tool, as_async=as_async)
+            session.messages("You may email Sarah again. Tell her that we are live.")
+            await called(mail, SARAH)
+            captured = await session.after_turn([{"role": "assistant", "content": "Told."}])
+            assert [rule.rule for rule in captured.withdrawn] == [NEVER]
+            await called(mail, SARAH)
+            assert mail.sent == [SARAH, SARAH]
+
+
+async def test_a_question_or_a_report_about_a_rule_lifts_nothing(make_app):
+    async with make_app() as app, await start(app) as session:
+        mail = Mail(session.tool)
+        await said(session, NEVER)
+        for sentence in ("May I email Sarah again?", "Bob said that you may email Sarah again.", "Tell Sarah."):
+            session.messages(sentence)
+            with pytest.raises(CallDenied):
+                mail.send(SARAH)
+            await session.after_turn([{"role": "assistant", "content": "No."}])
+        assert not mail.sent
+
+
+async def test_a_demand_on_this_session_is_lifted_in_the_message_that_says_so(make_app):
+    async with make_app() as app, await start(app) as session:
+        mail = Mail(session.tool)
+        await said(session, "don't send the email yet")
+        session.messages("You can send the email now.")
+        mail.send(BOB)
+        await session.after_turn([{"role": "assistant", "content": "Sent."}])
+        assert session.session_rules == []
+        assert mail.sent == [BOB]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -116,12 +116,14 @@ class CallGuard:
         cwd: str = "",
         context: str = "",
         demands: Sequence[CheckedRule] = (),
+        lifted: Collection[str] = (),
     ) -> GuardDecision:
         """What is to become of a call. Never raises.
 
         `force`: the agent repeats a call that was stopped though it knows why; None: its host cannot say so. It lifts
         everything but rules. `tools`: as they are declared, where the host knows. `cwd`: where the call would run.
         `context`: the value of `context_key` for this call. `demands`: what binds it beside the stored rules.
+        `lifted`: ids of rules that the user takes back in the message that it answers.
         """
         if self.is_off:
             return decide(new_id(), ())
@@ -130,7 +132,8 @@ class CallGuard:
         try:
             known = await self._known(places := _places(mark))
             remembered = known or self._records.remembered(places, None)
-            guard = self._guard(tool_name, remembered, tools, await self._store_key(), demands)
+            rules = [*demands, *(rule for rule in self._rules.of(tool_name) if rule.id not in lifted)]
+            guard = self._guard(tool_name, remembered, tools, await self._store_key(), rules)
             checked = guard.weigh(tool_name, arguments, force=force, directory=Path(cwd) if cwd else None)
             if known is None and not checked.stops:
                 return await self._undecided("the rules cannot be read", arguments, mark)
@@ -176,11 +179,11 @@ class CallGuard:
         known: Remembered,
         tools: Sequence[ToolSchema],
         key: bytes,
-        demands: Sequence[CheckedRule],
+        rules: Sequence[CheckedRule],
     ) -> ConversationGuard:
         declared = [tool for tool in tools if tool.name == tool_name]
         return ConversationGuard(
-            {tool_name: [*demands, *self._rules.of(tool_name)]},
+            {tool_name: rules},
             tools=declared,
             modes=self.modes,
             standing=known.standing,

@@ -14,12 +14,12 @@ from toolmem.app.call_guards import modes_of
 from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.call_records import read_records
-from toolmem.guard.decision import CheckedRule, GuardDecision
+from toolmem.guard.decision import GuardDecision
 from toolmem.models import Language, ToolCallResult, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.readers.chat import read_chat
-from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook
+from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import RuleStore
@@ -40,7 +40,7 @@ from toolmem.session.guarded_calls import DemandsAlone, GuardedCalls, SessionChe
 from toolmem.session.recorder import DecidedCall, OnDenied
 from toolmem.session.rules_since import RulesSince
 from toolmem.session.session_calls import SessionCalls
-from toolmem.session.session_demands import SessionDemands, said_in
+from toolmem.session.session_demands import Binding, SessionDemands, demanded
 from toolmem.store.masked import masked_output
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class AgentSession:
         self._count = count_tokens
         self._ignores_store = ignores_store
         self._since = RulesSince()
-        self._demands = SessionDemands(app.clock)
+        self._demands = SessionDemands(rules)
         self._pending_user: str | None = None
         self._turns = 0
         self._to_judge: set[str] = set()
@@ -259,21 +259,21 @@ class AgentSession:
 
     def _guarded(self, rules_workspace_id: str) -> SessionChecks:
         if self._ignores_store:
-            return DemandsAlone(modes_of(self.app.configured), self._demands_on, self._tools)
+            return DemandsAlone(modes_of(self.app.configured), self._demands_now, self._tools)
         return GuardedCalls(
             self.app,
             workspace_id=self.workspace_id,
             rules_workspace_id=rules_workspace_id,
             conversation_id=self.session_id,
             tools=self._tools,
-            demands=self._demands_on,
+            demands=self._demands_now,
         )
 
-    def _demands_on(self, tool_name: str) -> list[CheckedRule]:
+    def _demands_now(self) -> Binding:
         """What binds beside the stored rules: the demands of this session, and of the message being answered."""
-        captures = self.app.settings.rules.capture
-        said = self._pending_user or "" if captures else ""
-        return self._demands.on(tool_name, self.session_rules, Turn(said, (), self.session_id, self._tools))
+        said = self._pending_user or "" if self.app.settings.rules.capture else ""
+        spoken = Turn(said, (), self.session_id, self._tools, self._turns + 1)
+        return self._demands.now(self.session_rules, spoken, self._since.holding)
 
     # -- what a turn teaches
 
@@ -333,7 +333,7 @@ class AgentSession:
         """The demands that hold for the rest of this session: made for it, or not kept, or never read again."""
         demands = [each for each in (*self.session_rules, *captured.session) if each not in captured.lifted]
         if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
-            demands += said_in(turn)
+            demands += [each for step in extract(turn).said for each in demanded(step)]
         stored = [] if self._ignores_store else captured.rules  # "always" keeps what held for the session
         kept = {(rule.tool_name, rule.rule) for rule in stored}
         self.session_rules = [each for each in dict.fromkeys(demands) if (each.tool_name, each.rule) not in kept]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from toolmem.app import AsyncToolMem, ToolMem, ToolMemApp
 from toolmem.errors import ConfigError, StoreUntrusted
 from toolmem.guard.conversation import CheckedCall, ConversationGuard
-from toolmem.guard.decision import CheckedRule, Finding, GuardDecision, Mode, decide
+from toolmem.guard.decision import Finding, GuardDecision, Mode, decide
 from toolmem.light_models import ToolSchema
 from toolmem.models import ToolCallResult
 from toolmem.rules.turns import Tools, read_tools
+from toolmem.session.session_demands import Binding
 
 if TYPE_CHECKING:
     from toolmem.engine.guarding import CallGuard
@@ -25,7 +26,6 @@ log = logging.getLogger("toolmem.session")
 T = TypeVar("T")
 _MOST_UNDER_WAY = 1000
 Record = Mapping[str, Any] | ToolCallResult
-Demands = Callable[[str], Sequence[CheckedRule]]  # on a tool
 Work = Callable[["CallGuard"], Coroutine[Any, Any, T]]
 
 
@@ -72,7 +72,7 @@ class GuardedCalls:
         conversation_id: str,
         tools: Tools = (),
         by_portal: bool = False,
-        demands: Demands = lambda tool_name: (),
+        demands: Callable[[], Binding] = Binding,
     ) -> None:
         self.conversation_id = conversation_id
         self._app = app
@@ -130,13 +130,15 @@ class GuardedCalls:
     def _decided(self, tool_name: str, arguments: Any, force: bool | None) -> Work[GuardDecision]:
         async def work(guard: CallGuard) -> GuardDecision:
             await self._tell_spoken(guard)
+            binding = self._demands()
             return await guard.before(
                 tool_name,
                 arguments,
                 conversation_id=self.conversation_id,
                 force=force,
                 tools=self._tools,
-                demands=self._demands(tool_name),
+                demands=binding.on(tool_name),
+                lifted=binding.lifted,
             )
 
         return work
@@ -200,7 +202,7 @@ def guarded_calls(
 class DemandsAlone:
     """Implements `SessionChecks` where nothing that the store holds is believed: by demands and failures, in memory."""
 
-    def __init__(self, modes: Mapping[str, Mode], demands: Demands, tools: Tools = ()) -> None:
+    def __init__(self, modes: Mapping[str, Mode], demands: Callable[[], Binding], tools: Tools = ()) -> None:
         known = [tool for tool in tools if isinstance(tool, ToolSchema)]
         self._guard = ConversationGuard(tools=known, modes=modes)
         self._demands = demands
@@ -209,7 +211,7 @@ class DemandsAlone:
 
     def before_now(self, tool_name: str, arguments: Any, *, force: bool | None = None) -> GuardDecision:
         with self._lock:
-            self._guard.rules = {tool_name: self._demands(tool_name)}
+            self._guard.rules = {tool_name: self._demands().on(tool_name)}
             checked = self._guard.before(tool_name, arguments, force=force)
             self._under_way[checked.decision.id] = checked
             if len(self._under_way) > _MOST_UNDER_WAY:

@@ -1,16 +1,23 @@
-"""What a user demands of one session, and of the turn under way, as the guard checks it."""
+"""What a user demands of a session, and demands or takes back in the message being answered, as the guard checks it."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from toolmem.guard.decision import CheckedRule
-from toolmem.protocols import Clock
-from toolmem.rules.capture.hook import SessionRule, extract
+from toolmem.models import ToolMemoryRule
+from toolmem.rules.capture.hook import SaidStep, SessionRule, extract
+from toolmem.rules.capture.taking_back import RulesInForce, session_lifted
 from toolmem.rules.identity import folded_name
 from toolmem.rules.rule_checks import checks_of
-from toolmem.rules.turns import Turn
+from toolmem.rules.rule_store import RuleStore
+from toolmem.rules.turns import Tools, Turn
+
+log = logging.getLogger("toolmem.session")
 
 # Words that put off what is forbidden: it is asked about, because the user means to allow it.
 _FOR_NOW = re.compile(
@@ -18,41 +25,76 @@ _FOR_NOW = re.compile(
 )
 
 
+@dataclass(slots=True)
+class Binding:
+    """What binds calls beside the stored rules, and which of these bind no more."""
+
+    demands: list[SessionRule] = field(default_factory=list)
+    lifted: set[str] = field(default_factory=set)  # ids
+    checked: dict[str, list[CheckedRule]] = field(default_factory=dict)  # by the tool's name in lower case
+
+    def on(self, tool_name: str) -> list[CheckedRule]:
+        return self.checked.get(folded_name(tool_name), [])
+
+
 class SessionDemands:
-    """Demands that bind in one session, by the tool that they are made on; each is read once."""
+    """Reads the message of a turn, and the demands of a session, once."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._of: tuple[object, ...] = ()
-        self._checked: dict[str, list[CheckedRule]] = {}
+    def __init__(self, rules: RuleStore) -> None:
+        self._rules = rules
+        self._known: tuple[object, Binding] = ((), Binding())
 
-    def on(self, tool_name: str, demands: Sequence[SessionRule], spoken: Turn) -> list[CheckedRule]:
-        """Those on a tool: `demands`, and what `spoken`, the message that opened this turn, demands for good or not."""
-        of = (tuple(demands), spoken.user_message)
-        if of != self._of:
-            self._checked = self._read([*demands, *said_in(spoken)], spoken)
-            self._of = of
-        return self._checked.get(folded_name(tool_name), [])
+    def now(self, demands: Sequence[SessionRule], spoken: Turn, holding: Sequence[ToolMemoryRule]) -> Binding:
+        """`demands`: of this session; `spoken`: the message being answered; `holding`: the rules known."""
+        of = (tuple(demands), spoken.user_message, tuple(rule.id for rule in holding))
+        if self._known[0] != of:
+            binding = Binding(list(demands))
+            try:
+                self._hear(spoken, holding, binding)
+            except Exception as error:  # what was demanded before goes on to bind
+                log.error("the message could not be read: %s", type(error).__name__)
+            binding.checked = checked_demands(binding.demands, spoken.tools, self._rules.clock.now())
+            self._known = of, binding
+        return self._known[1]
 
-    def _read(self, demands: Sequence[SessionRule], spoken: Turn) -> dict[str, list[CheckedRule]]:
-        found: dict[str, list[CheckedRule]] = {}
-        bound: dict[str, list[str]] = {}
-        for each in dict.fromkeys(demands):
-            bound.setdefault(each.rule, []).append(each.tool_name)
-        for sentence, names in bound.items():
-            lasting = _FOR_NOW.sub("", sentence)
-            for name, check in checks_of(lasting, names, spoken.tools).items():
-                if check.when is not None:
-                    effect = "ask" if lasting != sentence else check.effect
-                    rule = CheckedRule("", sentence, effect, check.when, "user", self._clock.now())
-                    found.setdefault(folded_name(name), []).append(rule)
-        return found
+    def _hear(self, spoken: Turn, holding: Sequence[ToolMemoryRule], binding: Binding) -> None:
+        """One sentence after the other, as capture does when the turn is over."""
+        if not spoken.user_message:
+            return
+        force = RulesInForce(self._rules, spoken)
+        for step in extract(spoken).said:
+            taken = self._takes_back(step, force, holding, binding)
+            if not taken or (step.lift is not None and step.lift.lifts == "permission"):
+                binding.demands += demanded(step)
+
+    def _takes_back(
+        self, step: SaidStep, force: RulesInForce, holding: Sequence[ToolMemoryRule], binding: Binding
+    ) -> bool:
+        if step.lift is None:
+            return False
+        gone = session_lifted(step.lift, binding.demands)
+        rules = force.surely_meant(step.lift, holding)
+        binding.demands = [each for each in binding.demands if each not in gone]
+        binding.lifted |= {rule.id for rule in rules}
+        return bool(gone or rules)
 
 
-def said_in(turn: Turn) -> list[SessionRule]:
-    """All that the user's message demands, stored or not."""
-    if not turn.user_message:
-        return []
-    found = extract(turn)
-    standing = [SessionRule(each.tool_name, each.rule) for each in found.drafts if each.priority == "critical"]
-    return [*standing, *found.session]
+def checked_demands(demands: Sequence[SessionRule], tools: Tools, said_at: datetime) -> dict[str, list[CheckedRule]]:
+    """By the tool's name in lower case; what cannot be checked is left out, and only reminds."""
+    found: dict[str, list[CheckedRule]] = {}
+    bound: dict[str, list[str]] = {}
+    for each in dict.fromkeys(demands):
+        bound.setdefault(each.rule, []).append(each.tool_name)
+    for sentence, names in bound.items():
+        lasting = _FOR_NOW.sub("", sentence)
+        for name, check in checks_of(lasting, names, tools).items():
+            if check.when is not None:
+                effect = "ask" if lasting != sentence else check.effect
+                rule = CheckedRule("", sentence, effect, check.when, "user", said_at)
+                found.setdefault(folded_name(name), []).append(rule)
+    return found
+
+
+def demanded(step: SaidStep) -> list[SessionRule]:
+    """All that a sentence demands, for good or not."""
+    return [*(SessionRule(each.tool_name, each.rule) for each in step.drafts), *step.session]

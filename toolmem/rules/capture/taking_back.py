@@ -78,6 +78,12 @@ class RulesInForce:
         """Before anything of the turn is kept."""
         self._rules = {rule.id: rule for rule in (await self._store.all_rules())[0]}
 
+    def surely_meant(self, lift: Lift, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
+        """Which of `rules`, that hold, a sentence is sure to take back; changes nothing."""
+        groups = self._groups(lift, rules, set())
+        meaning = meaning_of(lift, groups)
+        return [rule for rule in groups[meaning.meant[0]] if self._is_own(rule)] if meaning.surely else []
+
     async def keep(self, rule: ToolMemoryRule) -> TakenBack:
         """A rule was kept of this turn: it takes the place of older ones on the same tool and target."""
         done, before = TakenBack(), self._rules.get(rule.id)
