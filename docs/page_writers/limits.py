@@ -47,8 +47,8 @@ Search by a query compares character n-grams. It finds similar wording in any la
 _RULES = """\
 ## Rules
 
-**A rule that only reminds is text, not a lock.** It is put in front of the model at every turn; nothing stops a model that
-does not listen. A rule that denies or asks holds where a guard stands ([below](#the-guard)).
+**A rule that only reminds is text, not a lock.** It is put in front of the model at every turn; nothing stops a model
+that does not listen. A rule that denies or asks holds where a guard stands ([below](#the-guard)).
 
 The capture hook reads sentences by their form, without a model. On sentences that its author had not seen, in English
 (en) and Chinese (zh). The sets `own`, `own b` and `written` come from three authors, one each; each author labelled the

@@ -278,7 +278,7 @@ class CallLogContract(Scenario):
 
         drive(limited(store_factory, max_bytes=35_000), scenario)
 
-    def test_a_deleted_tool_makes_room_in_a_full_log(self, store_factory: StoreFactory) -> None:
+    def test_a_deleted_tool_makes_place_in_a_full_log(self, store_factory: StoreFactory) -> None:
         async def scenario(store: MemoryStore) -> None:
             for number in range(6):
                 await append(store, number, tool="ab"[number % 2], keep=1)
