@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -106,10 +106,10 @@ async def by_command(service: ServiceProcess, request: dict[str, Any]) -> Any:
     given = [part for name, option in options.items() for part in _option(option, request.get(name), name == "input")]
     given += ["--force"] if request.get("force") else []
     code, out, err = await command("guard", "check", *given, "--json", store_of(service))
-    if code == 2:
+    if code in (1, 2):
         return {"error": err}
     told = json.loads(out)
-    assert code == (1 if told["action"] in ("deny", "ask") else 0)
+    assert code == (5 if told["action"] in ("deny", "ask") else 0)
     assert told.pop("modes")["rules"] == "enforce"
     return told
 
@@ -122,7 +122,7 @@ async def by_run(service: ServiceProcess, request: dict[str, Any]) -> Any:
     path = service.folder / "request.json"
     path.write_text(json.dumps(request), encoding="utf-8")
     code, out, err = await command("run", "check_tool_call", "--request", str(path), store_of(service))
-    return {"error": err} if code == 2 else decision_of(json.loads(out))
+    return {"error": err} if code in (1, 2) else decision_of(json.loads(out))
 
 
 ROADS = {
@@ -395,7 +395,7 @@ async def test_a_check_in_words_names_the_decision_its_reason_and_the_modes(make
         await (await app.rule_store("default")).put_rule("send_email", SARAH)
     given = ["guard", "check", "--tool", "send_email", "--input", '{"to": "sarah@example.com"}', store]
     code, out, err = await command(*given)
-    assert (code, err) == (1, "")
+    assert (code, err) == (5, "")
     assert out.startswith(f"deny\n{STOPPED}")
     assert "Modes: rules enforce, repeats advise, names advise, schema advise." in out
     code, out, _ = await command(*given, "guard.rules=shadow")
@@ -451,3 +451,63 @@ async def test_many_added_conversations_are_all_learned_from(make_app: Any) -> N
         for n in (0, 150, 299):
             answer = await app.run_flow("check_tool_call", **request, conversation_id=f"c{n}")
             assert answer.metadata["decision"]["action"] == "advise"
+
+
+# ---------------------------------------------------------------- a store in trouble
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A store that cannot be opened, and a service that had one which was taken away."""
+
+    class Broken(NamedTuple):
+        folder: Path
+        url: str
+
+    folder = tmp_path_factory.mktemp("broken")
+    (folder / "memory.db").write_bytes(b"this is no database" * 1000)
+    with ServiceProcess(tmp_path_factory.mktemp("taken"), "guard.repeats=off") as service:
+        for name in ("memory.db", "memory.db-wal", "memory.db-shm"):
+            (service.folder / name).unlink(missing_ok=True)
+        yield Broken(folder, service.url)
+
+
+@pytest.mark.parametrize("name", ROADS)
+async def test_a_store_that_cannot_be_read_is_an_error_or_an_allow_and_never_a_stop(broken: Any, name: str) -> None:
+    request = {"workspace_id": "w", "tool_name": "search", "input": {"q": "rain"}}
+    try:
+        told = await ROADS[name](broken, request)
+    except ToolMemError as error:
+        told = {"error": str(error)}
+    assert told.get("action") == "allow" or "store" in told["error"].lower() or "database" in told["error"].lower()
+
+
+@pytest.mark.parametrize(("on_error", "action"), [("open", "allow"), ("closed", "deny")])
+async def test_on_error_says_what_becomes_of_calls_that_nobody_could_check(
+    make_app: Any, tmp_path: Path, on_error: str, action: str
+) -> None:
+    async with make_app(f"guard.on_error={on_error}") as app:
+        await app.services.store_named()
+        for path in tmp_path.glob("memory.db*"):
+            path.unlink()
+        request = {"workspace_id": "w", "tool_name": "search", "input": {"q": "rain"}}
+        answer = await app.run_flow("check_tool_call", **request)
+        decision = answer.metadata["decision"]
+        assert (decision["action"], decision["sources"][0]["kind"]) == (action, "rule")
+        assert answer.answer.startswith(STOPPED if action == "deny" else "")
+        added = {"tool_name": "search", "output": "[]", "conversation_id": "c1"}
+        with pytest.raises(ToolMemError, match="store"):
+            await app.run_flow("add_tool_call_result", workspace_id="w", tool_call_results=[added])
+
+
+async def test_rules_bind_as_they_were_read_last_where_the_store_goes_away(make_app: Any, tmp_path: Path) -> None:
+    async with make_app() as app:
+        await (await app.rule_store("w")).put_rule("send_email", SARAH)
+        request = {"workspace_id": "w", "tool_name": "send_email"}
+        for _ in range(2):
+            forbidden = await app.run_flow("check_tool_call", **request, input={"to": "sarah@example.com"})
+            assert forbidden.metadata["decision"]["action"] == "deny"
+            for path in tmp_path.glob("memory.db*"):
+                path.unlink()
+        allowed = await app.run_flow("check_tool_call", **request, input={"to": "bob@acme.com"})
+        assert allowed.metadata["decision"]["action"] == "allow"

@@ -1,7 +1,8 @@
 """The `toolmem` command: one module per group of commands, put together in `commands`.
 
 Results go to stdout, progress and messages to stderr. Exit codes: 0 success; 1 partial, failed, or a named thing was
-not found; 2 refused before any work; 3 budget reached; 4 an op raised an error of its own; 130 interrupted.
+not found; 2 refused before any work; 3 budget reached; 4 an op raised an error of its own; 5 the guard stops the call
+(`toolmem guard check`: whoever asks must not take a store in trouble for a ban); 130 interrupted.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from toolmem.operations.guard_checks import CallDecision
     from toolmem.stored import LoggedDecision
 
+STOPS = 5  # the exit code
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose rules and calls.")]
 _COLUMNS = ("time", "tool", "decision", "by", "conversation", "outcome", "why", "id")
 _OUTCOMES = {"": "not told yet", "not_run": "not run"}
@@ -56,8 +57,8 @@ def check(
 ) -> None:
     """Ask what is to become of a call before it runs. Nothing is run.
 
-    Exit code 0: it may run (allow, advise); 1: it is not to run (deny), or the user is to be asked first (ask); 2: the
-    question cannot be answered as it is put.
+    Exit code 0: it may run (allow, advise); 5: it is not to run (deny), or the user is to be asked first (ask). Any
+    other code says nothing about the call: 2, the question is wrong; 1, the store cannot answer.
 
     toolmem guard check --tool send_email --input '{"to": "sarah@example.com"}'
 
@@ -78,7 +79,7 @@ def check(
         print_json({**decision.model_dump(mode="json"), "modes": modes})
     else:
         _tell(decision, modes)
-    raise typer.Exit(1 if decision.stops else 0)
+    raise typer.Exit(STOPS if decision.stops else 0)
 
 
 def _arguments(given: str) -> Any:
