@@ -555,3 +555,32 @@ def test_where_a_person_is_asked_the_words_of_the_tool_stand_last(
     assert decision.reason.startswith(f"{STOPPED}; ask the user first. A rule says")
     assert "“" not in decision.reason
     assert decision.advice.count("“") == decision.advice.count("”") <= 1
+
+
+# ---------------------------------------------------------------- the store itself
+
+
+async def test_a_call_that_would_change_the_guards_own_store_is_denied_and_one_that_looks_is_not(
+    guard: CallGuard, tmp_path: Path
+) -> None:
+    for command in (f"rm {tmp_path}/memory.db", f"echo x > {tmp_path}/memory.db-wal", f"rm -rf {tmp_path}"):
+        decision = await run(guard, command)
+        assert (decision.action, decision.sources[0].kind) == ("deny", "self")
+        assert decision.reason.startswith(f"{STOPPED}. This would change toolmem itself (")
+    assert (await guard.before("bash", {"command": "rm memory.db"}, cwd=str(tmp_path))).action == "deny"
+    assert (await guard.before("bash", {"command": "rm memory.db"}, cwd="/srv")).action == "allow"
+    assert (await run(guard, f"ls -l {tmp_path}", failed=False)).action == "allow"
+    assert [each.action for each in await guard.decisions()] == ["deny"] * 4
+
+
+async def test_what_else_is_protected_is_handed_in(store: MemoryStore, clock: ManualClock) -> None:
+    guard = CallGuard(store, "w", clock=clock, protected=("/home/agent/.claude/settings.json",))
+    edit = ("Edit", {"file_path": "/home/agent/.claude/settings.json", "old_string": "a", "new_string": "b"})
+    assert (await guard.before(*edit)).action == "deny"
+    assert (await guard.before("Read", {"file_path": "/home/agent/.claude/settings.json"})).action == "allow"
+
+
+def test_the_store_of_a_hook_is_protected_as_well(tmp_path: Path) -> None:
+    with StoreFile(tmp_path / "memory.db") as store:
+        call = {"tool_name": "bash", "input": {"command": f"rm {tmp_path}/memory.db"}}
+        assert before(store, call, conversation_id="c").action == "deny"

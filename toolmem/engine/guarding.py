@@ -34,6 +34,7 @@ from toolmem.engine.ended_calls import (
 from toolmem.engine.guard_records import GuardRecords, Places, Remembered
 from toolmem.engine.guarded_rules import GuardedRules
 from toolmem.engine.kept_decisions import DecisionLog, StorePatience
+from toolmem.engine.protected_paths import protected_paths
 from toolmem.guard.conversation import CheckedCall, ConversationGuard
 from toolmem.guard.decision import MODES, CallMark, CheckedRule, Finding, GuardDecision, Mode, decide
 from toolmem.guard.effects import statement_in
@@ -64,7 +65,8 @@ class CallGuard:
     `store`: as calls are kept in it; where it masks secrets, so does what is logged here. `rules_workspace_id`: whose
     rules bind, where it is another. `modes`, `on_error`: as in the configuration's section `guard`. `context_key`: the
     field of a record that names what its call ran against. `timeout`: seconds that a decision waits for the store;
-    then it is made by what was read last. `taught`: shared with the other guards of a process. For one event loop.
+    then it is made by what was read last. `taught`: shared with the other guards of a process. `protected`: further
+    files and folders that only the user changes, such as those that hooks stand in. For one event loop.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class CallGuard:
         keep_calls: int = KEEP_CALLS,
         timeout: float = TIMEOUT,
         taught: TaughtCalls | None = None,
+        protected: Sequence[str] = (),
     ) -> None:
         self.store = store
         self.workspace_id = workspace_id
@@ -94,6 +97,7 @@ class CallGuard:
         self._rules = GuardedRules(store, self.rules_workspace_id, clock)
         self._records = GuardRecords(store, workspace_id, clock)
         self._taught = taught or TaughtCalls()
+        self._protected = (*protected_paths(store), *protected)
         self._key: bytes | None = None
         self._moved: OrderedDict[str, int] = OrderedDict()  # changes that this process has seen, by conversation
         self._is_down = False  # the store did not answer when it was last asked
@@ -191,6 +195,7 @@ class CallGuard:
             problems=_problems if declared else None,
             watch=known.watch,
             key=key,
+            protected=self._protected,
         )
 
     async def _remember(self, checked: CheckedCall, places: Places) -> None:

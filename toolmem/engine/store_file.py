@@ -67,7 +67,7 @@ class StoreFile(RecordStore):
     """
 
     def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT, log: LogLimits | None = None) -> None:
-        place = location_of(path)
+        self.location = place = location_of(path)
         self.clock = self._clock = MachineClock()
         db = open_writer(place, "FULL", busy_timeout) if can_be_written(place) else open_read_only(place, busy_timeout)
         self._file = OpenFile(db, place, busy_timeout)

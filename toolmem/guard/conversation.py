@@ -34,6 +34,7 @@ from toolmem.guard.decision import (
 from toolmem.guard.effects import asks_outside, may_write, statement_in
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
+from toolmem.guard.self_protection import against_self, may_touch
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
 from toolmem.readers.denied_calls import is_denied
@@ -102,6 +103,7 @@ class ConversationGuard:
     `rules`: by tool, "" for those of every tool. `tools`: as they were declared. `modes`: as in the configuration's
     section `guard`. `standing`: the conversation's failures. `names`: of the context that calls run against.
     `problems`: what violates a tool's schema. `key`: of the store, so that identities tell nothing about inputs.
+    `protected`: files, folders and addresses that, with every `.toolmem`, only the user changes.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class ConversationGuard:
         problems: Problems | None = None,
         watch: Watch | None = None,
         key: bytes = b"",
+        protected: Sequence[str] = (),
     ) -> None:
         self.rules = rules or {}
         self._tools = {tool.name: tool for tool in tools}
@@ -124,6 +127,7 @@ class ConversationGuard:
         self._problems = problems
         self.watch = watch or Watch()
         self._key = key
+        self._protected = protected
 
     def before(
         self, tool_name: str, arguments: Any, *, force: bool | None = False, directory: Path | None = None
@@ -191,12 +195,17 @@ class ConversationGuard:
     def _rules_against(self, tool_name: str, arguments: Any, directory: Path | None) -> list[Finding]:
         bound = [*self.rules.get(tool_name, ()), *self.rules.get("", ())]
         mode = self._modes["rules"]
-        if mode == "off" or not any(rule.checkable for rule in bound):
+        given = arguments if isinstance(arguments, Mapping) else {"": arguments}
+        own = may_touch(given, self._protected, directory)
+        if mode == "off" or not (own or any(rule.checkable for rule in bound)):
             return []
         declared = self._tools.get(tool_name)
-        given = arguments if isinstance(arguments, Mapping) else {"": arguments}
         view = view_of(tool_name, given, declared.parameters if declared else None, directory=directory)
-        return against_rules(bound, view, mode)
+        found = against_rules(bound, view, mode)
+        if own:
+            hints = self._hints(tool_name)
+            found += against_self(tool_name, given, view, self._protected, directory=directory, hints=hints, mode=mode)
+        return found
 
     def _repeat_against(self, tool_name: str, arguments: Any, call: str) -> list[Finding]:
         mode = self._mode("repeat", "repeats")

@@ -27,7 +27,7 @@ def may_write(tool_name: str, arguments: Any, annotations: Mapping[str, Any] | N
     """
     if statement := statement_in(arguments):
         return any(_writes_statement(each) for each in _STATEMENT_ENDS.split(statement[:20_000]))
-    command = _command(arguments)
+    command = command_in(arguments)
     if command is not None:
         return any(_writes_command(each) for each in simple_commands(command))
     declared = (annotations or {}).get("readOnlyHint")
@@ -38,14 +38,14 @@ def may_write(tool_name: str, arguments: Any, annotations: Mapping[str, Any] | N
     words = [word.lower() for word in _NAME_WORD.findall(tool_name.replace("_", " "))]
     if words and words[0] in _READING_VERBS:
         return False
-    return not (isinstance(arguments, Mapping) and arguments.get("command") in {"view", "read", "list", "show"})
+    return not (isinstance(arguments, Mapping) and arguments.get("command") in ("view", "read", "list", "show"))
 
 
 def asks_outside(tool_name: str, arguments: Any, annotations: Mapping[str, Any] | None = None) -> bool:
     """Does it ask about the state of the outside world: a network, processes, the time?"""
     if (annotations or {}).get("openWorldHint") is True:
         return True
-    command = _command(arguments)
+    command = command_in(arguments)
     if command is None:
         return False
     return any(each.words[0] in _OUTSIDE_PROGRAMS for each in simple_commands(command) if each.words)
@@ -61,7 +61,7 @@ def _texts(arguments: Any) -> list[str]:
     return [value for value in values if isinstance(value, str)]
 
 
-def _command(arguments: Any) -> str | None:
+def command_in(arguments: Any) -> str | None:
     """The command line among the arguments."""
     if not isinstance(arguments, Mapping):
         return None
@@ -70,6 +70,11 @@ def _command(arguments: Any) -> str | None:
         if isinstance(value, str) and (len(arguments) == 1 or is_command(value, False)):
             return value
     return None
+
+
+def reads_only(command: Argv) -> bool:
+    """Does a simple command only look?"""
+    return not _writes_command(command)
 
 
 def _writes_statement(text: str) -> bool:

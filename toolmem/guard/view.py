@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class View:
 
     fields: dict[str, Any]
     argv: list[Argv] = field(default_factory=list)  # each simple command, with what hides
+    run: list[Argv] = field(default_factory=list)  # those of parameters that hold commands; a file's text is not run
 
 
 def view_of(
@@ -71,7 +73,11 @@ def view_of(
     found: dict[str, set[str]] = {name: set() for name in _LISTS}
     numbers: dict[tuple[str, float], None] = {}
     commands: list[Argv] = []
-    for place, name, value in _scalars(arguments):
+    run: list[Argv] = []
+    for name, value in arguments.items():
+        if isinstance(value, list) and names_command(name) and all(isinstance(each, str) for each in value):
+            run += [lowered(each) for each in simple_commands(visible(shlex.join(value)), directory)]
+    for place, name, value in scalars(arguments):
         if isinstance(value, bool) or value is None:
             text = str(value).lower()
         elif isinstance(value, int | float):
@@ -83,8 +89,9 @@ def view_of(
                 numbers[(name, number)] = None
         found["values"].add(text)
         named = _words_of(name)
-        if is_command(text, bool(named & _COMMAND)):
-            commands += [lowered(each) for each in simple_commands(visible(str(value)), directory)]
+        if is_command(text, runs := names_command(name)):
+            into = run if runs or len(arguments) == 1 else commands
+            into += [lowered(each) for each in simple_commands(visible(str(value)), directory)]
         if looks_like_sql(text[:4000]):
             for each in str(value)[:20_000].split(";"):
                 statement = read_statement(each)
@@ -101,6 +108,7 @@ def view_of(
             found["targets"].add(whole_path(path, directory))
             if not _ROUNDABOUT.search(path):
                 found["targets"].update(_target_forms(text))
+    commands += run
     for word in (word for command in commands for word in command.words[1:]):
         _take_places(word, found)
         if not word.startswith("-") and _FILE.fullmatch(word):
@@ -115,12 +123,17 @@ def view_of(
         "programs": sorted({each.words[0] for each in commands if each.words}),
         "numbers": [{"name": name, "value": value} for name, value in sorted(numbers)],
     }
-    return View(fields, commands)
+    return View(fields, commands, run)
 
 
 def target_names(arguments: Mapping[str, Any], declared: Mapping[str, Any]) -> frozenset[str]:
     """The parameters whose name, format or description says whom or where."""
     return frozenset(name for name in {*arguments, *declared} if _is_target(name, declared.get(name)))
+
+
+def names_command(name: str) -> bool:
+    """Does a parameter's name say that it holds a command line?"""
+    return bool(_words_of(name) & _COMMAND)
 
 
 def _is_target(name: str, schema: Any) -> bool:
@@ -140,7 +153,7 @@ def _words_of(name: str) -> frozenset[str]:
     return frozenset(_WORDS.findall(apart.lower()))
 
 
-def _scalars(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def scalars(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Every scalar with the parameter that it belongs to and the name nearest to it."""
     waiting: list[tuple[str, str, Any, int]] = [(str(name), str(name), value, 0) for name, value in arguments.items()]
     while waiting:

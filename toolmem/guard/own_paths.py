@@ -1,0 +1,81 @@
+"""Which paths are toolmem's own: its stores, the folders `.toolmem`, and those that the guard was told of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from toolmem.guard.view import plain, whole_path
+
+OWN = ".toolmem"
+_BESIDE = ("", "-wal", "-shm", "-journal")  # of a database
+_HOME = re.compile(r"^(?:~|\$home|\$\{home\})(?=/|$)")
+_GLOB = re.compile(r"[*?\[]")
+_PARTS = re.compile(r"[=:,]")
+_LONGEST = 2_000  # characters of a path
+
+
+class OwnPaths:
+    """Compares paths of a call that runs in `directory` with those of `protected`."""
+
+    def __init__(self, protected: Sequence[str], directory: Path | None) -> None:
+        self._directory = directory
+        self._files = tuple(whole_path(plain(path), None) for path in protected if "://" not in path)
+        self._known: dict[str, bool] = {}
+        self.servers = tuple(path for path in protected if "://" in path)
+
+    def inside(self, path: str) -> bool:
+        """Is it one of them, or below one?"""
+        if path not in self._known:
+            self._known[path] = self._inside(path)
+        return self._known[path]
+
+    def _inside(self, path: str) -> bool:
+        whole = self._whole(path)
+        if not whole:
+            return False
+        if _GLOB.search(whole):
+            return self._fits(whole)
+        return OWN in whole.split("/") or any(
+            whole == f"{own}{more}" or whole.startswith(f"{own}/") for own in self._files for more in _BESIDE
+        )
+
+    def above(self, path: str) -> bool:
+        """Does one of them lie below it?"""
+        whole = self._whole(path)
+        if not whole or whole in {"/", ".", ".."}:
+            return bool(whole)
+        below = [*self._files, *([self._whole(OWN)] if self._directory is not None else [])]
+        return any(own.startswith(f"{whole}/") for own in below)
+
+    def named_in(self, text: str) -> bool:
+        """Does a text hold the name of one of them?"""
+        low = plain(text)
+        return OWN in low or any(own in low for own in self._files if len(own) > 1)
+
+    def among(self, words: Sequence[str]) -> Iterator[str]:
+        """The words of a command that lead to one of them."""
+        for word in words:
+            if len(word) <= _LONGEST and any(self.inside(part) for part in (word, *_PARTS.split(word)) if part):
+                yield word
+
+    def _whole(self, path: str) -> str:
+        path = path.strip("\"' ")
+        if not path or len(path) > _LONGEST or "\n" in path:
+            return ""
+        if path.startswith(("~", "$")):
+            path = _HOME.sub(lambda _: plain(str(Path.home())), path)
+        return whole_path(path, self._directory)
+
+    def _fits(self, pattern: str) -> bool:
+        """Does a pattern of the shell fit one of them, or what it lies in?"""
+        parts = pattern.split("/")
+        if any(part.startswith(".") and fnmatchcase(OWN, part) for part in parts):
+            return True
+        return any(
+            fnmatchcase("/".join(own.split("/")[: len(parts)]), pattern) and len(own.split("/")) >= len(parts)
+            for file in self._files
+            for own in (f"{file}{more}" for more in _BESIDE)
+        )

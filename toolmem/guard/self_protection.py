@@ -1,0 +1,235 @@
+"""What holds an agent is changed by the user alone: a call that writes to toolmem's stores or settings is stopped.
+
+A call that only looks is not stopped. Where it cannot be told what a call does to them, the user is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from toolmem.guard.decision import Finding, Mode, quoted
+from toolmem.guard.effects import may_write, reads_only
+from toolmem.guard.own_commands import calls_for_change, changes_toolmem, unread_request
+from toolmem.guard.own_paths import OwnPaths
+from toolmem.guard.shell_commands import Argv
+from toolmem.guard.shell_words import UNKNOWN
+from toolmem.guard.view import View, names_command, plain, scalars
+from toolmem.guard.word_lists import split
+from toolmem.readers.sql import read_statement
+
+_Stop = Literal["deny", "ask"]
+_Told = tuple[_Stop, str]
+
+_CARRY = split(
+    "sudo doas ssh watch docker podman nerdctl kubectl oc eval trap su runuser script find sh bash zsh dash ksh"
+)
+_PLACES = split("source src from target dst dest location store db")
+_SENDERS = split("curl wget http https httpie xh nc ncat telnet socat")
+_INTERPRETERS = re.compile(
+    r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|awk|gawk)[\d.]*"
+)
+_COPIERS = split("cp rsync scp install tar zip gzip sqlite3")
+_RECURSIVE = re.compile(r"-[a-z]*r[a-z]*|--recursive")
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:add|update|delete) file: |\*\*\* move to: |(?:\+\+\+|---) (?:[ab]/)?)(\S[^\n]{0,500})", re.MULTILINE
+)
+_NAME_WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+")
+_WRITING = split(
+    "write edit delete remove create move rename update replace append insert save put copy touch truncate apply patch "
+    "unlink rm mv mkdir rmdir chmod overwrite modify erase set upload"
+)
+_LOOKING = split("grep glob ls cat head tail stat exists tree diff lint open load")
+_SAFE_SQL = split("SELECT EXPLAIN SHOW VALUES WITH")
+_SAFE_DOTS = re.compile(
+    r"\.(?:tables|schema|dump|headers?|mode|indexes|databases|dbinfo|fullschema|width|help|quit|exit)\b"
+)
+_MARKS = ("toolmem", "memory.", "_rule", "vector_store", "delete_")  # what changes toolmem holds one of them
+
+
+def against_self(
+    tool_name: str,
+    arguments: Any,
+    view: View,
+    protected: Sequence[str],
+    *,
+    directory: Path | None = None,
+    hints: Mapping[str, Any] | None = None,
+    mode: Mode = "enforce",
+) -> list[Finding]:
+    """What stands against a call that would change what holds the agent. `protected`: files, folders and addresses."""
+    own = OwnPaths(protected, directory)
+    told = [*_of_commands(view, own), *_of_requests(view, own), *_of_files(tool_name, arguments, view, own, hints)]
+    told.sort(key=lambda each: each[0] != "deny")
+    return [Finding("self", action, _reason(action, what), mode) for action, what in told[:1]]
+
+
+def may_touch(arguments: Any, protected: Sequence[str], directory: Path | None) -> bool:
+    """Is a call worth a closer look? Every command is, and what names something of toolmem's."""
+    if isinstance(arguments, Mapping) and any(names_command(str(name)) for name in arguments):
+        return True
+    if directory is not None and ".toolmem" in directory.parts:
+        return True
+    names = [plain(path).replace("\\", "/").rstrip("/").rpartition("/")[2] for path in protected]
+    marks = (*_MARKS, *filter(None, names))
+    given = arguments if isinstance(arguments, Mapping) else {"": arguments}
+    texts = (plain(str(value)) for _, _, value in scalars(given))
+    return any(mark in text for text in texts for mark in marks)
+
+
+def _reason(action: _Stop, what: str) -> str:
+    if action == "deny":
+        return f"This would change toolmem itself ({what}): rules and what enforces them are changed by the user alone."
+    return f"This may change toolmem itself ({what}), which only the user does."
+
+
+# ---------------------------------------------------------------- commands
+
+
+def _of_commands(view: View, own: OwnPaths) -> Iterator[_Told]:
+    named = [word for command in view.run for word in own.among(command.words[1:])]
+    for command in view.run:
+        words = command.words
+        if not words:
+            continue
+        if (action := changes_toolmem(words)) is not None:
+            yield ("deny" if action == "deny" else "ask"), quoted(" ".join(words))
+        elif words[0] == ">":
+            if own.inside(words[1]):
+                yield "deny", quoted(words[1])
+        elif words[0] == "sqlite3":
+            yield from _sqlite(words, own)
+        elif (told := _of_program(command, named, own)) is not None:
+            yield told
+    if any(_INTERPRETERS.fullmatch(each.words[0]) or each.hides for each in view.run if each.words):
+        text = "\n".join(view.fields["values"])
+        if own.named_in(text) or calls_for_change(text):
+            yield "ask", "a program whose text names it"
+
+
+def _of_program(command: Argv, named: Sequence[str], own: OwnPaths) -> _Told | None:
+    program, *rest = command.words
+    operands = [word for word in rest if not word.startswith("-")]
+    removes = program in {"rm", "mv", "shred", "rmdir", "unlink"}
+    recursive = any(_RECURSIVE.fullmatch(word) for word in rest)
+    above = next((word for word in operands if own.above(word)), None)
+    if above and (program == "mv" or (removes and recursive)):
+        return "deny", f"it lies in {quoted(above)}"
+    if program == "find" and _deletes(rest) and _found(rest, operands, own):
+        return "ask", "files that are looked for and deleted"
+    if program == "git" and rest[:1] == ["clean"] and any(re.fullmatch(r"-[a-z]*x[a-z]*", word) for word in rest):
+        return "ask", "`git clean -x` deletes its folder"
+    if program in _CARRY or reads_only(command):
+        return None
+    if removes and named and not [word for word in operands if not _unknown(word)]:
+        return "ask", quoted(named[0])
+    if program in {"chmod", "chown", "chgrp"} and recursive and above:
+        return "ask", f"it lies in {quoted(above)}"
+    if program not in _COPIERS and (hit := next(own.among(rest), None)) is not None:
+        return "ask", quoted(hit)
+    if program == "tar" and any(re.match(r"-?[a-z]*x|--extract|--delete", word) for word in rest[:2]):
+        return ("ask", quoted(hit)) if (hit := next(own.among(rest), None)) else None
+    return None
+
+
+def _unknown(word: str) -> bool:
+    return word == "{}" or "$" in word or UNKNOWN in word
+
+
+def _deletes(rest: Sequence[str]) -> bool:
+    if "-delete" in rest:
+        return True
+    at = next((at for at, word in enumerate(rest) if word.startswith(("-exec", "-ok"))), None)
+    return at is not None and not reads_only(Argv(tuple(rest[at + 1 :]) or ("",)))
+
+
+def _found(rest: Sequence[str], operands: Sequence[str], own: OwnPaths) -> bool:
+    """Would `find` come upon it?"""
+    start = list(rest[: next((at for at, word in enumerate(rest) if word.startswith("-")), len(rest))]) or ["."]
+    names = [rest[at + 1] for at, word in enumerate(rest[:-1]) if word in {"-name", "-iname", "-path", "-wholename"}]
+    if any(own.inside(word) for word in (*start, *names)):
+        return True
+    if not any(own.above(word) for word in start):
+        return False
+    return not names or any(name in {"*", "*.db", "*memory*", "*.db*"} for name in names)
+
+
+def _sqlite(words: Sequence[str], own: OwnPaths) -> Iterator[_Told]:
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if not any(own.inside(word.removeprefix("file:").partition("?")[0]) for word in operands[:1]):
+        return
+    if "-readonly" in words or "--readonly" in words:
+        return
+    statements = [part.strip() for word in operands[1:] for part in word.split(";") if part.strip()]
+    kinds = [_kind_of(each) for each in statements]
+    if not kinds:
+        yield "ask", quoted(operands[0])
+    elif not all(kinds):
+        yield "deny", quoted(operands[0])
+
+
+def _kind_of(statement: str) -> bool:
+    """Does it only look?"""
+    if statement.startswith("."):
+        return _SAFE_DOTS.match(statement) is not None
+    if statement.lower().startswith("pragma"):
+        return "=" not in statement
+    return read_statement(statement).kind.upper() in _SAFE_SQL
+
+
+# ---------------------------------------------------------------- requests
+
+
+def _of_requests(view: View, own: OwnPaths) -> Iterator[_Told]:
+    for command in view.run:
+        words = command.words
+        if words and words[0] in _SENDERS:
+            if any(calls_for_change(word) for word in words[1:]):
+                yield "deny", "a request that changes rules or deletes"
+            elif unread_request(words):
+                yield "ask", "a request that is read from elsewhere"
+            elif any(_sent_to(server, words) for server in own.servers):
+                yield "ask", "a request to its store"
+    addressed = any(re.match(r"[a-z]{2,8}://", each) for each in view.fields["targets"])
+    if addressed and not view.run and any(calls_for_change(each) for each in view.fields["values"]):
+        yield "deny", "a request that changes rules or deletes"
+
+
+def _sent_to(server: str, words: Sequence[str]) -> bool:
+    """Is something written to a store on a server?"""
+    host = re.sub(r"^.*://(?:[^@/]*@)?", "", plain(server)).rstrip("/")
+    sends = any(
+        re.fullmatch(r"-d|--data.*|-t|--upload-file|--json|-xdelete|-xput|-xpost|delete|put|post", w) for w in words
+    )
+    reads = any(re.search(r"/_(?:search|count|mget|cat|source)\b", word) for word in words)
+    return bool(host) and sends and not reads and any(f"//{host}" in word or f"@{host}" in word for word in words)
+
+
+# ---------------------------------------------------------------- tools for files
+
+
+def _places(arguments: Any) -> Iterator[str]:
+    """What else a tool is likely to change: its only argument, or one that is named so."""
+    for name, value in arguments.items() if isinstance(arguments, Mapping) else ():
+        if isinstance(value, str) and (len(arguments) == 1 or str(name).lower() in _PLACES):
+            yield plain(value)
+
+
+def _of_files(
+    tool_name: str, arguments: Any, view: View, own: OwnPaths, hints: Mapping[str, Any] | None
+) -> Iterator[_Told]:
+    for value in view.fields["values"]:
+        if "*** " in value or "+++ " in value:
+            for path in (match.strip() for match in _PATCHED.findall(value)):
+                if own.inside(path):
+                    yield "deny", quoted(path)
+    given = [*view.fields["targets"], *_places(arguments)]
+    hit = next((each for each in given if len(each) < 1_000 and own.inside(each)), None)
+    if hit is None or not may_write(tool_name, arguments, hints):
+        return
+    words = [word.lower() for word in _NAME_WORD.findall(tool_name.replace("_", " "))]
+    if _LOOKING & set(words) and not _WRITING & set(words):
+        return
+    yield ("deny" if _WRITING & set(words) or view.fields["statements"] else "ask"), quoted(hit)
