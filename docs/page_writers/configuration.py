@@ -89,6 +89,7 @@ _MEANINGS = {
     "auth.token_file": "a file that holds the token",
     "rules.max_in_prompt": "rules pinned in a prompt; critical ones always are",
     "rules.max_characters": "of the pinned block; critical rules always fit",
+    "rules.compile": "llm: a model is asked for the condition of what only reminds, and proposes it",
     "rules.capture": "false: nothing that is said becomes a rule; model: a model is asked as well, and proposes",
     "session.judging": "while the session runs, or when it closes",
     "session.guidance_tokens": "of guidance in the system prompt",

@@ -85,7 +85,7 @@ unusual wordings to get through.
 * A process of 0.1 on the same SQLite file knows no status of rules: it would pin a proposed one. Upgrade all
   processes of a store together.
 * `AgentSession.messages()` asks the store each time; the event loop waits for it.
-* `rules.capture: model`: the flow asks a model; `AgentSession`, `toolmem rules capture` and the engine of hooks do not.
+* `rules.capture: model`, `rules.compile: llm`: the flow asks a model; sessions, `rules capture` and hooks do not.
   Of other languages, sentences with one of some 25 words in ten languages are asked about; 20 sentences of a message
   at most.
 * A hook (`toolmem.engine`) estimates tokens: where guidance does not fit into its budget, it may be cut at another

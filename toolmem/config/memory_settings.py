@@ -27,6 +27,7 @@ class RuleSettings(Section):
     # word of a tool's name -> words of a sentence that mean it; beside the built-in table
     nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
     capture: bool | Literal["model"] = True
+    compile: Literal["offline", "llm"] = "offline"
 
 
 class SessionSettings(Section):

@@ -23,6 +23,7 @@ class CaptureToolRulesOp(Op):
     the user of all these.
     `rules.capture` of the configuration switches it off; `model` asks the op's model about sentences that may demand
     something and that no cue reads, in any language: what it finds is proposed, and holds once a person approves it.
+    With `rules.compile: llm` the model is asked for a condition of what only reminds; that is proposed too.
     Where it cannot be asked, `unasked` says why.
     """
 
@@ -44,6 +45,12 @@ class CaptureToolRulesOp(Op):
 
             asked, unasked = await ask_for_instructions(context, turn)
         captured = await hook.after_turn(turn, asked)
+        if settings.compile == "llm" and captured.rules:
+            from toolmem.ops.asked_conditions import ask_for_conditions
+
+            compiled, why = await ask_for_conditions(context, rules, captured.rules, turn)
+            await hook.keep(compiled, captured)
+            unasked = "; ".join(dict.fromkeys(each for each in (unasked, why) if each))
         context["captured_rules"] = captured.rules
         context.response.metadata.update(
             rules=[rule.model_dump(mode="json") for rule in captured.rules],

@@ -11,6 +11,7 @@ from toolmem.guard.call_conditions import Condition, require_safe
 from toolmem.guard.decision import CheckedRule
 from toolmem.light_models import ToolMemoryRule
 from toolmem.rules.identity import UNSCOPED, folded_name
+from toolmem.rules.rule_checks import said_text
 
 logger = logging.getLogger("toolmem.rules")
 
@@ -30,7 +31,9 @@ def as_checked(rule: ToolMemoryRule) -> CheckedRule:
     said_at = rule.said.time if rule.said is not None else rule.created_at
     by = "user" if rule.is_users else rule.by
     effect, when = (rule.effect, _safe(rule)) if rule.checked else ("remind", None)
-    return CheckedRule(rule.id, rule.rule, effect if when is not None else "remind", when, by, said_at, rule.expires_at)
+    return CheckedRule(
+        rule.id, said_text(rule), effect if when is not None else "remind", when, by, said_at, rule.expires_at
+    )
 
 
 def _safe(rule: ToolMemoryRule) -> Condition | None:

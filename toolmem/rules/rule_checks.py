@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from toolmem.errors import RequestError
-from toolmem.light_models import Effect, ToolSchema, When
+from toolmem.light_models import Effect, ToolMemoryRule, ToolSchema, When
 from toolmem.rows import own_json
 from toolmem.rules.identity import UNSCOPED, folded_name, read_choice
 
 _NO_TOOL = "it was said of no tool at hand"
 _OF_ANOTHER = "it speaks of another tool"
 _PLAIN_QUOTES = str.maketrans("“”", "''")  # a row of plain characters is read twice as fast
+
+
+COMPILED_BY_MODEL = "compiled-by-model"  # the tag of a rule whose condition a model wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,11 @@ class Check:
     effect: Effect = "remind"
     when: When | None = None
     unchecked: str = ""
+
+
+def said_text(rule: ToolMemoryRule) -> str:
+    """The sentence that somebody said: a rule that a model compiled tells beside it how it is read."""
+    return rule.said.sentence if COMPILED_BY_MODEL in rule.tags and rule.said is not None else rule.rule
 
 
 def check_of(sentence: str, tool_name: str) -> Check:

@@ -260,6 +260,11 @@ class ToolMemoryCaptureHook:
             for each in kept
         ]
 
+    async def keep(self, drafts: Iterable[RuleDraft], captured: Captured) -> None:
+        """Further ones that the turn gave, once what it takes back is gone. Never raises."""
+        for draft in drafts:
+            await self._keep(draft, captured)
+
     async def _keep(self, draft: RuleDraft, captured: Captured) -> ToolMemoryRule | None:
         try:
             rule = await self._rules.capture_rule(draft)

@@ -16,6 +16,7 @@ from toolmem.rules.capture.lifting import Lift
 from toolmem.rules.capture.rules_meant import Fit, Meaning, RuleSaid, replaces, rules_meant
 from toolmem.rules.capture.sentences import CJK
 from toolmem.rules.identity import folded_name, same_text
+from toolmem.rules.rule_checks import said_text
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.speakers import AUTHORITY, allowed_speaker
 from toolmem.rules.turns import Turn
@@ -136,7 +137,7 @@ class RulesInForce:
         groups: dict[str, Group] = {}
         for rule in rules:
             if rule.id not in apart and not self._is_later(rule):
-                groups.setdefault(same_text(rule.rule), []).append(rule)
+                groups.setdefault(same_text(said_text(rule)), []).append(rule)
         if lift.lifts != "back" and (lift.terms or lift.lifts != "release" or lift.says("all_rules")):
             return list(groups.values())
         return self._last_said(groups) or ([] if lift.lifts == "back" else list(groups.values()))
