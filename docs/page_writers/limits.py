@@ -115,6 +115,12 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
   checked on every value, the address among them.
 * A repeat is found by the exact input within one conversation. Whether a call may have changed something is read from
   declarations, programs, statements and names: a tool that is called `get_...` and writes is taken for a reader.
+* Calls that change toolmem itself (its stores, every `.toolmem`, rules, trust, settings, such routes of a server) are
+  stopped by their text. An agent with a shell under the user's own account can still do what that text does not show:
+  run a script, a Makefile or a program of its own that opens the store or calls `toolmem`, reach it by a link that an
+  earlier call made or from a folder whose place the host does not tell, wait for a job that it left behind, start
+  another agent without the guard, or switch the guard off in the environment of one. Who must exclude that runs the
+  agent under another account, or in a container without the store.
 * A call counts as denied by the first words of its output alone (`toolmem: not run`, with what hosts write around
   it). A tool whose output begins so, a page that it fetched for instance, makes that one call count nowhere: a failure
   that says so is no failure in figures and guidance. Outputs that quote the words further inside are outputs like any
