@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from toolmem import ToolMem
 from toolmem.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -131,6 +132,50 @@ def test_the_sample_is_replayed_without_any_argument(run: Run) -> None:
     assert "The project's own sample: 1,176 calls in 466 conversations" in out
     assert "repeats: the same call failed" in out
     assert "as recorded, it failed again" in out
+
+
+@pytest.fixture
+def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recording: Path) -> None:
+    """A store in the working directory whose log has the recording's calls, and one rule."""
+    monkeypatch.chdir(tmp_path)
+    with ToolMem() as mem:
+        mem.rules.put("send_email", "never email sarah@example.com")
+        mem.add([json.loads(line) for line in recording.read_text(encoding="utf-8").splitlines()])
+
+
+def test_without_a_recording_the_log_of_the_workspace_is_replayed_with_its_rules(run: Run, logged: None) -> None:
+    told = json.loads(run("--json")[1])
+    assert (told["calls"], told["failures"]) == (4, 2)
+    assert [(flag["index"], flag["source"]) for flag in told["flags"]] == [(0, "rule"), (3, "repeat")]
+    assert told["flags"][0]["rule_id"]
+    code, out, _ = run("--workspace", "default")
+    assert code == 0
+    assert "The log of workspace default: 4 calls in 1 conversation, 2 of which failed" in out
+    assert "Rules were not asked" not in out
+
+
+def test_rules_of_a_file_are_asked_instead_of_those_of_the_store(run: Run, logged: None, tmp_path: Path) -> None:
+    given = rules(tmp_path, {"rule": "Never email bob@acme.com"})
+    told = json.loads(run("--json", "--rules", given)[1])
+    assert [(flag["index"], flag["source"]) for flag in told["flags"]] == [(1, "rule"), (3, "repeat")]
+
+
+def test_a_workspace_of_which_nothing_was_logged_is_refused(run: Run, logged: None, recording: Path) -> None:
+    code, out, err = run("--workspace", "nobody")
+    assert (code, out) == (2, "")
+    assert "no call of workspace 'nobody' was logged" in err
+    code, out, err = run("--workspace", "default", "--input", str(recording))
+    assert (code, out) == (2, "")
+    assert "no --input" in err
+
+
+def test_a_workspace_is_asked_for_where_there_is_no_store(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("--workspace", "default")[0] == 2
+    assert run()[0] == 0, "the sample"
+    assert list(tmp_path.iterdir()) == [], "nothing is made"
 
 
 def test_a_call_that_was_denied_is_no_call_of_the_replay(run: Run, recording: Path) -> None:

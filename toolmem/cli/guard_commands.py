@@ -47,7 +47,7 @@ _MEANINGS = (
 def replay(
     overrides: Overrides = None,
     recording: Annotated[
-        Path | None, typer.Option("--input", help="A recording. Default: the project's own sample.")
+        Path | None, typer.Option("--input", help="A recording. Default: the workspace's log of calls.")
     ] = None,
     rules: Annotated[
         Path | None,
@@ -56,15 +56,22 @@ def replay(
     tools: Annotated[
         Path | None, typer.Option("--tools", help="A JSON list of the tools' schemas, in OpenAI or MCP form.")
     ] = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", help="Whose log of calls. Default: `default`, or the project's own sample."),
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay recorded calls: which ones the guard would have flagged, and which of these worked.
 
     Each call is treated as it ran: nothing is stopped or stored. The guard begins with an empty memory: of a
-    conversation it knows the calls before this one, of other conversations those that had ended.
+    conversation it knows the calls before this one, of other conversations those that had ended. Calls of a store are
+    held against its active rules where --rules names none; where nothing was logged, the project's sample is replayed.
 
     toolmem guard replay
+
+    toolmem guard replay --workspace team --rules new_rules.jsonl
 
     toolmem guard replay --input calls.jsonl
 
@@ -73,17 +80,27 @@ def replay(
     toolmem guard replay --input calls.jsonl --json guidance.context_key=metadata.database
     """
     from toolmem.app import ToolMemApp
+    from toolmem.cli.logged_calls import logged_past
     from toolmem.formats.files import read_file
     from toolmem.guard.replaying import replay as replayed
     from toolmem.guard.rule_file import read_rules
+    from toolmem.readers.plain_text import name_shown
     from toolmem.sample import sample_path
 
+    if recording is not None and workspace is not None:
+        raise RequestError("--workspace names the log to replay where there is no --input: give one", field="input")
     with logs_to_stderr():
         settings = ToolMemApp(config, overrides or ()).settings
-        imported = read_file(recording or sample_path(), time_zone=settings.time_zone)
-    calls = sorted(imported.calls, key=lambda each: (each[1].create_time, each[0]))
+        past = logged_past(workspace, config, overrides) if recording is None else None
+        if past is None:
+            imported = read_file(recording or sample_path(), time_zone=settings.time_zone)
+    calls = past.calls if past else sorted(imported.calls, key=lambda each: (each[1].create_time, each[0]))
     schemas = _schemas(tools, [call for _, call in calls])
-    bound, reminders = read_rules(_entries(rules), schemas) if rules else ({}, [])
+    bound, reminders = (past.rules if past else {}), list[tuple[str, str]]()
+    if rules is not None:
+        bound, reminders = read_rules(_entries(rules), schemas)
+    source = f"The recording {name_shown(str(recording))}" if recording else "The project's own sample"
+    source = f"The log of workspace {name_shown(workspace or 'default')}" if past else source
     with ProgressLine() as progress:
         result = replayed(
             _counted_off(calls, progress),
@@ -94,7 +111,7 @@ def replay(
     if as_json:
         print_json({"modes": settings.guard.modes, **result.as_json()})
         return
-    _print(result, dict(calls), _ReplayBasis.of(recording, settings, rules=bool(rules)))
+    _print(result, dict(calls), _ReplayBasis.of(source, settings, rules=bool(bound or rules)))
     for text, reason in reminders:
         say(f"only a reminder: {text}: {reason}")
 
@@ -172,10 +189,8 @@ class _ReplayBasis(NamedTuple):
     not_asked: tuple[str, ...]  # why
 
     @classmethod
-    def of(cls, recording: Path | None, settings: Any, *, rules: bool) -> _ReplayBasis:
-        """Of a replay: `rules` were given."""
-        from toolmem.readers.plain_text import name_shown
-
+    def of(cls, source: str, settings: Any, *, rules: bool) -> _ReplayBasis:
+        """Of a replay: there were `rules`."""
         names = bool(settings.guidance.context_key)
         asked = ("rule",) * rules + ("repeat",) + ("known_name",) * names
         missing = {
@@ -183,7 +198,7 @@ class _ReplayBasis(NamedTuple):
             "known_name": "Known names were not asked: guidance.context_key=FIELD says what a call ran against.",
         }
         return cls(
-            f"The recording {name_shown(str(recording))}" if recording else "The project's own sample",
+            source,
             settings.guard.modes,
             asked,
             tuple(why for kind, why in missing.items() if kind not in asked),
