@@ -273,6 +273,22 @@ class CallsContract(Scenario):
         assert appended.record.counters.calls == 2
 
     @driven
+    async def test_a_denied_call_enters_no_window_no_count_and_no_log(self, store: MemoryStore) -> None:
+        denied = call(2, id="denied", output="Error: toolmem: not run. The user said: no.", success=False, judged=False)
+        before = await store.append_calls(W, TOOL, [call(1)], 10)
+        after = await store.append_calls(W, TOOL, [denied.denied(), denied, call(3)], 10)
+        assert before.record is not None
+        assert after.record is not None
+        assert (after.record.counters.calls, after.record.last_seq, after.record.unjudged) == (2, 2, [])
+        assert after.record.counters.failures == before.record.counters.failures
+        assert [each.call.output for each in await store.call_log(W)] == [
+            each.output for each in await kept_calls(store)
+        ]
+        assert await store.known_ids(W, TOOL, ["denied"]) == set()
+        await store.append_calls(W, "other", [denied.model_copy(update={"tool_name": "other"})], 10)
+        assert await store.tool_names(W) == [TOOL]
+
+    @driven
     async def test_a_tool_of_which_nothing_could_be_kept_does_not_exist(self, store: MemoryStore) -> None:
         appended = await store.append_calls(W, TOOL, [call(1, time_cost=math.nan)], 10)
         assert (appended.record, appended.stored, len(appended.failures)) == (None, 0, 1)
