@@ -189,9 +189,9 @@ class MemoryStore(WorkspaceLogs, Protocol):
     async def append_calls(self, workspace: str, tool: str, calls: Sequence[ToolCallResult], keep: int) -> Appended:
         """One commit: each new call gets the next seq and, if it has none, an id; the newest `keep` stay.
 
-        Calls whose id is known are skipped and counted. A denied call (`readers.denied_calls`) enters no window and no
-        count. One bad call never takes the others with it. Reads and writes nothing that grows with the history or the
-        number of tools. Each new call is logged in the same commit, whether or not the window keeps it.
+        Calls whose id is known are skipped and counted. A denied call (`readers.denied_calls`) enters no window, no
+        count and no log. One bad call never takes the others with it. Reads and writes nothing that grows with the
+        history or the number of tools. Each new call is logged in the same commit, whether or not the window keeps it.
         """
 
     async def tool_names(self, workspace: str) -> builtins.list[str]:

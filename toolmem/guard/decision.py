@@ -27,6 +27,7 @@ Mode = Literal["off", "shadow", "advise", "enforce"]
 Kind = Literal["rule", "repeat", "known_name", "schema", "self"]
 
 _ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
+_MOST_TOLD = 3  # sources that one reason names
 _QUOTED = 200  # characters of anything that comes from a call
 MODES: Mapping[str, Mode] = {"rules": "enforce", "repeats": "advise", "names": "advise", "schema": "advise"}
 _SETTING = {"rule": "rules", "repeat": "repeats", "known_name": "names", "schema": "schema", "self": "rules"}
@@ -139,10 +140,10 @@ def decide(decision_id: str, sources: Sequence[Finding]) -> GuardDecision:
     deciding = [each for each in sources if each.effective == action]
     advising = [each for each in sources if each.effective == "advise"]
     reason = ""
-    if action == "deny":
-        reason = f"{STOPPED}. {deciding[0].text}"
-    elif action == "ask":
-        reason = f"{STOPPED}; ask the user first. {deciding[0].text}"
+    if action in {"ask", "deny"}:
+        asked = [each for each in sources if each.effective == "ask" and each not in deciding]
+        against = " ".join(each.text for each in [*deciding, *asked][:_MOST_TOLD])
+        reason = f"{STOPPED}. {against}" if action == "deny" else f"{STOPPED}; ask the user first. {against}"
     advice = " ".join(each.text for each in advising)
     return GuardDecision(decision_id, action, reason, advice, tuple(sources), mode, forced)
 
