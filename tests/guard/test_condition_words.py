@@ -57,6 +57,12 @@ TOLD: list[tuple[str, dict[str, str]]] = [
             "`truncate` or `update` and the table `users`"
         },
     ),
+    ("不要在邮件里提到 Sarah", {"send_email": "a value that names `sarah`"}),
+    (
+        "Never mention Sarah in emails to Bob.",
+        {"send_email": "a target that names `bob` and a value that names `sarah`"},
+    ),
+    ("不要在给 Bob 的邮件里提到 Sarah", {"send_email": "a target that names `bob` and a value that names `sarah`"}),
     ("Only post in #general.", {"slack_post": "a target other than `general`"}),
 ]
 NOT_WIDER: list[tuple[str, set[str]]] = [

@@ -121,6 +121,7 @@ def _take_word(word: str, demand: Demand, vocabulary: frozenset[str]) -> None:
         demand.force = True
     elif kind == "verb":
         demand.families.update(says.split())
+        demand.content = demand.content or says == "mention"  # what follows is what is written
         for part, things in _NAMES_A_THING.items():
             if part in word:
                 demand.things |= things & vocabulary

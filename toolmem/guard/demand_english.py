@@ -38,6 +38,7 @@ _WORD = re.compile(r"[\ue000-\uf8ff]|[A-Za-z][A-Za-z'’-]*|\d+|\S")
 _PREPOSITIONS = words("prepositions")
 _NOBODY_WRITTEN_TO = re.compile(r"\b(?:write|writing)\s+(?:anything|a\s+word|nothing)\s*$", re.I)
 _FROM = re.compile(r"\b(?:from|rows?|records?)\b", re.I)
+_TO_WHOM = split("to with")
 _CONTACTS = split("email e-mail mail message msg dm text contact notify call ping cc bcc")
 _NEEDED = split("file email web channel event message money")
 _NAMED_BEFORE = words("named_before")  # things that the word before them names: "the orders table"
@@ -129,6 +130,7 @@ class _EnglishReader:
         self._last = ""  # what the last word was taken for
         self._verb = ""
         self._direct = True  # no preposition has come since the verb
+        self._to_whom = False  # the names stand after "to": "mention it to Bob"
         self.is_last = False  # the word that is read next ends the sentence
         self._light = False  # a verb that says less than its object: "make a payment"
 
@@ -144,7 +146,8 @@ class _EnglishReader:
         self._spoken = False
         written = self._direct and kind not in {"email", "channel", "user"} and self._verb in _WRITING
         before = self.demand.content
-        self.demand.content = before or written or "mention" in self.demand.families
+        mentioned = "mention" in self.demand.families and self._before not in _TO_WHOM
+        self.demand.content = before or written or mentioned
         take_literal(kind, text, self.demand)
         self.demand.content = before
         self._before, self._thing = "\ue000", ""
@@ -174,6 +177,7 @@ class _EnglishReader:
         elif word.endswith("'s"):
             self.unread(word)  # "Sarah's assistant" is somebody else
         else:
+            self._to_whom = self._to_whom if self._names else self._before in _TO_WHOM
             self._names.append(word)
         self._before = word.lower()
 
@@ -193,8 +197,8 @@ class _EnglishReader:
 
     def _end_name(self) -> None:
         if self._names:
-            written = (self._direct and self._verb in _WRITING) or "mention" in self.demand.families
-            content = self.demand.content or written
+            mentioned = "mention" in self.demand.families and not self._to_whom
+            content = self.demand.content or mentioned or (self._direct and self._verb in _WRITING)
             self.demand.literals.append(LiteralValue("name", plain(" ".join(self._names)), content))
             self._names, self._apposed, self._spoken = [], [], False
 

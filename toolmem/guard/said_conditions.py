@@ -14,7 +14,16 @@ from typing import Any
 from toolmem.guard import demand_chinese, demand_english
 from toolmem.guard.declared_tools import DeclaredTool, able, read_tool
 from toolmem.guard.demands import Demand, LiteralValue
-from toolmem.guard.schemas import any_of, listed, path_like, shell_condition, sql_condition, text_like, word_pattern
+from toolmem.guard.schemas import (
+    all_of,
+    any_of,
+    listed,
+    path_like,
+    shell_condition,
+    sql_condition,
+    text_like,
+    word_pattern,
+)
 from toolmem.light_models import ToolSchema
 
 _LONGEST = 500  # characters of a sentence
@@ -106,7 +115,9 @@ def _condition(demand: Demand, tool: DeclaredTool) -> Mapping[str, Any] | bool |
         return None
     if demand.only:
         return _elsewhere(demand, tool) if demand.literals else None
-    condition = any_of([_contains(each, demand, tool) for each in demand.literals])
+    # "never mention Sarah in e-mails to Bob" forbids neither e-mails to Bob nor to mention Sarah to others
+    kinds = ([each for each in demand.literals if each.content == content] for content in (False, True))
+    condition = all_of([any_of([_contains(each, demand, tool) for each in kind]) for kind in kinds if kind])
     if demand.bound is None:
         return condition
     if not tool.amounts:

@@ -55,6 +55,13 @@ def any_of(parts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | bool:
     return parts[0] if len(parts) == 1 else {"anyOf": list(parts)}
 
 
+def all_of(parts: Sequence[Mapping[str, Any] | bool]) -> Mapping[str, Any] | bool:
+    limits = [each for each in parts if each is not True]
+    if not limits:
+        return True
+    return limits[0] if len(limits) == 1 else {"allOf": limits}
+
+
 def command(programs: Sequence[str], *holding: Mapping[str, Any], second: Sequence[str] = ()) -> dict[str, Any]:
     """A simple command of one of these programs, that holds a word like each of these."""
     first: list[dict[str, Any]] = [{"enum": list(programs)}]
