@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -23,15 +22,16 @@ from toolmem.cli.console import (
     tell,
 )
 from toolmem.errors import RequestError
+from toolmem.guard.decision import STOPPED
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.operations.guard_checks import CallDecision
     from toolmem.stored import LoggedDecision
 
-STOPS = 5  # the exit code
+STOPS = 5  # exit code
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose rules and calls.")]
-_COLUMNS = ("time", "tool", "decision", "by", "conversation", "outcome", "why", "id")
+_COLUMNS = ("time (UTC)", "tool", "decision", "by", "conversation", "outcome", "why", "id")
 _OUTCOMES = {"": "not told yet", "not_run": "not run"}
 
 
@@ -138,7 +138,7 @@ def log(
     request = {"conversation_id": conversation, "tool_name": tool, "limit": limit, "workspace_id": workspace}
     found = asked(decisions, request, config, overrides, of_a_store=True)
     if as_json:
-        print_json([dataclasses.asdict(each) for each in found])
+        print_json(decisions.to_json(found))
     elif found:
         print_table("Decisions", _COLUMNS, [_row(each) for each in found])
     else:
@@ -152,11 +152,17 @@ def _row(each: LoggedDecision) -> tuple[str, ...]:
     return (
         *(f"{each.time:%Y-%m-%d %H:%M:%S}", each.tool_name, decided + (", forced" if each.forced else "")),
         *(_by(each.sources), each.conversation_id, _OUTCOMES.get(each.outcome, each.outcome)),
-        *(plain(each.reason or each.advice, 200), each.id),
+        *(plain(_why(each), 200), each.id),
     )
+
+
+def _why(each: LoggedDecision) -> str:
+    """What the agent was told, without the words that say that the call was stopped."""
+    said = each.reason.removeprefix(STOPPED)
+    return said.partition(". ")[2] if said != each.reason else each.reason or each.advice
 
 
 def _by(sources: list[dict[str, Any]]) -> str:
     """The sources in words: `rule 1f3a9c2e, repeat`."""
-    kinds = (f"{each['kind']} {each.get('rule_id') or ''}".strip() for each in sources)
+    kinds = (f"{each['kind']} {(each.get('rule_id') or '')[:8]}".strip() for each in sources)
     return ", ".join(dict.fromkeys(kinds))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from toolmem.engine.ended_calls import with_names
 from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op
 from toolmem.formats.call_records import MAX_ID, MAX_TOOL_NAME
@@ -61,11 +62,22 @@ async def decision_on(services: Services, workspace: str, asked: Mapping[str, An
     )
 
 
+def learns(services: Services) -> bool:
+    """Is there a guard that calls teach?"""
+    return bool(services.settings.guard.is_on and not services.untrusted())
+
+
+def told_apart(call: ToolCallResult) -> ToolCallResult:
+    """With an id where the guard may speak of it later."""
+    named: ToolCallResult = with_names(call, _decision_of(call) or None)
+    return named
+
+
 async def learn_from(services: Services, workspace: str, calls: Sequence[ToolCallResult]) -> None:
     """What calls that were kept teach the guard, and what became of the decisions that they name. Never raises."""
     names = services.settings.guidance.context_key
     telling = [call for call in calls if names or call.conversation_id or DECISION in call.metadata]
-    if not telling or not services.settings.guard.is_on or services.untrusted():
+    if not telling:
         return
     guard = await services.call_guard(workspace)
     for decided, group in groupby(telling, _decision_of):

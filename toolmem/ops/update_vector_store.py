@@ -9,7 +9,7 @@ from toolmem.engine import KEEP_CALLS
 from toolmem.flow.op import Context, Op
 from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolCallResult
-from toolmem.ops.check_tool_call import learn_from
+from toolmem.ops.check_tool_call import learn_from, learns, told_apart
 
 
 class UpdateVectorStoreOp(Op):
@@ -27,6 +27,9 @@ class UpdateVectorStoreOp(Op):
         if not judged:
             context.response.metadata.setdefault("memory_list", [])
             return
+        # Whoever hands over judged calls, as an AgentSession does, teaches the guard itself.
+        is_told = "evaluation" in context.response.metadata and learns(context.services)
+        judged = [(index, told_apart(call)) for index, call in judged] if is_told else judged
         keep: int = context.get("keep_calls", KEEP_CALLS)  # where no op before this one says how many
         store = await context.services.store(self)
         by_tool: dict[str, list[tuple[int, ToolCallResult]]] = defaultdict(list)
@@ -51,7 +54,7 @@ class UpdateVectorStoreOp(Op):
         metadata["trimmed"] = trimmed
         if failures or duplicates:
             self._correct(context, failures, duplicates)
-        if "evaluation" in metadata:  # the request brought them; whoever hands over judged calls teaches it itself
+        if is_told:
             await learn_from(context.services, context.workspace, [c for at, c in judged if at not in left_out])
 
     @staticmethod
