@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolmem import AgentSession, AsyncToolMem, CallDenied, CallRecorder, ToolMem, ToolMemApp
-from toolmem.errors import StoreUntrusted
+from toolmem.errors import RequestError, StoreUntrusted
 from toolmem.guard.decision import STOPPED, GuardDecision
 
 NEVER = "never email Sarah at sarah@example.com"
@@ -248,8 +248,7 @@ def test_what_was_decided_and_what_became_of_it_is_logged(tmp_path):
         mail = Mail(recorder.tool)
         mail.send(SARAH)
         mail.send(BOB)
-        store = mem.app.call(mem.app.services.store_named())
-        (entry,) = mem.app.call(store.decisions("default", conversation="c1"))
+        (entry,) = mem.decisions(conversation_id="c1")
         assert (entry.tool_name, entry.action, entry.outcome) == ("send_email", "deny", "not_run")
         assert entry.id == recorder.decisions[0].decision.id
         assert entry.call_id == recorder.take()[0]["id"]
@@ -525,4 +524,67 @@ async def test_a_demand_on_this_session_is_lifted_in_the_message_that_says_so(ma
         mail.send(BOB)
         await session.after_turn([{"role": "assistant", "content": "Sent."}])
         assert session.session_rules == []
+        assert mail.sent == [BOB]
+
+
+async def test_a_sentence_is_read_by_the_parameters_of_the_decorated_function(make_app):
+    sent: list[float] = []
+    async with make_app() as app, await start(app, tools=["transfer_money"]) as session:
+
+        @session.tool
+        def transfer_money(recipient: str, amount: float) -> str:
+            """Transfer money to an account."""
+            sent.append(amount)
+            return "done"
+
+        await said(session, "never send more than $5,000 in one transfer")
+        transfer_money("US122", amount=400)
+        with pytest.raises(CallDenied, match=r"never send more than \$5,000"):
+            transfer_money("US122", 6000.0)
+        assert sent == [400]
+
+
+async def test_what_was_recorded_is_not_lost_with_a_turn_that_cannot_be_read(make_app):
+    async with make_app() as app, await start(app) as session:
+        mail = Mail(session.tool)
+        mail.send(BOB)
+        with pytest.raises(RequestError, match="turn: call 0"):
+            await session.after_turn(calls=[{"tool_name": "", "input": {}}])
+        await session.after_turn(user_message="tell Bob")
+        store = await app.services.store_named()
+        assert await store.tool_names("default") == ["send_email"]
+
+
+async def test_a_tool_that_calls_a_denied_one_has_run_itself(make_app):
+    async with make_app("session.judging=deferred") as app:
+        session = await start(app)
+        mail = Mail(session.tool)
+        await said(session, NEVER)
+
+        @session.tool
+        def tell_all() -> None:
+            for to in (BOB, SARAH):
+                mail.send(to)
+
+        with pytest.raises(CallDenied):
+            tell_all()
+        await session.after_turn(user_message="tell all")
+        await session.close()
+        store = await app.services.store_named()
+        records = {record.tool_name: record.counters for record in await store.records("default", None)}
+        assert (records["tell_all"].calls, records["tell_all"].failures) == (1, 1)
+        assert (records["send_email"].calls, records["send_email"].failures) == (1, 0)
+
+
+def test_a_plain_tool_on_the_memorys_own_thread_waits_for_no_one(tmp_path):
+    with ToolMem(tmp_path / "memory.db") as mem:
+        mem.rules.put("send_email", NEVER, priority="critical")
+        mail = Mail(CallRecorder(mem).tool)
+
+        async def inside() -> None:
+            mail.send(BOB)
+            with pytest.raises(CallDenied):
+                mail.send(SARAH)
+
+        mem.app.call(asyncio.wait_for(inside(), 30))
         assert mail.sent == [BOB]

@@ -259,7 +259,27 @@ def test_names_beside_the_parameters_are_seen_by_their_name():
     assert recorder._checks.asked == [{"to": "sarah@example.com"}]
 
 
-@pytest.mark.parametrize("odd", [float("nan"), float("inf"), {1, 2}, b"\xff", object(), "\ud800"])
+class Unshowable:
+    """An object of a program."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("not now")
+
+    __repr__ = __str__
+
+
+def nested(levels: int) -> list[Any]:
+    outer: list[Any] = []
+    for _ in range(levels):
+        outer = [outer]
+    return outer
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [float("nan"), float("inf"), {1, 2}, b"\xff", object(), "\ud800", Unshowable(), nested(200), nested(50_000)],
+    ids=["nan", "inf", "set", "bytes", "object", "surrogate", "unshowable", "deep", "deeper"],
+)
 def test_an_argument_that_json_has_no_word_for_hides_no_other(odd):
     recorder, sent = held(), []
 
@@ -269,6 +289,9 @@ def test_an_argument_that_json_has_no_word_for_hides_no_other(odd):
 
     with pytest.raises(CallDenied):
         send_email("sarah@example.com", odd)
+    send_email("bob@example.com", odd)
+    assert recorder.tool(lambda: odd)() is odd
+    assert [record["tool_name"] for record in recorder.take()] == ["send_email", "send_email", "<lambda>"]
 
 
 def test_an_argument_that_holds_itself_hides_no_other():

@@ -13,9 +13,8 @@ from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.app.call_guards import modes_of
 from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
-from toolmem.formats.call_records import read_records
 from toolmem.guard.decision import GuardDecision
-from toolmem.models import Language, ToolCallResult, ToolSchema
+from toolmem.models import Language, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.readers.chat import read_chat
@@ -107,7 +106,7 @@ class AgentSession:
         self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=bool(settings.rules.capture))
         self._keeping = app.configured.bind(UpdateVectorStoreOp())
         self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
-        self._calls = SessionCalls(self._guarded(rules.workspace), on_denied, on_ask)
+        self._calls = SessionCalls(app, self.session_id, self._guarded(rules.workspace), on_denied, on_ask)
 
     @classmethod
     async def start(
@@ -239,7 +238,7 @@ class AgentSession:
 
         As `CallRecorder.tool`; the demands made of this session bind as well.
         """
-        return self._calls.recorder.tool(function)
+        return self._calls.tool(function)
 
     async def check(
         self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
@@ -272,7 +271,7 @@ class AgentSession:
     def _demands_now(self) -> Binding:
         """What binds beside the stored rules: the demands of this session, and of the message being answered."""
         said = self._pending_user or "" if self.app.settings.rules.capture else ""
-        spoken = Turn(said, (), self.session_id, self._tools, self._turns + 1)
+        spoken = Turn(said, (), self.session_id, self._calls.catalogue(self._tools), self._turns + 1)
         return self._demands.now(self.session_rules, spoken, self._since.holding)
 
     # -- what a turn teaches
@@ -295,8 +294,7 @@ class AgentSession:
         said = user_message_of(chat) or user_message or self._pending_user or ""
         if said and self._pending_user is None:
             self._calls.checks.user_spoke()
-        told = self._calls.joined(records_of(chat) if calls is None else calls)
-        calls_read = self._read_calls(told, said)
+        calls_read = self._calls.read(records_of(chat) if calls is None else calls, said, self._turns + 1)
         self._turns += 1
         messages = [dict(message) for message in turn]
         if said and not any(message.get("role") == "user" for message in messages):
@@ -304,7 +302,7 @@ class AgentSession:
         self._pending_user = None
         self.buffer += messages
         uses = uses_of(call for _, call in calls_read)
-        spoken = Turn(said, uses, self.session_id, self._tools, self._turns)
+        spoken = Turn(said, uses, self.session_id, self._calls.catalogue(self._tools), self._turns)
         captured = await self._hook.after_turn(spoken, holding=self.session_rules)
         self._bind(spoken, captured)
         await self._calls.learn([call for _, call in calls_read])
@@ -315,19 +313,6 @@ class AgentSession:
         if self._max_buffer_tokens is not None and self.buffer_tokens > self._max_buffer_tokens:
             self.compress(self._max_buffer_tokens)
         return captured
-
-    def _read_calls(self, given: Sequence[Mapping[str, Any]], said: str) -> Sequence[tuple[int, ToolCallResult]]:
-        """The calls of the turn, each with the conversation it was made in. Raises RequestError."""
-        records = [
-            {"context": said, "id": f"{self.session_id}-{self._turns + 1}-{number}"}
-            | dict(each)
-            | ({} if _names_conversation(each) else {"conversation_id": self.session_id})
-            for number, each in enumerate(given)
-        ]
-        read = read_records(records, clock=self.app.clock, time_zone=self.app.settings.time_zone)
-        if read.failures:
-            raise RequestError(f"turn: call {read.failures[0].index}: {read.failures[0].error}", field="turn")
-        return read.calls
 
     def _bind(self, turn: Turn, captured: Captured) -> None:
         """The demands that hold for the rest of this session: made for it, or not kept, or never read again."""
@@ -392,9 +377,3 @@ class AgentSession:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-
-def _names_conversation(record: Mapping[str, Any]) -> bool:
-    metadata = record.get("metadata")
-    named = metadata.get("conversation_id") if isinstance(metadata, Mapping) else None
-    return record.get("conversation_id") not in (None, "") or named not in (None, "")

@@ -134,6 +134,10 @@ class CallRecorder:
         told = conversation_id or self.conversation_id
         return [{**call, "conversation_id": told} for call in taken] if told else taken
 
+    def _give_back(self, records: list[dict[str, Any]]) -> None:
+        with self._lock:
+            self._calls[:0] = records
+
     # -- around a call
 
     def _async(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -227,7 +231,9 @@ class CallRecorder:
         return self._ended(call, output, success=True)
 
     def _failed(self, call: _Call, error: BaseException) -> dict[str, Any]:
-        told = "the call was interrupted" if isinstance(error, _INTERRUPTS) else error
+        told: object = "the call was interrupted" if isinstance(error, _INTERRUPTS) else error
+        if isinstance(error, CallDenied):  # this function ran; one that it called did not
+            told = f"a call inside it was denied ({error.decision.reason})"
         return self._ended(call, f"{type(error).__name__}: {told}", success=False)
 
     def _ended(self, call: _Call, output: str, *, success: bool) -> dict[str, Any]:

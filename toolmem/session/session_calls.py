@@ -5,30 +5,57 @@ from __future__ import annotations
 import json
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from toolmem.errors import RequestError
+from toolmem.formats.call_records import read_records
 from toolmem.guard.decision import GuardDecision
+from toolmem.models import ToolSchema
 from toolmem.readers.chat import read_arguments
 from toolmem.rules.identity import read_tool_name
+from toolmem.rules.turns import Tools, tool_names
 from toolmem.session.consent import Consent, OnAsk
 from toolmem.session.recorder import CallRecorder, DecidedCall, OnDenied
+from toolmem.session.tool_functions import ToolFunction
 
 if TYPE_CHECKING:
+    from toolmem.app import ToolMemApp
     from toolmem.models import ToolCallResult
     from toolmem.session.guarded_calls import SessionChecks
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _MOST_WAITING = 1000  # decisions that wait to be told what became of them
 
 
 class SessionCalls:
     """What a session knows of its calls before a turn is over."""
 
-    def __init__(self, checks: SessionChecks, on_denied: OnDenied, on_ask: OnAsk | None) -> None:
+    def __init__(
+        self, app: ToolMemApp, session_id: str, checks: SessionChecks, on_denied: OnDenied, on_ask: OnAsk | None
+    ) -> None:
+        self._app = app
+        self._session_id = session_id
+        self._functions: dict[str, ToolSchema] = {}  # as far as their signatures declare them
         self.checks = checks
         self.recorder = CallRecorder._of(checks, on_denied, on_ask)
         self._consent = Consent(on_ask)
         self._waiting: deque[tuple[str, DecidedCall]] = deque(maxlen=_MOST_WAITING)
+
+    def tool(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a function, and remember what its signature says of it."""
+        decorated = self.recorder.tool(function)
+        plain = function.__func__ if isinstance(function, classmethod | staticmethod) else function
+        schema = ToolFunction.of(plain).schema
+        self._functions[schema.name] = schema
+        return decorated
+
+    def catalogue(self, tools: Tools) -> tuple[str | ToolSchema, ...]:
+        """The session's tools, by which a sentence is read; a decorated function stands for its bare name."""
+        declared = [self._functions.get(each, each) if isinstance(each, str) else each for each in tools]
+        names = tool_names(tools)
+        return (*declared, *(schema for name, schema in self._functions.items() if name not in names))
 
     async def check(self, tool_name: str, arguments: Any, force: bool | None) -> GuardDecision:
         """What is to become of a call that the host runs itself, after the user was asked where that is needed."""
@@ -39,14 +66,31 @@ class SessionCalls:
         self.recorder._note(decided)
         return decision
 
-    def joined(self, told: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The calls of a turn, each once: as its messages tell them, with what was recorded or decided of each."""
+    def read(self, told: Iterable[Mapping[str, Any]], said: str, turn: int) -> Sequence[tuple[int, ToolCallResult]]:
+        """The calls of a turn, each once and with its conversation: as messages tell them and as they were recorded.
+
+        Raises RequestError where one cannot be read; what was recorded is kept then.
+        """
         recorded = self.recorder.take()
+        records = self._joined(told, list(recorded))
+        settings = self._app.settings
+        named = [self._named(each, number, said, turn) for number, each in enumerate(records)]
+        read = read_records(named, clock=self._app.clock, time_zone=settings.time_zone)
+        if read.failures:
+            self.recorder._give_back(recorded)
+            raise RequestError(f"turn: call {read.failures[0].index}: {read.failures[0].error}", field="turn")
+        return read.calls
+
+    def _joined(self, told: Iterable[Mapping[str, Any]], recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
         records = []
         for each in told:
             own = _taken(recorded, each)
             records.append({**each, **own} if own else self._with_id(each))
         return [*records, *recorded]
+
+    def _named(self, record: Mapping[str, Any], number: int, said: str, turn: int) -> dict[str, Any]:
+        given = {"context": said, "id": f"{self._session_id}-{turn}-{number}", **record}
+        return given if _names_conversation(record) else {**given, "conversation_id": self._session_id}
 
     def _with_id(self, record: Mapping[str, Any]) -> dict[str, Any]:
         key = _key(record.get("tool_name"), record.get("input"))
@@ -85,3 +129,9 @@ def _key(tool_name: Any, given: Any) -> str:
         return json.dumps([tool_name, given], sort_keys=True, default=str)
     except (TypeError, ValueError, RecursionError):
         return ""
+
+
+def _names_conversation(record: Mapping[str, Any]) -> bool:
+    metadata = record.get("metadata")
+    named = metadata.get("conversation_id") if isinstance(metadata, Mapping) else None
+    return record.get("conversation_id") not in (None, "") or named not in (None, "")

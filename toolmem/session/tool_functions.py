@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.models import ToolSchema
 
+_GATHERING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _OWNERS = ("self", "cls")  # a method's first parameter, which is no argument of the tool
 
 
@@ -24,6 +26,7 @@ class ToolFunction:
     preset: tuple[Any, ...] = ()  # of a functools.partial
     preset_names: Mapping[str, Any] = field(default_factory=dict)
     owner: str = ""  # the first parameter of a method
+    description: str = ""  # the first paragraph of its docstring
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> ToolFunction:
@@ -45,7 +48,15 @@ class ToolFunction:
             partial.args if partial else (),
             partial.keywords if partial else {},
             _owner(plain, signature),
+            " ".join((inspect.getdoc(called) or "").partition("\n\n")[0].split()),
         )
+
+    @property
+    def schema(self) -> ToolSchema:
+        """What the signature and the docstring declare, by which a sentence about the tool is read."""
+        named = [each.name for each in self.signature.parameters.values() if each.kind not in _GATHERING]
+        parameters = {"type": "object", "properties": {name: {} for name in named if name != self.owner}}
+        return ToolSchema(name=self.name, description=self.description, parameters=parameters if named else {})
 
     def given(self, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name, as JSON has them; what is left to a default is not among them."""
@@ -85,12 +96,26 @@ def _owner(function: Callable[..., Any], signature: inspect.Signature) -> str:
 
 def _as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Each argument as JSON has it; what JSON has no word for becomes its text."""
-    return {str(name): json.loads(as_text(value)) for name, value in arguments.items()}
+    return {str(name): _json_value(value) for name, value in arguments.items()}
+
+
+def _json_value(value: Any) -> Any:
+    try:
+        return json.loads(as_text(value))
+    except (ValueError, RecursionError):
+        return _shown(value)
 
 
 def as_text(value: Any) -> str:
     """The value as JSON text."""
     try:
         return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return json.dumps(str(value), ensure_ascii=False)
+    except Exception:  # whatever the objects of a program raise when they are shown
+        return json.dumps(_shown(value), ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
