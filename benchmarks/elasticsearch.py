@@ -169,7 +169,7 @@ async def sizes_of_calls(store: Any, total: int, tools: int) -> list[Figure]:
 def call_documents(store: Any, batches: dict[str, list[Any]]) -> list[dict[str, Any]]:
     """As the store writes them, ready for the client's own bulk."""
     from toolmem.store.codec import prepare
-    from toolmem.store.elastic.call_documents import call_item
+    from toolmem.store.elastic.call_documents import call_item, told_of
     from toolmem.store.elastic.tool_state import ToolState
     from toolmem.store.semantics import fresh
 
@@ -177,7 +177,7 @@ def call_documents(store: Any, batches: dict[str, list[Any]]) -> list[dict[str, 
     for tool, calls in batches.items():
         state = ToolState(W, fresh(tool, 0))
         for seq, item in enumerate(prepare(tool, calls)[0], 1):
-            operation = call_item(store._layout, state, seq, "t0", "writer", item.call, item.payload)
+            operation = call_item(store._open_session(), state, seq, "t0", item, told_of(item, seq))
             documents.append({"_index": operation.index, "_id": operation.id, **(operation.source or {})})
     return documents
 
@@ -216,8 +216,10 @@ async def index_bytes(store: Any) -> dict[str, int]:
 
 
 async def drop(store: Any) -> None:
+    from toolmem.store.elastic.indices import KINDS
+
     session = store._open_session()
-    names = ",".join(session.layout.index(kind) for kind in ("tools", "calls", "ids", "records", "verdicts", "meta"))
+    names = ",".join(session.layout.index(kind) for kind in KINDS)
     await session.connection.call(lambda es: es.indices.delete(index=names), ignore=(404,))
 
 
@@ -287,6 +289,44 @@ async def idle(store: Any, names: list[str]) -> list[Figure]:
             "records of 50 tools: documents written", float(sum(after.values()) - sum(before.values())), "documents", 0
         ),
     ]
+
+
+async def stamping(url: str, times: int) -> list[Figure]:
+    """What a guard reads before each call, beside the client's own multi-get of the same documents."""
+    from elasticsearch import AsyncElasticsearch
+
+    from toolmem.store.elastic import rule_stamps
+
+    keys = [("guard-conversation", "c1"), ("guard-forgiveness", "f"), ("guard-names", "n")]
+    async with make_store(url, "bench-stamps") as store, AsyncElasticsearch(url) as client:
+        for n in range(200):
+            await store.put(W, f"tool-{n % 40}", f"rule/{n}", {"content": "never do this", "n": n})
+        for namespace, key in keys:
+            await store.put(W, namespace, key, {"told": "x" * 2000})
+        session = store._open_session()
+        wanted = [rule_stamps.wanted(session, W), *(_wanted(session, *key) for key in keys)]
+        bare, ours = [], []
+        for n in range(-50, times):  # fifty to warm up
+            pair = await timed(lambda: client.mget(docs=wanted)), await timed(lambda: store.read_stamped(W, keys))
+            if n >= 0:
+                bare.append(pair[0] * 1000)
+                ours.append(pair[1] * 1000)
+        await drop(store)
+    basis = f"the stamp and 3 records of 2 kB, {times} times, in turns"
+    return [
+        figure
+        for name, taken in (("a bare multi-get", bare), ("read_stamped", ours))
+        for figure in (
+            Figure(f"{name}, p50", statistics.median(taken), "ms", basis=basis),
+            Figure(f"{name}, p99", statistics.quantiles(taken, n=100)[98], "ms", basis=basis),
+        )
+    ]
+
+
+def _wanted(session: Any, namespace: str, key: str) -> dict[str, Any]:
+    from toolmem.store.elastic.document_ids import record_id
+
+    return session.wanted("records", record_id(W, namespace, key), W, ["body", "value"])  # type: ignore[no-any-return]
 
 
 # -- search
@@ -420,7 +460,7 @@ async def bare_search(session: Any, generation: Any, text: str, vector: Any) -> 
 
 async def measure(url: str, quick: bool) -> list[Figure]:
     total, times = (10_000, 30) if quick else (100_000, 100)
-    figures = await ingest(url, total)
+    figures = [*await ingest(url, total), *await stamping(url, 300 if quick else 1000)]
     show(figures, None)  # the rest takes a while
     guidances = await Guidances(total, times).embed()
     for kind in ("flat", "int8_hnsw"):

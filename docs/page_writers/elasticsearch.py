@@ -20,8 +20,9 @@ _SIZES = (
 )
 _EXAMPLE = """\
 So 10 million calls of 2,000 tools with guidance under `flat`, every verdict cached, need about {one:.1f} GB, and with
-one replica {two:.1f} GB: the sum of the rows above. Calls that have left the window (`keep`) are deleted; the disk
-follows when segments are merged, so leave as much again free.
+one replica {two:.1f} GB: the sum of the rows above. Calls that have left the window (`keep`) stay in the log of their
+workspace, up to `log.max_calls` and `log.max_bytes`, and are deleted then; the disk follows when segments are merged,
+so leave as much again free.
 """
 
 

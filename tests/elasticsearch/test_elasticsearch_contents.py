@@ -254,9 +254,9 @@ async def test_a_call_added_takes_four_requests_and_rewrites_no_other_call(
             ]
         calls_after, tools_after = await statistics(store, "calls"), await statistics(store, "tools")
         assert calls_after["indexed"] - calls_before["indexed"] == 20
-        assert calls_after["deleted"] - calls_before["deleted"] == 20
+        assert calls_after["deleted"] == calls_before["deleted"]
         assert tools_after["indexed"] - tools_before["indexed"] == 20
-        assert calls_after["documents"] == 500
+        assert calls_after["documents"] == 520  # those that the windows dropped are the log's
 
 
 async def test_records_of_fifty_tools_are_one_request_and_no_write(server: Server, fresh_prefix: Callable[[], str]):

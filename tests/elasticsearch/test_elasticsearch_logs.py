@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from elasticsearch_nodes.server import Server
 
+from toolmem.models import ToolCallResult
 from toolmem.store.elastic import rule_stamps
+from toolmem.store.elastic.commits import Commit
 from toolmem.store.elasticsearch import ElasticsearchStore
-from toolmem.stored import LoggedDecision, LogLimits
+from toolmem.stored import LoggedCall, LoggedDecision, LogLimits
 from toolmem.testing.clock import ManualClock
 
 W, RULES = "team", "tool-search"
@@ -188,13 +190,152 @@ async def test_decisions_logged_at_once_by_several_writers_are_all_there_once(op
     assert sorted(each.id for each in await stores[0].decisions(W)) == sorted(f"d{number}" for number in range(20))
 
 
-async def test_a_clock_that_goes_back_keeps_the_order_of_what_is_logged(opened, monkeypatch):
-    from toolmem.store.elastic import positions
+# -- the call log
 
-    store, other = await opened(), await opened()
-    await store.log_decision(W, decision(0))
-    now = time.time_ns()
-    monkeypatch.setattr(positions.time, "time_ns", lambda: now - 3600 * 10**9)
-    await other.log_decision(W, decision(1))
-    await store.log_decision(W, decision(2))
-    assert [each.id for each in await store.decisions(W)] == ["d2", "d1", "d0"]
+
+def call(number: int, **told: Any) -> ToolCallResult:
+    metadata = {"conversation_id": told.pop("conversation", "c1")}
+    fixed = {"tool_name": "search", "input": {"n": number}, "output": f"output {number}", "success": True}
+    made = {"create_time": datetime(2026, 1, 1, tzinfo=UTC), "metadata": metadata}
+    return ToolCallResult(**{**fixed, **made, **told})
+
+
+async def append(store: ElasticsearchStore, *calls: ToolCallResult, keep: int = 3, workspace: str = W) -> None:
+    for tool in dict.fromkeys(each.tool_name for each in calls):
+        await store.append_calls(workspace, tool, [each for each in calls if each.tool_name == tool], keep)
+
+
+def numbers(log: list[LoggedCall]) -> list[int]:
+    assert [each.position for each in log] == sorted({each.position for each in log})
+    return [each.call.input["n"] for each in log]
+
+
+async def test_the_log_holds_each_call_whether_the_window_keeps_it_or_not(opened):
+    store = await opened()
+    for number in range(4):
+        await append(store, call(number))
+    await append(store, *(call(number) for number in range(4, 14)))
+    await append(store, *(call(number, tool_name="other", conversation="c2") for number in range(14, 18)), keep=2)
+    log = await store.call_log(W)
+    assert numbers(log) == list(range(18))
+    assert {(each.call.seq, each.call.is_summarized) for each in log} == {(None, False)}
+    assert log[5].call.output == "output 5"
+    assert numbers(await store.call_log(W, conversation="c2")) == [14, 15, 16, 17]
+    assert numbers(await store.call_log(W, tool="search", limit=3)) == [0, 1, 2]
+    assert numbers(await store.call_log(W, tool="search", limit=3, newest=True)) == [11, 12, 13]
+    assert numbers(await store.call_log(W, after=log[9].position, limit=2)) == [10, 11]
+    assert numbers(await store.call_log(W, conversation="c1", tool="other")) == []
+    assert await store.call_log(W, tool="none") == await store.call_log("none") == []
+    assert await store.call_log(W, after=2**80) == await store.call_log(W, limit=0) == []
+    assert numbers(await store.call_log(W, after=-(2**80), limit=1)) == [0]
+    held = (await store.info())["workspaces"][W]
+    assert (held["logged_calls"], held["calls"]) == (18, 5)
+
+
+async def test_a_logged_call_keeps_its_place_when_it_is_judged_again(opened):
+    store = await opened()
+    await append(store, *(call(number) for number in range(5)))
+    before = await store.call_log(W)
+    judged = before[3].call.model_copy(update={"score": 1.0, "evaluation_status": "ok", "summary": "fine"})
+    await store.update_verdicts(W, "search", {4: judged})
+    after = await store.call_log(W)
+    assert [each.position for each in after] == [each.position for each in before]
+    assert [each.call.score for each in after] == [None, None, None, 1.0, None]
+    await append(store, *(call(number) for number in range(5, 9)))
+    assert [each.call.score for each in await store.call_log(W)] == [None, None, None, 1.0, *[None] * 5]
+
+
+async def test_writers_at_once_leave_every_call_once_and_each_of_them_in_its_order(opened):
+    stores = [await opened() for _ in range(3)]
+
+    async def write(writer: int) -> None:
+        for number in range(15):
+            tool = f"tool{(writer + number) % 4}"
+            await append(stores[writer], *(call(writer * 100 + number * 2 + n, tool_name=tool) for n in (0, 1)), keep=4)
+
+    await asyncio.gather(*(write(writer) for writer in range(3)))
+    seen: list[LoggedCall] = []
+    while page := await stores[0].call_log(W, after=seen[-1].position if seen else 0, limit=7):
+        seen += page
+    log = numbers(seen)
+    assert sorted(log) == [writer * 100 + number for writer in range(3) for number in range(30)]
+    for writer in range(3):
+        own = [number for number in log if number // 100 == writer]
+        assert own == sorted(own)
+
+
+async def test_what_no_commit_named_is_never_in_the_log_and_goes_with_the_sweep(opened, monkeypatch):
+    store, dying = await opened(), await opened()
+    await append(store, *(call(number) for number in range(5)))
+
+    async def die(*_: Any) -> bool:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dying._session, "swap", die)
+        for tool in ("search", "other"):
+            with pytest.raises(asyncio.CancelledError):
+                await append(dying, call(99, tool_name=tool))
+    assert numbers(await store.call_log(W)) == list(range(5))
+    await append(store, *(call(number) for number in range(5, 9)))
+    assert numbers(await store.call_log(W)) == list(range(9))
+    await dying._session.connection.refresh(dying._layout.alias("meta"))
+    assert await store.sweep(-5) == 2
+    assert numbers(await store.call_log(W)) == list(range(9))
+    assert numbers(
+        [LoggedCall(0, each) for each in (await store.memories(W, ["search"], calls=True))[0].calls][-1:]
+    ) == [8]
+
+
+async def test_calls_that_a_dead_writer_dropped_stay_in_the_log_and_are_marked_by_the_next_commit(opened, monkeypatch):
+    store, dying = await opened(), await opened()
+    await append(store, *(call(number) for number in range(3)))
+
+    async def die(*_: Any) -> bool:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Commit, "_after", die)
+        with pytest.raises(asyncio.CancelledError):
+            await append(dying, *(call(number) for number in range(3, 8)))
+    assert numbers(await store.call_log(W)) == list(range(8))
+    await store.sweep(-5)
+    assert numbers(await store.call_log(W)) == list(range(8))
+    await append(store, call(8))
+    assert numbers(await store.call_log(W)) == list(range(9))
+    assert (await store.info())["workspaces"][W]["logged_calls"] == 9
+    await store.sweep(-5)
+    assert numbers(await store.call_log(W)) == list(range(9))
+
+
+async def test_beyond_the_limits_the_oldest_go_but_what_a_window_keeps(opened):
+    store = await opened(log=LogLimits(max_calls=10))
+    await append(store, *(call(number, tool_name="rare") for number in range(3)))
+    for number in range(3, 30):
+        await append(store, call(number))
+    assert numbers(await store.call_log(W)) == [0, 1, 2, *range(20, 30)]
+    small = await opened(log=LogLimits(max_bytes=400))
+    await append(small, *(call(number) for number in range(30, 40)))
+    kept = numbers(await store.call_log(W, tool="search"))
+    assert kept == list(range(kept[0], 40))
+    assert 37 >= kept[0] > 34
+    assert [each.call.input["n"] for each in await store.call_log(W, tool="rare")] == [0, 1, 2]
+
+
+async def test_a_deleted_tool_takes_its_log_along_and_a_deleted_workspace_all(opened):
+    store = await opened()
+    await append(
+        store, *(call(number) for number in range(5)), *(call(number, tool_name="b") for number in range(5, 9))
+    )
+    (record,) = await store.records(W, ["b"])
+    last = (await store.call_log(W))[-1].position
+    await store.delete_memories(W, [record.memory_id])
+    assert numbers(await store.call_log(W)) == list(range(5))
+    await store.delete_tools(W)
+    assert await store.call_log(W) == []
+    await append(store, call(9))
+    await store.delete_workspace(W)
+    await append(store, call(10))
+    (again,) = await store.call_log(W)
+    assert again.position > last
+    assert again.call.input == {"n": 10}

@@ -208,7 +208,9 @@ async def test_a_trim_that_fails_is_made_up_for_by_the_next_commit(server: Serve
         async with store_at(server.url, prefix) as other:
             await append(other, 4, keep=2)
         assert numbers_of(await kept_calls(store)) == [3, 4]
-        assert await _documents(store, "calls") == 2
+        assert numbers_of([each.call for each in await store.call_log(W)]) == [0, 1, 2, 3, 4]
+        await store.update_verdicts(W, TOOL, {4: call(3).judged(verdict(0.0))})
+        assert await _documents(store, "calls") == 5
 
 
 def _second_bulk_fails() -> Callable[[str, bytes], Answer]:
@@ -295,7 +297,8 @@ async def test_a_writer_that_dies_between_two_steps_leaves_all_or_nothing(
         assert await store.known_ids(W, TOOL, ["id 7", "id 8"]) == {"id 7", "id 8"}
         await store.sweep(silent_seconds=-5)
         assert numbers_of(await kept_calls(store)) == [7, 8, 9]
-        assert await _documents(store, "calls") == 4  # these three, and the one of the tool `warm`
+        assert numbers_of([each.call for each in await store.call_log(W, tool=TOOL)]) == [0, 1, 2, 7, 8, 9]
+        assert await _documents(store, "calls") == 7  # these, and the one of the tool `warm`
 
 
 async def test_ids_that_came_between_two_reads_are_recognized(server: Server, fresh_prefix: Callable[[], str]):

@@ -141,21 +141,15 @@ class AppServices:
         identity = self._embedder_named(section.embedding_model).identity
         if is_own(STORES, section.backend):
             return own_store(name, section, clock=self.clock, embedder=identity)
+        log = LogLimits(**self.settings.log.model_dump())
+        told: dict[str, Any] = {"clock": self.clock, "embedder": identity, "log": log}
         if section.backend == "elasticsearch":
             from toolmem.store.elasticsearch import ElasticsearchStore
 
-            return ElasticsearchStore(
-                **section.keywords(), clock=self.clock, embedder=identity, section=f"vector_store.{name}"
-            )
+            return ElasticsearchStore(**section.keywords(), **told, section=f"vector_store.{name}")
         from toolmem.store.sqlite import SqliteStore
 
-        return SqliteStore(
-            **section.keywords(),
-            clock=self.clock,
-            embedder=identity,
-            found=name in self._found_stores,
-            log=LogLimits(**self.settings.log.model_dump()),
-        )
+        return SqliteStore(**section.keywords(), **told, found=name in self._found_stores)
 
     async def embedder(self, op: ConfiguredOp) -> Embedder:
         """The embedder of the op's store: vectors of two embedders are never mixed."""

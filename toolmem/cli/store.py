@@ -272,6 +272,7 @@ def _sqlite(path: str, app: ToolMemApp, read_only: bool) -> Any:
 
 def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool, option: str) -> Any:
     from toolmem.store.elasticsearch import ElasticsearchStore
+    from toolmem.stored import LogLimits
 
     parts = urlsplit(url if "://" in url else f"http://{url}")
     given: dict[str, Any] = {}
@@ -293,6 +294,7 @@ def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool, option: str) -
         embedder=identity,
         accept_older_schema=accept_older,
         given_by=option,
+        log=LogLimits(**app.settings.log.model_dump()),
         **{**secrets, **given},
     )
 

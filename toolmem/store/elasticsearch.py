@@ -19,6 +19,7 @@ from toolmem.store.codec import storables, unnameable
 from toolmem.store.decided import DecidedStore
 from toolmem.store.elastic import (
     call_documents,
+    call_log,
     commits,
     decision_log,
     keyed_records,
@@ -203,7 +204,10 @@ class ElasticsearchStore(DecidedStore):
     async def _carried_out(self, session: Session, request: Request[T]) -> T:
         asked = [request.memory_id] if request.memory_id else []
         taken = await workspaces.tools_of_memory_ids(session, request.workspace, asked)
-        return await commits.Commit(session, request, bool(taken)).run()
+        commit = commits.Commit(session, request, bool(taken))
+        answer = await commit.run()
+        await call_log.keep_to(session, request.workspace, self._limits, *commit.logged)
+        return answer
 
     async def memories(self, workspace: str, tools: Sequence[str] | None, **asked: Any) -> builtins.list[StoredMemory]:
         session = self._open_session()
@@ -222,6 +226,7 @@ class ElasticsearchStore(DecidedStore):
 
     # -- logs
 
+    call_log = _asks(call_log.read, builtins.list)
     decisions = _asks(decision_log.read, builtins.list)
 
     async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:

@@ -7,22 +7,28 @@ import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+from toolmem.light_models import conversation_told
 from toolmem.models import JudgeIdentity, ToolCallResult
+from toolmem.store.codec import PreparedCall
 from toolmem.store.elastic.cluster import BulkItem
-from toolmem.store.elastic.document_ids import call_doc_id, tool_id, workspace_key
+from toolmem.store.elastic.document_ids import call_doc_id, digest, tool_id, workspace_key
 from toolmem.store.elastic.indices import Layout
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import WITHOUT_OUTBOX, ToolState, read_state
+from toolmem.store.semantics import ToolRow
 from toolmem.store.window import read_calls, read_figures
 from toolmem.stored import StoredMemory
 
 logger = logging.getLogger("toolmem.store")
 
+TOLD = ("position", "conversation", "size")  # fields by which the log finds a call
+
 
 def call_item(
-    layout: Layout, state: ToolState, seq: int, token: str, writer: str, call: ToolCallResult, payload: str
+    session: Session, state: ToolState, seq: int, token: str, item: PreparedCall, told: Mapping[str, Any]
 ) -> BulkItem:
-    judge = call.judge
+    """`told`: the fields by which the log finds the call."""
+    call, judge = item.call, item.call.judge
     figures = [call.success, call.execution_failed, call.score, call.time_cost, call.token_cost]
     source = {
         "w": workspace_key(state.workspace),
@@ -30,12 +36,20 @@ def call_item(
         "stem": state.row.id_stem,
         "seq": seq,
         "token": token,
-        "writer": writer,
+        "writer": session.writer,
         "written": int(time.time()),
         "figures": [*figures, None if judge is None else [judge.backend, judge.model, judge.prompt_version]],
-        "body": payload,
+        "body": item.payload,
+        **told,
     }
-    return BulkItem("index", layout.alias("calls"), call_doc_id(state.row.id_stem, seq, token), source)
+    return BulkItem("index", session.layout.alias("calls"), call_doc_id(state.row.id_stem, seq, token), source)
+
+
+def told_of(item: PreparedCall, position: int) -> dict[str, Any]:
+    """The fields of a call's document by which the log finds it."""
+    conversation = conversation_told(item.call.metadata)
+    told = {} if conversation is None else {"conversation": digest(conversation)}
+    return {"position": position, "size": len(item.payload.encode()), **told}
 
 
 def delete_items(layout: Layout, documents: Iterable[str]) -> list[BulkItem]:
@@ -64,7 +78,7 @@ async def read_memories(
     current: dict[str, ToolState | None] = {state.id: state for state in states}
     done: dict[str, StoredMemory] = {}
     suspected: dict[str, int] = {}  # tool -> version at which documents were missing already
-    waiting = []
+    waiting, fields = [], ["figures", "body"] if calls else ["figures"]
     for state in states:
         if (known or {}).get(state.row.name) == _commit(state):
             done[state.id] = _memory(session, state, [], calls=False)
@@ -72,7 +86,7 @@ async def read_memories(
             waiting.append(state)
     while waiting:
         chosen = {state.id: _chosen(state, recent, seqs) for state in waiting}
-        found = await _fetch(session, [doc for ids in chosen.values() for doc in ids.values()], calls)
+        found = await _fetch(session, [doc for ids in chosen.values() for doc in ids.values()], fields)
         torn = []
         for state in waiting:
             missing = [seq for seq, doc in chosen[state.id].items() if doc not in found]
@@ -98,8 +112,7 @@ def _chosen(state: ToolState, recent: int | None, seqs: Mapping[str, Sequence[in
     return {seq: kept[seq] for seq in state.row.shown_seqs(recent, (seqs or {}).get(state.row.name)) if seq in kept}
 
 
-async def _fetch(session: Session, documents: Sequence[str], payload: bool) -> dict[str, dict[str, Any]]:
-    fields = ["figures", "body"] if payload else ["figures"]
+async def _fetch(session: Session, documents: Sequence[str], fields: Sequence[str]) -> dict[str, dict[str, Any]]:
     found = await session.connection.multi_get([session.wanted("calls", each, None, fields) for each in documents])
     return {each["_id"]: each["_source"] for each in found if each.get("found")}
 
@@ -140,9 +153,21 @@ def _judge(named: Sequence[str] | None) -> JudgeIdentity | None:
     return JudgeIdentity(backend=named[0], model=named[1], prompt_version=named[2])
 
 
-async def kept_calls(session: Session, state: ToolState, seqs: Sequence[int]) -> dict[int, ToolCallResult]:
+def read_call(row: ToolRow, seq: int, source: Mapping[str, Any]) -> tuple[ToolCallResult, ...]:
+    """None where it is damaged: then that is logged."""
+    return read_calls(row, [_row(seq, source)], _judge)
+
+
+KeptCall = tuple["ToolCallResult", dict[str, Any]]  # with the fields by which the log finds it
+
+
+async def kept_calls(session: Session, state: ToolState, seqs: Sequence[int]) -> dict[int, KeptCall]:
     """Those of these seqs that are kept and readable."""
     documents = _chosen(state, None, {state.row.name: seqs})
-    found = await _fetch(session, list(documents.values()), payload=True)
-    rows = [_row(seq, found[document]) for seq, document in documents.items() if document in found]
-    return {call.seq or 0: call for call in read_calls(state.row, rows, _judge)}
+    found = await _fetch(session, list(documents.values()), ["figures", "body", *TOLD])
+    return {
+        seq: (call, {name: found[document][name] for name in TOLD if name in found[document]})
+        for seq, document in documents.items()
+        if document in found
+        for call in read_call(state.row, seq, found[document])
+    }

@@ -1,6 +1,6 @@
 """One commit to a tool: documents first, then one compare-and-swap of its record, then what has become superfluous.
 
-    read ──> decide ──> bulk (call documents, checks) ──> swap ──won──> delete what left the window, write ids
+    read ──> decide ──> bulk (call documents, checks) ──> swap ──won──> mark what the window dropped, write ids
       ^                        │ learned something new      │ lost
       └────────────────────────┴────────────────────────────┘
 
@@ -14,19 +14,20 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from toolmem.errors import Conflict, StoreError
 from toolmem.store.codec import PreparedCall, storables
-from toolmem.store.elastic import generations, leftovers, server_errors
-from toolmem.store.elastic.call_documents import call_item, delete_items, kept_calls
+from toolmem.store.elastic import generations, leftovers, positions, server_errors
+from toolmem.store.elastic.call_documents import call_item, delete_items, kept_calls, told_of
 from toolmem.store.elastic.cluster import BulkItem, ItemResult
 from toolmem.store.elastic.document_ids import id_doc_id, random_name, tool_id
+from toolmem.store.elastic.leftovers import Leaves
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.sweeping import register
-from toolmem.store.elastic.tool_state import RECENT_COMMITS, Run, ToolState, clip_runs, put_run, read_state, source_of
+from toolmem.store.elastic.tool_state import RECENT_COMMITS, ToolState, clip_runs, put_run, read_state, source_of
 from toolmem.store.semantics import AppendCalls, Found, Request, Step, ToolRow
 
 logger = logging.getLogger("toolmem.store")
@@ -42,10 +43,10 @@ class _Documents:
 
     state: ToolState
     writes: Sequence[BulkItem] = ()  # must be there before the swap
-    entering: Sequence[PreparedCall] = ()  # the calls of `writes` that are new
+    new: Sequence[PreparedCall] = ()  # the calls of `writes` that are new
     checked: Sequence[str] = ()  # ids of calls that are looked for once more
-    leaving: list[Run] | None = None  # what this commit makes superfluous; None: earlier leftovers stay as they are
-    outbox: list[str] = field(default_factory=list)  # id documents that it will write
+    leaves: Leaves | None = None  # None: earlier leftovers stay as they are
+    highest: BulkItem | None = None  # says which position in the log is the last one that is given
 
 
 class Commit(Generic[T]):
@@ -63,6 +64,7 @@ class Commit(Generic[T]):
         self._outcome: list[T] = []  # of the swap that may have been carried out
         self._litter: list[str] = []  # call documents of lost attempts
         self._writing = False  # call documents may have been written that nothing names yet
+        self.logged = (0, 0)  # calls that came, and their bytes
 
     async def run(self) -> T:
         """Raises what deciding raises; Conflict where others kept winning; StoreUnavailable where the outcome is
@@ -93,6 +95,8 @@ class Commit(Generic[T]):
         state = read_state(head) if head.get("found") else None
         if state is not None and self._name in state.recent and self._outcome:
             # Our swap was carried out and its answer was lost. Only an acknowledged write proves that it will stay.
+            # Which of our documents it made visible is not told: those that it did not are left to a sweep.
+            self._session.littered = True
             return await self._swap(state, give_up)
         step, planned = await self._decide(state, found)
         answer = step.answer()
@@ -105,8 +109,9 @@ class Commit(Generic[T]):
         new = planned.state
         if await self._write_ahead(planned, give_up):
             new.recent = [*new.recent, self._name][-RECENT_COMMITS:]
-            if planned.leaving is not None:
-                new.leaving, new.outbox, new.left_by = planned.leaving, planned.outbox, self._name
+            if (leaves := planned.leaves) is not None:
+                new.leaving, new.dropped, new.outbox = leaves.leaving, leaves.dropped, leaves.outbox
+                new.left_by = self._name
             self._outcome.append(answer)
             if await self._swap(new, give_up):
                 await self._after(new)
@@ -120,7 +125,13 @@ class Commit(Generic[T]):
         session, request = self._session, self._request
         record = session.wanted("tools", self._tool_id, request.workspace)
         ids = [session.wanted("ids", document) for document in self._id_documents(request.ids)]
-        return [record, *ids, *([session.wanted("meta", generations.DOCUMENT)] if request.brings_guidance else [])]
+        log = [positions.wanted(session, "calls", request.workspace)] if isinstance(request, AppendCalls) else []
+        return [
+            record,
+            *ids,
+            *log,
+            *([session.wanted("meta", generations.DOCUMENT)] if request.brings_guidance else []),
+        ]
 
     def _id_documents(self, ids: Sequence[str]) -> list[str]:
         return [id_doc_id(self._request.workspace, self._request.tool, call_id) for call_id in ids]
@@ -131,15 +142,20 @@ class Commit(Generic[T]):
         """None: there is nothing to commit."""
         request, session = self._request, self._session
         answers = found[: len(request.ids)]
-        held = Found(taken=self._taken)
+        held, told = Found(taken=self._taken), {}
         if state is not None:
             self._known = leftovers.known(state, request.ids, answers)  # anew: what was read may have been undone
-            calls = await kept_calls(session, state, request.seqs) if request.seqs else {}
+            kept = await kept_calls(session, state, request.seqs) if request.seqs else {}
+            calls = {seq: call for seq, (call, _) in kept.items()}
+            told = {seq: places for seq, (_, places) in kept.items()}
             held = Found(state.read_guidance(session.guidance), self._known, calls, self._taken)
         step = request.decide(held)
         planned = None
         if step.row is not None:
-            planned = self._documents(state or ToolState(request.workspace, step.row), step.row, step)
+            if step.new:
+                given = positions.given(session, found[len(request.ids)], len(step.new))
+                told = {seq: told_of(item, place) for (seq, item), place in zip(step.new.items(), given, strict=True)}
+            planned = self._documents(state or ToolState(request.workspace, step.row), step.row, step, told)
             if step.document is not None:
                 generation = generations.read_generation(found[-1])
                 planned.state.guidance = step.guidance
@@ -148,35 +164,41 @@ class Commit(Generic[T]):
         elif state is not None and leftovers.owed(session, state, answers):
             # Nothing new, but what is told of a call rests on the record alone: a swap proves that it stands.
             state.row.version += 1
-            planned = _Documents(state, leaving=[])
+            planned = _Documents(state, leaves=Leaves())
         return step, planned
 
-    def _documents(self, state: ToolState, row: ToolRow, step: Step[T]) -> _Documents:
-        """The calls of the step as documents under tokens of their own, and what the swap makes superfluous."""
+    def _documents(
+        self, state: ToolState, row: ToolRow, step: Step[T], told: Mapping[int, dict[str, Any]]
+    ) -> _Documents:
+        """The calls of the step as documents under tokens of their own, and what the swap makes superfluous. `told`: by
+        seq, the fields by which the log finds a call.
+        """
         session = self._session
         state.row = row
-        leaving = clip_runs(state.runs, 0, row.first_seq - 1)
+        leaves = Leaves(dropped=clip_runs(state.runs, 0, row.first_seq - 1), outbox=self._id_documents(step.ids))
         state.runs = clip_runs(state.runs, row.first_seq, row.last_seq)
         token = session.fresh_token() if step.replaced else ""
         for seq in step.replaced:
-            leaving += clip_runs(state.runs, seq, seq)
+            leaves.leaving += clip_runs(state.runs, seq, seq)
             state.runs = put_run(state.runs, seq, seq, token)
-        if entering := step.entering:
-            token = session.token(row.id_stem, min(entering), max(entering))
-            state.runs = put_run(state.runs, min(entering), max(entering), token)
-        writes = [
-            call_item(self._layout, state, seq, token, session.writer, item.call, item.payload)
-            for seq, item in {**step.replaced, **entering}.items()
-        ]
+        if new := step.new:
+            first, last = min(new), max(new)
+            token = session.token(row.id_stem, first, last)
+            state.runs = put_run(state.runs, max(first, row.first_seq), last, token)
+            leaves.dropped += clip_runs([(first, last, token)], 0, row.first_seq - 1)
+        documents = {**step.replaced, **new}.items()
+        writes = [call_item(session, state, seq, token, item, told.get(seq, {})) for seq, item in documents]
+        self.logged = len(new), sum(told[seq]["size"] for seq in new)
+        highest = max((told[seq]["position"] for seq in new), default=0)
         return _Documents(
             state,
             writes,
-            list(entering.values()),
+            list(new.values()),
             # The id documents were read with the record, not after it: a commit may have come between the two. The
             # bulk, which is sent later, looks again.
             checked=step.ids if state.position is not None else (),
-            leaving=leaving if writes else None,
-            outbox=self._id_documents(step.ids),
+            leaves=leaves if writes else None,
+            highest=positions.raised(session, "calls", state.workspace, highest) if highest else None,
         )
 
     # -- write
@@ -185,16 +207,18 @@ class Commit(Generic[T]):
         """The documents that the swap will name; and a look at what an earlier commit to this tool left undone. False:
         what was answered changes the decision.
         """
-        left = None if planned.leaving is None else leftovers.found_in(self._session, planned.state)
+        left = None if planned.leaves is None else leftovers.found_in(self._session, planned.state)
         looks = [] if left is None else left.looks(self._layout)
         checks = leftovers.look_for_ids(self._layout, self._id_documents(planned.checked))
-        items = [*looks, *planned.writes, *checks]
+        items = [*looks, *planned.writes, *checks, *([planned.highest] if planned.highest is not None else [])]
         results = await self._connection.bulk(items, deadline=give_up) if items else []
         looked, results = results[: len(looks)], results[len(looks) :]
-        if left is not None and planned.leaving is not None:
+        if left is not None and planned.leaves is not None:
             self._connection.require(looked)
             left.keep_undone(looked)
-            planned.leaving, planned.outbox = left.with_more(planned.leaving, planned.outbox)
+            planned.leaves = left.with_more(planned.leaves)
+        if planned.highest is not None and (raised := results.pop()).status != 409:  # another writer's is higher
+            self._connection.require([raised])
         count = len(planned.writes)
         refused = self._refused(planned, results[:count])
         return not self._found_known(planned, results[count:]) and not refused
@@ -205,7 +229,7 @@ class Commit(Generic[T]):
         if not isinstance(request, AppendCalls):
             self._connection.require(writes)
             return False
-        for item, result in zip(planned.entering, writes, strict=True):
+        for item, result in zip(planned.new, writes, strict=True):
             if result.error is not None:
                 if server_errors.is_block(result.error) or server_errors.may_retry(result.status, result.error):
                     self._connection.require([result])
@@ -230,7 +254,7 @@ class Commit(Generic[T]):
     async def _after(self, state: ToolState) -> None:
         """The commit stands. Do what it left to be done; where that fails, a later commit does it."""
         ours = state.left_by == self._name
-        named = set(state.kept_ids().values()) if self._litter else set()
+        named = {*state.kept_ids().values(), *state.dropped_ids().values()} if self._litter else set()
         litter = delete_items(self._layout, (doc for doc in self._litter if doc not in named))
         if await self._tidied([*(leftovers.settling(self._layout, state) if ours else []), *litter]) and ours:
             self._session.settle(state.id, self._name)

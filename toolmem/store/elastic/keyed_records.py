@@ -114,6 +114,8 @@ async def delete(session: Session, workspace: str, namespace: str, key: str) -> 
     document = record_id(workspace, namespace, key)
     item = BulkItem("delete", session.layout.alias("records"), document, routing=workspace_key(workspace))
     if rule_stamps.is_rule(namespace, key):
+        if await get(session, workspace, namespace, key) is None:
+            return False
         (result,) = await rule_stamps.write(session, workspace, [item])
     else:
         (result,) = await session.connection.bulk([item])

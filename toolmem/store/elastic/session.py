@@ -32,8 +32,8 @@ class Session:
         self.littered = False  # a write ended without its outcome being known
         self.settled: dict[str, str] = {}  # tool -> the commit whose leftovers were put in order
         self.guidance = GuidanceCache()
-        self.mark = secrets.randbelow(1 << 12)  # in the positions that this session gives
-        self.last_moment = 0  # of those
+        self.mark = secrets.randbelow(1 << 20)  # ends the positions that this session gives
+        self.last_place = 0  # the highest of those, without its mark
         self.mapped: set[int] = set()  # generations whose fields are known to exist
         self._tokens = 0
         self._highest: dict[str, int] = {}  # by stem: the last seq written under the current token

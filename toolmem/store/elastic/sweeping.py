@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from toolmem.errors import StoreError
+from toolmem.store.elastic import dropped_calls
 from toolmem.store.elastic.call_documents import delete_items
 from toolmem.store.elastic.cluster import pages
 from toolmem.store.elastic.session import Session
@@ -71,7 +72,7 @@ async def _sweep_writer(session: Session, writer: str, before: int) -> int:
     calls = session.layout.alias("calls")
     await session.connection.refresh(calls)
     query = {"bool": {"filter": [{"term": {"writer": writer}}, {"range": {"written": {"lte": before}}}]}}
-    hits = session.connection.scan(calls, query, source=False, docvalue_fields=["tool", "w", "seq"])
+    hits = session.connection.scan(calls, query, source=False, docvalue_fields=["tool", "w", "stem", "seq"])
     return sum([await _delete_unnamed(session, page) async for page in pages(hits)])
 
 
@@ -85,7 +86,11 @@ async def _delete_unnamed(session: Session, hits: list[dict[str, Any]]) -> int:
     unnamed = []
     for hit in hits:
         state, seq = states.get(hit["fields"]["tool"][0]), hit["fields"]["seq"][0]
-        if state is None or state.call_ids(seq, seq).get(seq) != hit["_id"]:
+        named = () if state is None else (state.call_ids(seq, seq).get(seq), state.dropped_ids(seq, seq).get(seq))
+        if hit["_id"] not in named:
             unnamed.append(hit["_id"])
+    # What a window dropped before the records were read is written down by now.
+    dropped = await dropped_calls.read(session, ((hit["fields"]["stem"][0], hit["fields"]["seq"][0]) for hit in hits))
+    unnamed = [document for document in unnamed if document not in dropped]
     session.connection.require(await session.connection.bulk(delete_items(session.layout, unnamed)))
     return len(unnamed)

@@ -5,8 +5,9 @@ by `runs` (ranges of seqs written under one token), and what it does not name do
 
 * `outbox`: ids of the calls of the last commit. They become id documents after its swap, never before, so that a
   writer that dies leaves no id behind that would make a later retry lose the call.
-* `leaving`: call documents that the last commit made superfluous, deleted after its swap. Both are left to the next
-  commit where a writer dies in between (see `leftovers`).
+* `leaving`: call documents that the last commit made superfluous, deleted after its swap.
+* `dropped`: those of calls that the last commit dropped from the window, written down as such after its swap. All
+  three are left to the next commit where a writer dies in between (see `leftovers`).
 * `recent`: names of the last commits, by which a writer whose answer was lost recognizes its own.
 """
 
@@ -24,7 +25,7 @@ from toolmem.store.elastic import search_fields
 from toolmem.store.elastic.cluster import compact
 from toolmem.store.elastic.document_ids import call_doc_id, label, tool_id, workspace_key
 from toolmem.store.elastic.search_fields import Searchable
-from toolmem.store.semantics import ToolRow
+from toolmem.store.semantics import MAX_SEQ, ToolRow
 
 RECENT_COMMITS = 24
 WITHOUT_OUTBOX = {"excludes": ["outbox"]}
@@ -38,9 +39,10 @@ class ToolState:
     row: ToolRow
     runs: list[Run] = field(default_factory=list)
     leaving: list[Run] = field(default_factory=list)
+    dropped: list[Run] = field(default_factory=list)
     recent: list[str] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)  # ids of id documents
-    left_by: str = ""  # the commit that set `leaving` and `outbox`
+    left_by: str = ""  # the commit that set `leaving`, `dropped` and `outbox`
     guidance: str | None = None  # JSON
     document: Searchable | None = None
     document_time: int = 0  # when the document was last written, microseconds since 1970
@@ -61,7 +63,13 @@ class ToolState:
 
     def call_ids(self, first: int, last: int) -> dict[int, str]:
         """Documents of the calls between two seqs, both included."""
-        runs = clip_runs(self.runs, first, last)
+        return self._documents(clip_runs(self.runs, first, last))
+
+    def dropped_ids(self, first: int = 0, last: int = MAX_SEQ) -> dict[int, str]:
+        """Documents of dropped calls that are perhaps not written down yet, by seq."""
+        return self._documents(clip_runs(self.dropped, first, last))
+
+    def _documents(self, runs: Sequence[Run]) -> dict[int, str]:
         return {seq: call_doc_id(self.row.id_stem, seq, token) for a, b, token in runs for seq in range(a, b + 1)}
 
 
@@ -109,6 +117,7 @@ def source_of(state: ToolState) -> dict[str, Any]:
         "document_time": state.document_time,
         "runs": state.runs,
         "leaving": state.leaving,
+        "dropped": state.dropped,
         "recent": state.recent,
         "left_by": state.left_by,
     }
@@ -149,6 +158,7 @@ def read_state(found: Mapping[str, Any]) -> ToolState:
             row=row,
             runs=[(first, last, token) for first, last, token in body["runs"]],
             leaving=[(first, last, token) for first, last, token in body["leaving"]],
+            dropped=[(first, last, token) for first, last, token in body.get("dropped", [])],  # 0.1 had none
             recent=body["recent"],
             left_by=body["left_by"],
             outbox=json.loads(source["outbox"]) if "outbox" in source else [],

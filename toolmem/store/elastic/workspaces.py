@@ -24,7 +24,7 @@ _COUNTED = ("tools", "calls", "records", "verdicts", "logged_calls", "decisions"
 
 async def counts(session: Session) -> dict[str, dict[str, int]]:
     """By workspace, sorted; those that hold a tool memory, a record, a verdict or a decision."""
-    await session.connection.refresh(*(session.layout.alias(kind) for kind in _HELD_IN))
+    await session.connection.refresh(*(session.layout.alias(kind) for kind in (*_HELD_IN, "calls")))
     found: dict[str, dict[str, int]] = {}
     for kind in _HELD_IN:
         inner = {"kept": {"sum": {"field": "kept"}}} if kind == "tools" else {}
@@ -33,6 +33,12 @@ async def counts(session: Session) -> dict[str, dict[str, int]]:
             each[kind] = bucket["doc_count"]
             if kind == "tools":
                 each["calls"] = int(bucket["kept"]["value"])
+    names = {workspace_key(name): name for name in found}
+    async for key, bucket in buckets(
+        session, "calls", "w", inner={"logged": {"filter": {"exists": {"field": "position"}}}}
+    ):
+        if key in names:
+            found[names[key]]["logged_calls"] = bucket["logged"]["doc_count"]
     found.pop(OF_THE_STORE, None)
     return dict(sorted(found.items()))
 
