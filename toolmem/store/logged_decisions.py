@@ -30,7 +30,7 @@ def decision_json(workspace: str, decision: LoggedDecision) -> str:
         raise RequestError(f"decision {decision.id!r}: {error}", field="decision") from error
 
 
-def read_decision(text: str) -> LoggedDecision | None:
+def read_decision(text: str | bytes) -> LoggedDecision | None:
     """None where it is damaged: then that is logged."""
     try:
         body: dict[str, Any] = json.loads(text)

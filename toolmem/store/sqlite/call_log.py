@@ -20,6 +20,7 @@ from toolmem.stored import LoggedCall, LogLimits
 
 _POSITIONS = 40  # bits
 LAST_POSITION = (1 << _POSITIONS) - 1
+_SPARE = 16  # calls that go at once from a long log that is full, so that most calls added write no more than before
 _MOST_AT_ONCE = 1000  # calls that go with one commit, beside as many as came
 
 
@@ -53,8 +54,11 @@ def write(
         "WHERE id = ?1 RETURNING log_first, log_calls, log_bytes",
         *(workspace, len(new), size),
     )
-    if calls > limits.max_calls or held > limits.max_bytes:
-        _shorten(db, workspace, first, (calls - limits.max_calls, held - limits.max_bytes), len(new))
+    excess, too_long = calls - limits.max_calls, held - limits.max_bytes
+    if excess > 0:
+        excess += min(_SPARE, limits.max_calls // 100)
+    if excess > 0 or too_long > 0:
+        _shorten(db, workspace, first, (excess, too_long), len(new))
 
 
 def _shorten(db: apsw.Connection, workspace: int, first: int, excess: tuple[int, int], came: int) -> None:
@@ -66,7 +70,7 @@ def _shorten(db: apsw.Connection, workspace: int, first: int, excess: tuple[int,
     )
     gone: list[Any] = []
     calls, size = excess
-    while (calls > 0 or size > 0) and (row := next(oldest, None)) is not None:  # one row at most, as a rule
+    while (calls > 0 or size > 0) and (row := next(oldest, None)) is not None:
         gone.append(row)
         calls, size = calls - 1, size - row[1]
     oldest.close()

@@ -50,6 +50,6 @@ def read(
         if value is not None:
             conditions.append(condition)
             values.append(value)
-    sql = f"SELECT CAST(value AS TEXT) FROM decisions WHERE {' AND '.join(conditions)} ORDER BY place DESC LIMIT ?"
+    sql = f"SELECT CAST(value AS BLOB) FROM decisions WHERE {' AND '.join(conditions)} ORDER BY place DESC LIMIT ?"
     found = (read_decision(text) for (text,) in db.execute(sql, (*values, max(limit, 0))))
     return [decision for decision in found if decision is not None]

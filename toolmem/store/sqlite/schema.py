@@ -39,13 +39,13 @@ def _note_arrivals(db: apsw.Connection) -> None:
 
 def _arrivals(db: apsw.Connection) -> Iterator[tuple[int, int, int, bytes | None]]:
     of_tools: dict[Any, Any] = dict(db.execute("SELECT id, workspace FROM tools"))
-    rows: Iterable[Any] = db.execute("SELECT key, CAST(payload AS TEXT) FROM calls")
+    rows: Iterable[Any] = db.execute("SELECT key, CAST(payload AS BLOB) FROM calls")
     for key, payload in rows:
         if (workspace := of_tools.get(key >> 32)) is not None:
             yield key, workspace, *_told(payload)
 
 
-def _told(payload: str) -> tuple[int, bytes | None]:
+def _told(payload: bytes) -> tuple[int, bytes | None]:
     try:
         body = json.loads(payload)
         return int(body["create_time"]), conversation_digest(body.get("metadata") or {})
