@@ -27,6 +27,7 @@ _CODES = """\
 | 2 | refused before any work |
 | 3 | the budget is reached; what was done until then is kept |
 | 4 | an op raised an error that is none of toolmem's; `--debug` shows its traceback |
+| 5 | `toolmem guard check`: the call is not to run, or the user is to be asked first |
 | 130 | interrupted; what was acknowledged is stored |
 """
 
