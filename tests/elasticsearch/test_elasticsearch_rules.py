@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import inspect
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +13,7 @@ import pytest
 from elasticsearch_nodes.server import Server
 
 from tests.agent_over_rules import agent_over
-from toolmem import ToolMemApp
+from toolmem import AsyncToolMem, CallDenied, CallRecorder, ToolMem, ToolMemApp
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.rules.rule_store import RuleStore
 from toolmem.session import AgentSession
@@ -63,15 +64,17 @@ def tools(rules: RuleStore, store: ElasticsearchStore, clock: ManualClock, embed
     return agent_over(rules)
 
 
-async def test_a_rule_put_by_another_handle_binds_in_the_very_next_messages_of_a_session(
-    server: Server, empty_prefix: Callable[[int], str]
-):
-    overrides = [
+@pytest.fixture
+def overrides(server: Server, empty_prefix: Callable[[int], str]) -> list[str]:
+    return [
         "vector_store.default.backend=elasticsearch",
         f"vector_store.default.params.hosts={server.url}",
         f"vector_store.default.params.index_prefix={empty_prefix(384)}",
         "vector_store.default.params.number_of_replicas=0",
     ]
+
+
+async def test_a_rule_put_by_another_handle_binds_in_the_very_next_messages_of_a_session(overrides: list[str]):
     async with ToolMemApp(overrides=overrides) as app, ToolMemApp(overrides=overrides) as other:
         session = await AgentSession.start(app, workspace_id="team", tools=["shell"], count_tokens=len)
         rules = await other.rule_store("team")
@@ -79,6 +82,54 @@ async def test_a_rule_put_by_another_handle_binds_in_the_very_next_messages_of_a
         assert "- **[critical]** `shell`: never run sudo" in session.messages("go on")[-1]["content"]
         await rules.delete_rule("shell", put.id)
         assert "sudo" not in str(session.messages())
+
+
+@pytest.mark.parametrize("as_session", [True, False])
+async def test_tools_are_held_on_the_loop_of_the_store_and_in_its_thread_and_in_others(
+    overrides: list[str], as_session: bool
+):
+    """A handle belongs to one loop here: a plain tool in that loop's thread asks by a handle of its own."""
+    ran: list[str] = []
+    async with AsyncToolMem(overrides=overrides) as mem:
+        session = await AgentSession.start(mem, tools=["shell"], count_tokens=len)
+        recorder = CallRecorder(mem)
+        decorate = session.tool if as_session else recorder.tool
+
+        @decorate
+        def shell(command: str) -> str:
+            ran.append(command)
+            return "done"
+
+        async def shell_later(command: str) -> str:
+            return f"{command} done"
+
+        shell_later.__name__ = "shell"
+        later = decorate(shell_later)
+        shell("sudo ls")
+        rule = await mem.rules.put("shell", "never run commands with sudo", priority="critical")
+        for call in (lambda: asyncio.to_thread(shell, "sudo ls"), lambda: later("sudo ls")):
+            with pytest.raises(CallDenied):
+                await call()
+        with pytest.raises(CallDenied):
+            shell("sudo ls")
+        assert await later("ls") == "ls done"
+        await mem.rules.delete("shell", rule.id)
+        shell("sudo ls")
+        await session.close()
+    assert ran == ["sudo ls", "sudo ls"]
+
+
+def test_tools_are_held_by_a_synchronous_memory(overrides: list[str]):
+    with ToolMem(overrides=overrides) as mem:
+        mem.rules.put("shell", "never run commands with sudo", priority="critical")
+
+        @CallRecorder(mem, on_denied="return").tool
+        def shell(command: str) -> str:
+            return "done"
+
+        assert shell("sudo ls").startswith("toolmem: not run")
+        assert shell("ls") == "done"
+        assert [each.outcome for each in mem.decisions()] == ["not_run"]
 
 
 def _suite(name: str) -> ModuleType:
