@@ -10,6 +10,7 @@
   nothing stops are listed there as limits, with the reason.
 * `neighbours`: sentences with calls that name their target in the content, quote outsiders or differ by a branch
   (`guard_neighbours.jsonl`).
+* `self-protection`: every recorded call, in a folder that holds a store.
 * `time`: processor time of checking one call against 1,000 rules of 200 tools (5 of them its own, each of its kind of
   condition), and of one step of a conversation of 1,000 calls, in this process.
 
@@ -35,6 +36,7 @@ from typing import Any
 from tables import Figure, show
 
 from toolmem.guard.call_conditions import check_condition
+from toolmem.guard.conversation import ConversationGuard
 from toolmem.guard.decision import CheckedRule, against_repeat, against_rules
 from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
 from toolmem.guard.replaying import replay
@@ -155,6 +157,17 @@ def repeats(folder: Path, datasets: Iterable[str]) -> list[dict[str, Any]]:
     return rows
 
 
+def stopped_by_itself(folder: Path, datasets: Iterable[str]) -> tuple[int, int]:
+    """(recorded calls, those that self-protection would have stopped); none of them is about toolmem."""
+    guard = ConversationGuard(protected=("/srv/app/.toolmem/memory.db", str(Path.home() / ".local/state/toolmem")))
+    calls = stopped = 0
+    for name in datasets:
+        for _, call in recorded(folder / f"{name}.calls.jsonl.gz"):
+            calls += 1
+            stopped += guard.weigh(call.tool_name, call.input, directory=Path("/srv/app")).stops
+    return calls, stopped
+
+
 def names(folder: Path) -> dict[str, Any]:
     calls = [each for each in recorded(folder / "intercode.calls.jsonl.gz") if each[1].tool_name == "sql_execute"]
     result = replay(calls, context_key="metadata.database")
@@ -237,6 +250,8 @@ def figures(data: Path, *, quick: bool) -> list[Figure]:
     ]
     folder = data / "recorded_calls"
     if folder.exists():
+        calls, stopped = stopped_by_itself(folder, DATASETS[1:] if quick else DATASETS)
+        found.append(Figure("self-protection: other calls stopped", stopped, "calls", 0, basis=f"{calls:,} calls"))
         for row in repeats(folder, DATASETS[1:] if quick else DATASETS):
             basis = f"{row['calls']:,} calls, {row['failures']:,} failures"
             goals = (1270, 2, 0.25) if row["dataset"] == "all" and not quick else (None, None, None)

@@ -66,6 +66,11 @@ rm -rf .
 rm -rf ..
 mv /srv/data /srv/old
 rm -rf ../data
+cd .. && rm -rf data
+cd ../data; rm toolmem.db
+rm -rf .*
+rm -rf /srv/app/.*
+rm -rf /srv/d?ta
 rm -rf /srv/data/*
 rm -rf /home/agent/.local/state/toolmem/known-stores
 echo '{}' > /home/agent/.claude/settings.json
@@ -106,6 +111,8 @@ ASKED = """\
 ls .toolmem/* | xargs rm
 ls -a .toolmem | xargs -I{} rm {}
 git clean -fdx
+cd .. && git clean -fdx
+cd .toolmem && find -delete
 find . -delete
 find .toolmem -delete
 find . -name '*.db' -delete
@@ -125,7 +132,7 @@ toolmem run vector_store --request r.json
 eval "$X .toolmem"
 chmod -R 777 ..
 some-tool --db .toolmem/memory.db""".splitlines()
-ASKED[8] = "python - <<'EOF'\nimport os; os.remove('.toolmem/memory.db')\nEOF"
+ASKED[ASKED.index("python - <<'EOF'")] = "python - <<'EOF'\nimport os; os.remove('.toolmem/memory.db')\nEOF"
 ALLOWED = """\
 cat .toolmem/config.yaml
 ls -la .toolmem
@@ -151,6 +158,16 @@ cat > notes.md <<'EOF'
 rm -rf build dist
 rm -rf *
 rm memory.db
+cd /tmp/x && rm -rf .
+cd /tmp/x && rm -rf build .cache
+cd /tmp/x && git clean -fdx
+cd /tmp/x && find . -delete
+find /workspace -type f -name '.*' -delete
+find . -type f -mtime -60 -exec tar czf x.tgz {} +
+find . -type d -empty -exec rmdir {} +
+find . -type d -empty -delete
+rm -rf /workspace/.*
+rm -rf /workspace/.cache*/x.log
 rm /srv/data.txt
 rm -rf /srv/database
 mv x y

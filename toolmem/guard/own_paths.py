@@ -13,6 +13,7 @@ OWN = ".toolmem"
 _BESIDE = ("", "-wal", "-shm", "-journal")  # of a database
 _HOME = re.compile(r"^(?:~|\$home|\$\{home\})(?=/|$)")
 _GLOB = re.compile(r"[*?\[]")
+_SAYS = re.compile(r"^\..*[a-z]")  # a pattern that spells out some of `.toolmem`
 _PARTS = re.compile(r"[=:,]")
 _LONGEST = 2_000  # characters of a path
 
@@ -55,6 +56,11 @@ class OwnPaths:
         low = plain(text)
         return OWN in low or any(own in low for own in self._files if len(own) > 1)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What the files are called."""
+        return frozenset(("memory.db", *(own.rpartition("/")[2] for own in self._files)))
+
     def among(self, words: Sequence[str]) -> Iterator[str]:
         """The words of a command that lead to one of them."""
         for word in words:
@@ -72,10 +78,16 @@ class OwnPaths:
     def _fits(self, pattern: str) -> bool:
         """Does a pattern of the shell fit one of them, or what it lies in?"""
         parts = pattern.split("/")
-        if any(part.startswith(".") and fnmatchcase(OWN, part) for part in parts):
+        if any(_SAYS.search(part) and fnmatchcase(OWN, part) for part in parts) or parts == [".*"]:
             return True
-        return any(
-            fnmatchcase("/".join(own.split("/")[: len(parts)]), pattern) and len(own.split("/")) >= len(parts)
-            for file in self._files
-            for own in (f"{file}{more}" for more in _BESIDE)
-        )
+        here = [] if self._directory is None else [self._whole(OWN)]
+        known = [f"{file}{more}" for file in self._files for more in _BESIDE] + here
+        return any(_fit(parts, own.split("/")) for own in known)
+
+
+def _fit(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    """Do the parts of a pattern fit those with which a path begins? A `*` stands for no leading dot."""
+    return len(pattern) <= len(path) and all(
+        fnmatchcase(part, like) and (part.startswith(".") <= like.startswith("."))
+        for like, part in zip(pattern, path, strict=False)
+    )

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal
 
 from toolmem.guard.decision import Finding, Mode, quoted
 from toolmem.guard.effects import may_write, reads_only
 from toolmem.guard.own_commands import calls_for_change, changes_toolmem, unread_request
-from toolmem.guard.own_paths import OwnPaths
+from toolmem.guard.own_paths import OWN, OwnPaths
 from toolmem.guard.shell_commands import Argv
 from toolmem.guard.shell_words import UNKNOWN
 from toolmem.guard.view import View, names_command, plain, scalars
@@ -32,6 +34,9 @@ _INTERPRETERS = re.compile(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|awk|gawk)[\d.]*"
 )
 _COPIERS = split("cp rsync scp install tar zip gzip sqlite3")
+_TAKE_AWAY = split("rm unlink shred mv truncate sh bash")
+_STANDS = re.compile(r"[-/~$\0{]")  # a word that is no path, or none against the folder
+_CLEANS = re.compile(r"-[a-z]*x[a-z]*")
 _RECURSIVE = re.compile(r"-[a-z]*r[a-z]*|--recursive")
 _PATCHED = re.compile(
     r"^(?:\*\*\* (?:add|update|delete) file: |\*\*\* move to: |(?:\+\+\+|---) (?:[ab]/)?)(\S[^\n]{0,500})", re.MULTILINE
@@ -89,11 +94,10 @@ def _reason(action: _Stop, what: str) -> str:
 
 
 def _of_commands(view: View, own: OwnPaths) -> Iterator[_Told]:
-    named = [word for command in view.run for word in own.among(command.words[1:])]
-    for command in view.run:
+    run = [_in_place(command) for command in view.run if command.words]
+    named = [word for command in run for word in own.among(_operands(command))]
+    for command in run:
         words = command.words
-        if not words:
-            continue
         if (action := changes_toolmem(words)) is not None:
             yield ("deny" if action == "deny" else "ask"), quoted(" ".join(words))
         elif words[0] == ">":
@@ -109,6 +113,21 @@ def _of_commands(view: View, own: OwnPaths) -> Iterator[_Told]:
             yield "ask", "a program whose text names it"
 
 
+def _operands(command: Argv) -> Sequence[str]:
+    """The words of a command that may be paths: what `find` looks for is none."""
+    program, *rest = command.words
+    return list(takewhile(lambda word: not word.startswith("-"), rest)) if program == "find" else rest
+
+
+def _in_place(command: Argv) -> Argv:
+    """A command whose paths are those that it has where `cd` led to."""
+    if not command.place or command.words[0] == "git":
+        return command
+    program, *rest = command.words
+    placed = [word if _STANDS.match(word) else f"{command.place}/{word}" for word in rest]
+    return Argv((program, *placed), command.hides, command.place)
+
+
 def _of_program(command: Argv, named: Sequence[str], own: OwnPaths) -> _Told | None:
     program, *rest = command.words
     operands = [word for word in rest if not word.startswith("-")]
@@ -117,10 +136,10 @@ def _of_program(command: Argv, named: Sequence[str], own: OwnPaths) -> _Told | N
     above = next((word for word in operands if own.above(word)), None)
     if above and (program == "mv" or (removes and recursive)):
         return "deny", f"it lies in {quoted(above)}"
-    if program == "find" and _deletes(rest) and _found(rest, operands, own):
+    if program == "find" and _deletes(rest) and _found(rest, command.place, own):
         return "ask", "files that are looked for and deleted"
-    if program == "git" and rest[:1] == ["clean"] and any(re.fullmatch(r"-[a-z]*x[a-z]*", word) for word in rest):
-        return "ask", "`git clean -x` deletes its folder"
+    if program == "git" and rest[:1] == ["clean"] and any(_CLEANS.fullmatch(word) for word in rest):
+        return ("ask", "`git clean -x` deletes its folder") if own.above(command.place or ".") else None
     if program in _CARRY or reads_only(command):
         return None
     if removes and named and not [word for word in operands if not _unknown(word)]:
@@ -140,20 +159,22 @@ def _unknown(word: str) -> bool:
 
 def _deletes(rest: Sequence[str]) -> bool:
     if "-delete" in rest:
-        return True
-    at = next((at for at, word in enumerate(rest) if word.startswith(("-exec", "-ok"))), None)
-    return at is not None and not reads_only(Argv(tuple(rest[at + 1 :]) or ("",)))
+        return "-empty" not in rest
+    at = next((at for at, word in enumerate(rest) if word.startswith(("-exec", "-ok"))), len(rest))
+    return any(word.rpartition("/")[2] in _TAKE_AWAY for word in rest[at + 1 :])
 
 
-def _found(rest: Sequence[str], operands: Sequence[str], own: OwnPaths) -> bool:
+def _found(rest: Sequence[str], place: str, own: OwnPaths) -> bool:
     """Would `find` come upon it?"""
-    start = list(rest[: next((at for at, word in enumerate(rest) if word.startswith("-")), len(rest))]) or ["."]
-    names = [rest[at + 1] for at, word in enumerate(rest[:-1]) if word in {"-name", "-iname", "-path", "-wholename"}]
-    if any(own.inside(word) for word in (*start, *names)):
+    start = list(takewhile(lambda word: not word.startswith("-"), rest)) or [place or "."]
+    if any(own.inside(word) for word in start):
         return True
     if not any(own.above(word) for word in start):
         return False
-    return not names or any(name in {"*", "*.db", "*memory*", "*.db*"} for name in names)
+    names = [rest[at + 1] for at, word in enumerate(rest[:-1]) if word in {"-name", "-iname", "-path", "-wholename"}]
+    names = [name.rpartition("/")[2] for name in names]
+    known = own.names if ("-type", "f") in pairwise(rest) else own.names | {OWN}
+    return not names or any(fnmatchcase(each, name) for name in names for each in known)
 
 
 def _sqlite(words: Sequence[str], own: OwnPaths) -> Iterator[_Told]:

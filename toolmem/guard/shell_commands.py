@@ -66,6 +66,7 @@ class Argv:
 
     words: tuple[str, ...]  # the program as its basename, then its arguments
     hides: bool = False  # it runs text that cannot be read here
+    place: str = ""  # the folder that `cd` led to before it
 
 
 def is_command(text: str, named_so: bool) -> bool:
@@ -152,6 +153,10 @@ class _ShellReader:
         if len(str(moved)) <= _LONGEST_PATH:
             self.moved = moved
 
+    @property
+    def _place(self) -> str:
+        return "" if self.moved is None else str(self.moved)
+
     def _placed(self, path: str) -> str:
         """A path against the folder that the text has gone to."""
         if self.moved is None or path.startswith(("/", "~", "$", UNKNOWN)):
@@ -184,13 +189,14 @@ class _ShellReader:
             yield Argv((program, *rest))
             yield from self._script(rest[0] if program in {".", "source"} and rest else words[0], depth, given)
         elif handed := _handed_on(program, rest):
-            yield Argv((program, *rest))
+            yield Argv((program, *rest), place=self._place)
             yield from self._opened(handed, depth + 1, given)
         else:
             yield from self._plain(program, rest)
 
     def _plain(self, program: str, rest: Sequence[str]) -> Iterator[Argv]:
-        yield Argv((program, *rest), hides=program.startswith(("$", "`")) or UNKNOWN in program or is_glob(program))
+        hides = program.startswith(("$", "`")) or UNKNOWN in program or is_glob(program)
+        yield Argv((program, *rest), hides, self._place)
         placed = [word if word.startswith("-") else self._placed(word) for word in rest]
         if placed != list(rest) and program not in {"cd", "pushd", "echo", "printf"}:
             yield Argv((program, *placed))  # as it stands, and where it leads
@@ -202,7 +208,7 @@ class _ShellReader:
         if self.moved is not None:
             directory = self.moved if self.directory is None else self.directory / self.moved
         words, text = self.git.read(rest, directory)
-        yield Argv(("git", *words))
+        yield Argv(("git", *words), place=self._place)
         if text:
             yield from self.commands(text, depth + 1)
 

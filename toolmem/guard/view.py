@@ -189,7 +189,7 @@ def visible(text: str) -> str:
 
 def lowered(command: Argv) -> Argv:
     """A command with its words as they are compared."""
-    return Argv(tuple(plain(word) for word in command.words), command.hides)
+    return Argv(tuple(plain(word) for word in command.words), command.hides, plain(command.place))
 
 
 def number_in(text: str) -> float | None:
