@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import multiprocessing
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,7 @@ from toolmem.rules.rule_store import RuleStore
 from toolmem.store.masked import masking
 from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import ManualClock
-from toolmem.testing.store_contract import EMBEDDER
+from toolmem.testing.store_contract import EMBEDDER, StoreFactory
 
 ENFORCE: Any = {"rules": "enforce", "repeats": "enforce", "names": "enforce", "schema": "enforce"}
 SECRET = "sk-proj-9fK2mQ7xLw3RtY8uVb4ZcN6dHs1PeGaJ"
@@ -44,8 +46,14 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, clock: ManualClock) -> AsyncIterator[MemoryStore]:
-    opened = SqliteStore(tmp_path / "memory.db", clock=clock, embedder=EMBEDDER)
+def store_factory(tmp_path: Path) -> StoreFactory:
+    """Stores on the same data, in any process."""
+    return partial(SqliteStore, tmp_path / "memory.db", embedder=EMBEDDER)
+
+
+@pytest.fixture
+async def store(store_factory: StoreFactory, clock: ManualClock) -> AsyncIterator[MemoryStore]:
+    opened = store_factory(clock=clock)
     await opened.open()
     yield masking(opened)
     await opened.close()
@@ -255,6 +263,89 @@ async def test_an_agent_that_polls_and_a_user_who_edits_between_turns_are_never_
     for _ in range(6):
         assert await actions(guard, "pytest -q") == ["allow"]
         await guard.user_spoke("c")
+
+
+# ---------------------------------------------------------------- two processes
+
+
+async def test_two_processes_guard_one_conversation(
+    store: MemoryStore, guard: CallGuard, rules: RuleStore, store_factory: StoreFactory
+) -> None:
+    mail = {"to": "sarah@example.com"}
+    with AnotherProcess(store_factory) as other:
+        assert await other.asks("send_email", mail) == "allow"
+        rule = await rules.put_rule("send_email", "never email Sarah at sarah@example.com", priority="critical")
+        assert rule is not None
+        assert await other.asks("send_email", mail) == "deny"
+        await run(guard, "cat x")
+        assert await other.asks("bash", {"command": "cat x"}) == "deny"
+        assert await other.runs("cat y", failed=True) == "allow"
+        assert await actions(guard, "cat y") == ["deny"]
+        assert await other.runs("touch x", failed=False) == "allow"
+        assert await actions(guard, "cat x", "cat y") == ["allow", "allow"]
+        await guard.user_spoke("c")
+        assert await other.asks("bash", {"command": "cat x"}) == "allow"
+        await rules.set_status(rule.id, "withdrawn")
+        assert await other.asks("send_email", mail) == "allow"
+
+
+async def test_failures_of_two_processes_at_once_are_all_held(store: MemoryStore, store_factory: StoreFactory) -> None:
+    guard = CallGuard(store, "w", clock=SystemClock(), modes=ENFORCE, timeout=60)
+    with AnotherProcess(store_factory) as other:
+        mine = [run(guard, f"cat {n}") for n in range(15)]
+        theirs = [other.runs(f"cat {n}", failed=True) for n in range(15, 30)]
+        await asyncio.gather(other.in_turn(theirs), *mine)
+    assert set(await actions(guard, *(f"cat {n}" for n in range(30)))) == {"deny"}
+
+
+class AnotherProcess:
+    """A guard of the same workspace in a process of its own, asked over a pipe."""
+
+    def __init__(self, factory: StoreFactory) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=guard_by_pipe, args=(factory, theirs), daemon=True)
+
+    def __enter__(self) -> AnotherProcess:
+        self._process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipe.send(None)
+        self._process.join(60)
+
+    async def asks(self, tool: str, arguments: dict[str, Any]) -> str:
+        return await self._ask((tool, arguments, None))
+
+    async def runs(self, command: str, *, failed: bool) -> str:
+        return await self._ask(("bash", {"command": command}, failed))
+
+    @staticmethod
+    async def in_turn(steps: list[Coroutine[Any, Any, str]]) -> None:
+        for step in steps:
+            await step
+
+    async def _ask(self, question: Any) -> str:
+        self._pipe.send(question)
+        assert await asyncio.to_thread(self._pipe.poll, 60), "the other process does not answer"
+        answer: str = self._pipe.recv()
+        return answer
+
+
+def guard_by_pipe(factory: StoreFactory, pipe: Any) -> None:
+    async def answer_all() -> None:
+        opened = factory(clock=SystemClock())
+        await opened.open()
+        guard = CallGuard(masking(opened), "w", clock=SystemClock(), modes=ENFORCE, timeout=60)
+        while (question := await asyncio.to_thread(pipe.recv)) is not None:
+            tool, arguments, failed = question
+            decision = await guard.before(tool, arguments, conversation_id="c")
+            if failed is not None and not decision.stops:
+                await guard.after(decision, ToolCall(tool, arguments, FAILED if failed else "", success=not failed))
+            pipe.send(decision.action)
+        await opened.close()
+
+    asyncio.run(answer_all())
 
 
 # ---------------------------------------------------------------- names and schemas
