@@ -1,0 +1,143 @@
+"""The time of a decision over a store, as `guard.py` tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tables import Figure
+
+from toolmem.engine.guard_records import Places
+from toolmem.engine.guarding import CallGuard
+from toolmem.flow.runner import SystemClock
+from toolmem.light_models import ToolCall, ToolMemoryRule
+from toolmem.models import ToolCallResult
+from toolmem.protocols import MemoryStore
+from toolmem.providers.hashing import HashingEmbedder
+from toolmem.store.sqlite import SqliteStore
+
+CONVERSATION, WORKSPACE = "c1", "guard"
+ARGUMENTS = {"to": "sarah@example.com", "subject": "Report", "body": "The report is attached. " * 40}
+
+
+async def fill(store: MemoryStore, guard: CallGuard) -> None:
+    """1,000 rules of 200 tools, and a conversation of 1,000 calls."""
+    now = SystemClock().now()
+    for n in range(1000):
+        tool = f"send_{n % 200}"
+        when = {
+            "type": "object",
+            "required": ["targets"],
+            "properties": {"targets": {"type": "array", "contains": {"const": f"p{n}@example.com"}}},
+        }
+        rule = ToolMemoryRule(
+            id=f"r{n}", tool_name=tool, rule="never", created_at=now, updated_at=now, effect="deny", when=when
+        )
+        await store.put(WORKSPACE, f"tool-{tool}", f"rule/r{n}", rule.model_dump(mode="json"))
+    calls = [ToolCall("sql", {"q": n}, "Error: no such table", success=n % 3 != 0) for n in range(1000)]
+    await guard.learn(calls, CONVERSATION)
+
+
+async def each_time(step: Callable[[int], Awaitable[object]], times: int, clock: Callable[[], int]) -> list[float]:
+    """Milliseconds of each step, sorted."""
+    took = []
+    for n in range(times):
+        begun = clock()
+        await step(n)
+        took.append((clock() - begun) / 1e6)
+    return sorted(took)
+
+
+async def over_a_store(store: MemoryStore, times: int, clock: Callable[[], int]) -> dict[str, list[float]]:
+    """Of `before`, of the read alone, of keeping a call alone, and of `after`."""
+    await store.open()
+    guard = CallGuard(store, WORKSPACE, clock=SystemClock(), modes={"repeats": "enforce"}, timeout=60)
+    await fill(store, guard)
+    keys = Places(CONVERSATION).keys()
+
+    async def decided(n: int) -> object:
+        return await guard.before(f"send_{n % 200}", ARGUMENTS, conversation_id=CONVERSATION)
+
+    async def read(n: int) -> object:
+        return await store.read_stamped(WORKSPACE, keys)
+
+    def call(n: int, tool: str) -> ToolCallResult:
+        return ToolCallResult(
+            tool_name=tool,
+            input={"n": n},
+            output="ok",
+            success=True,
+            create_time=SystemClock().now(),
+            metadata={"conversation_id": CONVERSATION},
+        )
+
+    async def kept(n: int) -> object:
+        return await store.append_calls(WORKSPACE, "get_kept", [call(n, "get_kept")], 100)
+
+    async def learned(n: int) -> object:
+        return await guard.after(None, call(n, "get_learned"))
+
+    for n in range(400):
+        await decided(n)  # rules are read and validators are compiled once
+    took = {
+        "before": await each_time(decided, times, clock),
+        "read": await each_time(read, times, clock),
+        "keep": await each_time(kept, min(times, 300), time.perf_counter_ns),
+        "after": await each_time(learned, min(times, 300), time.perf_counter_ns),
+    }
+    await store.delete_workspace(WORKSPACE)
+    await store.close()
+    return took
+
+
+def middle(took: list[float]) -> float:
+    return statistics.median(took)
+
+
+def late(took: list[float]) -> float:
+    return took[int(len(took) * 0.99)]
+
+
+def on_sqlite(times: int) -> list[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "memory.db", clock=SystemClock(), embedder=HashingEmbedder(64).identity)
+        took = asyncio.run(over_a_store(store, times, time.process_time_ns))
+    basis = "1,000 rules, 1,000 calls; processor time"
+    return [
+        Figure("SQLite: before, median", middle(took["before"]), "ms", 0.3, basis=basis),
+        Figure("SQLite: before, 99th percentile", late(took["before"]), "ms", 1.0, basis=basis),
+        Figure("SQLite: keeping a call, median", middle(took["keep"]), "ms", None, basis="on the clock"),
+        Figure("SQLite: after, median", middle(took["after"]), "ms", None, basis="on the clock, the call kept"),
+    ]
+
+
+def on_elasticsearch(url: str, times: int) -> list[Figure]:
+    from toolmem.store.elasticsearch import ElasticsearchStore
+
+    prefix = f"toolmem-benchmark-guard-{os.getpid()}"
+    store = ElasticsearchStore(
+        url,
+        clock=SystemClock(),
+        embedder=HashingEmbedder(64).identity,
+        index_prefix=prefix,
+        number_of_replicas=0,
+    )
+    took = asyncio.run(over_a_store(store, times, time.perf_counter_ns))
+    basis = "1,000 rules, 1,000 calls; on the clock"
+    return [
+        Figure("Elasticsearch: one multi-get, median", middle(took["read"]), "ms", None, basis=basis),
+        Figure("Elasticsearch: one multi-get, 99th percentile", late(took["read"]), "ms", None, basis=basis),
+        Figure(
+            "Elasticsearch: before beyond it, median",
+            middle(took["before"]) - middle(took["read"]),
+            "ms",
+            1.0,
+            basis=basis,
+        ),
+        Figure("Elasticsearch: before, 99th percentile", late(took["before"]), "ms", None, basis=basis),
+    ]
