@@ -467,8 +467,22 @@ async def measure(url: str, quick: bool) -> list[Figure]:
         part = await searching(url, guidances, kind)
         show(part, None)
         figures += part
+    figures += await guarding(url, 200 if quick else 1000)
     print()
     return figures
+
+
+async def guarding(url: str, times: int) -> list[Figure]:
+    """What a guard's decision takes beside the one read that it makes."""
+    from guard_over_a_store import on_elasticsearch
+
+    from toolmem.providers.hashing import HashingEmbedder
+
+    async with make_store(url, f"toolmem-bench-guard-{os.getpid()}", HashingEmbedder(64).identity) as store:
+        try:
+            return await on_elasticsearch(store, times)
+        finally:
+            await drop(store)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """What the guard would have said to labelled and recorded calls, and its time.
 
-    python benchmarks/guard.py [--data DIR] [--json FILE] [--quick] [--elasticsearch URL]
+    python benchmarks/guard.py [--data DIR] [--json FILE] [--quick]
 
 * `agentdojo`: `toolmem rules capture --json` reads each sentence with the suite's tools; the rules it gives are held
   against every distinct call of the suite.
@@ -15,7 +15,7 @@
   condition), and of one step of a conversation of 1,000 calls, in this process.
 * `over a store`: `CallGuard.before` with these rules and a conversation of 1,000 calls, a third of them failures that
   stand, over SQLite in this process (processor time of all its threads), and what `after` adds to keeping a call (time
-  on the clock, its commit included). `--elasticsearch URL`: the same over a server, beside one multi-get of it.
+  on the clock, its commit included). Over a server: `elasticsearch.py`.
 
 A failed call is one that was recorded as failed. *Wrong*: flagged, and it worked as recorded. A replay says what was
 flagged, not what an agent would have done instead. The recordings and labelled calls are not part of the project.
@@ -36,7 +36,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from guard_over_a_store import on_elasticsearch, on_sqlite
+from guard_over_a_store import on_sqlite
 from tables import Figure, show
 
 from toolmem.guard.call_conditions import check_condition
@@ -227,7 +227,7 @@ def timed(times: int) -> dict[str, dict[str, float]]:
     return {"rules of one call": least_times(rule_step, times), "repeat of one call": least_times(repeat_step, times)}
 
 
-def figures(data: Path, *, quick: bool, elasticsearch: str = "") -> list[Figure]:
+def figures(data: Path, *, quick: bool) -> list[Figure]:
     found: list[Figure] = []
     if (data / "guard" / "agentdojo.json").exists():
         of = agentdojo(data / "guard" / "agentdojo.json")
@@ -279,8 +279,6 @@ def figures(data: Path, *, quick: bool, elasticsearch: str = "") -> list[Figure]
             Figure(f"{name}, 99th percentile", took["p99_ms"], "ms", 1.0, basis="processor time"),
         ]
     found += on_sqlite(500 if quick else 3000)
-    if elasticsearch:
-        found += on_elasticsearch(elasticsearch, 200 if quick else 1000)
     return found
 
 
@@ -288,10 +286,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--elasticsearch", default="", metavar="URL", help="a server to measure on as well")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, for a look")
     given = parser.parse_args()
-    show(figures(given.data, quick=given.quick, elasticsearch=given.elasticsearch), given.json)
+    show(figures(given.data, quick=given.quick), given.json)
 
 
 if __name__ == "__main__":
