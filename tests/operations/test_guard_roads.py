@@ -513,3 +513,28 @@ async def test_rules_bind_as_they_were_read_last_where_the_store_goes_away(make_
                 path.unlink()
         allowed = await app.run_flow("check_tool_call", **request, input={"to": "bob@acme.com"})
         assert allowed.metadata["decision"]["action"] == "allow"
+
+
+# ---------------------------------------------------------------- names and schemas
+
+SCHEMA = {"name": "search", "inputSchema": {"type": "object", "properties": {"limit": {"type": "integer"}}}}
+
+
+@pytest.mark.parametrize("name", ["toolmem", "client", "http", "flow", "rpc", "mcp", "run"])
+async def test_arguments_that_the_tools_schema_forbids_are_advised_against(service: ServiceProcess, name: str) -> None:
+    request = {"workspace_id": "w", "tool_name": "search", "input": {"limit": "ten"}, "tools": [SCHEMA]}
+    told = await ROADS[name](service, request)
+    assert (told["action"], told["sources"][0]["kind"]) == ("advise", "schema")
+    assert "limit" in told["advice"]
+
+
+async def test_a_name_that_is_known_not_to_exist_is_advised_against_in_its_context_alone(make_app: Any) -> None:
+    wrong = {"tool_name": "sql", "input": {"query": "SELECT * FROM ordrs"}, "output": "Error: no such table: ordrs"}
+    async with make_app("guidance.context_key=metadata.database") as app:
+        record = {**wrong, "success": False, "metadata": {"database": "shop"}}
+        await app.run_flow("add_tool_call_result", workspace_id="w", tool_call_results=[record])
+        request = {"workspace_id": "w", "tool_name": "sql", "input": {"query": "SELECT id FROM ordrs WHERE id = 1"}}
+        there = (await app.run_flow("check_tool_call", **request, context="shop")).metadata["decision"]
+        assert (there["action"], there["sources"][0]["kind"]) == ("advise", "known_name")
+        elsewhere = (await app.run_flow("check_tool_call", **request, context="books")).metadata["decision"]
+        assert elsewhere["action"] == "allow"
