@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolmem import CallDenied, CallRecorder, ToolMemError
 from toolmem.errors import RequestError
@@ -317,6 +319,31 @@ def test_a_call_with_wrong_arguments_is_recorded_and_fails_as_the_function_says(
         send_email(nobody=1)
     (record,) = recorder.take()
     assert record["success"] is False
+
+
+@given(
+    st.dictionaries(st.text(max_size=8).filter(str.isidentifier), st.from_type(object) | st.text(), max_size=4),
+    st.booleans(),
+)
+def test_whatever_stands_beside_a_target_the_forbidden_one_stops_the_call_and_any_other_runs_it_unchanged(more, stops):
+    recorder = held()
+    more = {name: value for name, value in more.items() if name not in ("to", "self", "cls")}
+    given_to: list[dict[str, Any]] = []
+
+    @recorder.tool
+    def send_email(to: str, **others: Any) -> Any:
+        given_to.append(others)
+        return others
+
+    if stops:
+        with pytest.raises(CallDenied):
+            send_email("sarah@example.com", **more)
+        assert not given_to
+    else:
+        returned = send_email("bob@example.com", **more)
+        assert returned is given_to[0]
+        assert all(given_to[0][name] is value for name, value in more.items())
+    assert len(recorder.take()) == 1
 
 
 # ---------------------------------------------------------------- every kind of function
