@@ -6,6 +6,7 @@ characters that cannot be seen; hosts in their IDNA form; addresses without disp
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import shlex
@@ -149,7 +150,12 @@ def _is_target(name: str, schema: Any) -> bool:
 
 
 def _words_of(name: str) -> frozenset[str]:
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name[:200])
+    return _words(name[:200])
+
+
+@functools.lru_cache(maxsize=2000)  # each value of a list has its parameter's name
+def _words(name: str) -> frozenset[str]:
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return frozenset(_WORDS.findall(apart.lower()))
 
 
