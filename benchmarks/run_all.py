@@ -28,6 +28,7 @@ NAMES = [
         "compaction_canaries",
         "kept_to_the_end",
         "guard",
+        "withdrawals",
         "rules",
         "model_overhead",
         "model_costs",

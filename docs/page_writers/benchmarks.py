@@ -25,6 +25,7 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "change_detection": "Noticing that a tool has changed",
     "guard": "What the guard would have said",
     "kept_to_the_end": "Instructions kept to the end",
+    "withdrawals": "Which sentences take an instruction back",
     "compaction_canaries": "What survives compaction",
     "elasticsearch": "Elasticsearch",
     "http_load": "Serving over HTTP",

@@ -78,6 +78,12 @@ unusual wordings to get through.
   through the staging database." are still missed.
 * What a user demands after a pasted text, or after a question and a blank line, is not captured: say it before,
   or in a message of its own. A message of over 100,000 characters gives no rules.
+* **An instruction is taken back by forms, in English and Chinese** ("you may email Sarah again"). Of 32 sentences of
+  another hand that take one back, 19 were understood when first tried (9 of 16 in English, 10 of 16 in Chinese), and
+  none of 64 withdrew what was not meant; their errors were used since. What is not understood leaves the rule as it
+  is: `toolmem rules reject ID`. A permission for once ("this once", "just today") is told to the user and lifts
+  nothing. The words are compared, not their meaning: a rule and a sentence that name the same thing otherwise do not
+  meet. A turn that takes something back and is played again in a later session takes it back again.
 * "Say 'always'" works inside one `AgentSession`; the flow and `rules capture` remember nothing between
   requests.
 * An amount without a tool ("above 500 euros, ask me") binds tools for payments where there are any, else the

@@ -64,16 +64,16 @@ class SessionDemands:
         force = RulesInForce(self._rules, spoken)
         for step in extract(spoken).said:
             taken = self._takes_back(step, force, holding, binding)
-            if not taken or (step.lift is not None and step.lift.lifts == "permission"):
+            if not taken or any(lift.bounds for lift in step.lifts):
                 binding.demands += demanded(step)
 
     def _takes_back(
         self, step: SaidStep, force: RulesInForce, holding: Sequence[ToolMemoryRule], binding: Binding
     ) -> bool:
-        if step.lift is None:
+        if not step.lifts:
             return False
-        gone = session_lifted(step.lift, binding.demands)
-        rules = force.surely_meant(step.lift, holding)
+        gone = session_lifted(step.lifts, binding.demands)
+        rules = force.surely_meant(step.lifts, holding)
         binding.demands = [each for each in binding.demands if each not in gone]
         binding.lifted |= {rule.id for rule in rules}
         return bool(gone or rules)

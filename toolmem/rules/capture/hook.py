@@ -47,7 +47,7 @@ class SaidStep:
 
     drafts: tuple[RuleDraft, ...] = ()
     session: tuple[SessionRule, ...] = ()
-    lift: Lift | None = None
+    lifts: tuple[Lift, ...] = ()  # one for each clause that takes something back
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _step(found: InstructionsFound, at: int, turn: Turn) -> SaidStep:
             for tool, check in checks_of(each.rule, each.bound, (*turn.tools, *turn.ran), guessed=each.guessed).items()
         ),
         tuple(SessionRule(tool, each.rule) for each in session for tool in each.bound),
-        next((lift for lift in found.lifts if lift.at == at), None),
+        tuple(lift for lift in found.lifts if lift.at == at),
     )
 
 
@@ -207,8 +207,10 @@ class ToolMemoryCaptureHook:
 
         force = RulesInForce(self._rules, turn)
         try:
-            if found.said:
+            if any(step.lifts for step in found.said):
                 await force.load()
+            else:  # a newer instruction replaces older ones of its tool alone
+                await force.load(draft.tool_name for step in found.said for draft in step.drafts)
         except Exception as error:  # what is demanded is kept all the same
             captured.failures.append(f"the rules that hold could not be read: {type(error).__name__}")
             logger.error("the rules could not be read: nothing is taken back (%s)", type(error).__name__)
@@ -225,24 +227,23 @@ class ToolMemoryCaptureHook:
 
         Where all that it says is that something need not be done, it takes back and demands nothing.
         """
-        lift = step.lift
-        if lift is not None:
+        if step.lifts:
             from toolmem.rules.capture.taking_back import session_lifted
 
-            lifted = session_lifted(lift, (*holding, *captured.session))
+            lifted = session_lifted(step.lifts, (*holding, *captured.session))
             captured.lifted += [each for each in lifted if each not in captured.lifted]
-        kept: list[ToolMemoryRule] = []
+        bounds = any(lift.bounds for lift in step.lifts)
         try:
-            if lift is not None and lift.lifts != "permission":
-                taken = await force.take_back(lift)
+            if step.lifts and not bounds:
+                taken = await force.take_back(step.lifts)
                 captured.add(taken)
                 if taken.withdrawn:
                     return
             kept = [rule for draft in step.drafts if (rule := await self._keep(draft, captured)) is not None]
             for rule in kept:
                 captured.add(await force.keep(rule))
-            if lift is not None and lift.lifts == "permission":
-                captured.add(await force.take_back(lift, kept))
+            if bounds:
+                captured.add(await force.take_back(step.lifts, kept))
         except Exception as error:
             captured.failures.append(f"what was taken back could not be withdrawn: {type(error).__name__}")
             logger.error("a rule was not withdrawn: %s", type(error).__name__)

@@ -16,7 +16,7 @@ from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import CHINESE, read_chinese
 from toolmem.rules.capture.cues import Cue, CueReading, combined
 from toolmem.rules.capture.english import ENGLISH, questions_it, read_english, small
-from toolmem.rules.capture.lifting import Lift, find_lifts, read_lift
+from toolmem.rules.capture.lifting import Lift, find_lifts, read_lifts
 from toolmem.rules.capture.pasted import MASK
 from toolmem.rules.capture.sentences import CJK, Sentence, ends_with, sentences
 from toolmem.rules.capture.shown_text import own_sentences
@@ -153,7 +153,7 @@ def _demands(sentence: Sentence) -> bool:
 
 
 def _demands_or_lifts(sentence: Sentence) -> bool:
-    return _demands(sentence) or read_lift(sentence) is not None
+    return _demands(sentence) or bool(read_lifts(sentence))
 
 
 def _read(sentence: Sentence, following: Sentence | None) -> CueReading | None:

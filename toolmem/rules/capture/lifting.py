@@ -59,14 +59,15 @@ def grammar_of(text: str) -> LiftGrammar:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """What a sentence takes back, before the rules are looked at."""
+    """What a clause takes back, before the rules are looked at."""
 
     sentence: str
     cue: str
     lifts: Kind
     meant: str  # the words that say what
     around: str = ""  # the rest of the sentence: what a pronoun may stand for
-    limited: bool = False  # for once, for a while, or under a condition: nothing is taken back by it
+    limited: bool = False  # under a condition, or with exceptions: nothing is taken back by it
+    passing: bool = False  # for once, or for a while: nor by this
     for_good: bool = False  # "again", "from now on"
     at: int = 0  # which sentence of its message
 
@@ -74,44 +75,51 @@ class Lift:
     def terms(self) -> tuple[Term, ...]:
         return terms_of(self.meant)
 
+    @property
+    def bounds(self) -> bool:
+        """Whether the rest of the sentence demands something in its place: ", but ask me first"."""
+        grammar = grammar_of(self.sentence)
+        return grammar.says("asks", small(self.around)) or grammar.says("bounds", small(self.around))
+
     def says(self, form: str) -> bool:
         """Whether its words hold a form."""
         return grammar_of(self.sentence).says(form, small(self.meant))
 
 
 def find_lifts(own: Sequence[Sentence]) -> list[Lift]:
-    """Every sentence that takes an instruction back, in order."""
-    found = (read_lift(sentence, own[at + 1] if at + 1 < len(own) else None, at) for at, sentence in enumerate(own))
-    return [lift for lift in found if lift is not None]
+    """What each sentence takes back, in order; of one sentence several where several of its clauses do."""
+    read = (read_lifts(each, own[at + 1] if at + 1 < len(own) else None, at) for at, each in enumerate(own))
+    return [lift for lifts in read for lift in lifts]
 
 
-def read_lift(sentence: Sentence, following: Sentence | None = None, at: int = 0) -> Lift | None:
-    """What the sentence takes back; None where it takes nothing back."""
+def read_lifts(sentence: Sentence, following: Sentence | None = None, at: int = 0) -> list[Lift]:
+    """What the sentence takes back, by each clause that does."""
     if len(sentence.text) > _LONGEST:
-        return None
+        return []
     # Short quotes are shown again: "forget 'never email Sarah'" takes back what it quotes.
     text = _SHORT_QUOTE.sub(lambda quote: sentence.text[quote.start() : quote.end()], sentence.masked)
     own, after = small(sentence.masked), small(following.masked) if following is not None else ""
     grammar = grammar_of(text)
     said = _statement(grammar, small(text), own, question=sentence.question)
     if said is None or grammar.says("taken_next", after):
-        return None
-    for found in _clauses_that_lift(grammar, said, own):
-        start, end = found.meant
-        words = text[start:end]
-        if found.cue.what == "both":
-            words = f"{text[start : found.match.start()]} {text[found.match.end() : end]}"
-        return Lift(
+        return []
+    by_clause: dict[int, LiftingClause] = {}
+    for clause in _clauses_that_lift(grammar, said, own):
+        by_clause.setdefault(clause.meant[1], clause)
+    return [
+        Lift(
             sentence.text.strip(),
-            found.cue.id,
-            found.cue.lifts,
-            grammar.forms["as_wished"].sub(" ", words),
-            f"{text[:start]} {text[end:]}",
-            limited=found.limited or grammar.says("limit_next", after),
-            for_good=found.cue.lifts == "release" or grammar.says("durable", said),
+            clause.cue.id,
+            clause.cue.lifts,
+            grammar.forms["as_wished"].sub(" ", clause.words(text)),
+            clause.around(text),
+            limited=clause.limited,
+            passing=clause.passing or grammar.says("limit_next", after),
+            for_good=clause.cue.lifts == "release" or grammar.says("durable", said),
             at=at,
         )
-    return None
+        for clause in by_clause.values()
+    ]
 
 
 def _statement(grammar: LiftGrammar, text: str, own: str, *, question: bool) -> str | None:
@@ -157,6 +165,19 @@ class LiftingClause:
             return self.match.end(), self._end
         return self._start, self.match.start() if self.cue.what == "before" else self._end
 
+    def words(self, text: str) -> str:
+        """The words of the sentence, as it is written, that say what is meant."""
+        start, end = self.meant
+        inside = text[slice(*self.match.span("what"))] if self.match.groupdict().get("what") else ""
+        if self.cue.what == "both":
+            return f"{text[start : self.match.start()]} {inside} {text[self.match.end() : end]}"
+        return inside or text[start:end]
+
+    def around(self, text: str) -> str:
+        """The rest of it, without the cue."""
+        start, end = min(self.meant[0], self.match.start()), max(self.meant[1], self.match.end())
+        return f"{text[:start]} {text[end:]}"
+
     @property
     def is_said_to_agent(self) -> bool:
         """Whether nobody else is meant, reports it or makes it depend on something, and it is not negated."""
@@ -188,15 +209,19 @@ class LiftingClause:
         return self._grammar.says("reported", self._grammar.forms["own_word"].sub(" ", clause))
 
     @property
+    def passing(self) -> bool:
+        """Whether it holds for once or for a while."""
+        whole = self._grammar.forms["not_limit"].sub(" ", self._said)
+        return self._grammar.says("limit", self._grammar.forms["as_wished"].sub(" ", whole))
+
+    @property
     def limited(self) -> bool:
-        """Whether it holds for once, for a while or under a condition."""
+        """Whether it holds under a condition, or not for everything."""
         as_wished = self._grammar.forms["as_wished"]
-        whole = as_wished.sub(" ", self._grammar.forms["not_limit"].sub(" ", self._said))
-        if self._grammar.says("limit", whole):
-            return True
         if self.cue.what == "before" and terms_of(self._said[self.match.end() : self._end]):
             return True  # "emailing Sarah is fine on Mondays"
         meant = as_wished.sub(" ", self._said[slice(*self.meant)])
         if self.cue.lifts == "permission" and self._grammar.says("condition_inside", meant):
             return True
-        return any(self._grammar.says("condition", as_wished.sub(" ", each)) for each in self._later)
+        later = [as_wished.sub(" ", each) for each in self._later]
+        return any(self._grammar.says(form, each) for each in later for form in ("condition", "limit_after"))

@@ -131,7 +131,7 @@ def _fit(lift: Lift, terms: Sequence[Term], words: str, rule: RuleSaid) -> Fit:
     fit = _whole_fit(lift, terms, words, rule)
     if fit <= Fit.LIMITED or lift.lifts == "release":
         return fit
-    if lift.limited or (fit < Fit.EXACTLY and not lift.for_good):
+    if lift.limited or lift.passing or (fit < Fit.EXACTLY and not lift.for_good):
         return Fit.LIMITED
     return fit
 
@@ -146,8 +146,8 @@ def _whole_fit(lift: Lift, terms: Sequence[Term], words: str, rule: RuleSaid) ->
         return _fit_of_more(lift, terms, said, rule)
     if not any(term.within(rule.terms) for term in terms) or not _same_action(terms, rule):
         return Fit.NONE
-    if lift.lifts == "permission" and rule.demands == "only" and not lift.says("others"):
-        return Fit.NONE  # it permits what the rule permits
+    if lift.lifts == "permission" and rule.demands == "only":  # else it permits what the rule permits
+        return Fit.EXACTLY if lift.says("others") else Fit.NONE
     if lift.lifts != "release" and _one_object(lift, terms, rule):
         return Fit.LIMITED
     left = _left(lift, terms, rule)
@@ -171,7 +171,8 @@ def _can_lift(lift: Lift, rule: RuleSaid) -> bool:
     forms = grammar_of(lift.sentence).forms
     without = bool(forms["without_asking"].search(lift.sentence.lower()))
     if lift.lifts == "permission":
-        return demands in ("ban", "only") or (demands == "ask" and (lift.for_good or without))
+        left_out = demands == "duty" and lift.for_good and lift.says("without")
+        return demands in ("ban", "only") or (demands == "ask" and (lift.for_good or without)) or left_out
     if lift.lifts == "unbound":
         return demands == "only"
     asks = bool(forms["asks"].search(lift.sentence.lower()))
@@ -227,7 +228,7 @@ def _one_object(lift: Lift, terms: Sequence[Term], rule: RuleSaid) -> bool:
         return False
     if lift.says("pointing"):
         return True
-    if lift.says("object_it") and any(term.distinctive for term in terms):
+    if lift.says("object_it"):
         return True
     forms = grammar_of(lift.sentence).forms
     definite = set(forms["definite"].findall(normal(lift.meant)))
@@ -250,7 +251,8 @@ def _left(lift: Lift, terms: Sequence[Term], rule: RuleSaid) -> list[Term]:
 
 def _stands_for(lift: Lift, left: Iterable[Term]) -> bool:
     around = terms_of(lift.around)
-    return all(term.within(around) for term in left if term.distinctive)
+    names = [term for term in left if term.distinctive and term.literal not in ("email", "host", "path")]
+    return all(term.within(around) for term in names or left if term.distinctive)
 
 
 # ---------------------------------------------------------------- newer instructions
@@ -262,11 +264,17 @@ def replaces(newer: str, older: str, tool: str = "") -> bool:
         return False
     tools = frozenset((tool,)) if tool else frozenset()
     new, old = RuleSaid(newer, tools), RuleSaid(older, tools)
-    if _same_target(new, old):
+    if new.demands != old.demands and _same_target(new, old):
         return True
     if new.demands == old.demands == "only" or _bounds_amount(new, old):
         return _skeleton(newer) == _skeleton(older) is not None
     return new.demands == "only" and old.demands == "ban" and _permits_under_condition(new, old)
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Whether two instructions demand the same of the same target, in other words or another language."""
+    first, second = RuleSaid(one), RuleSaid(other)
+    return first.demands == second.demands and _same_target(first, second)
 
 
 def _same_target(new: RuleSaid, old: RuleSaid) -> bool:
@@ -275,7 +283,7 @@ def _same_target(new: RuleSaid, old: RuleSaid) -> bool:
         return False
     if not (all(t.within(other) for t in one) and all(t.within(one) for t in other)):
         return _same_address(one, other)
-    return {new.demands, old.demands} != {"duty"} or len(one) == len(other)
+    return True
 
 
 def _aimed_at(rule: RuleSaid) -> list[Term]:

@@ -7,13 +7,15 @@ how to withdraw it. Where several different rules may be meant none is withdrawn
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from toolmem.errors import RequestError
 from toolmem.light_models import Speaker, ToolMemoryRule
 from toolmem.readers.plain_text import name_shown, plain_line
 from toolmem.rules.capture.lifting import Lift
-from toolmem.rules.capture.rules_meant import Fit, Meaning, RuleSaid, replaces, rules_meant
+from toolmem.rules.capture.rules_meant import Fit, Meaning, RuleSaid, replaces, rules_meant, says_the_same
 from toolmem.rules.capture.sentences import CJK
 from toolmem.rules.identity import folded_name, same_text
 from toolmem.rules.rule_checks import said_text
@@ -75,15 +77,21 @@ class RulesInForce:
         self._rules: dict[str, ToolMemoryRule] = {}
         self._said_here: list[str] = []  # texts of this turn's instructions, in order
 
-    async def load(self) -> None:
-        """Before anything of the turn is kept."""
-        self._rules = {rule.id: rule for rule in (await self._store.all_rules())[0]}
+    async def load(self, tools: Iterable[str] | None = None) -> None:
+        """Before anything of the turn is kept: the rules of these tools, None: of all."""
+        if tools is None:
+            rules = (await self._store.all_rules())[0]
+        else:
+            rules = []
+            for tool in {folded_name(tool): tool for tool in tools}.values():
+                with suppress(RequestError):  # no name of a tool: it has no rules
+                    rules += await self._store.list_rules(tool)
+        self._rules = {rule.id: rule for rule in rules}
 
-    def surely_meant(self, lift: Lift, rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
+    def surely_meant(self, lifts: Sequence[Lift], rules: Iterable[ToolMemoryRule]) -> list[ToolMemoryRule]:
         """Which of `rules`, that hold, a sentence is sure to take back; changes nothing."""
-        groups = self._groups(lift, rules, set())
-        meaning = meaning_of(lift, groups)
-        return [rule for rule in groups[meaning.meant[0]] if self._is_own(rule)] if meaning.surely else []
+        _, fit, meant = self._surest(lifts, list(rules))
+        return [rule for rule in meant[0] if self._is_own(rule)] if len(meant) == 1 and fit >= Fit.MOSTLY else []
 
     async def keep(self, rule: ToolMemoryRule) -> TakenBack:
         """A rule was kept of this turn: it takes the place of older ones on the same tool and target."""
@@ -93,7 +101,7 @@ class RulesInForce:
         if not rule.is_users or rule.source != "user_explicit" or (before is not None and self._is_replay(before)):
             return done
         for older in list(self._rules.values()):
-            if self._may_replace(rule, older) and replaces(rule.rule, older.rule, rule.tool_name):
+            if self._may_replace(rule, older) and replaces(said_text(rule), said_text(older), rule.tool_name):
                 await self._let_go(older, done, superseded_by=rule)
         return done
 
@@ -105,17 +113,19 @@ class RulesInForce:
         same_tool = folded_name(older.tool_name) == folded_name(rule.tool_name)
         return older.id != rule.id and same_tool and self._is_own(older) and not self._is_later(older)
 
-    async def take_back(self, lift: Lift, demanded: Sequence[ToolMemoryRule] = ()) -> TakenBack:
-        """`demanded`: rules that the same sentence made: "you may email Sarah again, but ask me first"."""
+    async def take_back(self, lifts: Sequence[Lift], demanded: Sequence[ToolMemoryRule] = ()) -> TakenBack:
+        """Of the clauses of one sentence the surest counts.
+
+        `demanded`: rules that the same sentence made: "you may email Sarah again, but ask me first".
+        """
         done = TakenBack()
         if self._speaker == "agent":
             return done
-        groups = self._groups(lift, self._rules.values(), {rule.id for rule in demanded})
         if demanded:
-            lift = replace(lift, limited=False)
-        meaning = meaning_of(lift, groups)
-        meant = [groups[number] for number in meaning.meant]
-        if meaning.surely and (own := [rule for rule in meant[0] if self._is_own(rule)]):
+            lifts = [replace(lift, limited=False) for lift in lifts]
+        apart = {rule.id for rule in demanded}
+        lift, fit, meant = self._surest(lifts, [rule for rule in self._rules.values() if rule.id not in apart])
+        if len(meant) == 1 and fit >= Fit.MOSTLY and (own := [rule for rule in meant[0] if self._is_own(rule)]):
             for rule in own:
                 by = next((new for new in demanded if same_tools(new, rule)), None)
                 await self._let_go(rule, done, superseded_by=by)
@@ -123,20 +133,29 @@ class RulesInForce:
                 done.told.append(note("withdrawn", lift, [done.withdrawn]))
             meant = [[rule for rule in meant[0] if rule not in own]]
         if any(meant) and not demanded:
-            done.told.append(note(self._why_not(meaning, meant), lift, meant))
+            done.told.append(note(self._why_not(fit, meant), lift, meant))
         return done
 
-    def _why_not(self, meaning: Meaning, meant: Sequence[Group]) -> str:
-        if meaning.fit == Fit.LIMITED:
+    def _surest(self, lifts: Sequence[Lift], rules: Sequence[ToolMemoryRule]) -> tuple[Lift, Fit, list[Group]]:
+        """What the clauses of a sentence take back; of several the one that says it best."""
+        read = []
+        for lift in lifts:
+            groups = self._groups(lift, rules)
+            meaning = meaning_of(lift, groups)
+            read.append((lift, meaning.fit, as_one([groups[number] for number in meaning.meant])))
+        return max(read, key=lambda each: (len(each[2]) == 1, each[1]))
+
+    def _why_not(self, fit: Fit, meant: Sequence[Group]) -> str:
+        if fit == Fit.LIMITED:
             return "limited"
         if len(meant) > 1:
             return "several"
         return "perhaps" if any(map(self._is_own, meant[0])) else "others"
 
-    def _groups(self, lift: Lift, rules: Iterable[ToolMemoryRule], apart: set[str]) -> list[Group]:
+    def _groups(self, lift: Lift, rules: Iterable[ToolMemoryRule]) -> list[Group]:
         groups: dict[str, Group] = {}
         for rule in rules:
-            if rule.id not in apart and not self._is_later(rule):
+            if not self._is_later(rule):
                 groups.setdefault(same_text(said_text(rule)), []).append(rule)
         if lift.lifts != "back" and (lift.terms or lift.lifts != "release" or lift.says("all_rules")):
             return list(groups.values())
@@ -172,21 +191,31 @@ class RulesInForce:
             done.told.append(note("replaced", None, [[gone]], superseded_by.rule))
 
 
+def as_one(groups: Sequence[Group]) -> list[Group]:
+    """One group where all of them demand the same in other words."""
+    if len(groups) > 1 and all(says_the_same(said_text(groups[0][0]), said_text(group[0])) for group in groups[1:]):
+        return [[rule for group in groups for rule in group]]
+    return list(groups)
+
+
 def meaning_of(lift: Lift, groups: Sequence[Group]) -> Meaning:
     """Which groups of rules a sentence takes back."""
     if lift.lifts == "back":
         return Meaning((0,), Fit.MOSTLY) if len(groups) == 1 else Meaning()
-    said = [RuleSaid(group[0].rule, frozenset(rule.tool_name for rule in group)) for group in groups]
+    said = [RuleSaid(said_text(group[0]), frozenset(rule.tool_name for rule in group)) for group in groups]
     return rules_meant(lift, said)
 
 
-def session_lifted(lift: Lift, holding: Sequence[SessionRule]) -> list[SessionRule]:
+def session_lifted(lifts: Iterable[Lift], holding: Sequence[SessionRule]) -> list[SessionRule]:
     """Which demands of the session a sentence lifts: what is permitted now need not be permitted for good."""
     texts = list(dict.fromkeys(each.rule for each in holding))
-    if lift.lifts == "back":
-        return [each for each in holding if texts and each.rule == texts[-1]]
-    meaning = rules_meant(replace(lift, for_good=True), [RuleSaid(text) for text in texts])
-    gone = [texts[number] for number in meaning.meant] if meaning.surely else []
+    gone: list[str] = []
+    for lift in lifts:
+        if lift.lifts == "back":
+            gone += texts[-1:]
+            continue
+        meaning = rules_meant(replace(lift, for_good=True), [RuleSaid(text) for text in texts])
+        gone += [texts[number] for number in meaning.meant] if meaning.surely else []
     return [each for each in holding if each.rule in gone]
 
 
