@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,3 +162,17 @@ def test_one_who_asks_over_the_library_gets_the_same(tmp_path, monkeypatch):
         assert mem.rules.replay() == [found]
         mem.rules.set_status(rule[:8], "active")
         assert mem.rules.replay() == []
+
+
+def test_rules_as_they_are_listed_or_captured_are_replayed_as_they_are(cli, tmp_path, capsys):
+    cli("add", "send_email", SARAH, "--effect", "ask", "--when", json.dumps(TO_BOB))
+    cli("add", "send_email", "never email Ann", "--effect", "remind")
+    listed = json.loads(cli("list", "--json").stdout)
+    (tmp_path / "rules.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in listed), encoding="utf-8")
+    to = ("bob@example.com", "ann@example.com")
+    sent = [{"tool_name": "send_email", "input": {"to": each}, "output": "ok"} for each in to]
+    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in sent), encoding="utf-8")
+    with suppress(SystemExit):
+        main(["guard", "replay", "--input", "calls.jsonl", "--rules", "rules.jsonl", "--json"])
+    flags = json.loads(capsys.readouterr().out)["flags"]
+    assert [(flag["index"], flag["action"]) for flag in flags] == [(0, "ask")]

@@ -79,6 +79,17 @@ async def test_a_new_text_is_read_anew_and_another_change_keeps_the_condition(ru
     assert (reminder.effect, reminder.when) == ("remind", None)
 
 
+@pytest.mark.parametrize(
+    ("said", "effect"),
+    [("not Bob", "deny"), ("ask me before you email Bob", "ask"), ("给 Bob 发邮件之前必须先问我", "ask")],
+)
+async def test_a_condition_without_an_effect_asks_where_the_sentence_does_and_forbids_else(rules, said, effect):
+    rule = await rules.put_rule("send_email", said, when=TO_BOB)
+    assert (rule.effect, rule.when) == (effect, TO_BOB)
+    changed = await rules.put_rule("send_email", said, effect="ask")
+    assert (await rules.put_rule("send_email", said, when=True)).effect == changed.effect == "ask"
+
+
 async def test_the_effect_of_a_condition_may_change_alone(rules):
     rule = await rules.put_rule("send_email", SARAH)
     assert (await rules.put_rule("send_email", SARAH, id=rule.id, effect="ask")).when == rule.when
@@ -160,6 +171,12 @@ async def test_what_an_agent_notes_is_not_read_for_conditions(rules):
     put = await rules.for_agent().put_rule("send_email", SARAH, priority="high")
     assert (put.status, put.effect, put.when) == ("active", "remind", None)
     assert (await agent_put(rules, SARAH))["effect"] == "remind"
+
+
+async def test_an_agents_own_tool_offers_what_would_be_stopped_and_it_waits(rules):
+    given = {"tool_name": "send_email", "rule": "not Bob", "effect": "deny", "when": TO_BOB}
+    put = await agent_over(rules).call("memory_tools_put", given)
+    assert (put["status"], put["effect"], put["when"]) == ("proposed", "deny", TO_BOB)
 
 
 async def agent_put(rules, text: str) -> dict:

@@ -257,12 +257,13 @@ def print_rules(rules: Sequence[ToolMemoryRule], *, status: bool = False) -> Non
     """`status`: with a column of it."""
     rows = [
         (
-            *(rule.tool_name, rule.priority, *([rule.status] if status else []), rule.rule, rule.by, rule.source),
+            *(rule.tool_name, rule.priority, rule.effect, *([rule.status] if status else []), rule.rule, rule.by),
+            rule.source,
             *(", ".join(rule.tags), rule.id[:8], rule.updated_at.strftime("%Y-%m-%d %H:%M")),
         )
         for rule in rules
     ]
-    columns = ("tool", "priority", *(["status"] if status else []), "rule", "by", "source", "tags", "id")
+    columns = ("tool", "priority", "effect", *(["status"] if status else []), "rule", "by", "source", "tags", "id")
     print_table("Rules", (*columns, "updated (UTC)"), rows, style=priority_style)
 
 

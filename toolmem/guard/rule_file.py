@@ -9,13 +9,15 @@ from typing import Any
 from toolmem.errors import RequestError
 from toolmem.guard.call_conditions import check_condition
 from toolmem.guard.decision import CheckedRule
-from toolmem.guard.said_conditions import condition_of
+from toolmem.guard.said_conditions import asks_first, condition_of
 from toolmem.guard.word_lists import split
 from toolmem.light_models import ToolSchema
 
 _FIELDS = split(
-    "id tool_name rule effect when status said priority source tags created_at updated_at expires_at superseded_by"
+    "id tool_name rule effect when unchecked status said priority source tags created_at updated_at expires_at "
+    "superseded_by"
 )
+_OF_EVERY_TOOL = "__unscoped__"  # as a stored rule has it
 _EFFECTS = frozenset(("deny", "ask", "remind"))
 
 
@@ -33,16 +35,19 @@ def read_rules(
         text, tool = _read(place, given)
         rule_id = str(given.get("id") or f"r{number}")
         if given.get("when") is not None:
-            effect = given.get("effect") or "deny"
+            effect = given.get("effect") or ("ask" if asks_first(text) else "deny")
             when = check_condition(given["when"], f"{place}: when")
             rules[tool].append(CheckedRule(rule_id, text, effect, when))
+            continue
+        if given.get("effect") == "remind":
+            reminders.append((text, given.get("unchecked") or "it says so"))
             continue
         made = condition_of(text, tools, [tool] if tool else ())
         bound = {name: when for name, when in made.when.items() if not tool or name == tool}
         if not bound:
             reminders.append((text, made.reason or "it speaks of another tool"))
         for name, condition in bound.items():
-            rules[name].append(CheckedRule(rule_id, text, made.effect, condition))
+            rules[name].append(CheckedRule(rule_id, text, given.get("effect") or made.effect, condition))
     return dict(rules), reminders
 
 
@@ -60,4 +65,4 @@ def _read(place: str, given: Any) -> tuple[str, str]:
         raise RequestError(f"{place}: `tool_name`: expected text", field="rules")
     if given.get("effect") not in {None, *_EFFECTS}:
         raise RequestError(f"{place}: `effect`: expected deny, ask or remind", field="rules")
-    return text.strip(), tool
+    return text.strip(), "" if tool == _OF_EVERY_TOOL else tool

@@ -40,13 +40,21 @@ class CheckableDemand:
     reason: str = ""  # of a reminder: why nothing is checked
 
 
+def _read(sentence: str, vocabulary: frozenset[str]) -> Demand:
+    return (demand_chinese.read if _CJK.search(sentence) else demand_english.read)(sentence, vocabulary)
+
+
+def asks_first(sentence: str) -> bool:
+    """Does the user want to be asked, rather than forbid it?"""
+    return len(sentence) <= _LONGEST and _read(sentence, frozenset()).effect == "ask"
+
+
 def condition_of(sentence: str, tools: Sequence[ToolSchema], bound: Sequence[str] = ()) -> CheckableDemand:
     """What a sentence asks to be checked on the calls of `tools`; `bound`: the tools that it was captured for."""
     if len(sentence) > _LONGEST:
         return CheckableDemand("remind", reason="it is too long to be read as a condition")
     known = [read_tool(schema) for schema in tools]
-    vocabulary = frozenset().union(*(tool.told for tool in known))
-    demand = (demand_chinese.read if _CJK.search(sentence) else demand_english.read)(sentence, vocabulary)
+    demand = _read(sentence, frozenset().union(*(tool.told for tool in known)))
     if demand.effect == "remind":
         return CheckableDemand("remind", reason="it does not say what must not be done")
     if demand.unread:

@@ -14,7 +14,7 @@ from toolmem.rules.general_memory import GLOBAL, LIMIT, MAX_LIMIT, MemoryEntry
 if TYPE_CHECKING:
     from toolmem.rules.general_memory import GeneralMemory
 
-Namespace = Annotated[str, "global, skill-<id>, or tool-<name>, which holds the rules of the tool as well."]
+Namespace = Annotated[str, "global, skill-<id>, or tool-<name> with its rules."]
 _ENTRIES = TypeAdapter(MemoryEntry | list[MemoryEntry])
 
 
@@ -37,7 +37,7 @@ def _shown(entries: MemoryEntry | list[MemoryEntry]) -> Any:
     shown=_shown,
     agent=AgentTool(
         "memory_recall",
-        "Look up what was stored: the entries that fit a query best, or the newest ones without a query.",
+        "Look up what was stored: what fits a query best, or the newest without one.",
     ),
 )
 async def recall(

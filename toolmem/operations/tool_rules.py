@@ -41,10 +41,10 @@ async def rule_store(services: Services, workspace_id: str | None) -> RuleStore:
     repeats=lambda request: "id" in request,
     agent=AgentTool(
         "memory_tools_put",
-        "Note a rule for a tool, for later sessions. A critical one waits for a person to approve it.",
+        "Note a rule for a tool, for later sessions. Critical, deny and ask wait for a person.",
         without=(
             *("source", "status", "said", "created_at", "updated_at"),
-            *("effect", "when", "unchecked", "expires_at", "superseded_by"),
+            *("unchecked", "expires_at", "superseded_by"),
         ),
         defaults={"priority": "normal"},
     ),
@@ -64,7 +64,7 @@ async def put_rule(
     created_at: str | None = None,
     updated_at: str | None = None,
     effect: Effect | None = None,
-    when: When | None = None,
+    when: Annotated[When | None, "Calls meant."] = None,
     expires_at: str | None = None,
     unchecked: str | None = None,
     superseded_by: str | None = None,

@@ -114,7 +114,7 @@ def _draft(rule: ToolMemoryRule, effect: Any, when: Any) -> RuleDraft:
     from toolmem.guard.condition_words import in_words
 
     chosen, condition = read_check(effect, when)
-    if chosen is None or condition is None:
+    if chosen in (None, "remind") or condition is None:
         raise RequestError("when: expected a JSON Schema and an effect", field="when")
     told = plain(f"{chosen}: {in_words(condition)}", _SHOWN)
     return RuleDraft(

@@ -20,7 +20,7 @@ from toolmem.rules.identity import (
     same_text,
     text_id,
 )
-from toolmem.rules.rule_checks import Check, check_of, require_condition
+from toolmem.rules.rule_checks import Check, check_of, effect_meant, require_condition
 from toolmem.rules.speakers import AUTHORITY, lesser
 from toolmem.rules.stored_rules import PRIORITIES, RANK
 
@@ -101,9 +101,11 @@ class RuleDraft:
         same = stored is not None and same_text(self.rule) == same_text(stored.rule)
         if kept is not None and captured and kept.when is not None:
             return kept  # as it was compiled, or as somebody changed it since
-        if self.effect is not None:
-            when = kept.when if self.when is None and kept is not None and same else self.when
-            return require_condition(Check(self.effect, None if self.effect == "remind" else when, self.unchecked))
+        if self.effect is not None or self.when is not None:
+            before = kept if kept is not None and kept.when is not None and same else None
+            effect = self.effect or (before.effect if before is not None else effect_meant(self.rule))
+            when = before.when if self.when is None and before is not None else self.when
+            return require_condition(Check(effect, None if effect == "remind" else when, self.unchecked))
         if kept is not None and same and (kept.when is not None or (stored is not None and stored.status == "active")):
             return kept
         if self.said.by == "agent" or self.source == "post_turn":

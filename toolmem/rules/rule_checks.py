@@ -71,7 +71,7 @@ def _kept(condition: Mapping[str, Any] | bool) -> When:
 
 
 def read_check(effect: Any, when: Any) -> tuple[Effect | None, When | None]:
-    """As a caller gives it; (None, None) where both are left out. Raises RequestError with the place and the remedy."""
+    """As a caller gives it; None for what is left out. Raises RequestError with the place and the remedy."""
     chosen: Effect | None = read_choice(effect, "effect", get_args(Effect))
     if when is None:
         return chosen, None
@@ -80,7 +80,14 @@ def read_check(effect: Any, when: Any) -> tuple[Effect | None, When | None]:
     kept = check_condition(when)
     if chosen == "remind":
         raise RequestError("effect: remind checks nothing; leave `when` out, or say deny or ask", field="effect")
-    return chosen or "deny", True if isinstance(kept, bool) else own_json(dict(kept))
+    return chosen, True if isinstance(kept, bool) else own_json(dict(kept))
+
+
+def effect_meant(sentence: str) -> Effect:
+    """Of a sentence whose condition is given: it forbids, unless it says that the user wants to be asked."""
+    from toolmem.guard.said_conditions import asks_first
+
+    return "ask" if asks_first(sentence) else "deny"
 
 
 def require_condition(check: Check) -> Check:
