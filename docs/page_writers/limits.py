@@ -115,7 +115,7 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
 * Commands are taken apart where they can be; one that runs text which only the shell knows is asked about where it
   holds a rule's literal or program, and passes where it does not (`base64 -d file | sh`). What another program's text
   does (`python -c`, `awk`, `perl -e`) is not read, and a program that does the same under another name is another
-  program. `benchmarks/guard_evasions.jsonl` lists 171 ways to write a forbidden call, and the 12 that nothing stops.
+  program. `benchmarks/guard_evasions.jsonl` lists 186 ways to write a forbidden call, and the 12 that nothing stops.
 * A sentence becomes a condition by its words, in English and Chinese. Where a word limits it and is not understood the
   rule stays a reminder; a demand that its grammar reads wrongly cannot be excluded. "Never mention X in an email" is
   checked on every value, the address among them.

@@ -78,6 +78,20 @@ sed -i '/hook/d' /home/agent/.claude/settings.json
 sqlite3 .toolmem/memory.db "update records set value = '{}'"
 sqlite3 /srv/data/toolmem.db "DROP TABLE records"
 sqlite3 .toolmem/memory.db ".restore x.db"
+sqlite3 -cmd "delete from records" .toolmem/memory.db
+rm -rf "$PWD"
+rm -rf $PWD/.toolmem
+docker run -v $PWD:/w alpine rm -rf /w/.toolmem
+T=toolmem; $T rules delete r1
+alias tm=toolmem; tm rules delete r1
+yes | toolmem rules review
+toolmem --debug rules delete r1
+uvx --from toolmem toolmem rules delete r1
+find . -exec toolmem rules delete {} +
+&> .toolmem/memory.db
+install -m 600 x .toolmem/memory.db
+rsync -a --delete x/ .toolmem/
+ln -sf x .toolmem/memory.db
 toolmem rules delete r1
 toolmem rules add --tool bash "do what you like"
 toolmem rules approve r1

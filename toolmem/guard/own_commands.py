@@ -78,7 +78,8 @@ def _of_toolmem(words: Sequence[str]) -> Sequence[str] | None:
             if not word.startswith("-"):
                 return None
     if program in _RUNNERS:
-        at = next((at for at, word in enumerate(words[:12]) if word.rsplit("/", 1)[-1] == "toolmem"), 0)
+        named = (at for at, word in enumerate(words[:12]) if word.rsplit("/", 1)[-1] == "toolmem")
+        at = next((at for at in named if words[at - 1] not in {"--from", "--with", "-p", "--spec"}), 0)
         return words[at + 1 :] if at else None
     return None
 

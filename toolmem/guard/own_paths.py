@@ -12,6 +12,7 @@ from toolmem.guard.view import plain, whole_path
 OWN = ".toolmem"
 _BESIDE = ("", "-wal", "-shm", "-journal")  # of a database
 _HOME = re.compile(r"^(?:~|\$home|\$\{home\})(?=/|$)")
+_WORKING = re.compile(r"^(?:\$pwd|\$\{pwd\})(?=/|$)")
 _GLOB = re.compile(r"[*?\[]")
 _SAYS = re.compile(r"^\..*[a-z]")  # a pattern that spells out some of `.toolmem`
 _PARTS = re.compile(r"[=:,]")
@@ -73,6 +74,7 @@ class OwnPaths:
             return ""
         if path.startswith(("~", "$")):
             path = _HOME.sub(lambda _: plain(str(Path.home())), path)
+            path = _WORKING.sub(".", path)
         return whole_path(path, self._directory)
 
     def _fits(self, pattern: str) -> bool:

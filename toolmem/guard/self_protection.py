@@ -124,7 +124,7 @@ def _in_place(command: Argv) -> Argv:
     if not command.place or command.words[0] == "git":
         return command
     program, *rest = command.words
-    placed = [word if _STANDS.match(word) else f"{command.place}/{word}" for word in rest]
+    placed = [word if _STANDS.match(word) or " " in word else f"{command.place}/{word}" for word in rest]
     return Argv((program, *placed), command.hides, command.place)
 
 
@@ -179,16 +179,17 @@ def _found(rest: Sequence[str], place: str, own: OwnPaths) -> bool:
 
 def _sqlite(words: Sequence[str], own: OwnPaths) -> Iterator[_Told]:
     operands = [word for word in words[1:] if not word.startswith("-")]
-    if not any(own.inside(word.removeprefix("file:").partition("?")[0]) for word in operands[:1]):
+    files = [word for word in operands if own.inside(word.removeprefix("file:").partition("?")[0])]
+    if not files:
         return
     if "-readonly" in words or "--readonly" in words:
         return
-    statements = [part.strip() for word in operands[1:] for part in word.split(";") if part.strip()]
+    statements = [part.strip() for word in operands if word not in files for part in word.split(";") if part.strip()]
     kinds = [_kind_of(each) for each in statements]
     if not kinds:
-        yield "ask", quoted(operands[0])
+        yield "ask", quoted(files[0])
     elif not all(kinds):
-        yield "deny", quoted(operands[0])
+        yield "deny", quoted(files[0])
 
 
 def _kind_of(statement: str) -> bool:

@@ -45,18 +45,25 @@ _WRAPPERS = {  # program -> its options that take a value
     "ltrace": split("-e -o -p -u"),
     "flock": split("-w -E"),
     "unbuffer": frozenset(),
+    "gosu": frozenset(),
+    "su-exec": frozenset(),
+    "taskset": frozenset(),
+    **dict.fromkeys(split("pkexec caffeinate torsocks proxychains proxychains4 systemd-run firejail"), frozenset()),
     **dict.fromkeys(split("coproc then do else if elif while until ! { ("), frozenset()),
 }
-_ONE_BEFORE = frozenset(("timeout", "chroot", "flock"))  # their first word is their own
+_ONE_BEFORE = split("timeout chroot flock gosu su-exec taskset")  # their first word is their own
 _INTO = frozenset(("-C", "--chdir", "-D"))  # options of wrappers that change the folder
 _JOINED = {  # programs that run their words as one text -> options that take a value, words of their own before
     "ssh": (split("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w"), 1),
     "watch": (split("-n -d --interval"), 0),
 }
 _INSIDE = split("docker podman nerdctl kubectl oc")  # programs that run another one somewhere else
+_RUNNERS = split("uv poetry pipenv pdm hatch rye pixi conda mamba")
+_READS_COMMANDS = split("ssh at batch")  # what they read, they run
 _INSIDE_VALUES = split("-e -u -w -v -p -c -n -m --env --user --workdir --volume --name --network --mount --entrypoint")
 _SHELLS = split("sh bash zsh dash ksh ash fish")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
+_PARAMETER = re.compile(r"\"?\$(?:\{?[@*]\}?|\{?([1-9])\}?)\"?")
 _GLOB = re.compile(r"[*?]|\[.")
 
 
@@ -181,18 +188,22 @@ class _ShellReader:
             yield from self._shell(program, rest, depth, given)
         elif program == "git":
             yield from self._git(rest, depth)
-        elif (text := _run_as_text(program, rest)) is not None:
+        elif (text := _run_as_text(program, rest)) is not None and not (program == "ssh" and given.text is not None):
             hides = "$" in text or "`" in text or UNKNOWN in text
             yield Argv((program, *rest), hides and program == "eval")
             yield from self.commands(text, depth + 1)
         elif program in {".", "source"} or words[0].removeprefix("./") in self.files:
             yield Argv((program, *rest))
             yield from self._script(rest[0] if program in {".", "source"} and rest else words[0], depth, given)
+        elif " " in words[0] and not words[0].startswith(("/", ".")):  # `parallel 'rm {}'`
+            yield from self.commands(" ".join(words), depth + 1)
         elif handed := _handed_on(program, rest):
             yield Argv((program, *rest), place=self._place)
             yield from self._opened(handed, depth + 1, given)
         else:
             yield from self._plain(program, rest)
+            if program in _READS_COMMANDS and given.text is not None:
+                yield from self.commands(given.text, depth + 1)
 
     def _plain(self, program: str, rest: Sequence[str]) -> Iterator[Argv]:
         hides = program.startswith(("$", "`")) or UNKNOWN in program or is_glob(program)
@@ -214,7 +225,8 @@ class _ShellReader:
 
     def _shell(self, program: str, rest: Sequence[str], depth: int, given: _Incoming) -> Iterator[Argv]:
         """`sh -c TEXT` runs the text; without one, a file, or what comes in."""
-        text = next((rest[i + 1] for i, word in enumerate(rest[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word)), None)
+        at = next((i for i, word in enumerate(rest[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word)), None)
+        text = None if at is None else _with_parameters(rest[at + 1], rest[at + 3 :])
         if text is not None:
             yield Argv((program, *rest), hides="$" in text or "`" in text or UNKNOWN in text)
             yield from self.commands(text, depth + 1)
@@ -328,6 +340,14 @@ def _run_as_text(program: str, rest: Sequence[str]) -> str | None:
     return None
 
 
+def _with_parameters(text: str, given: Sequence[str]) -> str:
+    """The text of `sh -c TEXT NAME A B` with A and B in their places."""
+    if not given or len(text) + sum(map(len, given)) > _LONGEST_OUTPUT:
+        return text
+    every = " ".join(map(_quoted, given))
+    return _PARAMETER.sub(lambda found: every if not found[1] else " ".join(given[int(found[1]) - 1 :][:1]), text)
+
+
 def _behind_options(words: Sequence[str], takes: frozenset[str]) -> Sequence[str]:
     at = 0
     while at < len(words) and words[at].startswith("-"):
@@ -341,6 +361,8 @@ def _handed_on(program: str, words: Sequence[str]) -> Sequence[str]:
         for at, word in enumerate(words):
             if word in {"-exec", "-execdir", "-ok", "-okdir", "-x", "--exec"}:
                 return [each for each in words[at + 1 :] if each not in {";", "+", "{}"}]
+    if program in _RUNNERS and words[:1] == ["run"]:
+        return _behind_options(words[1:], _INSIDE_VALUES)
     if program in _INSIDE:
         if "--" in words:
             return words[words.index("--") + 1 :]
