@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from elasticsearch_nodes.proxy import Proxy, once, rejection
 from elasticsearch_nodes.server import Server
 
 from toolmem.models import ToolCallResult
@@ -320,6 +321,25 @@ async def test_beyond_the_limits_the_oldest_go_but_what_a_window_keeps(opened):
     assert kept == list(range(kept[0], 40))
     assert 37 >= kept[0] > 34
     assert [each.call.input["n"] for each in await store.call_log(W, tool="rare")] == [0, 1, 2]
+
+
+async def test_where_a_log_cannot_be_shortened_the_commit_and_the_decision_stand(server, fresh_prefix):
+    async with Proxy(server.url) as proxy:
+        fixed = {"clock": ManualClock(), "embedder": None, "index_prefix": fresh_prefix(), "number_of_replicas": 0}
+        async with ElasticsearchStore(proxy.url, log=LogLimits(max_calls=2, max_decisions=2), **fixed) as store:
+            await append(store, *(call(number) for number in range(3)), keep=1)
+            proxy.faults = [once("_refresh", rejection(500, "internal"), times=9)]
+            await append(store, call(3), keep=1)
+            for number in range(4):
+                await store.log_decision(W, decision(number))
+            proxy.faults = []
+            assert numbers(await store.call_log(W)) == [1, 2, 3]
+            assert len(await store.decisions(W)) == 4
+            await append(store, call(4), keep=1)
+            await store.log_decision(W, decision(4))
+            assert numbers(await store.call_log(W)) == [3, 4]
+            assert [each.id for each in await store.decisions(W)] == ["d4", "d3"]
+            assert await store.workspaces() == [W]
 
 
 async def test_a_deleted_tool_takes_its_log_along_and_a_deleted_workspace_all(opened):

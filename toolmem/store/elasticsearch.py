@@ -275,6 +275,7 @@ class ElasticsearchStore(DecidedStore):
     # -- workspaces and the store itself
 
     delete_workspace = _asks(workspaces.delete_workspace, int, writes=True)
+    workspaces = _asks(workspaces.names, builtins.list)
 
     async def info(self) -> dict[str, Any]:
         return await workspaces.info(self._open_session(), self._server)

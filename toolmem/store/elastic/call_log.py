@@ -7,11 +7,13 @@ with the record and with what is written down, so that what no commit ever named
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolmem.errors import StoreError
 from toolmem.store.codec import MAX_INTEGER
 from toolmem.store.elastic import dropped_calls
 from toolmem.store.elastic.call_documents import delete_items, read_call, read_states
@@ -20,6 +22,8 @@ from toolmem.store.elastic.document_ids import digest, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.elastic.tool_state import ToolState, read_state
 from toolmem.stored import LoggedCall, LogLimits
+
+logger = logging.getLogger("toolmem.store")
 
 _TRIMS = 100  # looks at the limits, per as many calls or bytes as they allow
 _LOOKS = 5  # at a call that is judged again and again while it is read
@@ -162,11 +166,19 @@ def _position(hit: Hit) -> int:
 async def keep_to(session: Session, workspace: str, limits: LogLimits, calls: int, size: int) -> None:
     """Now and then, after so many calls and bytes: delete the oldest that no window keeps, beyond the limits.
 
-    One of a hundredth of the limits is enough on average, so that the log may be some hundredths longer.
+    Once in a hundredth of the limits on average, so that the log may be some hundredths longer. The commit stands:
+    where this fails, a later one does it.
     """
     chance = max(calls / limits.max_calls, size / limits.max_bytes) * _TRIMS
     if random.random() >= chance:
         return
+    try:
+        await _shorten(session, workspace, limits)
+    except StoreError as error:
+        logger.warning("the log of workspace %r stays longer than its limits for now: %s", workspace, error)
+
+
+async def _shorten(session: Session, workspace: str, limits: LogLimits) -> None:
     filters = [{"term": {"w": workspace_key(workspace)}}, {"exists": {"field": "position"}}]
     index = session.layout.alias("calls")
     await session.connection.refresh(index)

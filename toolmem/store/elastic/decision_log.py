@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolmem.errors import Conflict
+from toolmem.errors import Conflict, StoreError
 from toolmem.store.codec import storables
 from toolmem.store.elastic import positions
 from toolmem.store.elastic.cluster import PAGE, BulkItem, compact
@@ -15,6 +16,8 @@ from toolmem.store.elastic.document_ids import digest, label, workspace_key
 from toolmem.store.elastic.session import Session
 from toolmem.store.logged_decisions import read_decision
 from toolmem.stored import LoggedDecision
+
+logger = logging.getLogger("toolmem.store")
 
 _TRIMS = 100  # how often beyond the limit, per as many decisions as the limit allows
 
@@ -29,7 +32,10 @@ async def write(session: Session, workspace: str, decision: LoggedDecision, text
         if time.monotonic() > give_up:
             raise Conflict(f"workspace {workspace!r}: decision {decision.id!r} kept changing; try again")
     if random.random() * most < _TRIMS:
-        await _trim(session, workspace, most)
+        try:
+            await _shorten(session, workspace, most)
+        except StoreError as error:  # the decision is logged all the same
+            logger.warning("workspace %r has more decisions than its limit for now: %s", workspace, error)
 
 
 async def _written(session: Session, workspace: str, decision: LoggedDecision, text: str, give_up: float) -> bool:
@@ -60,19 +66,20 @@ async def _written(session: Session, workspace: str, decision: LoggedDecision, t
     return result.status != 409
 
 
-async def _trim(session: Session, workspace: str, most: int) -> None:
-    """Delete the oldest beyond the limit."""
+async def _shorten(session: Session, workspace: str, most: int) -> None:
+    """Delete the oldest beyond the limit. How many are too many and which they are is told by one search, so that two
+    writers at once delete the same.
+    """
     index, routing = session.layout.alias("decisions"), workspace_key(workspace)
-    query = {"term": {"w": routing}}
-    await session.connection.refresh(index)
-    held = await session.connection.call(lambda es: es.count(index=index, query=query, routing=routing))
-    excess = held["count"] - most
+    asked = {"index": index, "routing": routing, "query": {"term": {"w": routing}}, "size": PAGE, "source": False}
+    excess = 1
     while excess > 0:
-        hits = await _hits(session, workspace, [query], min(excess, PAGE), "asc", source=False)
-        gone = [BulkItem("delete", index, hit["_id"], routing=routing) for hit in hits]
-        session.connection.require(await session.connection.bulk(gone))
         await session.connection.refresh(index)
-        excess = excess - len(gone) if gone else 0
+        answer = await session.connection.search(**asked, sort=[{"position": "asc"}], track_total_hits=True)
+        excess = answer["hits"]["total"]["value"] - most
+        oldest = answer["hits"]["hits"][: max(excess, 0)]
+        gone = [BulkItem("delete", index, hit["_id"], routing=routing) for hit in oldest]
+        session.connection.require(await session.connection.bulk(gone))
 
 
 async def read(

@@ -22,9 +22,14 @@ _HELD_IN = ("tools", "records", "verdicts", "decisions")
 _COUNTED = ("tools", "calls", "records", "verdicts", "logged_calls", "decisions")
 
 
-async def counts(session: Session) -> dict[str, dict[str, int]]:
+async def names(session: Session) -> list[str]:
+    """Sorted."""
+    return list(await _held(session))
+
+
+async def _held(session: Session) -> dict[str, dict[str, int]]:
     """By workspace, sorted; those that hold a tool memory, a record, a verdict or a decision."""
-    await session.connection.refresh(*(session.layout.alias(kind) for kind in (*_HELD_IN, "calls")))
+    await session.connection.refresh(*(session.layout.alias(kind) for kind in _HELD_IN))
     found: dict[str, dict[str, int]] = {}
     for kind in _HELD_IN:
         inner = {"kept": {"sum": {"field": "kept"}}} if kind == "tools" else {}
@@ -33,14 +38,20 @@ async def counts(session: Session) -> dict[str, dict[str, int]]:
             each[kind] = bucket["doc_count"]
             if kind == "tools":
                 each["calls"] = int(bucket["kept"]["value"])
-    names = {workspace_key(name): name for name in found}
-    async for key, bucket in buckets(
-        session, "calls", "w", inner={"logged": {"filter": {"exists": {"field": "position"}}}}
-    ):
-        if key in names:
-            found[names[key]]["logged_calls"] = bucket["logged"]["doc_count"]
     found.pop(OF_THE_STORE, None)
     return dict(sorted(found.items()))
+
+
+async def counts(session: Session) -> dict[str, dict[str, int]]:
+    """The same, with the logged calls."""
+    await session.connection.refresh(session.layout.alias("calls"))
+    found = await _held(session)
+    told = {workspace_key(name): name for name in found}
+    logged = {"logged": {"filter": {"exists": {"field": "position"}}}}
+    async for key, bucket in buckets(session, "calls", "w", inner=logged):
+        if key in told:
+            found[told[key]]["logged_calls"] = bucket["logged"]["doc_count"]
+    return found
 
 
 async def info(session: Session, server: str) -> dict[str, Any]:
