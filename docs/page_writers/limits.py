@@ -121,6 +121,12 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
   checked on every value, the address among them.
 * A repeat is found by the exact input within one conversation. Whether a call may have changed something is read from
   declarations, programs, statements and names: a tool that is called `get_...` and writes is taken for a reader.
+* What is remembered is bounded, and the oldest go: 500 failures that stand in a conversation, 1,000 conversations with
+  such, 1,000 working folders, 500 contexts with 1,000 names of each kind, repeats of 500 errors. What went may be
+  repeated once more. Two writes within the same moment in one working folder may reset a failure once.
+* While a store does not answer, a call waits 2 seconds for it and is then held against the rules that were read last:
+  one that was withdrawn meanwhile still binds, a new one does not yet. A process that never read any lets calls run
+  (`guard.on_error: open`) or stops them (`closed`). What was decided waits for the log, 100 decisions at most.
 * Calls that change toolmem itself (its stores, every `.toolmem`, rules, trust, settings, such routes of a server) are
   stopped by their text. An agent with a shell under the user's own account can still do what that text does not show:
   run a script, a Makefile or a program of its own that opens the store or calls `toolmem`, reach it by a link that an

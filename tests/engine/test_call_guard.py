@@ -24,6 +24,7 @@ from toolmem.engine.guard_records import CONVERSATIONS, FOLDERS, NAMES
 from toolmem.engine.guarding import CallGuard
 from toolmem.errors import StoreUnavailable
 from toolmem.flow.runner import SystemClock
+from toolmem.guard.conversation import ConversationGuard
 from toolmem.guard.decision import STOPPED, GuardDecision
 from toolmem.light_models import ToolCall, ToolMemoryRule, ToolSchema
 from toolmem.protocols import MemoryStore
@@ -200,6 +201,8 @@ async def test_where_a_host_cannot_say_force_the_unchanged_repeat_runs_once_whic
     made = [await run(guard, "cat x", force=None) for guard in guards]
     assert [each.action for each in made] == ["allow", "deny", "allow", "deny", "deny"]
     assert [each.forced for each in made] == [False, False, True, False, False]
+    assert "or send it once more as it is." in made[1].reason
+    assert made[3].reason.endswith("change the input or what it depends on.")
     logged = {each.id: each for each in await guards[0].decisions()}
     assert [logged[each.id].outcome for each in made[1:]] == ["not_run", "failed", "not_run", "not_run"]
     assert logged[made[2].id].forced
@@ -590,6 +593,53 @@ async def test_a_thousand_rules_of_two_hundred_tools_are_read_once_and_each_bind
     monkeypatch.setattr(type(guard._rules._store), "list_raw", None, raising=False)  # not asked again
     stopped = [n for n in range(400) if (await guard.before("send_3", {"to": f"p{n}@example.com"})).stops]
     assert stopped == [3, 203]
+
+
+async def test_names_that_no_store_can_keep_stop_no_agent_and_no_log(guard: CallGuard, rules: RuleStore) -> None:
+    await rules.put_rule("deploy", "never deploy", effect="deny", when=True)
+    for conversation in ("\ud800", "a\0b", "x" * 100_000, ""):
+        assert (await guard.before("deploy", {}, conversation_id=conversation, cwd=conversation)).stops
+        assert not (await guard.before("\ud800" * 10, {"\ud800": "\ud800"}, conversation_id=conversation)).stops
+    assert (await guard.before("deploy", {"n": 1}, conversation_id="last")).stops
+    assert (await guard.decisions())[0].conversation_id == "last"
+
+
+# ---------------------------------------------------------------- the same decisions as in memory
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1]),  # which process
+        st.sampled_from(["cat x", "cat y", "touch x", "ls"]),
+        st.sampled_from([True, True, False, None]),  # failed
+        st.sampled_from([False, None, True, "the user speaks"]),  # force
+        st.sampled_from(["Error: no 1", "Error: no such file", "Error: timed out"]),
+    ),
+    max_size=25,
+)
+
+
+@given(steps)
+def test_guards_of_two_processes_decide_as_one_that_holds_everything_in_memory(
+    tmp_path_factory: pytest.TempPathFactory, taken: list[Any]
+) -> None:
+    one = ConversationGuard(modes=ENFORCE)
+    path = tmp_path_factory.mktemp("same") / "memory.db"
+    with StoreFile(path) as first, StoreFile(path) as second:
+        guards = [CallGuard(masking(file.protocol), clock=file.clock, modes=ENFORCE) for file in (first, second)]
+        for process, command, failed, force, output in taken:
+            guard, arguments = guards[process], {"command": command}
+            if force == "the user speaks":
+                one.user_spoke()
+                at_once(guard.user_spoke("c"))
+                continue
+            held = one.before("bash", arguments, force=force)
+            decision = at_once(guard.before("bash", arguments, conversation_id="c", force=force))
+            assert (decision.action, decision.forced) == (held.decision.action, held.decision.forced)
+            if not decision.stops:
+                one.after(held, failed=failed, output=output)
+                success = None if failed is None else not failed
+                at_once(guard.after(decision, ToolCall("bash", arguments, output, success=success)))
 
 
 # ---------------------------------------------------------------- what a reason says

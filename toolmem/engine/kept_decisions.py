@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolmem.errors import Refused
 from toolmem.readers.weight import alone
 from toolmem.store.masked import masked_value
 from toolmem.stored import LoggedDecision
@@ -39,19 +40,19 @@ class StorePatience:
         self._timeout = timeout
         self._told: dict[str, float] = {}
 
-    async def within(self, work: Coroutine[Any, Any, T]) -> T:
-        """What it answers in time. Where no event loop runs, the store has a limit of its own."""
+    async def within(self, work: Coroutine[Any, Any, T], times: int = 1) -> T:
+        """What it answers in as many times the limit. Where no event loop runs, the store has a limit of its own."""
         if alone():
             return await work
         import asyncio
 
-        async with asyncio.timeout(self._timeout):
+        async with asyncio.timeout(self._timeout * times):
             return await work
 
-    async def attempt(self, what_if_not: str, work: Coroutine[Any, Any, object]) -> bool:
-        """Did it work? What it raises is none of the agent's."""
+    async def attempt(self, what_if_not: str, work: Coroutine[Any, Any, object], times: int = 5) -> bool:
+        """Did it work? What it raises is none of the agent's. It reads and writes more than once."""
         try:
-            await self.within(work)
+            await self.within(work, times)
         except Exception as error:
             self.tell(what_if_not, error)
             return False
@@ -80,8 +81,8 @@ class DecisionLog:
             LoggedDecision(
                 id=decision.id,
                 time=self._clock.now(),
-                conversation_id=mark.conversation_id,
-                tool_name=mark.tool_name[:_LONGEST_NAME],
+                conversation_id=_storable(mark.conversation_id),
+                tool_name=_storable(mark.tool_name)[:_LONGEST_NAME],
                 input=await self._input(arguments),
                 action=decision.action,
                 reason=decision.reason,
@@ -107,8 +108,12 @@ class DecisionLog:
         """What waits, oldest first, as far as the store takes it: one that takes nothing guards all the same."""
         while self._waiting:
             entry = self._waiting.popleft()
-            work = self._store.log_decision(self._workspace, entry)
-            if not await self._patience.attempt("decisions cannot be logged", work):
+            try:
+                await self._patience.within(self._store.log_decision(self._workspace, entry))
+            except Refused as error:  # it never takes this one
+                self._patience.tell("a decision cannot be logged", error)
+            except Exception as error:
+                self._patience.tell("decisions cannot be logged, and wait", error)
                 self._waiting.appendleft(entry)
                 return
 
@@ -128,6 +133,11 @@ class DecisionLog:
         """As they read now: a day after a decision, what became of its call is `unknown`. Raises StoreError."""
         found = await self._store.decisions(self._workspace, conversation=conversation, tool=tool, limit=limit)
         return [as_of(each, self._clock.now()) for each in found]
+
+
+def _storable(text: str) -> str:
+    """A lone surrogate is in no store."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def as_of(decision: LoggedDecision, now: datetime) -> LoggedDecision:

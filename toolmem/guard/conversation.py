@@ -143,7 +143,7 @@ class ConversationGuard:
     ) -> CheckedCall:
         """What is to become of a call. Changes nothing."""
         call = identity_of(tool_name, arguments, self._key)
-        found = self._repeat_against(tool_name, arguments, call) + self._names_against(arguments)
+        found = self._repeat_against(tool_name, arguments, call, force) + self._names_against(arguments)
         found += self._problems_of(tool_name, arguments)
         lifted = self._lifted(call, force, found)
         found = [
@@ -207,12 +207,12 @@ class ConversationGuard:
             found += against_self(tool_name, given, view, self._protected, directory=directory, hints=hints, mode=mode)
         return found
 
-    def _repeat_against(self, tool_name: str, arguments: Any, call: str) -> list[Finding]:
+    def _repeat_against(self, tool_name: str, arguments: Any, call: str, force: bool | None) -> list[Finding]:
         mode = self._mode("repeat", "repeats")
         if mode == "off" or (held := self.standing.before(call)) is None:
             return []
         asks = asks_outside(tool_name, arguments, self._hints(tool_name))
-        return self._said_if_doubted(against_repeat(held, mode, only_advise=asks))
+        return self._said_if_doubted(against_repeat(held, mode, only_advise=asks, force=force))
 
     def _names_against(self, arguments: Any) -> list[Finding]:
         mode = self._mode("known_name", "names")

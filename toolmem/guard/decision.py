@@ -228,8 +228,10 @@ def _said(rule: CheckedRule) -> str:
     return f"{who}{when}: {sentence}. Leave it out, or ask them to take it back."
 
 
-def against_repeat(held: Held | None, mode: Mode, *, only_advise: bool = False) -> list[Finding]:
-    """The exact call that failed before."""
+def against_repeat(
+    held: Held | None, mode: Mode, *, only_advise: bool = False, force: bool | None = False
+) -> list[Finding]:
+    """The exact call that failed before. `force` None: the host cannot say it."""
     if held is None:
         return []
     failure = held.failure
@@ -243,10 +245,12 @@ def against_repeat(held: Held | None, mode: Mode, *, only_advise: bool = False) 
     last = f", last at step {failure.step}" if failure.step else ""
     text = (
         f"This exact call failed {_times(failure.times)} in this conversation{last}: {line}. "
-        "Nothing that could change the outcome has changed since: change the input or what it depends on, or repeat it "
-        "with force."
+        "Nothing that could change the outcome has changed since: change the input or what it depends on"
     )
     action: Action = "advise" if only_advise else "deny"
+    if action == "deny" and mode == "enforce" and not (force is None and failure.forced):
+        text += ", or repeat it with force" if force is not None else ", or send it once more as it is"
+    text += "."
     return [Finding("repeat", action, text, mode, k=failure.times, n=failure.times, call_ids=failure.call_ids)]
 
 
