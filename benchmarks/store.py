@@ -54,6 +54,7 @@ def tool_call(number: int, tool: str) -> ToolCallResult:
         time_cost=0.25,
         token_cost=40,
         id=f"call-{number}",
+        metadata={"conversation_id": f"conversation-{number // 20}"},
     ).judged(verdict)
 
 
@@ -111,8 +112,8 @@ async def measure_adding(path: Path, store: SqliteStore, tools: int, rounds: int
     peer = {1: ("70 ms", "85 kB"), 1000: ("3690 ms", "168700 kB")}.get(tools, ("", ""))
     basis = f"median of {rounds}"
     return [
-        Figure(f"{case}: time", milliseconds, "ms", 2, peer[0], basis),
-        Figure(f"{case}: bytes in the transaction", kilobytes, "kB", 32, peer[1], basis),
+        Figure(f"{case}: time", milliseconds, "ms", 0.8, peer[0], basis),
+        Figure(f"{case}: bytes in the transaction", kilobytes, "kB", 24, peer[1], basis),
         Figure(f"{case}: the disk alone, 16 kB written and synced", disk, "ms", None, "", basis),
         Figure(f"{case}: checkpoint after 60 adds", checkpoint, "ms", None, "", f"{pages} pages of {PAGE_BYTES} bytes"),
     ]
