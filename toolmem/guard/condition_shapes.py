@@ -27,7 +27,7 @@ class TextShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListShape:
     """One of a list of the view is like this."""
 
     name: str
@@ -66,7 +66,7 @@ class Every:
     always: bool = field(default=True)
 
 
-Shape = Listed | CommandShape | NumberShape | Joined | Every
+Shape = ListShape | CommandShape | NumberShape | Joined | Every
 
 
 def read_condition(when: Any) -> Shape | None:
@@ -91,7 +91,7 @@ def read_condition(when: Any) -> Shape | None:
     if name == "numbers":
         return _number(item)
     text = read_text_shape(item)
-    return Listed(name, text) if name in LISTS and text is not None else None
+    return ListShape(name, text) if name in LISTS and text is not None else None
 
 
 def _joined(how: Literal["any", "all"], given: list[Any]) -> Shape | None:

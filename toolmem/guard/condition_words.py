@@ -9,7 +9,7 @@ from toolmem.guard.condition_shapes import (
     CommandShape,
     Every,
     Joined,
-    Listed,
+    ListShape,
     NumberShape,
     Shape,
     TextShape,
@@ -44,7 +44,7 @@ def shape_in_words(shape: Shape) -> str:
             return "every call"
         case Joined(how, parts):
             return (" or " if how == "any" else " and ").join(map(shape_in_words, parts))
-        case Listed(name, text):
+        case ListShape(name, text):
             return f"{_NOUNS[name]} {_text(text)}"
         case CommandShape():
             return _command(shape)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from toolmem.errors import RequestError
-from toolmem.guard.condition_shapes import CommandShape, Every, Joined, Listed, Shape, TextShape, read_condition
+from toolmem.guard.condition_shapes import CommandShape, Every, Joined, ListShape, Shape, TextShape, read_condition
 from toolmem.guard.condition_words import shape_in_words
 from toolmem.light_models import ToolMemoryRule
 from toolmem.rules.identity import UNSCOPED
@@ -105,9 +105,9 @@ def _permissions(rule: ToolMemoryRule, shape: Shape) -> list[str]:
         case CommandShape(programs, second, ()) if tool in _SHELLS and programs != (">",):
             firsts = [f"{program} {word}".strip() for program in programs for word in second or ("",)]
             return [f"Bash({each}:*)" for each in firsts]
-        case Listed("targets" | "hosts", TextShape("at", hosts, elsewhere=False)) if tool in _FETCHERS:
+        case ListShape("targets" | "hosts", TextShape("at", hosts, elsewhere=False)) if tool in _FETCHERS:
             return [f"WebFetch(domain:{host})" for host in hosts]
-        case Listed("targets" | "paths", TextShape("below", paths, elsewhere=False)) if tool in _READERS | _WRITERS:
+        case ListShape("targets" | "paths", TextShape("below", paths, elsewhere=False)) if tool in _READERS | _WRITERS:
             name = "Read" if tool in _READERS else "Edit"
             return [f"{name}({each})" for path in paths for each in _path_patterns(path)]
         case _:
@@ -199,9 +199,9 @@ def _expression(rule: ToolMemoryRule, shape: Shape) -> list[str]:
     match shape:
         case Every() if rule.tool_name != UNSCOPED:
             return [_ALWAYS]
-        case Listed(name, TextShape("equals", texts, elsewhere=False, unknown=False)):
+        case ListShape(name, TextShape("equals", texts, elsewhere=False, unknown=False)):
             return [f"context.{name}.containsAny([{', '.join(map(_quoted, texts))}])"]
-        case Listed("targets", TextShape("channel", texts, elsewhere=False)):
+        case ListShape("targets", TextShape("channel", texts, elsewhere=False)):
             written = [f"{mark}{text}" for text in texts for mark in ("", "#", "@")]
             return [f"context.targets.containsAny([{', '.join(map(_quoted, written))}])"]
         case CommandShape(programs, (), ()) if programs != (">",):
