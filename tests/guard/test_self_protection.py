@@ -12,7 +12,7 @@ from toolmem.guard.conversation import ConversationGuard
 HOME = Path.home()
 STORE = "/srv/data/toolmem.db"
 HOOKS = "/home/agent/.claude/settings.json"
-PROTECTED = (STORE, "/home/agent/.local/state/toolmem", HOOKS, "http://localhost:9200")
+PROTECTED = ("/srv/app/.toolmem/memory.db", STORE, "/home/agent/.local/state/toolmem", HOOKS, "http://localhost:9200")
 HERE = Path("/srv/app")
 
 
@@ -294,3 +294,11 @@ def test_it_is_on_by_default_goes_with_the_rules_and_no_force_lifts_it() -> None
     assert ConversationGuard().weigh(*call, force=True).decision.action == "deny"
     assert ConversationGuard(modes={"rules": "off"}).weigh(*call).decision.action == "allow"
     assert ConversationGuard(modes={"rules": "shadow"}).weigh(*call).decision.action == "allow"
+
+
+def test_a_folder_is_emptied_freely_where_no_store_lies_in_it() -> None:
+    guard = ConversationGuard(protected=("/home/agent/.toolmem/memory.db",))
+    for command in ("rm -rf .", "git clean -fdx", "find . -delete", "rm -rf .*", "mv . ../x"):
+        assert guard.weigh("bash", {"command": command}, directory=HERE).decision.action == "allow"
+        assert guard.weigh("bash", {"command": command}, directory=Path("/home/agent")).decision.stops
+        assert guard.weigh("bash", {"command": "rm -rf .toolmem"}, directory=HERE).decision.action == "deny"

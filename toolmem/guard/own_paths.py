@@ -49,8 +49,13 @@ class OwnPaths:
         whole = self._whole(path)
         if not whole or whole in {"/", ".", ".."}:
             return bool(whole)
-        below = [*self._files, *([self._whole(OWN)] if self._directory is not None else [])]
-        return any(own.startswith(f"{whole}/") for own in below)
+        return any(own.startswith(f"{whole}/") for own in self._below)
+
+    @property
+    def _below(self) -> tuple[str, ...]:
+        """Where they are; nobody having said so, in the folder of the call."""
+        here = self._whole(OWN)
+        return self._files or ((here,) if here.startswith("/") else ())
 
     def named_in(self, text: str) -> bool:
         """Does a text hold the name of one of them?"""
@@ -82,8 +87,7 @@ class OwnPaths:
         parts = pattern.split("/")
         if any(_SAYS.search(part) and fnmatchcase(OWN, part) for part in parts) or parts == [".*"]:
             return True
-        here = [] if self._directory is None else [self._whole(OWN)]
-        known = [f"{file}{more}" for file in self._files for more in _BESIDE] + here
+        known = (f"{file}{more}" for file in self._below for more in _BESIDE)
         return any(_fit(parts, own.split("/")) for own in known)
 
 

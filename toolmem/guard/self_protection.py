@@ -86,8 +86,8 @@ def may_touch(arguments: Any, protected: Sequence[str], directory: Path | None) 
 
 def _reason(action: _Stop, what: str) -> str:
     if action == "deny":
-        return f"This would change toolmem itself ({what}): rules and what enforces them are changed by the user alone."
-    return f"This may change toolmem itself ({what}), which only the user does."
+        return f"This would change toolmem itself ({what}), which only the user does: leave it out, or ask them."
+    return f"This may change toolmem itself ({what}), which only the user does. Get their consent, or leave it out."
 
 
 # ---------------------------------------------------------------- commands
