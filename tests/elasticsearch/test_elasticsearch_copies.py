@@ -18,6 +18,7 @@ from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.stored import Document, Where
 from toolmem.testing.clock import ManualClock
+from toolmem.testing.store_contract.decisions import decision
 from toolmem.testing.store_contract.scenario import W, append, call, guidance, verdict
 
 EMBEDDER = HashingEmbedder(384)
@@ -47,6 +48,8 @@ async def fill(store: MemoryStore) -> None:
         for n in range(5):
             (vector,) = await EMBEDDER.embed([f"rule {n} parasol"])
             await store.put(workspace, "tool-x", f"rule/{n}", {"n": n}, document=Document(f"rule {n} parasol", vector))
+        for n in range(6):
+            await store.log_decision(workspace, decision(n, outcome="worked" if n % 2 else ""))
         await store.put_verdicts(workspace, {f"key {n:04}": verdict(float(n % 2)) for n in range(1200)})
 
 
@@ -60,7 +63,10 @@ async def held_by(store: MemoryStore) -> object:
         hits = await store.search(workspace, "", vector, 5, Where(namespace="tool-x"))
         ranked = [(hit.key, hit.vector_rank, round(hit.similarity or 0.0, 7)) for hit in hits]
         keys = await store.verdict_keys(workspace, limit=5000)
-        found.append((workspace, shown, records, ranked, keys[:1000], await store.verdicts(workspace, keys[-3:])))
+        logs = [[each.call for each in await store.call_log(workspace, tool=name)] for name in ("search", "发送, 邮件")]
+        assert [len(each) for each in logs] == [30, 2], "what the window dropped as well"
+        logs.append(await store.decisions(workspace))
+        found.append((workspace, shown, records, ranked, keys[:1000], await store.verdicts(workspace, keys[-3:]), logs))
     return found
 
 
