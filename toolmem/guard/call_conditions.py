@@ -6,7 +6,7 @@ Draft 2020-12, fixed. What could reach beyond the view, or cost more than linear
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -40,12 +40,15 @@ Condition = Mapping[str, Any] | bool
 def check_condition(when: Any, field: str = "when") -> Condition:
     """`when`, where it can be kept; else a RequestError that names the place and the remedy."""
     kept = require_safe(when, field)
-    if kept is not True and holds(kept, view_of("", {}).fields, field=field):
+    nothing = view_of("", {}).fields
+    if kept is not True and holds(kept, nothing, field=field):
         raise RequestError(
             f"`{field}`: a call without arguments fulfils it, so it would bind every call: add `required` and a "
             "`contains`, or write true if every call is meant",
             field=field,
         )
+    for place, schema in _of_the_view(kept, field):
+        _check_names(place, schema, nothing.keys(), field)
     return kept
 
 
@@ -108,8 +111,30 @@ def _schemas(schema: Any, place: str, depth: int) -> Iterator[tuple[str, Mapping
                 yield from _schemas(each, f"{here}.{name}", depth + 1)
 
 
+def _of_the_view(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The schemas of a condition that speak of the view itself, not of what is in it."""
+    if isinstance(schema, Mapping):
+        yield place, schema
+        for keyword in ("not", "if", "then", "else"):
+            yield from _of_the_view(schema.get(keyword), f"{place}.{keyword}")
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            for index, each in enumerate(schema.get(keyword) or ()):
+                yield from _of_the_view(each, f"{place}.{keyword}.{index}")
+
+
+def _check_names(place: str, schema: Mapping[str, Any], known: Collection[str], field: str) -> None:
+    """A name that no view has would bind no call, and nobody would notice."""
+    for keyword in ("required", "properties"):
+        for name in schema.get(keyword) or ():
+            if name not in known:
+                told = f"{str(name)[:80]!r} is not in a call's view ({', '.join(known)})"
+                raise RequestError(f"`{place}.{keyword}`: {told}; a parameter stands inside `arguments`", field=field)
+
+
 def _check_keywords(place: str, schema: Mapping[str, Any], field: str) -> None:
     for keyword in schema:
+        if not isinstance(keyword, str):
+            raise RequestError(f"`{place}`: expected names that are text, got {keyword!r}"[:200], field=field)
         if keyword in _FORBIDDEN or keyword.startswith("$"):
             raise RequestError(f"`{place}.{keyword}`: not allowed in a condition, which stands for itself", field=field)
         if keyword in _NEEDS_TYPE and "type" not in schema:
