@@ -54,12 +54,12 @@ def delete_workspace(
     answer: FlowResponse,
     /,
     confirm: Annotated[
-        str | None, "delete_workspace. The workspace once more; rules, notes and the ledger go with it."
+        str | None, "delete_workspace. The workspace once more; rules, notes, ledger and logs go with it."
     ] = None,
     *,
     workspace_id: str | None = None,
 ) -> Answer:
-    """Delete everything in the workspace: tool memories, rules, notes, ledger; `metadata["counts"]` names them."""
+    """Delete all of the workspace, its logs too: memories, rules, notes, ledger; `metadata["counts"]` names these."""
     return Answer.of(answer)
 
 
