@@ -93,6 +93,9 @@ def shown_text(path: Path) -> dict[str, Any]:
     return table
 
 
+_LIFT_CUE = {"id": "", "lifts": "", "what": "", "instead": False, "needs": ""}
+
+
 def lifting(path: Path) -> dict[str, Any]:
     """The table of `lifting_en.yaml` or `lifting_zh.yaml`: how a sentence takes an instruction back."""
     loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -103,7 +106,8 @@ def lifting(path: Path) -> dict[str, Any]:
         "lists": {name: sorted(set(listed.split())) for name, listed in loaded["lists"].items()},
         "phrases": [[parts.filled(phrase), word] for phrase, word in loaded["phrases"].items()],
         "cues": [
-            {"id": cue["id"], "lifts": cue["lifts"], "what": cue["what"], "written": written} for cue, written in cues
+            {name: cue.get(name, default) for name, default in _LIFT_CUE.items()} | {"written": written}
+            for cue, written in cues
         ],
     }
 

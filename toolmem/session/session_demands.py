@@ -64,7 +64,7 @@ class SessionDemands:
         force = RulesInForce(self._rules, spoken)
         for step in extract(spoken).said:
             taken = self._takes_back(step, force, holding, binding)
-            if not taken or any(lift.bounds for lift in step.lifts):
+            if not taken or step.replaces:
                 binding.demands += demanded(step)
 
     def _takes_back(

@@ -49,6 +49,11 @@ class SaidStep:
     session: tuple[SessionRule, ...] = ()
     lifts: tuple[Lift, ...] = ()  # one for each clause that takes something back
 
+    @property
+    def replaces(self) -> bool:
+        """Whether what it demands stands in the place of what it takes back: "you may, but ask me first"."""
+        return bool(self.drafts) and not any(lift.instead and not lift.bounds for lift in self.lifts)
+
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
@@ -232,9 +237,8 @@ class ToolMemoryCaptureHook:
 
             lifted = session_lifted(step.lifts, (*holding, *captured.session))
             captured.lifted += [each for each in lifted if each not in captured.lifted]
-        bounds = any(lift.bounds for lift in step.lifts)
         try:
-            if step.lifts and not bounds:
+            if step.lifts and not step.replaces:
                 taken = await force.take_back(step.lifts)
                 captured.add(taken)
                 if taken.withdrawn:
@@ -242,7 +246,7 @@ class ToolMemoryCaptureHook:
             kept = [rule for draft in step.drafts if (rule := await self._keep(draft, captured)) is not None]
             for rule in kept:
                 captured.add(await force.keep(rule))
-            if bounds:
+            if step.lifts and step.replaces:
                 captured.add(await force.take_back(step.lifts, kept))
         except Exception as error:
             captured.failures.append(f"what was taken back could not be withdrawn: {type(error).__name__}")

@@ -32,6 +32,7 @@ from toolmem.rules.capture.tools_meant import (
 from toolmem.rules.identity import UNSCOPED
 
 _SHORT_ANSWER = 60  # characters
+_MOST_LIFTS = 20  # of a message: each is compared with every rule
 MAX_SENTENCE = 500  # characters; a rule is never cut, so a longer sentence is not captured
 _SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
 
@@ -82,7 +83,7 @@ def find_instructions(
     """
     own = own_sentences(list(sentences(message)), _demands_or_lifts)
     found = InstructionsFound(too_long=sum(_is_too_long(sentence) and _demands(sentence) for sentence in own))
-    found.lifts = find_lifts(own)
+    found.lifts = find_lifts(own)[:_MOST_LIFTS]
     read = [(sentence, _read(sentence, following)) for sentence, following in zip_longest(own, own[1:])]
     if not any(reading for _, reading in read):
         return found

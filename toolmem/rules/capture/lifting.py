@@ -30,6 +30,8 @@ class LiftCue:
     id: str
     lifts: Kind
     what: str  # where what is meant stands: after, before or both sides of it
+    instead: bool  # a sentence that it reads demands nothing, though other words may say so: "stop asking me"
+    needs: str  # a form that what is meant must hold; "" none
     pattern: re.Pattern[str]
 
 
@@ -42,7 +44,11 @@ class LiftGrammar:
 
     @cached_property
     def cues(self) -> list[LiftCue]:
-        return [LiftCue(row["id"], row["lifts"], row["what"], re.compile(row["written"])) for row in self._rows]
+        compiled = [(row, re.compile(row["written"])) for row in self._rows]
+        return [
+            LiftCue(row["id"], row["lifts"], row["what"], row["instead"], row["needs"], pattern)
+            for row, pattern in compiled
+        ]
 
     def says(self, form: str, text: str) -> bool:
         """Whether a text holds a form."""
@@ -70,6 +76,7 @@ class Lift:
     passing: bool = False  # for once, or for a while: nor by this
     for_good: bool = False  # "again", "from now on"
     at: int = 0  # which sentence of its message
+    instead: bool = False  # what else its words demand does not count
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -117,6 +124,7 @@ def read_lifts(sentence: Sentence, following: Sentence | None = None, at: int = 
             passing=clause.passing or grammar.says("limit_next", after),
             for_good=clause.cue.lifts == "release" or grammar.says("durable", said),
             at=at,
+            instead=clause.cue.instead,
         )
         for clause in by_clause.values()
     ]
@@ -181,6 +189,9 @@ class LiftingClause:
     @property
     def is_said_to_agent(self) -> bool:
         """Whether nobody else is meant, reports it or makes it depend on something, and it is not negated."""
+        needs = self.cue.needs
+        if needs and not self._grammar.says(needs, self._said[slice(*self.meant)]):
+            return False
         lead = self._said[self._start : self.match.start()]
         earlier = self._earlier
         if self._grammar.says("joined", lead):  # "I changed my mind and you may ..."

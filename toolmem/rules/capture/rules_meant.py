@@ -152,7 +152,7 @@ def _whole_fit(lift: Lift, terms: Sequence[Term], words: str, rule: RuleSaid) ->
         return Fit.LIMITED
     left = _left(lift, terms, rule)
     if not left:
-        return Fit.EXACTLY
+        return Fit.PERHAPS if _only_acts(lift, terms, rule) else Fit.EXACTLY
     joins = grammar_of(rule.text).forms["listed"]
     covered = [term for term in rule.core if term not in left]
     if said_together(normal(rule.text), left, covered, joins):
@@ -182,7 +182,7 @@ def _can_lift(lift: Lift, rule: RuleSaid) -> bool:
 def _fit_of_nothing(lift: Lift, rule: RuleSaid) -> Fit:
     """The sentence names nothing: "you don't have to ask any more", "drop that rule", "you may do that again"."""
     if lift.lifts == "release":
-        return Fit.MOSTLY
+        return Fit.MOSTLY if lift.says("any_rule") else Fit.NONE  # "the limit" is one that is not named
     if lift.lifts == "unneeded":
         return Fit.MOSTLY if rule.demands == "ask" and lift.for_good else Fit.NONE
     named = any(term.within(terms_of(lift.around)) for term in rule.core if term.distinctive)
@@ -249,6 +249,14 @@ def _left(lift: Lift, terms: Sequence[Term], rule: RuleSaid) -> list[Term]:
     return [term for term in left if not (term.families and any(one.generic for one in terms if one.families))]
 
 
+def _only_acts(lift: Lift, terms: Sequence[Term], rule: RuleSaid) -> bool:
+    """ "You may delete again" may mean other things than "never delete files" does."""
+    if lift.lifts != "permission" or lift.says("pronoun") or lift.says("anybody"):
+        return False
+    nouns = [term for term in rule.core if general(term) and not term.within(terms)]
+    return bool(nouns) and all(term.families for term in terms)
+
+
 def _stands_for(lift: Lift, left: Iterable[Term]) -> bool:
     around = terms_of(lift.around)
     names = [term for term in left if term.distinctive and term.literal not in ("email", "host", "path")]
@@ -278,7 +286,8 @@ def says_the_same(one: str, other: str) -> bool:
 
 
 def _same_target(new: RuleSaid, old: RuleSaid) -> bool:
-    one, other = _aimed_at(new), _aimed_at(old)
+    names = [term for term in new.core if term.distinctive and term.within(old.core)]
+    one, other = (_aimed_at(each, kinds=not names) for each in (new, old))
     if not one or not other:
         return False
     if not (all(t.within(other) for t in one) and all(t.within(one) for t in other)):
@@ -286,9 +295,11 @@ def _same_target(new: RuleSaid, old: RuleSaid) -> bool:
     return True
 
 
-def _aimed_at(rule: RuleSaid) -> list[Term]:
-    """Without what only says which tool it is: "in the shell"."""
-    return [t for t in rule.core if not general(t) and (t.families or t.literal or not t.within(rule.of_tools))]
+def _aimed_at(rule: RuleSaid, *, kinds: bool) -> list[Term]:
+    """Without what only says which tool it is, "in the shell"; `kinds`: with what only says of what kind a thing is."""
+    return [
+        t for t in rule.core if (kinds or not general(t)) and (t.families or t.literal or not t.within(rule.of_tools))
+    ]
 
 
 def _same_address(one: Sequence[Term], other: Sequence[Term]) -> bool:
