@@ -268,6 +268,31 @@ async def test_an_agent_that_polls_and_a_user_who_edits_between_turns_are_never_
         await guard.user_spoke("c")
 
 
+@pytest.mark.parametrize(
+    "started",
+    [
+        "npm run dev &",
+        "nohup ./server > server.log 2>&1 &",
+        "docker compose up -d",
+        "sleep 60 & echo $!",
+        "(make serve &)",
+    ],
+)
+async def test_while_something_was_left_running_a_repeat_is_advised_against_by_every_process(
+    store: MemoryStore, guard: CallGuard, clock: ManualClock, started: str
+) -> None:
+    await run(guard, started, failed=False)
+    other = CallGuard(store, "w", clock=clock, modes=ENFORCE)
+    assert await actions(other, *["grep -q ready server.log"] * 4) == ["allow"] + ["advise"] * 3
+    assert await actions(other, *["sleep 5; test -f out.pid"] * 3, conversation="c2") == ["allow", "advise", "advise"]
+
+
+@pytest.mark.parametrize("command", ["make && make test", "cat x 2>&1", "cat x &> y", "cat 'a?b=1&c=2'", "git log -d"])
+async def test_a_command_that_leaves_nothing_running_changes_nothing_of_this(guard: CallGuard, command: str) -> None:
+    await run(guard, command, failed=False)
+    assert await actions(guard, "cat z", "cat z") == ["allow", "deny"]
+
+
 # ---------------------------------------------------------------- two processes
 
 

@@ -240,4 +240,4 @@ def parsed(record: RawRecord | None, read: Reader[T]) -> T | None:
 
 def _says(value: Mapping[str, Any]) -> Any:
     """What makes a difference: a conversation in which nothing stands is like any other."""
-    return value.get("failures", True) and value
+    return (value.get("failures", True) or value.get("unwatched")) and value

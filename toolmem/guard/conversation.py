@@ -31,7 +31,7 @@ from toolmem.guard.decision import (
     decide,
     quoted,
 )
-from toolmem.guard.effects import asks_outside, may_write, statement_in
+from toolmem.guard.effects import asks_outside, may_write, starts_background, statement_in
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.self_protection import against_self, may_touch
@@ -166,6 +166,7 @@ class ConversationGuard:
         written; a call that did not run teaches nothing."""
         if is_denied(output):
             return
+        self.standing.unwatched |= starts_background(checked.arguments)
         writes = failed is not True and may_write(checked.tool_name, checked.arguments, checked.hints)
         if failed is None:
             self.standing.state += writes
@@ -211,7 +212,7 @@ class ConversationGuard:
         mode = self._mode("repeat", "repeats")
         if mode == "off" or (held := self.standing.before(call)) is None:
             return []
-        asks = asks_outside(tool_name, arguments, self._hints(tool_name))
+        asks = self.standing.unwatched or asks_outside(tool_name, arguments, self._hints(tool_name))
         return self._said_if_doubted(against_repeat(held, mode, only_advise=asks, force=force))
 
     def _names_against(self, arguments: Any) -> list[Finding]:

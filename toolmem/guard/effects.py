@@ -16,6 +16,11 @@ _READING_VERBS, _READING_STATEMENTS, _READING_PROGRAMS, _WRITING_GIT, _OUTSIDE_P
     words(name, EFFECTS)
     for name in ("reading_verbs", "reading_statements", "reading_programs", "writing_git", "outside_programs")
 )
+_IN_BACKGROUND = ("run_in_background", "is_background", "background", "isBackground")
+_LEFT_RUNNING = re.compile(
+    r"(?<![&>|\\])&\s*(?:$|[\n;)])|\s&\s|\b(?:nohup|setsid|disown|daemonize)\b"
+    r"|\b(?:run|up|start|exec)\b[^\n;|&]{0,200}\s(?:-d|--detach|--daemon)\b"
+)
 _NAME_WORD = re.compile(r"[a-z]+|[A-Z][a-z]*")
 
 
@@ -49,6 +54,14 @@ def asks_outside(tool_name: str, arguments: Any, annotations: Mapping[str, Any] 
     if command is None:
         return False
     return any(each.words[0] in _OUTSIDE_PROGRAMS for each in simple_commands(command) if each.words)
+
+
+def starts_background(arguments: Any) -> bool:
+    """Does it leave something running, whose work no later call tells?"""
+    if isinstance(arguments, Mapping) and any(arguments.get(name) is True for name in _IN_BACKGROUND):
+        return True
+    command = command_in(arguments)
+    return command is not None and _LEFT_RUNNING.search(command[:20_000]) is not None
 
 
 def statement_in(arguments: Any) -> str:

@@ -144,6 +144,7 @@ class StandingFailures:
     state: int = 0
     steps: int = 0
     folder: str = ""
+    unwatched: bool = False  # something that was left running may change what a repeat finds
 
     def before(self, call: str) -> Held | None:
         """What stands against a call, by its identity."""
@@ -229,14 +230,15 @@ class StandingFailures:
     def as_json(self) -> dict[str, Any]:
         """What stands."""
         standing = {call: each.as_json() for call, each in self.failures.items() if each.state == self.state}
-        return {"state": self.state, "failures": standing}
+        kept = {"state": self.state, "failures": standing}
+        return {**kept, "unwatched": True} if self.unwatched else kept
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> StandingFailures:
         """Raises KeyError, TypeError or ValueError where it is none."""
         state = int(value["state"])
         failures = {str(call): FailedCall.from_json(each, state) for call, each in value["failures"].items()}
-        return cls(failures=failures, state=state)
+        return cls(failures=failures, state=state, unwatched=value.get("unwatched") is True)
 
     def _standing(self, call: str) -> FailedCall | None:
         failure = self.failures.get(call)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolmem.guard.decision import CheckedRule, Finding, against_names, against_repeat, against_rules
-from toolmem.guard.effects import asks_outside, may_write, statement_in
+from toolmem.guard.effects import asks_outside, may_write, starts_background, statement_in
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.view import view_of
@@ -124,6 +124,7 @@ def replay(
         for source in _sources(call, key, repeats, names, statement, rules or {}, parameters or {}):
             done.flags.append(Flag(index, source, failed))
         line = telling_line(call.output) if failed else ""
+        repeats.unwatched |= starts_background(call.input)
         repeats.after(
             key,
             failed=bool(failed),
@@ -154,7 +155,9 @@ def _sources(
         found += against_rules(bound, view_of(call.tool_name, given, parameters.get(call.tool_name)), "enforce")
     held = repeats.before(key)
     if held is not None and held.wait is None:
-        found += against_repeat(held, "enforce", only_advise=asks_outside(call.tool_name, call.input))
+        found += against_repeat(
+            held, "enforce", only_advise=repeats.unwatched or asks_outside(call.tool_name, call.input)
+        )
     if names is not None and statement:
         found += against_names(names.against(statement), "enforce")[:1]
     return found
