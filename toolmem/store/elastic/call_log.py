@@ -25,7 +25,9 @@ from toolmem.stored import LoggedCall, LogLimits
 
 logger = logging.getLogger("toolmem.store")
 
-_TRIMS = 100  # looks at the limits, per as many calls or bytes as they allow
+_OFTEN, _SELDOM = 0.01, 0.05  # of the limits: what may come between two looks at them
+_FEW = 1000  # calls: up to a limit of so many, often
+_WORKSPACES = 10_000  # remembered at once
 _LOOKS = 5  # at a call that is judged again and again while it is read
 _FIELDS = ["tool", "stem", "seq", "position"]
 
@@ -166,19 +168,26 @@ def _position(hit: Hit) -> int:
 async def keep_to(session: Session, workspace: str, limits: LogLimits, calls: int, size: int) -> None:
     """Now and then, after so many calls and bytes: delete the oldest that no window keeps, beyond the limits.
 
-    Once in a hundredth of the limits on average, so that the log may be some hundredths longer. The commit stands:
-    where this fails, a later one does it.
+    How often hangs on how much room there was, so that the log may be some hundredths longer. The commit stands: where
+    this fails, a later one does it.
     """
-    chance = max(calls / limits.max_calls, size / limits.max_bytes) * _TRIMS
-    if random.random() >= chance:
+    often = _OFTEN if limits.max_calls <= _FEW else _SELDOM
+    left = session.log_room.get(workspace, random.random() * often)
+    left -= max(calls / limits.max_calls, size / limits.max_bytes)
+    if len(session.log_room) > _WORKSPACES:
+        session.log_room.clear()
+    session.log_room[workspace] = left
+    if left > 0 or not calls:
         return
     try:
-        await _shorten(session, workspace, limits)
+        room = await _shorten(session, workspace, limits)
+        session.log_room[workspace] = max(room / 10, often)  # others may write as much meanwhile
     except StoreError as error:
         logger.warning("the log of workspace %r stays longer than its limits for now: %s", workspace, error)
 
 
-async def _shorten(session: Session, workspace: str, limits: LogLimits) -> None:
+async def _shorten(session: Session, workspace: str, limits: LogLimits) -> float:
+    """Answers which part of the limits is free."""
     filters = [{"term": {"w": workspace_key(workspace)}}, {"exists": {"field": "position"}}]
     index = session.layout.alias("calls")
     await session.connection.refresh(index)
@@ -191,11 +200,12 @@ async def _shorten(session: Session, workspace: str, limits: LogLimits) -> None:
     )
     excess = answer["hits"]["total"]["value"] - limits.max_calls
     too_large = answer["aggregations"]["size"]["value"] - limits.max_bytes
+    room = -max(excess / limits.max_calls, too_large / limits.max_bytes)
     last: Hit | None = None
     while excess > 0 or too_large > 0:
         hits = await search(session, filters, PAGE, "asc", last, ["stem", "seq", "size"])
         if not hits:
-            return
+            break
         oldest: list[Hit] = []
         for hit in hits:
             if excess <= 0 and too_large <= 0:
@@ -204,6 +214,7 @@ async def _shorten(session: Session, workspace: str, limits: LogLimits) -> None:
             oldest.append(hit)
         await _delete_dropped(session, oldest)
         last = hits[-1]
+    return float(max(room, 0))
 
 
 async def _delete_dropped(session: Session, hits: Sequence[Hit]) -> None:

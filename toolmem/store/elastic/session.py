@@ -34,6 +34,7 @@ class Session:
         self.guidance = GuidanceCache()
         self.mark = secrets.randbelow(1 << 20)  # ends the positions that this session gives
         self.last_place = 0  # the highest of those, without its mark
+        self.log_room: dict[str, float] = {}  # by workspace: the part of the log's limits until the next look at them
         self.mapped: set[int] = set()  # generations whose fields are known to exist
         self._tokens = 0
         self._highest: dict[str, int] = {}  # by stem: the last seq written under the current token
