@@ -43,5 +43,6 @@ def rules(store: MemoryStore, clock: ManualClock) -> RuleStore:
 
 
 for _name, _test in vars(test_call_guard).items():
-    if _name.startswith("test_") and inspect.iscoroutinefunction(_test):  # the others open a file
+    _is_test = _name.startswith("test_") and inspect.iscoroutinefunction(_test)
+    if _is_test and "tmp_path" not in inspect.signature(_test).parameters:  # the others open a file
         globals()[_name] = _test

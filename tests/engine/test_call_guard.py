@@ -517,7 +517,7 @@ async def test_rules_that_were_read_bind_while_the_store_is_in_trouble_and_what_
 ) -> None:
     await rules.put_rule("deploy", "never deploy", effect="deny", when=True)
     broken: Any = Broken(store)
-    guard = CallGuard(broken, "w", clock=clock, timeout=0.05)
+    guard = CallGuard(broken, "w", clock=clock, timeout=0.5)
     assert not (await guard.before("bash", {})).stops
     for name, value in trouble.items():
         setattr(broken, name, value)
