@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from toolmem.guard.call_conditions import check_condition, holds
 from toolmem.guard.condition_words import in_words
 from toolmem.guard.said_conditions import condition_of
+from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
 
 
@@ -75,6 +79,10 @@ NOT_WIDER: list[tuple[str, set[str]]] = [
     ("永远不要给公司以外的人发邮件", set()),
     ("Never email attachments.", set()),
     ("Never use curl in scripts.", set()),
+    ("Never buy more than 100 shares.", set()),  # a count, not an amount
+    ("Never book for more than 4 nights.", set()),
+    ("Never reply all.", set()),
+    ("不要给王磊发邮件了，他的邮箱是 wanglei@x.cn", set()),  # the address would be left out
 ]
 
 
@@ -92,3 +100,39 @@ def test_a_condition_of_another_shape_is_shown_as_it_is_written() -> None:
     own = {"type": "object", "required": ["tool_name"], "properties": {"tool_name": {"const": "x"}}}
     assert in_words(own).startswith('the condition {"type": "object"')
     assert in_words(None) == "nothing is checked"
+
+
+OWN = [
+    tool("git_push", "Push a branch.", remote="Remote", branch="Branch", force="Overwrite what is there"),
+    tool("send_money", "Send money.", payee="Who gets it", amount="Amount", currency="Currency code"),
+]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "stopped", "passed"),
+    [
+        (
+            "Never force-push to main.",
+            {"branch": "main", "force": True},
+            [{"branch": "main", "force": False}, {"branch": "main"}, {"branch": "dev", "force": True}],
+        ),
+        (
+            "Never send more than 500 euros.",
+            {"payee": "x", "amount": 600, "currency": "EUR"},
+            [{"payee": "x", "amount": 600, "currency": "JPY"}, {"payee": "x", "amount": 400, "currency": "EUR"}],
+        ),
+        ("绝对不要给陈强转钱", {"payee": "陈强", "amount": 1}, [{"payee": "陈强生", "amount": 1}]),
+    ],
+)
+def test_what_limits_a_demand_is_looked_for_in_the_parameter_that_says_it(
+    sentence: str, stopped: dict[str, Any], passed: list[dict[str, Any]]
+) -> None:
+    ((name, when),) = condition_of(sentence, OWN).when.items()
+    declared = next(each.parameters for each in OWN if each.name == name)
+    assert holds(check_condition(when, "when"), view_of(name, stopped, declared).fields)
+    assert not any(holds(when, view_of(name, each, declared).fields) for each in passed)
+
+
+def test_a_table_that_is_truncated_is_not_one_that_is_dropped() -> None:
+    (when,) = condition_of("Don't truncate the customers table.", TOOLS).when.values()
+    assert in_words(when) == "a statement `delete` or `truncate` and the table `customers`"

@@ -119,7 +119,7 @@ def _number(item: Mapping[str, Any]) -> Shape | None:
 _PATTERNS: tuple[tuple[Any, re.Pattern[str]], ...] = (
     ("option", re.compile(r"\^\(-\[a-z\]\*(\w)\[a-z\]\*(?:\|--[\w-]+)?\)\$")),
     ("force", re.compile(r".*(--force).*")),
-    ("names", re.compile(r"\(\^\|\[\^\\w(?:-)?\]\)(.+)\(\$\|\[\^\\w(?:-)?\]\)")),
+    ("names", re.compile(r"\(\^\|\[\^\\w(?:-|㐀-鿿)?\]\)(.+)\(\$\|\[\^\\w(?:-|㐀-鿿)?\]\)")),
     ("at", re.compile(r"@\(\[\^@\]\*\\\.\)\?\(?([^()]+?)\)?\$")),
     ("at", re.compile(r"\(\^\|\\\.\)(.+)\$")),
     ("at", re.compile(r"\^\(\[\^/\]\*\\\.\)\?\((.+)\)\$")),

@@ -27,6 +27,8 @@ class DeclaredTool:
     told: frozenset[str]  # and those of its description
     targets: frozenset[str]  # its parameters that say whom or where
     amounts: tuple[str, ...]  # its parameters that are amounts
+    currency: bool  # it is told the currency of an amount
+    forces: tuple[str, ...]  # its parameters that say that something is forced
     writes: bool  # it has a parameter for content
     knows: bool  # its parameters are declared
     shell: bool  # it runs commands
@@ -86,6 +88,8 @@ def read_tool(schema: ToolSchema) -> DeclaredTool:
         called | parameters | told,
         target_names({}, declared),
         amounts,
+        any("currency" in _words(name) for name in declared),
+        tuple(name for name in declared if set(_words(name)) & {"force", "forced"}),
         any(set(_words(name)) & _CONTENT for name in declared),
         bool(declared),
         shell,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from toolmem.guard.demands import MARKED, Demand, Literals, LiteralValue, money, take_literal
+from toolmem.guard.demands import MARKED, Demand, Literals, LiteralValue, currency, money, take_literal
 from toolmem.guard.lexicon import FAMILIES, THINGS
 from toolmem.guard.view import plain
 from toolmem.guard.word_lists import CHINESE, form, table, turned, words
@@ -43,7 +43,7 @@ def read(sentence: str, vocabulary: frozenset[str]) -> Demand:
     marked = Literals(sentence.strip().rstrip("。.！!"))
     demand = Demand()
     text = marked.text
-    cut = _REASON.sub("", text)
+    cut = _REASON.sub(lambda found: found.group() if MARKED.search(found.group()) else "", text)
     text = cut if _NOT.search(cut) or _ONLY.search(cut) or _ASK.search(cut) else text
     text = _NOWHERE.sub("", text)
     if _ASK.search(text):
@@ -67,7 +67,7 @@ def _amounts(text: str, marked: Literals, demand: Demand) -> str:
         kind, said = marked[found["mark"]]
         value = money(said) if kind == "money" or found["after"] or found.group()[0] in "超高大多" else None
         if value is not None and (found["after"] or found.group().strip()[:1] in set("超高大多")):
-            demand.bound = ("exclusiveMinimum", value)
+            demand.bound, demand.currency = ("exclusiveMinimum", value), currency(said)
             return text[: found.start()] + " " + text[found.end() :]
     return text
 
@@ -117,6 +117,8 @@ def _name_at(text: str, at: int) -> str:
 
 def _take_word(word: str, demand: Demand, vocabulary: frozenset[str]) -> None:
     kind, says = _LEXICON[word]
+    if kind == "verb":
+        demand.verbs.append(word)
     if says == "force":
         demand.force = True
     elif kind == "verb":

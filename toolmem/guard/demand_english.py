@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from toolmem.guard.demands import MARKED, Demand, Literals, LiteralValue, money, take_literal
+from toolmem.guard.demands import MARKED, Demand, Literals, LiteralValue, currency, money, take_literal
 from toolmem.guard.lexicon import (
     APPOSITIONS,
     CONTENT,
@@ -37,6 +37,8 @@ _ADDRESSES = form("addresses")
 _WORD = re.compile(r"[\ue000-\uf8ff]|[A-Za-z][A-Za-z'’-]*|\d+|\S")
 _PREPOSITIONS = words("prepositions")
 _NOBODY_WRITTEN_TO = re.compile(r"\b(?:write|writing)\s+(?:anything|a\s+word|nothing)\s*$", re.I)
+_COUNTED = re.compile(r"\s+(?!(?:to|in|per|on|for|at|from|with|a|an|each|total|by|of|or|and|without)\b)[A-Za-z]")
+_REPLY_ALL = re.compile(r"\breply(?:ing)?[ -]+(?:to[ -]+)?all\b(?!\s+\w)", re.I)
 _FROM = re.compile(r"\b(?:from|rows?|records?)\b", re.I)
 _TO_WHOM = split("to with")
 _CONTACTS = split("email e-mail mail message msg dm text contact notify call ping cc bcc")
@@ -51,6 +53,8 @@ def read(sentence: str, vocabulary: frozenset[str]) -> Demand:
     demand = Demand()
     text = _without_reasons(marked.text)
     text = _ADDRESSES.sub(" ", _LASTING.sub(" ", _ONE.sub(" ", text)))
+    if _REPLY_ALL.search(text):
+        demand.unread.append("reply all")  # to whom, not whether
     asked = _ASK.search(text)
     if asked:
         demand.effect = "ask"
@@ -87,9 +91,11 @@ def _amounts(text: str, marked: Literals, demand: Demand) -> str:
             mark = MARKED.match(text, found.end())
             if mark is None:
                 continue
-            value = money(marked[mark.group()][1])
-            if value is None:
-                continue
+            kind, said = marked[mark.group()]
+            value = money(said)
+            if value is None or (kind != "money" and _COUNTED.match(text, mark.end())):
+                continue  # "more than 100 shares" is a count, not an amount
+            demand.currency = currency(said)
             if keyword == "exclusiveMaximum" and demand.only:
                 keyword, demand.only = "exclusiveMinimum", False  # "only up to 50": more than 50 is denied
             demand.bound = (keyword, value)
@@ -297,6 +303,7 @@ class _EnglishReader:
             return "content"
         if families and not demand.families and self._before not in {"a", "an", "the", "any", "my", "of"}:
             demand.families |= families
+            self.demand.verbs.append(word)
             self._verb = next((form for form in base_forms(word) if form in FAMILIES), word)
             self._light = bool(LIGHT & set(base_forms(word)))
             if things & {"email", "message"} & self._vocabulary:

@@ -30,6 +30,7 @@ class Demand:
     things: set[str] = field(default_factory=set)
     literals: list[LiteralValue] = field(default_factory=list)
     bound: tuple[str, float] | None = None  # exclusiveMinimum, 5000
+    currency: tuple[str, ...] = ()  # of the bound, as calls may write it
     unread: list[str] = field(default_factory=list)
     content: bool = False
     force: bool = False  # "force push"
@@ -124,6 +125,22 @@ def take_literal(kind: str, text: str, demand: Demand) -> None:
     else:
         literal = LiteralValue("word", plain(text), content)
     demand.literals.append(literal)
+
+
+_CURRENCIES = (
+    (
+        re.compile(r"\$|dollar|bucks|usd|美元", re.I),
+        ("usd", "$", "us$", "dollar", "dollars", "us dollars"),
+    ),
+    (re.compile(r"€|euro|eur|欧元", re.I), ("eur", "€", "euro", "euros")),
+    (re.compile(r"£|pound|gbp|英镑", re.I), ("gbp", "£", "pound", "pounds")),
+    (re.compile(r"¥|cny|rmb|yuan|人民币|元|块", re.I), ("cny", "rmb", "¥", "yuan", "元", "人民币")),
+)
+
+
+def currency(text: str) -> tuple[str, ...]:
+    """How calls may write the currency of an amount; empty where it names none."""
+    return next((spellings for said, spellings in _CURRENCIES if said.search(text)), ())
 
 
 def money(text: str) -> float | None:

@@ -17,6 +17,7 @@ from toolmem.guard.demands import Demand, LiteralValue
 from toolmem.guard.schemas import (
     all_of,
     any_of,
+    forced,
     listed,
     path_like,
     shell_condition,
@@ -95,7 +96,7 @@ def _tools_meant(demand: Demand, tools: Sequence[DeclaredTool], bound: Sequence[
     if kinds == {"path"}:
         found = [tool for tool in found if tool.files] or found
     if demand.force:
-        found = [tool for tool in found if "force" in tool.has]
+        found = [tool for tool in found if tool.forces]
     found = [tool for tool in found if not (tool.shell or tool.sql)]
     return found + [tool for tool in tools if tool.shell or tool.sql]
 
@@ -126,6 +127,8 @@ def _condition(demand: Demand, tool: DeclaredTool) -> Mapping[str, Any] | bool |
     # "never mention Sarah in e-mails to Bob" forbids neither e-mails to Bob nor to mention Sarah to others
     kinds = ([each for each in demand.literals if each.content == content] for content in (False, True))
     condition = all_of([any_of([_contains(each, demand, tool) for each in kind]) for kind in kinds if kind])
+    if demand.force:
+        condition = all_of([condition, any_of([forced(name) for name in tool.forces])])
     if demand.bound is None:
         return condition
     if not tool.amounts:
@@ -139,14 +142,15 @@ def _condition(demand: Demand, tool: DeclaredTool) -> Mapping[str, Any] | bool |
             "properties": {"name": {"enum": list(tool.amounts)}, "value": {"type": "number", keyword: value}},
         },
     )
-    return amount if condition is True else {"allOf": [condition, amount]}
+    spoken = listed("values", {"enum": list(demand.currency)}) if demand.currency and tool.currency else True
+    return all_of([condition, amount, spoken])
 
 
 def _contains(literal: LiteralValue, demand: Demand, tool: DeclaredTool) -> dict[str, Any]:
     where = "values" if literal.content or (tool.knows and not tool.targets) else "targets"
     text = literal.text
     if literal.kind == "email":
-        return listed(where, word_pattern(text) if where == "values" else {"const": text})
+        return listed(where, word_pattern(text, written=True) if where == "values" else {"const": text})
     if literal.kind == "host":
         bare = re.escape(text.removeprefix("www."))
         if where == "values":
@@ -157,7 +161,7 @@ def _contains(literal: LiteralValue, demand: Demand, tool: DeclaredTool) -> dict
     if literal.kind == "path":
         return listed("targets" if tool.files else "paths", path_like(text))
     if literal.kind == "name" or (literal.kind == "word" and where == "values"):
-        return listed(where, word_pattern(text))
+        return listed(where, word_pattern(text, written=where == "values"))
     return listed(where, {"const": text} if literal.kind == "word" else text_like(rf"^[#@]?{re.escape(text)}$"))
 
 

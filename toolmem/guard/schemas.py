@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolmem.guard.demands import Demand, LiteralValue
@@ -11,10 +12,12 @@ from toolmem.guard.shell_commands import UNKNOWN
 from toolmem.guard.word_lists import table, words
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
+_LETTERS = r"\w㐀-鿿"
 _PROGRAMS = table("programs")
 _INSTALLERS = tuple(sorted(words("installers")))
 _SHORT = re.compile(r"-[a-z]{1,8}")
 _LONG_OPTIONS = {"r": "recursive", "f": "force", "a": "all", "i": "in-place"}
+_EMPTYING = frozenset(("truncate", "clear", "wipe", "purge", "empty", "清空"))
 _OF_ROWS = ("delete", "truncate")
 _STATEMENTS = {
     ("delete", "table"): ("drop table",),
@@ -37,10 +40,19 @@ def text_like(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": pattern}
 
 
-def word_pattern(text: str) -> dict[str, Any]:
-    """A text as whole words: Sarah is not in Sarahs; Chinese has no spaces between words."""
+def word_pattern(text: str, *, written: bool = False) -> dict[str, Any]:
+    """A text as whole words: Sarah is not in Sarahs. What is written in Chinese has no spaces between words."""
     escaped = re.escape(text)
-    return text_like(escaped if _CJK.search(text) else rf"(^|[^\w]){escaped}($|[^\w])")
+    if not _CJK.search(text):
+        return text_like(rf"(^|[^\w]){escaped}($|[^\w])")
+    # JSON Schema's \w knows ASCII alone.
+    return text_like(escaped if written else f"(^|[^{_LETTERS}]){escaped}($|[^{_LETTERS}])")
+
+
+def forced(name: str) -> dict[str, Any]:
+    """The parameter of a call that says that something is forced."""
+    given = {"type": "object", "required": [name], "properties": {name: {"enum": [True, "true", "yes", 1]}}}
+    return {"type": "object", "required": ["arguments"], "properties": {"arguments": given}}
 
 
 def path_like(text: str) -> dict[str, Any]:
@@ -141,6 +153,8 @@ def sql_condition(demand: Demand) -> Mapping[str, Any] | None:
         return None
     if demand.things - {"table", "database"}:
         return None
+    if _EMPTYING & set(demand.verbs):
+        demand = replace(demand, rows=True)  # "truncate the table", 清空
     said = [kind for kind in _STATEMENTS if kind[0] in demand.families and kind[1] in demand.things]
     forms = sorted({form for kind in said for form in (_OF_ROWS if demand.rows else _STATEMENTS[kind])})
     if not forms:

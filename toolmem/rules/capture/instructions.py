@@ -154,7 +154,7 @@ def _demands(sentence: Sentence) -> bool:
 
 
 def _demands_or_lifts(sentence: Sentence) -> bool:
-    return _demands(sentence) or bool(read_lifts(sentence))
+    return _demands(sentence) or (not sentence.question and bool(read_lifts(sentence)))
 
 
 def _read(sentence: Sentence, following: Sentence | None) -> CueReading | None:
