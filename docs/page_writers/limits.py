@@ -119,6 +119,10 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
 * A sentence becomes a condition by its words, in English and Chinese. Where a word limits it and is not understood the
   rule stays a reminder; a demand that its grammar reads wrongly cannot be excluded. "Never mention X in an email" is
   checked on every value, the address among them.
+* Somebody who had not seen the code wrote 40 sentences (24 English, 16 Chinese) for tools of their own, with 58 calls
+  that they forbid and 82 near ones that they do not. At first sight 25 of the 58 were stopped and 2 of the 82: 16
+  sentences only reminded (of a word that was not understood), 5 stopped a part, 3 gave no rule. `toolmem rules capture`
+  shows what a sentence of yours becomes.
 * A repeat is found by the exact input within one conversation. Whether a call may have changed something is read from
   declarations, programs, statements and names: a tool that is called `get_...` and writes is taken for a reader.
 * What is remembered is bounded, and the oldest go: 500 failures that stand in a conversation, 1,000 conversations with
