@@ -42,6 +42,7 @@ from tables import Figure, show
 from toolmem.guard.call_conditions import check_condition
 from toolmem.guard.conversation import ConversationGuard
 from toolmem.guard.decision import CheckedRule, against_repeat, against_rules
+from toolmem.guard.effects import command_in, statement_in
 from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
 from toolmem.guard.replaying import replay
 from toolmem.guard.said_conditions import condition_of
@@ -180,6 +181,14 @@ def names(folder: Path) -> dict[str, Any]:
     return {"calls": result.calls, "failures": result.failures, **of, "good_calls_flagged": of["wrong"] / worked}
 
 
+def shell_names(folder: Path) -> dict[str, Any]:
+    """Paths and programs that are known to be missing, in the conversation that ran into them."""
+    calls = recorded(folder / "intercode.calls.jsonl.gz")
+    commands = [each for each in calls if command_in(each[1].input) and not statement_in(each[1].input)]
+    result = replay(commands, context_key="conversation_id")
+    return {"calls": result.calls, **result.of("known_name")}
+
+
 def least_times(step: Callable[[int], object], times: int) -> dict[str, float]:
     """Processor seconds of one step: median and 99th percentile."""
     took = []
@@ -272,6 +281,12 @@ def figures(data: Path, *, quick: bool) -> list[Figure]:
                 Figure("names and repeats: of all failures", of["recall"], "", 0.70, basis=basis, at_least=True),
                 Figure("names and repeats: failed of flagged", of["precision"], "", 0.995, basis=basis, at_least=True),
                 Figure("names and repeats: good calls flagged", of["good_calls_flagged"], "", 0.001, basis=basis),
+            ]
+            of = shell_names(folder)
+            basis = f"{of['calls']:,} commands, known in their own conversation"
+            found += [
+                Figure("missing paths and programs: flagged", of["flagged"], "calls", basis=basis),
+                Figure("missing paths and programs: of these worked", of["wrong"], "calls", basis=basis),
             ]
     for name, took in timed(500 if quick else 5000).items():
         found += [

@@ -147,6 +147,8 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
 * A demand of the message being answered binds its calls only where it names a tool of the session's catalogue.
 * An added call is learned from where it names its conversation (`conversation_id`), after it is kept: at most the
   1,000 conversations that were changed last are known, and a decision waits at most two seconds for a store.
+* Names are known of SQL statements and of a shell's absolute paths and programs; a relative path hangs on a folder that
+  the call does not tell, and any command that may have written wipes what is known of paths.
 * What it names as wrong in a replay is by the recorded flag. A replay cannot say what an agent would have done instead.
 """
 _UNTRUSTED = """\

@@ -393,6 +393,21 @@ async def test_names_that_do_not_exist_are_known_in_their_context_alone(store: M
     assert (await guard.before("sql", again, context="shop")).action == "allow"
 
 
+async def test_a_path_that_is_not_there_is_known_on_its_machine_alone(store: MemoryStore, clock: ManualClock) -> None:
+    guard = CallGuard(store, "w", clock=clock, modes=ENFORCE, context_key="metadata.host")
+    error = "cat: /etc/app.conf: No such file or directory"
+    here = {"host": "a"}
+    await guard.after(
+        None, ToolCall("bash", {"command": "cat /etc/app.conf"}, error, success=False, metadata={"host": "a"})
+    )
+    again: dict[str, Any] = {"command": "head -n 3 /etc/app.conf"}
+    held = await guard.before("bash", again, context="a")
+    assert (held.action, "There is no path “/etc/app.conf” here" in held.reason) == ("deny", True)
+    assert (await guard.before("bash", again, context="b")).action == "allow"
+    await guard.after(None, ToolCall("bash", {"command": "./deploy.sh"}, "", success=True, metadata=here))
+    assert (await guard.before("bash", again, context="a")).action == "allow"
+
+
 async def test_arguments_that_the_declared_schema_forbids_are_advised_against(
     store: MemoryStore, clock: ManualClock
 ) -> None:

@@ -86,3 +86,57 @@ def test_errors_of_other_databases_are_read_too() -> None:
     sqlite = names_of(("SELECT * FROM t", "sqlite3.OperationalError: no such table: t", True))
     postgres = names_of(("SELECT * FROM t", 'ERROR: relation "t" does not exist', True))
     assert missing(sqlite, "SELECT 1 FROM t") == missing(postgres, "SELECT 1 FROM t") == [("table", "t")]
+
+
+# ---------------------------------------------------------------- paths and programs
+
+
+def shell(*learned: tuple[str, str, bool]) -> KnownNames:
+    return names_of(*learned)
+
+
+NO_FILE = ("cat /etc/app.conf", "cat: /etc/app.conf: No such file or directory", True)
+NO_JQ = ("jq . /data/x.json", "bash: line 1: jq: command not found", True)
+
+
+def test_a_path_and_a_program_that_an_error_named_are_known_to_be_missing() -> None:
+    known = shell(NO_FILE, NO_JQ)
+    assert missing(known, "head -n 3 /etc/app.conf") == [("path", "/etc/app.conf")]
+    assert missing(known, "jq .a /data/x.json") == [("program", "jq")]
+    assert missing(known, "cat /etc/app.conf.bak; echo jq") == []
+    again = KnownNames.from_json(known.as_json())
+    assert missing(again, "head /etc/app.conf") == [("path", "/etc/app.conf")]
+
+
+@pytest.mark.parametrize(
+    "command", ["touch /etc/app.conf", "apt-get install jq", "./setup.sh", "echo x > /tmp/y", "mkdir -p /etc && ls"]
+)
+def test_a_command_that_may_have_written_wipes_what_is_known_of_paths_and_programs(command: str) -> None:
+    known = shell(NO_FILE, NO_JQ, (command, "", False))
+    assert missing(known, "cat /etc/app.conf") == []
+    assert missing(known, "jq . /data/x.json") == []
+
+
+def test_a_command_that_worked_contradicts_the_error() -> None:
+    known = shell(NO_FILE, ("cat /etc/app.conf", "a=1", False))
+    assert missing(known, "cat /etc/app.conf") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("cat notes.txt", "cat: notes.txt: No such file or directory"),  # where? the working folder is not told
+        ("grep -r x /var/log", "cat: /etc/app.conf: No such file or directory"),  # not a word of the command
+        ("cat /data/*.txt", "cat: '/data/*.txt': No such file or directory"),
+        ("eval $X", "cat: /etc/app.conf: No such file or directory"),
+    ],
+)
+def test_what_an_error_does_not_say_of_a_word_of_the_command_is_not_learned(command: str, output: str) -> None:
+    assert shell((command, output, True)).shell.no_path == {}
+
+
+def test_what_writes_is_not_judged_by_a_path_that_is_missing() -> None:
+    assert missing(shell(NO_FILE), "[ -f /etc/app.conf ] && cat /etc/app.conf") == []
+    assert missing(shell(NO_FILE), "cat /etc/app.conf || echo none") == []
+    assert missing(shell(NO_FILE), "touch /etc/app.conf") == []
+    assert missing(shell(NO_FILE), "cp /tmp/a /etc/app.conf") == []

@@ -37,7 +37,7 @@ from toolmem.engine.kept_decisions import DecisionLog, StorePatience
 from toolmem.engine.protected_paths import protected_paths
 from toolmem.guard.conversation import CheckedCall, ConversationGuard
 from toolmem.guard.decision import MODES, CallMark, CheckedRule, Finding, GuardDecision, Mode, decide
-from toolmem.guard.effects import statement_in
+from toolmem.guard.effects import names_text
 from toolmem.guard.repeats import StandingFailures
 from toolmem.light_models import ToolSchema, conversation_told
 from toolmem.store.masked import store_key, unmasked
@@ -315,7 +315,7 @@ class CallGuard:
             for cwd in lesson.wrote | lesson.failed:
                 await self._records.note_folder(cwd, lesson.token if cwd in lesson.wrote else "", cwd in lesson.failed)
         for each in ended:
-            statement = statement_in(each.checked.arguments)
+            statement = names_text(each.checked.arguments)
             if each.names is not None and each.failed is not None and statement:
                 await self._records.learn_names(each.names, statement, each.output, failed=each.failed)
 

@@ -31,7 +31,7 @@ from toolmem.guard.decision import (
     decide,
     quoted,
 )
-from toolmem.guard.effects import asks_outside, may_write, starts_background, statement_in
+from toolmem.guard.effects import asks_outside, may_write, names_text, starts_background
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.self_protection import against_self, may_touch
@@ -183,7 +183,7 @@ class ConversationGuard:
             transient=is_transient(line),
             began=checked.began,
         )
-        statement = statement_in(checked.arguments)
+        statement = names_text(checked.arguments)
         if self._names is not None and statement:
             self._names.learn(statement, output, failed=failed)
 
@@ -217,7 +217,7 @@ class ConversationGuard:
 
     def _names_against(self, arguments: Any) -> list[Finding]:
         mode = self._mode("known_name", "names")
-        if mode == "off" or self._names is None or not (statement := statement_in(arguments)):
+        if mode == "off" or self._names is None or not (statement := names_text(arguments)):
             return []
         return self._said_if_doubted(against_names(self._names.against(statement), mode))
 

@@ -69,6 +69,11 @@ def statement_in(arguments: Any) -> str:
     return next((text for text in _texts(arguments) if looks_like_sql(text[:4000])), "")
 
 
+def names_text(arguments: Any) -> str:
+    """The text whose names may be known not to exist: an SQL statement, else a command line; empty where none is."""
+    return statement_in(arguments) or command_in(arguments) or ""
+
+
 def _texts(arguments: Any) -> list[str]:
     values = arguments.values() if isinstance(arguments, Mapping) else (arguments,)
     return [value for value in values if isinstance(value, str)]

@@ -1,8 +1,8 @@
-"""Names that are known not to exist in a context: a database, as its errors and listings told.
+"""Names that are known not to exist in a context: a database, a machine, as errors and listings told.
 
 Learned from all conversations of the context. A missing column is held for the set of tables that the statement read,
 or for the table of its qualifier. What contradicts it wipes it: a query that works with the name, and any change of
-the schema. A listing that was cut tells nothing.
+the schema. A listing that was cut tells nothing. `shell_names` does the same for paths and programs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolmem.guard.shell_names import ShellNames
 from toolmem.guard.sql_names import SqlNames, read_names
 from toolmem.guard.word_lists import split
+from toolmem.readers.sql import looks_like_sql
 
 MOST_NAMES = 1000  # that one context keeps of each kind; the oldest go
 _LONGEST_NAME = 128  # characters; a longer one is not kept
@@ -38,7 +40,7 @@ _READS = split("select with")
 class Missing:
     """A name that is known not to exist."""
 
-    kind: str  # table, column
+    kind: str  # table, column, path, program
     name: str
     tables: tuple[str, ...] = ()  # of a column
     times: int = 1  # how many errors said so; 0: a complete listing does not hold it
@@ -53,9 +55,13 @@ class KnownNames:
     seen: dict[str, None] = field(default_factory=dict)  # tables that a query read
     no_table: Counter[str] = field(default_factory=Counter)
     no_column: Counter[tuple[str | frozenset[str], str]] = field(default_factory=Counter)
+    shell: ShellNames = field(default_factory=ShellNames)
 
     def learn(self, statement: str, output: str, *, failed: bool) -> None:
-        """What a statement and its answer tell."""
+        """What a statement, or a command line, and its answer tell."""
+        if not looks_like_sql(statement[:_LONGEST]):
+            self.shell.learn(statement, output, failed=failed)
+            return
         names = read_names(statement[:_LONGEST])
         if failed:
             self._learn_error(names, output[:_LONGEST])
@@ -75,6 +81,7 @@ class KnownNames:
 
     def bound(self) -> None:
         """Forget the oldest beyond the most that is kept."""
+        self.shell.bound(MOST_NAMES)
         for held in (self.seen, self.no_table, self.no_column):
             for name in list(held)[: max(0, len(held) - MOST_NAMES)]:
                 del held[name]  # type: ignore[arg-type]  # its own key
@@ -91,6 +98,7 @@ class KnownNames:
             "seen": [name for name in self.seen if len(name) <= _LONGEST_NAME],
             "no_table": dict(self.no_table),
             "no_column": columns,
+            **self.shell.as_json(),
         }
 
     @classmethod
@@ -104,6 +112,7 @@ class KnownNames:
             dict.fromkeys(map(str, value["seen"])),
             Counter({str(name): int(n) for name, n in value["no_table"].items()}),
             columns,
+            ShellNames.from_json(value),
         )
 
     def _learn_error(self, names: SqlNames, output: str) -> None:
@@ -133,7 +142,9 @@ class KnownNames:
             del self.no_column[held]
 
     def against(self, statement: str) -> list[Missing]:
-        """The names of a statement that are known not to exist."""
+        """The names of a statement, or a command line, that are known not to exist."""
+        if not looks_like_sql(statement[:_LONGEST]):
+            return [Missing(kind, name, times=times) for kind, name, times in self.shell.against(statement)]
         names = read_names(statement[:_LONGEST])
         if names.kind not in _READS | {"describe", "desc", "show"} or names.schema:
             return []

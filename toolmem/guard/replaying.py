@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolmem.guard.decision import CheckedRule, Finding, against_names, against_repeat, against_rules
-from toolmem.guard.effects import asks_outside, may_write, starts_background, statement_in
+from toolmem.guard.effects import asks_outside, may_write, names_text, starts_background
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.view import view_of
@@ -120,7 +120,7 @@ def replay(
         alone = call.conversation_id or f"\0{index}"
         repeats = conversations.setdefault(alone, StandingFailures(forgiveness))
         names = contexts[_context(call, context_key)] if context_key else None
-        statement = statement_in(call.input)
+        statement = names_text(call.input)
         for source in _sources(call, key, repeats, names, statement, rules or {}, parameters or {}):
             done.flags.append(Flag(index, source, failed))
         line = telling_line(call.output) if failed else ""
