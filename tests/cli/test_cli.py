@@ -283,7 +283,7 @@ def test_several_processes_on_one_tool_lose_nothing(tmp_path):
     assert len({json.dumps(call["input"]) for call in calls}) == 40
 
 
-def test_an_evaluation_leaves_denied_calls_out_of_its_tables_and_says_so(tmp_path):
+def test_an_evaluation_leaves_denied_calls_out_of_its_figures_and_says_so(tmp_path):
     calls = [{"tool_name": "search", "input": {"q": n}, "output": "[1]", "success": True} for n in range(3)]
     calls.append({"tool_name": "search", "input": {}, "output": "Error: toolmem: not run. No.", "success": False})
     source, out = tmp_path / "calls.jsonl", tmp_path / "out"
@@ -293,5 +293,9 @@ def test_an_evaluation_leaves_denied_calls_out_of_its_tables_and_says_so(tmp_pat
     with (out / "tools.csv").open(encoding="utf-8") as rows:
         (row,) = csv.DictReader(rows)
     assert [row[name] for name in ("calls", "failures", "unknown", "unscored")] == ["3", "0", "0", "0"]
-    assert "toolmem: not run" not in (out / "calls.csv").read_text(encoding="utf-8")
+    with (out / "calls.csv").open(encoding="utf-8") as rows:
+        recorded = [
+            (row["row"], row["evaluation_status"], row["success"], row["score"]) for row in csv.DictReader(rows)
+        ]
+    assert recorded == [*((str(n), "ok", "true", "1.0") for n in range(3)), ("3", "denied", "", "")]
     assert "1 call denied before running" in (out / "report.html").read_text(encoding="utf-8")

@@ -22,6 +22,7 @@ class Recording:
     """What was read from all input files, rows counted through."""
 
     calls: list[tuple[int, ToolCallResult]] = field(default_factory=list)  # (row, call)
+    denied: list[tuple[int, ToolCallResult]] = field(default_factory=list)  # stopped before they ran
     tools: dict[str, ToolSchema] = field(default_factory=dict)
     failures: list[BadRecord] = field(default_factory=list)
     formats: list[str] = field(default_factory=list)
@@ -33,10 +34,11 @@ class Recording:
         self.names.append(name)
         if imported.format not in self.formats:
             self.formats.append(imported.format)
-        ran = [(self.rows + row, call) for row, call in imported.calls if call.evaluation_status != "denied"]
-        if denied := len(imported.calls) - len(ran):
-            self.notes.append(f"{name}: {counted(denied, 'call')} denied before running: not judged, in no table")
-        self.calls += ran
+        denied = [(self.rows + row, call) for row, call in imported.calls if call.evaluation_status == "denied"]
+        if denied:
+            self.notes.append(f"{name}: {counted(len(denied), 'call')} denied before running: not judged, in no figure")
+        self.denied += denied
+        self.calls += [(self.rows + row, call) for row, call in imported.calls if call.evaluation_status != "denied"]
         for schema in imported.tools:
             self.tools.setdefault(schema.name, schema)
         self.failures += [
@@ -66,6 +68,7 @@ class Recording:
                 f"a random sample of {limit:,} of {counted(len(self.calls), 'call')} (seed {SAMPLE_SEED})"
             )
             self.calls = [self.calls[position] for position in picked]
+            self.denied = []
 
 
 def read_recording(app: ToolMemApp, inputs: Sequence[str | Path], format: Format | None = None) -> Recording:

@@ -299,6 +299,7 @@ class Evaluator:
             started=started,
             phases=self.phases,
             calls=await self._shown_calls(),
+            denied=await self._shown_denied(),
             memories=memories,
             summaries=summaries,
             failures=[*self.recording.failures, *(self._failed[row] for row in sorted(self._failed))],
@@ -306,6 +307,12 @@ class Evaluator:
             tokens_by="estimate" if missing("dashscope") else "tokenizer",
             stopped_by=self.stopped_by,
         )
+
+    async def _shown_denied(self) -> list[tuple[int, ToolCallResult]]:
+        """The calls that were denied before they ran, without their secrets."""
+        store, denied = await self.app.services.store_named("default"), self.recording.denied
+        hidden = await masked_calls(store, [call for _, call in denied])
+        return [(row, call) for (row, _), (call, _) in zip(denied, hidden, strict=True)]
 
     async def _shown_calls(self) -> list[ToolCallResult]:
         """The calls as the report shows them; how many secrets are masked in them stands in its notes."""

@@ -20,8 +20,8 @@ from toolmem.research.report.recorded import (
     ERROR_COLUMNS,
     TOOL_COLUMNS,
     Row,
-    calls_rows,
     errors_rows,
+    recorded_rows,
     tools_rows,
     totals,
 )
@@ -56,7 +56,7 @@ def write_tables(evaluation: Evaluation, out_dir: Path | str) -> dict[str, Path]
     folder = Path(out_dir)
     folder.mkdir(parents=True, exist_ok=True)
     tables: dict[str, tuple[Iterable[str], list[Row]]] = {
-        "calls.csv": (CALL_COLUMNS, calls_rows(evaluation)),
+        "calls.csv": (CALL_COLUMNS, recorded_rows(evaluation)),
         "tools.csv": (TOOL_COLUMNS, tools_rows(evaluation)),
         "skips.csv": (SKIP_COLUMNS, skips_rows(evaluation)),
         "errors.csv": (ERROR_COLUMNS, errors_rows(evaluation)),

@@ -32,6 +32,13 @@ def calls_rows(evaluation: Evaluation) -> list[Row]:
     return [_call_row(row, call, zone) for row, call in numbered]
 
 
+def recorded_rows(evaluation: Evaluation) -> list[Row]:
+    """As `calls_rows`, with the calls that were denied before they ran."""
+    zone = ZoneInfo(evaluation.time_zone)
+    denied = [_call_row(row, call, zone) for row, call in evaluation.denied]
+    return sorted([*calls_rows(evaluation), *denied], key=lambda each: int(each["row"]))
+
+
 def _call_row(row: int, call: ToolCallResult, zone: ZoneInfo) -> Row:
     return {
         "row": row,
