@@ -39,7 +39,7 @@ lint: $(VENV)/.dev  ## style, types, import direction
 bench: $(VENV)/.dev  ## measure: prints tables, writes benchmarks/results/*.json
 	@$(BIN)/python benchmarks/run_all.py $(ARGS)
 
-docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
+docs: $(VENV)/.dev  ## build the documentation into docs/_build/html; some of its pages run tests
 	@$(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
 	@$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "docs/_build/html/index.html"
@@ -73,9 +73,4 @@ $(VENV)/.serve: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing toolmem and its development tools into $(VENV) (once) ..." >&2
 	@$(PIP) -e '.[dev]'
-	@touch $@ $(VENV)/.evaluate $(VENV)/.serve $(VENV)/.docs
-
-$(VENV)/.docs: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	@echo "installing toolmem and its documentation tools into $(VENV) (once) ..." >&2
-	@$(PIP) -e '.[docs]'
 	@touch $@ $(VENV)/.evaluate $(VENV)/.serve
