@@ -186,9 +186,9 @@ async def test_a_write_and_a_message_of_the_user_let_the_repeat_through(
 
 
 async def test_a_write_of_any_agent_in_the_same_folder_lets_the_repeat_through(guard: CallGuard) -> None:
-    here: dict[str, Any] = {"cwd": "/work/here"}
+    here: dict[str, Any] = {"cwd": "/projects/here"}
     assert await actions(guard, "cat x", "cat x", **here) == ["allow", "deny"]
-    await run(guard, "touch x", failed=False, conversation="another", cwd="/work/elsewhere")
+    await run(guard, "touch x", failed=False, conversation="another", cwd="/projects/elsewhere")
     assert await actions(guard, "cat x", **here) == ["deny"]
     await run(guard, "touch x", failed=False, conversation="another", **here)
     assert await actions(guard, "cat x", "cat x", **here) == ["allow", "deny"]
