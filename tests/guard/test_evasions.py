@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolmem.guard.call_conditions import check_condition
-from toolmem.guard.decision import CheckedRule, against_rules
-from toolmem.guard.said_conditions import condition_of
+from benchmarks.guard_rows import rows, said_to
 from toolmem.guard.shell_commands import simple_commands
-from toolmem.guard.view import view_of
-from toolmem.light_models import ToolSchema
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-TOOLS = [ToolSchema.read(tool) for tool in json.loads((BENCHMARKS / "guard_tools.json").read_text(encoding="utf-8"))]
-
-
-def rows(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (BENCHMARKS / name).read_text(encoding="utf-8").splitlines()]
-
-
-@cache
-def rules_of(sentence: str) -> dict[str, CheckedRule]:
-    made = condition_of(sentence, TOOLS)
-    return {name: CheckedRule("r", sentence, made.effect, check_condition(when)) for name, when in made.when.items()}
-
-
-def said_to(sentence: str, tool: str, arguments: dict[str, Any], directory: str = "") -> str:
-    rule = rules_of(sentence).get(tool)
-    declared = next(each.parameters for each in TOOLS if each.name == tool)
-    view = view_of(tool, arguments, declared, directory=Path(directory) if directory else None)
-    found = against_rules([rule], view, "enforce") if rule is not None else []
-    return found[0].action if found else "allow"
-
 
 EVASIONS = rows("guard_evasions.jsonl")
 
