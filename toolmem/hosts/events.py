@@ -1,0 +1,53 @@
+"""What agents tell of a step and what they are answered, in one form for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+EventKind = Literal[
+    "session_start", "subagent_start", "prompt", "before_call", "after_call", "compaction", "session_end"
+]
+Action = Literal["allow", "advise", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookEvent:
+    """One event of an agent. What it does not tell is empty."""
+
+    kind: EventKind
+    name: str  # as the agent calls the event
+    session_id: str
+    cwd: str = ""  # where the call would run
+    project: str = ""  # the folder that the agent was started for, where the event or the environment tells it
+    transcript: str = ""  # path of the session's recording
+    key: str = ""  # what the agent calls this event alone, so that it is known when two hooks are told of it
+    origin: str = ""  # of a session's start: startup, resume, clear, compact, ...
+    prompt: str = ""  # what the user typed; "" where nobody did (a machine's prompt, an envelope of a command)
+    tool: str = ""  # the name under which the call is kept: of an MCP tool the server's own
+    server: str = ""  # its MCP server
+    arguments: Any = None
+    call_id: str = ""  # of the record: one call that several roads tell of is one call
+    output: str = ""
+    failed: bool | None = None  # None: the agent does not say
+    seconds: float | None = None
+    interrupted: bool = False  # by the user: says nothing about the call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookAnswer:
+    """What the agent is answered."""
+
+    action: Action = "allow"
+    reason: str = ""  # why a call is stopped or asked about: the model reads it on deny, the user on ask
+    context: str = ""  # put before the model
+    notice: str = ""  # told to the user
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.reason or self.context or self.notice)
+
+
+SILENT = HookAnswer()
+Output = Mapping[str, Any]  # what is written as JSON; {} answers nothing

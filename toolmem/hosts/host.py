@@ -1,0 +1,92 @@
+"""The socket of an agent: what its file says of its events, its answers, its tools and its settings."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from toolmem.hosts.events import HookAnswer, HookEvent
+
+Scope = Literal["project", "user"]
+
+# The name on the command line -> the module whose `HOST` it is. Loaded when it is asked for: a hook waits for nothing.
+HOSTS = {
+    "claude-code": "toolmem.hosts.claude_code",
+    "codex": "toolmem.hosts.codex",
+    "copilot": "toolmem.hosts.copilot",
+    "gemini": "toolmem.hosts.gemini",
+    "cursor": "toolmem.hosts.cursor",
+    "goose": "toolmem.hosts.goose",
+    "cline": "toolmem.hosts.cline",
+    "opencode": "toolmem.hosts.opencode",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedCall:
+    """A call as the agent's own recording of a session tells it."""
+
+    call_id: str  # as in `HookEvent.call_id`
+    tool: str
+    arguments: Any
+    output: str = ""
+    failed: bool | None = None
+    seconds: float | None = None
+    at: str = ""  # ISO time
+    denied: bool = False
+
+
+class Host(ABC):
+    """One agent. Stateless; its file imports nothing but the standard library and `toolmem.hosts`."""
+
+    name: ClassVar[str]  # on the command line
+    title: ClassVar[str]  # as people write it
+    verified: ClassVar[str]  # the version that its formats were last checked against
+    tools: ClassVar[Mapping[str, tuple[str, ...]]]  # its own tools -> what each does: shell, read, write, search, fetch
+    cannot: ClassVar[tuple[str, ...]] = ()  # sentences: what no hook of this agent can do
+
+    @abstractmethod
+    def read(self, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent | None:
+        """The event of one payload; None where it is none of ours. What is not as expected is left empty."""
+
+    @abstractmethod
+    def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
+        """The JSON that the agent is answered; {} says nothing. Only keys that this agent's version knows."""
+
+    def settings_file(self, scope: Scope, project: Path, home: Path, environment: Mapping[str, str]) -> Path | None:
+        """The JSON file of the user's in which its hooks are named; None where it has files of their own."""
+        return None
+
+    def add_hooks(self, settings: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
+        """The settings with our hooks in them, beside everything that was there. `command`: program and arguments."""
+        return dict(settings)
+
+    def remove_hooks(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings without our hooks, and without what only held them."""
+        return dict(settings)
+
+    def own_files(
+        self, scope: Scope, project: Path, home: Path, environment: Mapping[str, str], command: list[str]
+    ) -> dict[Path, str]:
+        """Files that are ours alone -> what stands in them. One that begins with `#!` is made executable."""
+        return {}
+
+    def calls_of(self, transcript: Iterable[str]) -> Iterable[RecordedCall]:
+        """The calls of a session's recording, in order. Lines that are unknown or damaged are passed over."""
+        return ()
+
+    def synthetic(self, session_id: str, cwd: str) -> Mapping[str, Any]:
+        """A payload of its event before a call, by which `doctor` tries the installed command."""
+        raise NotImplementedError
+
+    after_install: ClassVar[str] = ""  # what the user must still do, e.g. trust the hooks
+
+
+def host_of(name: str) -> Host:
+    """The agent of this name. Raises KeyError."""
+    host: Host = import_module(HOSTS[name]).HOST
+    return host
