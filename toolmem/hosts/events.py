@@ -51,3 +51,10 @@ class HookAnswer:
 
 SILENT = HookAnswer()
 Output = Mapping[str, Any]  # what is written as JSON; {} answers nothing
+
+
+def call_id_of(session_id: str, tool_use_id: str) -> str:
+    """The id under which a call is kept, whoever tells of it: the model's own, within its session where it is short."""
+    if not tool_use_id or tool_use_id.startswith("toolu_"):
+        return tool_use_id
+    return f"{session_id}/{tool_use_id}" if session_id else tool_use_id

@@ -65,7 +65,7 @@ def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_time
         with read_transaction(db):  # another process may be making the same store
             version = _check_file(db, path)
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file; an old one keeps its own
-        _switch_to_wal(db, busy_timeout)
+        switch_to_wal(db, busy_timeout)
         _set_pragmas(db)
         db.execute(f"PRAGMA synchronous = {synchronous}")
         db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
@@ -158,7 +158,7 @@ def _set_pragmas(db: apsw.Connection) -> None:
     db.execute("PRAGMA trusted_schema = OFF")  # the file may be anybody's: triggers in it call no function of effect
 
 
-def _switch_to_wal(db: apsw.Connection, busy_timeout: float) -> None:
+def switch_to_wal(db: apsw.Connection, busy_timeout: float) -> None:
     """Two processes that switch at once refuse each other without asking the busy handler: try again."""
     give_up = time.monotonic() + busy_timeout
     while True:

@@ -1,0 +1,405 @@
+"""What hooks remember between their processes, in one small SQLite file of the user's state folder.
+
+A receipt for each event (also what says that a second install need not act on it), what was decided on a call until it
+has ended, what a session was told that holds for it alone, where it began, and what was installed. Whatever is wrong
+with the file, the agent goes on: what cannot be read is empty, what cannot be written is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+import apsw
+
+T = TypeVar("T")
+
+FILE = "hooks.db"
+BUSY_TIMEOUT = 0.25  # seconds: the agent waits
+_VERSION = 1
+_APPLICATION = 0x746D686B
+_MOST = {"receipts": 50_000, "sessions": 2_000, "demands": 5_000}  # rows; the oldest go
+_LOOK_EVERY = 256  # receipts between two looks at how many there are
+_LONGEST = 300  # characters of a name or key
+_LONGEST_NOTE = 20_000
+_SCHEMA = """
+CREATE TABLE receipts (
+  number INTEGER PRIMARY KEY, session TEXT NOT NULL, event TEXT NOT NULL, key TEXT NOT NULL, host TEXT NOT NULL,
+  began REAL NOT NULL, ended REAL, action TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', note TEXT);
+CREATE UNIQUE INDEX receipts_once ON receipts (session, event, key);
+CREATE TABLE sessions (
+  number INTEGER PRIMARY KEY, session TEXT NOT NULL UNIQUE, host TEXT NOT NULL, cwd TEXT NOT NULL,
+  project TEXT NOT NULL, transcript TEXT NOT NULL, began REAL NOT NULL, ended REAL, turns INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE demands (
+  number INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, tool TEXT NOT NULL, rule TEXT NOT NULL);
+CREATE INDEX demands_of ON demands (session);
+CREATE TABLE installs (
+  host TEXT NOT NULL, scope TEXT NOT NULL, place TEXT NOT NULL, command TEXT NOT NULL, files TEXT NOT NULL,
+  at REAL NOT NULL, PRIMARY KEY (host, scope, place));
+"""
+
+
+class Receipt(NamedTuple):
+    """One event that a hook was told of."""
+
+    session: str
+    event: str  # its kind
+    key: str
+    host: str
+    began: float  # seconds since 1970
+    ended: float | None  # None: the hook did not come to its end
+    action: str  # what was answered
+    error: str  # of ours
+
+
+class SessionNotes(NamedTuple):
+    """What is remembered of a session."""
+
+    session: str
+    host: str
+    cwd: str  # the first that was told
+    project: str
+    transcript: str
+    began: float
+    ended: float | None
+    turns: int  # messages of the user
+
+
+class SaidHere(NamedTuple):
+    """A demand that holds for one session."""
+
+    turn: int
+    tool: str
+    rule: str
+
+
+class Install(NamedTuple):
+    """Hooks that stand in an agent's settings."""
+
+    host: str
+    scope: str  # project, user
+    place: str  # the project's folder; "" of the user's
+    command: tuple[str, ...]
+    files: tuple[str, ...]  # what was written
+    at: float
+
+
+class Receipts:
+    """Opened when it is first needed. Nothing here raises for what a file is or holds."""
+
+    def __init__(self, path: str | Path | None = None, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
+        self._path = path
+        self._busy = round(busy_timeout * 1000)
+        self._db: apsw.Connection | None = None
+        self.trouble = ""  # the last that the file gave
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    # -- receipts
+
+    def begin(self, host: str, session: str, event: str, key: str, *, within: float | None = None) -> bool:
+        """Is this process the first that is told of the event? Then it is the one that acts on it.
+
+        `event`: its kind. `within`: seconds after which an event with the same key is another one; None: never.
+        A file that cannot be asked answers yes.
+        """
+        now = time.time()
+
+        def claim(db: apsw.Connection) -> bool:
+            place = _place(session, event, key)
+            if within is not None:
+                db.execute(
+                    "DELETE FROM receipts WHERE session = ? AND event = ? AND key = ? AND began < ?",
+                    (*place, now - within),
+                )
+            db.execute(
+                "INSERT OR IGNORE INTO receipts (session, event, key, host, began) VALUES (?, ?, ?, ?, ?)",
+                (*place, _bounded(host), now),
+            )
+            first = db.changes() > 0
+            if first and db.last_insert_rowid() % _LOOK_EVERY == 0:
+                _drop_oldest(db)
+            return first
+
+        return self._write(claim, True)
+
+    def end(self, session: str, event: str, key: str, *, action: str = "", error: str = "", note: Any = None) -> None:
+        """How it was answered. `note`: JSON for `note_of`, such as the decision on a call that has yet to end."""
+        text = None if note is None else json.dumps(note, ensure_ascii=False, default=str)
+        if text is not None and len(text) > _LONGEST_NOTE:
+            text = None
+        self._do(
+            "UPDATE receipts SET ended = ?, action = ?, error = ?, note = ? "
+            "WHERE session = ? AND event = ? AND key = ?",
+            *(time.time(), _bounded(action), _bounded(error), text),
+            *_place(session, event, key),
+        )
+
+    def note_of(self, session: str, event: str, key: str) -> Any:
+        """What `end` noted; None where there is nothing."""
+        sql = "SELECT note FROM receipts WHERE session = ? AND event = ? AND key = ?"
+        rows = self._rows(sql, *_place(session, event, key))
+        try:
+            return json.loads(rows[0][0]) if rows and rows[0][0] else None
+        except (ValueError, RecursionError):
+            return None
+
+    def of_session(self, session: str) -> list[Receipt]:
+        """In the order in which they came."""
+        sql = (
+            "SELECT session, event, key, host, began, ended, action, error FROM receipts WHERE session = ? "
+            "ORDER BY number"
+        )
+        return [Receipt(*row) for row in self._rows(sql, _bounded(session))]
+
+    def counts(self, *, session: str = "", host: str = "", since: float = 0.0) -> dict[tuple[str, str], int]:
+        """(kind of event, what was answered) -> how many. "" and 0: of all."""
+        sql = (
+            "SELECT event, action, count(*) FROM receipts WHERE (?1 = '' OR session = ?1) AND (?2 = '' OR host = ?2) "
+            "AND began >= ?3 GROUP BY event, action"
+        )
+        return {(event, action): count for event, action, count in self._rows(sql, _bounded(session), host, since)}
+
+    # -- sessions
+
+    def note_session(
+        self, session: str, *, host: str = "", cwd: str = "", project: str = "", transcript: str = ""
+    ) -> SessionNotes:
+        """What is remembered of the session; what is told first stays, what is not told is taken later."""
+        told = (_bounded(session), _bounded(host), cwd, project, transcript)
+        fresh = SessionNotes(*told, began=time.time(), ended=None, turns=0)
+        known = self.session(session)
+        if known is not None and all(have or not new for have, new in zip(known[1:5], told[1:], strict=True)):
+            return known
+
+        def keep(db: apsw.Connection) -> SessionNotes:
+            db.execute(
+                "INSERT INTO sessions (session, host, cwd, project, transcript, began) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (session) DO UPDATE SET host = iif(host = '', excluded.host, host), "
+                "cwd = iif(cwd = '', excluded.cwd, cwd), project = iif(project = '', excluded.project, project), "
+                "transcript = iif(transcript = '', excluded.transcript, transcript)",
+                (*told, fresh.began),
+            )
+            return _session(db, session) or fresh
+
+        return self._write(keep, known or fresh)
+
+    def session(self, session: str) -> SessionNotes | None:
+        return self._asked(lambda db: _session(db, session), None)
+
+    def sessions(self, *, host: str = "", most: int = 100) -> list[SessionNotes]:
+        """The newest first."""
+        sql = f"{_SESSION} WHERE (?1 = '' OR host = ?1) ORDER BY number DESC LIMIT ?2"
+        return [SessionNotes(*row) for row in self._rows(sql, host, most)]
+
+    def new_turn(self, session: str) -> int | None:
+        """The number of the user's message that came now, from 1; None where nobody can count."""
+        sql = "UPDATE sessions SET turns = turns + 1, ended = NULL WHERE session = ? RETURNING turns"
+
+        def count(db: apsw.Connection) -> int | None:
+            row = db.execute(sql, (_bounded(session),)).fetchone()
+            return cast("int", row[0]) if row else None
+
+        return self._write(count, None)
+
+    def session_ended(self, session: str) -> None:
+        """One row, at once: some agents wait a second and a half for it."""
+        self._do("UPDATE sessions SET ended = ? WHERE session = ?", time.time(), _bounded(session))
+
+    # -- what was said for a session alone
+
+    def demands(self, session: str) -> list[SaidHere]:
+        sql = "SELECT turn, tool, rule FROM demands WHERE session = ? ORDER BY number"
+        return [SaidHere(*row) for row in self._rows(sql, _bounded(session))]
+
+    def set_demands(self, session: str, demands: Iterable[SaidHere]) -> None:
+        """Those that hold from now on, in place of all before."""
+        rows = [(_bounded(session), each.turn, each.tool, each.rule) for each in demands]
+
+        def keep(db: apsw.Connection) -> None:
+            db.execute("DELETE FROM demands WHERE session = ?", (_bounded(session),))
+            db.executemany("INSERT INTO demands (session, turn, tool, rule) VALUES (?, ?, ?, ?)", rows)
+
+        self._write(keep, None)
+
+    # -- installs
+
+    def install_added(
+        self, host: str, scope: str, place: str, *, command: Sequence[str], files: Iterable[str] = ()
+    ) -> None:
+        """`place`: the project's folder, "" for the user's. In the place of what stood there."""
+        row = (host, scope, place, json.dumps(list(command)), json.dumps(list(files)), time.time())
+        sql = "INSERT OR REPLACE INTO installs (host, scope, place, command, files, at) VALUES (?, ?, ?, ?, ?, ?)"
+        self._do(sql, *row)
+
+    def install_removed(self, host: str, scope: str, place: str) -> None:
+        sql = "DELETE FROM installs WHERE host = ? AND scope = ? AND place = ?"
+        self._do(sql, host, scope, place)
+
+    def installs(self, host: str = "") -> list[Install]:
+        sql = "SELECT host, scope, place, command, files, at FROM installs WHERE (?1 = '' OR host = ?1) ORDER BY at"
+        return [
+            Install(of, scope, place, _texts(command), _texts(files), at)
+            for of, scope, place, command, files, at in self._rows(sql, host)
+        ]
+
+    # -- the file
+
+    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        nothing: list[tuple[Any, ...]] = []
+        return self._asked(lambda db: db.execute(sql, values).fetchall(), nothing)
+
+    def _do(self, sql: str, *values: Any) -> None:
+        def work(db: apsw.Connection) -> None:
+            db.execute(sql, values)
+
+        self._write(work, None)
+
+    def _write(self, work: Callable[[apsw.Connection], T], otherwise: T) -> T:
+        def whole(db: apsw.Connection) -> T:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                done = work(db)
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(apsw.Error):
+                    db.execute("ROLLBACK")
+                raise
+            return done
+
+        return self._asked(whole, otherwise)
+
+    def _asked(self, work: Callable[[apsw.Connection], T], otherwise: T) -> T:
+        """What the file answers. One that is damaged is put aside, and a new one is begun, once."""
+        for is_last in (False, True):
+            try:
+                return work(self._opened())
+            except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, _Strange) as error:
+                self.trouble = f"{type(error).__name__}: {error}"
+                self.close()
+                if is_last or not self._put_aside():
+                    break
+            except (apsw.Error, OSError, ValueError) as error:
+                self.trouble = f"{type(error).__name__}: {error}"
+                break
+        return otherwise
+
+    def _opened(self) -> apsw.Connection:
+        if self._db is None:
+            path = self.path
+            _make_file(path)
+            db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+            try:
+                db.setbusytimeout(self._busy)
+                _prepare(db)
+            except BaseException:
+                db.close()
+                raise
+            self._db = db
+        return self._db
+
+    @property
+    def path(self) -> Path:
+        """Raises OSError where the user has no home folder."""
+        if self._path is None:
+            from toolmem.store.known_stores import state_folder
+
+            self._path = state_folder() / FILE
+        return Path(os.path.realpath(os.path.dirname(self._path))) / os.path.basename(self._path)
+
+    def _put_aside(self) -> bool:
+        try:
+            path = self.path
+            os.replace(path, f"{path}.damaged")
+            for beside in ("-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{path}{beside}")
+        except OSError:
+            return False
+        return True
+
+
+class _Strange(Exception):
+    """A SQLite file that is not ours."""
+
+
+_SESSION = "SELECT session, host, cwd, project, transcript, began, ended, turns FROM sessions"
+
+
+def _session(db: apsw.Connection, session: str) -> SessionNotes | None:
+    row = db.execute(f"{_SESSION} WHERE session = ?", (_bounded(session),)).fetchone()
+    return SessionNotes(*cast("tuple[Any, ...]", row)) if row else None
+
+
+def _make_file(path: Path) -> None:
+    if not path.exists():
+        from toolmem.config.own_folder import make_folder, write_new
+
+        make_folder(path.parent)
+        with suppress(FileExistsError):
+            write_new(path)
+
+
+def _prepare(db: apsw.Connection) -> None:
+    """Raises _Strange, or ValueError for a newer file, which is left as it is."""
+    from toolmem.store.sqlite.connection import switch_to_wal
+
+    version = _version(db)
+    db.execute("PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF")
+    if version == _VERSION:
+        return
+    switch_to_wal(db, BUSY_TIMEOUT)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if _version(db) == 0:  # nobody was quicker
+            db.execute(_SCHEMA)
+            db.execute(f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(apsw.Error):
+            db.execute("ROLLBACK")
+        raise
+
+
+def _version(db: apsw.Connection) -> int:
+    version, application = int(db.pragma("user_version")), int(db.pragma("application_id"))
+    if application not in (0, _APPLICATION) or (application == 0 and version):
+        raise _Strange("it is another program's")
+    if version > _VERSION:
+        raise ValueError(f"it has schema version {version}, and this toolmem reads {_VERSION}")
+    return version
+
+
+def _drop_oldest(db: apsw.Connection) -> None:
+    for table, most in _MOST.items():
+        db.execute(f"DELETE FROM {table} WHERE number <= (SELECT max(number) FROM {table}) - ?", (most,))
+
+
+def _place(session: str, event: str, key: str) -> tuple[str, str, str]:
+    return _bounded(session), event, _bounded(key)
+
+
+def _bounded(text: str) -> str:
+    """A name of any length, and of any characters, in few; two that differ stay different."""
+    if len(text) <= _LONGEST and text.isprintable():
+        return text
+    from hashlib import sha256
+
+    whole = text.encode("utf-8", "surrogatepass")
+    return f"{whole[:_LONGEST].decode('utf-8', 'replace')} {sha256(whole).hexdigest()}"
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    with suppress(ValueError):
+        read = json.loads(text)
+        if isinstance(read, list):
+            return tuple(map(str, read))
+    return ()
