@@ -48,6 +48,7 @@ class Host(ABC):
     verified: ClassVar[str]  # the version that its formats were last checked against
     tools: ClassVar[Mapping[str, tuple[str, ...]]]  # its own tools -> what each does: shell, read, write, search, fetch
     cannot: ClassVar[tuple[str, ...]] = ()  # sentences: what no hook of this agent can do
+    comments: ClassVar[bool] = False  # its settings file may hold comments and a comma before a closing bracket
 
     @abstractmethod
     def read(self, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent | None:
@@ -77,6 +78,12 @@ class Host(ABC):
 
     def calls_of(self, transcript: Iterable[str]) -> Iterable[RecordedCall]:
         """The calls of a session's recording, in order. Lines that are unknown or damaged are passed over."""
+        return ()
+
+    def transcripts(self, project: Path, home: Path, environment: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
+        """Session ids and recordings of the sessions in a project, the newest first, as the agent itself keeps them:
+        `doctor` must see the calls of an agent whose hooks never ran.
+        """
         return ()
 
     def synthetic(self, session_id: str, cwd: str) -> Mapping[str, Any]:
