@@ -192,6 +192,6 @@ def _guard(
     place = (workspace_id, on_error, *sorted(whole.items()))
     if place not in store.guards:
         store.guards[place] = CallGuard(
-            masking(store.protocol), workspace_id, clock=store.clock, modes=whole, on_error=on_error
+            masking(store.protocol), workspace_id, clock=store.clock, modes=whole, on_error=on_error, of_called=True
         )
     return store.guards[place]

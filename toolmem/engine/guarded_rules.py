@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolmem.guard.decision import CheckedRule
 from toolmem.rules.checked_rules import checked_rules
-from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, folded_name
+from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, UNSCOPED, folded_name, namespace_of
 from toolmem.rules.stored_rules import read_stored
 
 if TYPE_CHECKING:
@@ -15,29 +15,41 @@ if TYPE_CHECKING:
 
 
 class GuardedRules:
-    """The active rules of a workspace that can be checked, by tool."""
+    """The active rules of a workspace that can be checked, by tool.
 
-    def __init__(self, store: MemoryStore, workspace: str, clock: Clock) -> None:
+    `of_called`: only those of the tools that are called are read, as a hook wants it, whose process lives for one call.
+    Else all are, so that whatever is called next is held against its rules when the store is away.
+    """
+
+    def __init__(self, store: MemoryStore, workspace: str, clock: Clock, *, of_called: bool = False) -> None:
         self._store = store
         self._workspace = workspace
         self._clock = clock
+        self._of_called = of_called
         self._stamp: str | None = None
+        self._read: frozenset[str] = frozenset()  # tools
         self._by_tool: dict[str, list[CheckedRule]] = {}
 
-    @property
-    def known(self) -> bool:
-        """Were they ever read?"""
-        return self._stamp is not None
+    def known(self, tool_name: str) -> bool:
+        """Were those that bind a call of this tool ever read?"""
+        return self._place(tool_name) in self._read
 
-    async def read_at(self, stamp: str) -> None:
-        """Read them where they changed since. Raises StoreError."""
-        if stamp == self._stamp:
+    async def read_at(self, stamp: str, tool_name: str) -> None:
+        """Read what binds a call of this tool where it changed since. Raises StoreError."""
+        tool = self._place(tool_name)
+        read = self._read if stamp == self._stamp else frozenset()
+        if tool in read:
             return
-        records = await self._store.list_raw(self._workspace, None, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
+        namespaces = [TOOL_PREFIX + tool, namespace_of(UNSCOPED)] if self._of_called else None
+        records = await self._store.list_raw(self._workspace, namespaces, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
         now = self._clock.now()
         rules = checked_rules(read_stored(records).active(now), now)
-        self._by_tool = {tool: [rule for rule in of if rule.checkable] for tool, of in rules.items()}
-        self._stamp = stamp
+        found = {tool: [rule for rule in of if rule.checkable] for tool, of in rules.items()}
+        self._by_tool = {**self._by_tool, **found} if read else found
+        self._stamp, self._read = stamp, read | {tool}
+
+    def _place(self, tool_name: str) -> str:
+        return folded_name(tool_name) if self._of_called else ""
 
     def of(self, tool_name: str) -> Sequence[CheckedRule]:
         """Those that bind a call of this tool now: its own in any casing, and those of every tool."""

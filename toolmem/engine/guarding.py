@@ -66,7 +66,8 @@ class CallGuard:
     rules bind, where it is another. `modes`, `on_error`: as in the configuration's section `guard`. `context_key`: the
     field of a record that names what its call ran against. `timeout`: seconds that a decision waits for the store;
     then it is made by what was read last. `taught`: shared with the other guards of a process. `protected`: further
-    files and folders that only the user changes, such as those that hooks stand in. For one event loop.
+    files and folders that only the user changes, such as those that hooks stand in. `of_called`: read only rules of
+    tools that are called. For one event loop.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class CallGuard:
         timeout: float = TIMEOUT,
         taught: TaughtCalls | None = None,
         protected: Sequence[str] = (),
+        of_called: bool = False,
     ) -> None:
         self.store = store
         self.workspace_id = workspace_id
@@ -94,7 +96,7 @@ class CallGuard:
         self._keep_calls = keep_calls
         self._patience = StorePatience(clock, timeout)
         self._log = DecisionLog(store, workspace_id, clock, self._patience)
-        self._rules = GuardedRules(store, self.rules_workspace_id, clock)
+        self._rules = GuardedRules(store, self.rules_workspace_id, clock, of_called=of_called)
         self._records = GuardRecords(store, workspace_id, clock)
         self._taught = taught or TaughtCalls()
         self._protected = (*protected_paths(store), *protected)
@@ -134,7 +136,7 @@ class CallGuard:
         moved = self._moved.get(conversation_id, 0)
         mark = CallMark(tool_name, "", conversation_id, None, moved, cwd, context)
         try:
-            known = await self._known(places := _places(mark))
+            known = await self._known(places := _places(mark), tool_name)
             remembered = known or self._records.remembered(places, None)
             rules = [*demands, *(rule for rule in self._rules.of(tool_name) if rule.id not in lifted)]
             guard = self._guard(tool_name, remembered, tools, await self._store_key(), rules)
@@ -154,27 +156,27 @@ class CallGuard:
             logger.exception("the guard failed on a call of %r", tool_name)
             return await self._undecided("the guard failed on it", arguments, mark)
 
-    async def _known(self, places: Places) -> Remembered | None:
+    async def _known(self, places: Places, tool_name: str) -> Remembered | None:
         """What is known at this moment, or was when the store last answered. None: rules were never read."""
         try:
-            known = await self._patience.within(self._read(places))
+            known = await self._patience.within(self._read(places, tool_name))
             self._is_down = False
             return known
         except Exception as error:  # of whatever store: its trouble is none of the agent's
             self._is_down = True
-            if not self._rules.known:
+            if not self._rules.known(tool_name):
                 self._patience.tell("the store cannot be read", error)
                 return None
             self._patience.tell("the store cannot be read; calls are held against what was read last", error)
             return self._records.remembered(places, None)
 
-    async def _read(self, places: Places) -> Remembered:
+    async def _read(self, places: Places, tool_name: str) -> Remembered:
         keys = places.keys()
         stamped = await self.store.read_stamped(self.workspace_id, keys)
         stamp = stamped.stamp
         if self.rules_workspace_id != self.workspace_id:
             stamp = (await self.store.read_stamped(self.rules_workspace_id, [])).stamp
-        await self._rules.read_at(stamp)
+        await self._rules.read_at(stamp, tool_name)
         return self._records.remembered(places, dict(zip(keys, stamped.records, strict=True)))
 
     def _guard(

@@ -1,0 +1,71 @@
+"""The path of a hook, a process of its own at each step of an agent: what is read and what is loaded there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.engine import StoreFile, before
+from toolmem.stored import RawRecord
+
+SARAH = {"to": "sarah@example.com"}
+
+
+class Watched(StoreFile):
+    """Notes whose records it read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.met: list[str] = []
+
+    async def list_raw(
+        self, workspace: str, namespaces: Sequence[str] | None, *, prefix: str = "", key_prefix: str = ""
+    ) -> list[RawRecord]:
+        records = await super().list_raw(workspace, namespaces, prefix=prefix, key_prefix=key_prefix)
+        self.met += [each.namespace for each in records]
+        return records
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[ToolMem]:
+    with ToolMem(tmp_path / "memory.db") as mem:
+        mem.rules.put("send_email", "never email Sarah at sarah@example.com")
+        mem.rules.put("search", "never search for Sarah", effect="deny", when=_writes("sarah@example.com"))
+        mem.rules.put("__unscoped__", "never email kim@example.com", effect="deny", when=_writes("kim@example.com"))
+        yield mem
+
+
+def _writes(text: str) -> dict[str, Any]:
+    held = {"type": "array", "contains": {"const": text}}
+    return {"type": "object", "required": ["values"], "properties": {"values": held}}
+
+
+def stops(store: StoreFile, tool: str, arguments: Any) -> bool:
+    return before(store, {"tool_name": tool, "input": arguments}).stops
+
+
+def test_a_call_reads_the_rules_of_its_tool_and_of_all_tools_once(memory: ToolMem, tmp_path: Path) -> None:
+    with Watched(tmp_path / "memory.db") as store:
+        assert stops(store, "Send_Email", SARAH)
+        assert stops(store, "send_email", {"to": "kim@example.com"})
+        assert sorted(store.met) == ["tool-__unscoped__", "tool-send_email"]
+        assert stops(store, "search", {"q": "sarah@example.com"})
+        assert stops(store, "send_email", SARAH)
+        assert store.met.count("tool-send_email") == 1
+
+
+def test_a_rule_binds_and_a_withdrawn_one_does_not_at_the_next_call(memory: ToolMem, tmp_path: Path) -> None:
+    with StoreFile(tmp_path / "memory.db") as store:
+        assert stops(store, "send_email", SARAH)
+        assert not stops(store, "search", {"q": "rain"})
+        rain = memory.rules.put("__unscoped__", "never ask for rain", effect="deny", when=_writes("rain"))
+        assert stops(store, "search", {"q": "rain"})
+        assert stops(store, "send_email", {"to": "rain"})
+        memory.rules.delete("__unscoped__", rain.id)
+        assert not stops(store, "search", {"q": "rain"})
+        assert not stops(store, "send_email", {"to": "rain"})
+        assert stops(store, "send_email", SARAH)
