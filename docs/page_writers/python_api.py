@@ -47,6 +47,11 @@ SECTIONS: list[tuple[str, str, tuple[str, ...]]] = [
         ("JudgeContract", "WriterContract", "EmbedderContract", "ChatModelContract"),
     ),
     ("toolmem.testing.scripted_llm", "A model that says what it was told to.", ("ScriptedLLM",)),
+    (
+        "toolmem.testing.agent_server",
+        "A scripted model for whole agents, with tools and streaming.",
+        ("AgentServer", "AgentRequest", "ModelTurn", "AskedCall", "ToolAnswer"),
+    ),
     ("toolmem.testing.clock", "A clock to drive.", ("ManualClock",)),
     ("toolmem.errors", "Everything that is raised on purpose.", ()),
 ]

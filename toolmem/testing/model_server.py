@@ -12,88 +12,29 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import socket
-import threading
 import time
-from typing import Self
 
 from aiohttp import web
 
+from toolmem.testing.loopback import LoopbackServer
 from toolmem.testing.model_answers import ModelRequest, Protocol, error_body, read_object, reply_body, route
 from toolmem.testing.model_script import Behaviour, Script
 
-BACKLOG = 256  # connections that may wait to be accepted; with the usual 100 a burst of clients gets resets
 SECRET_HEADERS = ("authorization", "api-key", "x-api-key")
 
 
-class ModelServer:
+class ModelServer(LoopbackServer):
     """Runs in a thread of its own, on 127.0.0.1, from `start` (or `with`) to `stop`. `port` 0: any free one."""
 
     def __init__(self, script: Script | None = None, *, port: int = 0) -> None:
+        super().__init__(port=port)
         self.script = script or Script()
         self.requests: list[ModelRequest] = []
         self.most_in_flight = 0
-        self.connections_made = 0
-        self._port = port
         self._in_flight = 0
         self._numbers = itertools.count(1)
-        self._thread: threading.Thread | None = None
-        self._stopped: asyncio.Future[None] | None = None
-        self._http: web.Server | None = None
-
-    # -- running
-
-    def start(self) -> Self:
-        """Raises OSError where the port is taken."""
-        listener = socket.create_server(("127.0.0.1", self._port), backlog=BACKLOG)
-        self._port = listener.getsockname()[1]
-        ready = threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve(listener, ready)), name="model server", daemon=True
-        )
-        self._thread.start()
-        ready.wait()
-        return self
-
-    def stop(self) -> None:
-        """Ends at once; requests that are being answered are cut."""
-        if self._thread is not None and self._stopped is not None:
-            self._stopped.get_loop().call_soon_threadsafe(self._stopped.set_result, None)
-            self._thread.join()
-        self._thread = self._stopped = None
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-    async def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
-        loop = asyncio.get_running_loop()
-        self._stopped = loop.create_future()
-        app = web.Application(client_max_size=0)
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
-        await runner.setup()
-        self._http = runner.server
-        server = await loop.create_server(self._connection, sock=listener, backlog=BACKLOG)
-        ready.set()
-        await self._stopped
-        server.close()
-        for connection in self._http.connections if self._http else ():
-            connection.force_close()
-        await runner.cleanup()
-
-    def _connection(self) -> asyncio.Protocol:
-        assert self._http is not None
-        self.connections_made += 1
-        return self._http()
 
     # -- addresses and figures
-
-    @property
-    def port(self) -> int:
-        return self._port
 
     @property
     def dashscope_url(self) -> str:
@@ -109,10 +50,6 @@ class ModelServer:
     def in_flight(self) -> int:
         return self._in_flight
 
-    @property
-    def open_connections(self) -> int:
-        return len(self._http.connections) if self._http else 0
-
     def starts(self) -> list[float]:
         """When requests came, in seconds after the first one."""
         times = [request.started for request in self.requests]
@@ -125,7 +62,7 @@ class ModelServer:
 
     # -- answering
 
-    async def _handle(self, http: web.Request) -> web.StreamResponse:
+    async def handle(self, http: web.Request) -> web.StreamResponse:
         served = route(http.path)
         if served is None or http.method != "POST":
             there = "there are POST .../services/aigc/text-generation/generation, .../chat/completions, ..."
