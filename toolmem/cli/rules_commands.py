@@ -229,9 +229,11 @@ def _nothing_pinned(workspace: str, tools: str | None, others: Sequence[str]) ->
 
 
 async def known_rules(rules: RuleStore, tools: Sequence[str]) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
-    """Those of these tools (none given: of all), whatever their status; and the damaged records."""
+    """Those of these tools and their classes (none given: of all), whatever their status; and the damaged records."""
+    from toolmem.guard.tool_classes import scopes_of
+
     every, damaged = await rules.all_rules(inactive=True)
-    own = {name.strip().lower() for name in tools}
+    own = {name.strip().lower() for name in tools} | {scope for name in tools for scope in scopes_of(name)}
     return [rule for rule in every if not own or rule.tool_name.lower() in own], damaged
 
 
@@ -255,9 +257,18 @@ def _shown(name: str, value: Any) -> str:
 
 def print_rules(rules: Sequence[ToolMemoryRule], *, status: bool = False) -> None:
     """`status`: with a column of it."""
+    from toolmem.rules.section import tool_to_type
+
     rows = [
         (
-            *(rule.tool_name, rule.priority, rule.effect, *([rule.status] if status else []), rule.rule, rule.by),
+            *(
+                tool_to_type(rule.tool_name),
+                rule.priority,
+                rule.effect,
+                *([rule.status] if status else []),
+                rule.rule,
+                rule.by,
+            ),
             rule.source,
             *(", ".join(rule.tags), rule.id[:8], rule.updated_at.strftime("%Y-%m-%d %H:%M")),
         )

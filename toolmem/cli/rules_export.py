@@ -49,7 +49,9 @@ def export(
 
 
 def _tell_left_out(left_out: list[LeftOutRule]) -> None:
+    from toolmem.rules.section import tool_to_type
+
     if left_out:
         say("not exported, rules and parts of rules:")
     for each in left_out:
-        say(f"  {each.rule.id[:8]} {each.rule.tool_name}: {each.rule.rule} ({each.why})")
+        say(f"  {each.rule.id[:8]} {tool_to_type(each.rule.tool_name)}: {each.rule.rule} ({each.why})")

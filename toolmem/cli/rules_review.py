@@ -105,13 +105,14 @@ def _tell_expired(rule: ToolMemoryRule, status: RuleStatus) -> None:
 
 
 def _in_words(replayed: ReplayedRule) -> str:
-    from toolmem.readers.plain_text import name_shown, plain
+    from toolmem.readers.plain_text import plain
+    from toolmem.rules.section import tool_to_type
 
     rule = replayed.rule
     said = f", said {rule.said.time:%Y-%m-%d %H:%M} UTC" if rule.said is not None and rule.said.time else ""
     status = rule.status if rule.status != "active" or rule.expires_at is None else "active, expires"
     lines = [
-        f"{rule.id[:8]}  {name_shown(rule.tool_name)}  [{rule.priority}] {status}, by {rule.by}{said}",
+        f"{rule.id[:8]}  {plain(tool_to_type(rule.tool_name), 200)}  [{rule.priority}] {status}, by {rule.by}{said}",
         f"  {plain(rule.rule, 2000)}",
     ]
     if rule.said is not None and rule.said.sentence and rule.said.sentence != rule.rule:

@@ -16,7 +16,7 @@ needs when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def prompt_for(
 
     catalogue, limits = read_tools(tools), caps or CAPS
     names = names_of(catalogue)
-    records, known = store.prompt_rows(workspace_id, spaces_of(names), tool_names(catalogue) if guidance_tokens else [])
+    spaces = spaces_of(names, catalogue)
+    records, known = store.prompt_rows(workspace_id, spaces, tool_names(catalogue) if guidance_tokens else [])
     pinned = chosen_for_prompt(records, names, limits, store.clock.now())
     tell_left_out(pinned, limits)
     spoken: Language = "zh" if language == "zh" else ""
@@ -85,12 +86,14 @@ def user_said(
     turn: int | None = None,
     workspace_id: str = DEFAULT_WORKSPACE,
     nouns: Nouns | None = None,
+    by_class: bool = False,
 ) -> Captured:
     """Keep what the user demands in this message as rules; `session` of the answer holds for this session alone.
 
     `tools`: all that the agent has, as far as the host knows. `turn`: its number in the session, from 1. A failure is
     logged and named in `failures`; only a message that is no text and tools that are none raise RequestError. Where the
-    environment switches capture off, nothing is kept.
+    environment switches capture off, nothing is kept. `by_class`: "never push to main" is kept for every tool that runs
+    commands, of whatever agent, and not for those at hand alone.
     """
     from toolmem.errors import RequestError
     from toolmem.readers.weight import at_once
@@ -101,7 +104,7 @@ def user_said(
     if not isinstance(message, str):
         raise RequestError(f"message: expected text, got {type(message).__name__}", field="message")
     rules = RuleStore(store.protocol, workspace_id, clock=store.clock)
-    spoken = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn)
+    spoken = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn, by_class=by_class)
     return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(spoken))
 
 
@@ -117,12 +120,14 @@ def before(
     workspace_id: str = DEFAULT_WORKSPACE,
     modes: Mapping[str, Mode] | None = None,
     on_error: Literal["open", "closed"] = "open",
+    classes: Sequence[str] = (),
 ) -> GuardDecision:
     """What is to become of a call, by the rules of this moment and by what failed before in its conversation.
 
     `call`: its `tool_name` and `input`. `force`: the agent repeats a call that was stopped though it knows why; None:
-    its host cannot say so. `tools`, `cwd`, `context`: as `CallGuard.before` takes them. `modes`, `on_error`: as in the
-    configuration's section `guard`. Raises RequestError for a call without a name, and for tools that are none.
+    its host cannot say so. `tools`, `cwd`, `context`, `classes`: as `CallGuard.before` takes them. `modes`, `on_error`:
+    as in the configuration's section `guard`. Raises RequestError for a call without a name, and for tools that are
+    none.
     """
     from toolmem.errors import RequestError
     from toolmem.light_models import ToolSchema
@@ -144,6 +149,7 @@ def before(
             tools=declared,
             cwd=cwd,
             context=context,
+            classes=classes,
         )
     )
 

@@ -30,30 +30,32 @@ class GuardedRules:
         self._read: frozenset[str] = frozenset()  # tools
         self._by_tool: dict[str, list[CheckedRule]] = {}
 
-    def known(self, tool_name: str) -> bool:
+    def known(self, tool_name: str, scopes: Sequence[str] = ()) -> bool:
         """Were those that bind a call of this tool ever read?"""
-        return self._place(tool_name) in self._read
+        return self._places(tool_name, scopes) <= self._read
 
-    async def read_at(self, stamp: str, tool_name: str) -> None:
+    async def read_at(self, stamp: str, tool_name: str, scopes: Sequence[str] = ()) -> None:
         """Read what binds a call of this tool where it changed since. Raises StoreError."""
-        tool = self._place(tool_name)
+        places = self._places(tool_name, scopes)
         read = self._read if stamp == self._stamp else frozenset()
-        if tool in read:
+        if places <= read:
             return
-        namespaces = [TOOL_PREFIX + tool, namespace_of(UNSCOPED)] if self._of_called else None
+        namespaces = [namespace_of(place) for place in (*sorted(places), UNSCOPED)] if self._of_called else None
         records = await self._store.list_raw(self._workspace, namespaces, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
         now = self._clock.now()
         rules = checked_rules(read_stored(records).active(now), now)
         found = {tool: [rule for rule in of if rule.checkable] for tool, of in rules.items()}
         self._by_tool = {**self._by_tool, **found} if read else found
-        self._stamp, self._read = stamp, read | {tool}
+        self._stamp, self._read = stamp, read | places
 
-    def _place(self, tool_name: str) -> str:
-        return folded_name(tool_name) if self._of_called else ""
+    def _places(self, tool_name: str, scopes: Sequence[str]) -> frozenset[str]:
+        """Where rules of a tool and of its classes stand; "": where those of all tools do, which are read at once."""
+        return frozenset((folded_name(tool_name), *scopes)) if self._of_called else frozenset(("",))
 
-    def of(self, tool_name: str) -> Sequence[CheckedRule]:
-        """Those that bind a call of this tool now: its own in any casing, and those of every tool."""
-        bound = [*self._by_tool.get(folded_name(tool_name), ()), *self._by_tool.get("", ())]
+    def of(self, tool_name: str, scopes: Sequence[str] = ()) -> Sequence[CheckedRule]:
+        """Those that bind a call of this tool now: its own in any casing, those of its classes, and of every tool."""
+        places = dict.fromkeys((folded_name(tool_name), *scopes, ""))
+        bound = [rule for place in places for rule in self._by_tool.get(place, ())]
         if not any(rule.expires_at for rule in bound):
             return bound
         now = self._clock.now()

@@ -39,6 +39,7 @@ from toolmem.guard.conversation import CheckedCall, ConversationGuard
 from toolmem.guard.decision import MODES, CallMark, CheckedRule, Finding, GuardDecision, Mode, decide
 from toolmem.guard.effects import names_text
 from toolmem.guard.repeats import StandingFailures
+from toolmem.guard.tool_classes import scopes_of
 from toolmem.light_models import ToolSchema, conversation_told
 from toolmem.store.masked import store_key, unmasked
 
@@ -123,22 +124,26 @@ class CallGuard:
         context: str = "",
         demands: Sequence[CheckedRule] = (),
         lifted: Collection[str] = (),
+        classes: Sequence[str] = (),
     ) -> GuardDecision:
         """What is to become of a call. Never raises.
 
         `force`: the agent repeats a call that was stopped though it knows why; None: its host cannot say so. It lifts
         everything but rules. `tools`: as they are declared, where the host knows. `cwd`: where the call would run.
         `context`: the value of `context_key` for this call. `demands`: what binds it beside the stored rules.
-        `lifted`: ids of rules that the user takes back in the message that it answers.
+        `lifted`: ids of rules that the user takes back in the message that it answers. `classes`: of the tool (shell,
+        read, write, fetch, ...), where its agent says so; else they are told by its name, schema and arguments.
         """
         if self.is_off:
             return decide(new_id(), ())
         moved = self._moved.get(conversation_id, 0)
         mark = CallMark(tool_name, "", conversation_id, None, moved, cwd, context)
         try:
-            known = await self._known(places := _places(mark), tool_name)
+            schema = next((tool.parameters for tool in tools if tool.name == tool_name), None)
+            scopes = scopes_of(tool_name, schema, arguments, classes)
+            known = await self._known(places := _places(mark), tool_name, scopes)
             remembered = known or self._records.remembered(places, None)
-            rules = [*demands, *(rule for rule in self._rules.of(tool_name) if rule.id not in lifted)]
+            rules = [*demands, *(rule for rule in self._rules.of(tool_name, scopes) if rule.id not in lifted)]
             guard = self._guard(tool_name, remembered, tools, await self._store_key(), rules)
             checked = guard.weigh(tool_name, arguments, force=force, directory=Path(cwd) if cwd else None)
             if known is None and not checked.stops:
@@ -156,27 +161,27 @@ class CallGuard:
             logger.exception("the guard failed on a call of %r", tool_name)
             return await self._undecided("the guard failed on it", arguments, mark)
 
-    async def _known(self, places: Places, tool_name: str) -> Remembered | None:
+    async def _known(self, places: Places, tool_name: str, scopes: Sequence[str]) -> Remembered | None:
         """What is known at this moment, or was when the store last answered. None: rules were never read."""
         try:
-            known = await self._patience.within(self._read(places, tool_name))
+            known = await self._patience.within(self._read(places, tool_name, scopes))
             self._is_down = False
             return known
         except Exception as error:  # of whatever store: its trouble is none of the agent's
             self._is_down = True
-            if not self._rules.known(tool_name):
+            if not self._rules.known(tool_name, scopes):
                 self._patience.tell("the store cannot be read", error)
                 return None
             self._patience.tell("the store cannot be read; calls are held against what was read last", error)
             return self._records.remembered(places, None)
 
-    async def _read(self, places: Places, tool_name: str) -> Remembered:
+    async def _read(self, places: Places, tool_name: str, scopes: Sequence[str]) -> Remembered:
         keys = places.keys()
         stamped = await self.store.read_stamped(self.workspace_id, keys)
         stamp = stamped.stamp
         if self.rules_workspace_id != self.workspace_id:
             stamp = (await self.store.read_stamped(self.rules_workspace_id, [])).stamp
-        await self._rules.read_at(stamp, tool_name)
+        await self._rules.read_at(stamp, tool_name, scopes)
         return self._records.remembered(places, dict(zip(keys, stamped.records, strict=True)))
 
     def _guard(

@@ -18,7 +18,7 @@ from toolmem.guard.own_commands import calls_for_change, changes_toolmem, unread
 from toolmem.guard.own_paths import OWN, OwnPaths
 from toolmem.guard.shell_commands import Argv
 from toolmem.guard.shell_words import UNKNOWN
-from toolmem.guard.view import View, names_command, plain, scalars
+from toolmem.guard.view import View, names_command, patched_files, plain, scalars
 from toolmem.guard.word_lists import split
 from toolmem.readers.sql import read_statement
 
@@ -38,9 +38,6 @@ _TAKE_AWAY = split("rm unlink shred mv truncate sh bash")
 _STANDS = re.compile(r"[-/~$\0{]")  # a word that is no path, or none against the folder
 _CLEANS = re.compile(r"-[a-z]*x[a-z]*")
 _RECURSIVE = re.compile(r"-[a-z]*r[a-z]*|--recursive")
-_PATCHED = re.compile(
-    r"^(?:\*\*\* (?:add|update|delete) file: |\*\*\* move to: |(?:\+\+\+|---) (?:[ab]/)?)(\S[^\n]{0,500})", re.MULTILINE
-)
 _NAME_WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+")
 _WRITING = split(
     "write edit delete remove create move rename update replace append insert save put copy touch truncate apply patch "
@@ -244,7 +241,7 @@ def _of_files(
 ) -> Iterator[_Told]:
     for value in view.fields["values"]:
         if "*** " in value or "+++ " in value:
-            for path in (match.strip() for match in _PATCHED.findall(value)):
+            for path in patched_files(value):
                 if own.inside(path):
                     yield "deny", quoted(path)
     given = [*view.fields["targets"], *_places(arguments)]

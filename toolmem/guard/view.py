@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toolmem.guard.shell_commands import Argv, is_command, simple_commands
+from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.word_lists import words
 from toolmem.readers.sql import looks_like_sql, read_statement
 
@@ -46,6 +47,10 @@ _SAYS_WHOM = re.compile(r"\b(?:recipient|email address|who(?:m|se)?|destination|
 _FILES = words("file_words")
 _FILE = re.compile(r"[\w./~@+-]*(?:/|\.[a-z]\w{0,9})[\w./~@+-]*")
 _COMMAND = words("command_words")
+_PATCH = re.compile(r"^(?:\*\*\* begin patch|diff --git |--- )", re.MULTILINE)
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:add|update|delete) file: |\*\*\* move to: |(?:\+\+\+|---) (?:[ab]/)?)(\S[^\n]{0,500})", re.MULTILINE
+)
 
 
 @dataclass(slots=True)
@@ -75,6 +80,7 @@ def view_of(
     numbers: dict[tuple[str, float], None] = {}
     commands: list[Argv] = []
     run: list[Argv] = []
+    patches = "@write" in scopes_of(tool_name)
     for name, value in arguments.items():
         if isinstance(value, list) and names_command(name) and all(isinstance(each, str) for each in value):
             run += [lowered(each) for each in simple_commands(visible(shlex.join(value)), directory)]
@@ -90,9 +96,13 @@ def view_of(
                 numbers[(name, number)] = None
         found["values"].add(text)
         named = _words_of(name)
-        if is_command(text, runs := names_command(name)):
+        patched = patched_files(text) if _PATCH.search(text) else []
+        if patched and patches:
+            pass  # the text of a patch is not run, whatever its parameter is called
+        elif is_command(text, runs := names_command(name)):
             into = run if runs or len(arguments) == 1 else commands
             into += [lowered(each) for each in simple_commands(visible(str(value)), directory)]
+            into += [Argv((">", path)) for path in patched if any(each.words[:1] == ("apply_patch",) for each in into)]
         if looks_like_sql(text[:4000]):
             for each in str(value)[:20_000].split(";"):
                 statement = read_statement(each)
@@ -100,6 +110,8 @@ def view_of(
                 if statement.form:
                     found["statements"].add(statement.form.lower())
         _take_places(text, found)
+        if patches:
+            found["targets"].update(whole_path(path, directory) for path in patched)
         if place in targets or (named & _TARGET and not named & _CONTENT):
             path = text if named & _FILES and "://" not in text else _file_of(text)
             if not path:
@@ -125,6 +137,11 @@ def view_of(
         "numbers": [{"name": name, "value": value} for name, value in sorted(numbers)],
     }
     return View(fields, commands, run)
+
+
+def patched_files(text: str) -> list[str]:
+    """The files that a patch changes, in the forms of agents and of `diff`."""
+    return [match.strip() for match in _PATCHED.findall(text)]
 
 
 def target_names(arguments: Mapping[str, Any], declared: Mapping[str, Any]) -> frozenset[str]:

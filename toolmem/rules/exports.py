@@ -16,16 +16,18 @@ from typing import Literal, get_args
 from toolmem.errors import RequestError
 from toolmem.guard.condition_shapes import CommandShape, Every, Joined, ListShape, Shape, TextShape, read_condition
 from toolmem.guard.condition_words import shape_in_words
+from toolmem.guard.tool_classes import is_scope
 from toolmem.light_models import ToolMemoryRule
 from toolmem.rules.identity import UNSCOPED
 
 ExportFormat = Literal["claude-code", "hookify", "cedar"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 
-_SHELLS = frozenset(("bash", "shell", "terminal", "sh", "run_command", "execute_command"))
-_FETCHERS = frozenset(("webfetch", "fetch", "web_fetch", "fetch_page", "browser"))
-_READERS = frozenset(("read", "read_file"))
-_WRITERS = frozenset(("edit", "write", "write_file", "edit_file"))
+_OF_CLASS = {"@shell": "Bash", "@read": "Read", "@write": "Edit", "@fetch": "WebFetch", "@web": "WebSearch"}
+_SHELLS = frozenset(("bash", "@shell", "shell", "terminal", "sh", "run_command", "execute_command"))
+_FETCHERS = frozenset(("webfetch", "@fetch", "fetch", "web_fetch", "fetch_page", "browser"))
+_READERS = frozenset(("read", "@read", "read_file"))
+_WRITERS = frozenset(("edit", "@write", "write", "write_file", "edit_file"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,8 @@ def _permissions(rule: ToolMemoryRule, shape: Shape) -> list[str]:
     tool = rule.tool_name.lower()
     match shape:
         case Every() if rule.tool_name != UNSCOPED:
-            return ["Bash" if tool in _SHELLS else rule.tool_name]
+            named = "Bash" if tool in _SHELLS else _OF_CLASS.get(tool, "" if is_scope(tool) else rule.tool_name)
+            return [named] if named else []
         case CommandShape(programs, second, ()) if tool in _SHELLS and programs != (">",):
             firsts = [f"{program} {word}".strip() for program in programs for word in second or ("",)]
             return [f"Bash({each}:*)" for each in firsts]
@@ -179,12 +182,15 @@ def _cedar(checked: Sequence[tuple[ToolMemoryRule, Shape]], done: Export) -> Non
 _CEDAR_HEAD = """\
 // Rules of toolmem. The request: action Action::"call", resource Tool::"<name in lower case>", and as its context
 // what toolmem sees of the call: targets, emails, hosts, paths, programs, statements, tables, each a set of texts.
+// A tool of a class has the class among its parents: Tool::"@shell" of those that run commands.
 // Cedar denies what nothing permits, so that a policy that permits is needed beside these.
 """
 
 
 def _policy(rule: ToolMemoryRule, name: str, when: str) -> str:
-    resource = "resource" if rule.tool_name == UNSCOPED else f"resource == Tool::{_quoted(rule.tool_name.lower())}"
+    tool = rule.tool_name.lower()
+    is_one = "in" if is_scope(tool) else "=="
+    resource = "resource" if rule.tool_name == UNSCOPED else f"resource {is_one} Tool::{_quoted(tool)}"
     head = f'@id("{name}")\n@said({_quoted(" ".join(rule.rule.split()))})\nforbid (principal, action, {resource})'
     return f"{head}{f' when {{ {when} }}' if when != _ALWAYS else ''};\n"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from toolmem.guard.tool_classes import scopes_of
 from toolmem.light_models import ToolMemoryRule, ToolSchema
 from toolmem.readers.plain_text import name_shown
 from toolmem.rules.identity import RULE_PREFIX, UNSCOPED, namespace_of, tool_of
@@ -141,9 +142,20 @@ def names_of(tools: Iterable[str | ToolSchema | Mapping[str, Any]] | None) -> di
     return {namespace_of(name): name.strip() for name in reversed(tool_names(read_tools(tools)))}
 
 
-def spaces_of(names: Mapping[str, str]) -> list[str] | None:
-    """The namespaces whose rules are chosen from; None: all."""
-    return [*names, namespace_of(UNSCOPED)] if names else None
+def spaces_of(names: Mapping[str, str], tools: Iterable[str | ToolSchema] = ()) -> list[str] | None:
+    """The namespaces whose rules are chosen from: of these tools, of their classes, of every tool; None: all."""
+    if not names:
+        return None
+    classes = {scope: None for tool in tools for scope in _scopes(tool)}
+    return [
+        *names,
+        *(space for scope in classes if (space := namespace_of(scope)) not in names),
+        namespace_of(UNSCOPED),
+    ]
+
+
+def _scopes(tool: str | ToolSchema) -> tuple[str, ...]:
+    return scopes_of(tool) if isinstance(tool, str) else scopes_of(tool.name, tool.parameters)
 
 
 def tell_left_out(pinned: PinnedRules, caps: Caps) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from toolmem.errors import RequestError
+from toolmem.guard.tool_classes import class_schema, is_scope
 from toolmem.light_models import Effect, ToolMemoryRule, ToolSchema, When
 from toolmem.rows import own_json
 from toolmem.rules.identity import UNSCOPED, folded_name, read_choice
@@ -48,7 +49,9 @@ def checks_of(
     from toolmem.guard.said_conditions import condition_of  # its forms take their time, which no prompt needs
 
     given = {folded_name(each): each for each in reversed(bound) if folded_name(each) != UNSCOPED}
-    known = {key: ToolSchema(name=name) for key, name in reversed(given.items())}
+    known = {
+        key: class_schema(key) if is_scope(key) else ToolSchema(name=name) for key, name in reversed(given.items())
+    }
     for each in reversed(tools):
         schema = each if isinstance(each, ToolSchema) else ToolSchema(name=each)
         known[folded_name(schema.name)] = schema

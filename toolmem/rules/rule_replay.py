@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolmem.guard.decision import CheckedRule, against_rules
+from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.view import View, view_of
 from toolmem.light_models import ToolMemoryRule
 from toolmem.readers.denied_calls import is_denied
@@ -46,7 +47,7 @@ async def replay_rules(
 
 def _is_about(rule: ToolMemoryRule, call: ToolCallResult) -> bool:
     tool = folded_name(rule.tool_name)
-    return tool in (UNSCOPED, folded_name(call.tool_name))
+    return tool in (UNSCOPED, folded_name(call.tool_name), *scopes_of(call.tool_name, None, call.input))
 
 
 def _replayed(rule: ToolMemoryRule, calls: list[ToolCallResult], seen: dict[int, View]) -> RuleReplay:

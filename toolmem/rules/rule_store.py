@@ -52,6 +52,7 @@ from toolmem.rules.stored_rules import (
     read_stored,
     tombstone_value,
 )
+from toolmem.rules.turns import read_tools
 from toolmem.stored import Document, RawRecord
 
 if TYPE_CHECKING:
@@ -153,8 +154,10 @@ class RuleStore:
         """
         if self._untrusted:
             raise StoreUntrusted(self._untrusted)
-        names = names_of(tools)
-        chosen = chosen_for_prompt(await self._records(spaces_of(names)), names, self._caps, self.clock.now())
+        catalogue = read_tools(tools)
+        names = names_of(catalogue)
+        records = await self._records(spaces_of(names, catalogue))
+        chosen = chosen_for_prompt(records, names, self._caps, self.clock.now())
         if self._tells:
             tell_left_out(chosen, self._caps)
         return chosen

@@ -15,6 +15,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolmem.guard.tool_classes import is_scope, scope_in_words
 from toolmem.light_models import Language, ToolMemoryRule
 from toolmem.readers.plain_text import MAX_NAME, counted, name_shown, plain_line, shown
 from toolmem.rules.identity import UNSCOPED, folded_name
@@ -206,7 +207,19 @@ def _heading(tool_name: str, language: Language) -> str:
 
 
 def _tool_shown(tool_name: str, language: Language, limit: int = MAX_NAME) -> str:
-    return _ANY_TOOL[language] if folded_name(tool_name) == UNSCOPED else f"`{name_shown(tool_name, limit)}`"
+    if folded_name(tool_name) == UNSCOPED:
+        return _ANY_TOOL[language]
+    return scope_in_words(tool_name, language == "zh") if is_scope(tool_name) else f"`{name_shown(tool_name, limit)}`"
+
+
+def tool_in_words(tool_name: str, chinese: bool = False) -> str:
+    """A tool as people are told of it, a class in words."""
+    return scope_in_words(tool_name, chinese) if is_scope(tool_name) else name_shown(tool_name)
+
+
+def tool_to_type(tool_name: str) -> str:
+    """A tool as commands take it, a class with its words beside it."""
+    return f"{tool_name} ({scope_in_words(tool_name)})" if is_scope(tool_name) else tool_name
 
 
 def _not_shown_line(rules: Sequence[ToolMemoryRule], language: Language) -> str:

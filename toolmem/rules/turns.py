@@ -30,13 +30,17 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """`tools` is the catalogue: all tools that the agent has, where it is known."""
+    """`tools` is the catalogue: all tools that the agent has, where it is known.
+
+    `by_class`: a sentence that means a class of tools is kept for the class, whichever agent has them.
+    """
 
     user_message: str = ""
     tool_calls: tuple[ToolUse, ...] = ()
     session_id: str = ""
     tools: tuple[str | ToolSchema, ...] = ()
     number: int | None = None  # of the turn in its session, from 1
+    by_class: bool = False
 
     @property
     def ran(self) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from toolmem.guard.decision import CheckedRule
+from toolmem.guard.tool_classes import scopes_of
 from toolmem.models import ToolMemoryRule
 from toolmem.rules.capture.hook import SaidStep, SessionRule, extract
 from toolmem.rules.capture.taking_back import RulesInForce, session_lifted
@@ -34,7 +35,8 @@ class Binding:
     checked: dict[str, list[CheckedRule]] = field(default_factory=dict)  # by the tool's name in lower case
 
     def on(self, tool_name: str) -> list[CheckedRule]:
-        return self.checked.get(folded_name(tool_name), [])
+        places = (folded_name(tool_name), *scopes_of(tool_name))
+        return [rule for place in dict.fromkeys(places) for rule in self.checked.get(place, ())]
 
 
 class SessionDemands:

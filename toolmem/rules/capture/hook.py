@@ -21,7 +21,7 @@ from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.turns import Turn
 
 if TYPE_CHECKING:
-    from toolmem.rules.capture.instructions import InstructionsFound
+    from toolmem.rules.capture.instructions import Instruction, InstructionsFound
     from toolmem.rules.capture.lifting import Lift
     from toolmem.rules.capture.taking_back import RulesInForce, TakenBack
 
@@ -112,10 +112,15 @@ def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = Non
 
     unread = _unread(turn.user_message)
     message = "" if unread else turn.user_message
-    found = find_instructions(message, ran=turn.ran, catalogue=turn.tools, nouns=nouns)
+    read = turn
+    if turn.by_class:
+        from toolmem.rules.capture.class_rules import with_classes
+
+        read = with_classes(turn)
+    found = find_instructions(message, ran=read.ran, catalogue=read.tools, nouns=nouns)
     places = sorted({each.at for each in (*found.standing, *found.session)} | {lift.at for lift in found.lifts})
     return Extracted(
-        tuple(_step(found, at, turn) for at in places),
+        tuple(_step(found, at, turn, read) for at in places),
         tuple(repeated_failures(workspace, turn.tool_calls)),
         found.too_long,
         unread,
@@ -123,18 +128,28 @@ def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = Non
     )
 
 
-def _step(found: InstructionsFound, at: int, turn: Turn) -> SaidStep:
+def _step(found: InstructionsFound, at: int, turn: Turn, read: Turn) -> SaidStep:
     standing = [each for each in found.standing if each.at == at]
     session = [each for each in found.session if each.at == at]
     return SaidStep(
         tuple(
             _draft(tool, each.rule, turn, check)
             for each in standing
-            for tool, check in checks_of(each.rule, each.bound, (*turn.tools, *turn.ran), guessed=each.guessed).items()
+            for tool, check in _checks(each, turn, read).items()
         ),
         tuple(SessionRule(tool, each.rule) for each in session for tool in each.bound),
         tuple(lift for lift in found.lifts if lift.at == at),
     )
+
+
+def _checks(each: Instruction, turn: Turn, read: Turn) -> Mapping[str, Check]:
+    """`read`: the turn as the sentence was read, perhaps for classes of tools."""
+    if turn.by_class:
+        from toolmem.rules.capture.class_rules import checks_by_name
+
+        if named := checks_by_name(each.rule, turn):
+            return named
+    return checks_of(each.rule, each.bound, (*read.tools, *read.ran), guessed=each.guessed)
 
 
 def _unread(message: str) -> str:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from toolmem.errors import RequestError
 from toolmem.light_models import Speaker, ToolMemoryRule
-from toolmem.readers.plain_text import name_shown, plain_line
+from toolmem.readers.plain_text import plain_line
 from toolmem.rules.capture.lifting import Lift
 from toolmem.rules.capture.rules_meant import Fit, Meaning, RuleSaid, replaces, rules_meant, says_the_same
 from toolmem.rules.capture.sentences import CJK
 from toolmem.rules.identity import folded_name, same_text
 from toolmem.rules.rule_checks import said_text
 from toolmem.rules.rule_store import RuleStore
+from toolmem.rules.section import tool_in_words
 from toolmem.rules.speakers import AUTHORITY, allowed_speaker
 from toolmem.rules.turns import Turn
 
@@ -240,6 +241,6 @@ def note(kind: str, lift: Lift | None, groups: Sequence[Group], by: str = "") ->
 
 
 def _shown(group: Group, chinese: bool) -> str:
-    tools = ", ".join(dict.fromkeys(name_shown(rule.tool_name) for rule in group))
+    tools = ", ".join(dict.fromkeys(tool_in_words(rule.tool_name, chinese) for rule in group))
     rule, short = plain_line(group[0].rule, _SHOWN), group[0].id[:_ID]
     return f"“{rule}”（{tools}，{short}）" if chinese else f"“{rule}” ({tools}, {short})"
