@@ -21,7 +21,7 @@ import apsw
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 NAMES = [
-    *("store", "flows", "recordings", "start_up", "engine", "files_entered"),
+    *("store", "flows", "recordings", "start_up", "hooks", "files_entered"),
     *("judge_agreement", "guidance_evidence", "instructions"),
     *("guidance_benefit", "sentence_kinds", "change_detection"),
     *(

@@ -14,7 +14,7 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "flows": "Whole flows",
     "recordings": "15,069 recorded calls",
     "start_up": "Start-up",
-    "engine": "What a hook of an agent costs",
+    "hooks": "What a hook of an agent costs",
     "files_entered": "Files that one call goes through",
     "rules": "Rules",
     "model_overhead": "Our side of a request to a model",

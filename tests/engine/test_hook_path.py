@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.engine import StoreFile, before
+from toolmem.late import late_logger, late_pattern
 from toolmem.stored import RawRecord
 
 SARAH = {"to": "sarah@example.com"}
@@ -69,3 +71,15 @@ def test_a_rule_binds_and_a_withdrawn_one_does_not_at_the_next_call(memory: Tool
         assert not stops(store, "search", {"q": "rain"})
         assert not stops(store, "send_email", {"to": "rain"})
         assert stops(store, "send_email", SARAH)
+
+
+def test_a_late_pattern_is_the_compiled_one_and_a_late_logger_the_named_one(caplog: pytest.LogCaptureFixture) -> None:
+    word = late_pattern("(?P<w>[a-z]+)x", re.IGNORECASE)
+    assert word.search("12 ABx").group("w") == "AB"
+    assert [each.group() for each in word.finditer("ax by cx")] == ["ax", "cx"]
+    assert word.sub("-", "ax by cx") == "- by -"
+    assert (word.pattern, word.flags & re.IGNORECASE) == ("(?P<w>[a-z]+)x", re.IGNORECASE)
+    late_logger("toolmem.late").warning("said %d", 1)
+    assert [(each.name, each.message) for each in caplog.records] == [("toolmem.late", "said 1")]
+    with pytest.raises(AttributeError):
+        word.no_such_method()

@@ -16,6 +16,7 @@ from toolmem.config.hidden_values import is_secret_variable
 from toolmem.config.layers import at
 from toolmem.config.scalars import read_scalar
 from toolmem.errors import ConfigError
+from toolmem.late import late_pattern
 
 Key = tuple[str, ...]
 
@@ -113,7 +114,7 @@ CAPTURE = ("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "OPENHUMAN_LEARNING_T
 GUARD = "TOOLMEM_GUARD"
 _SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
+_LINE = late_pattern(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 _OPEN = "${oc.env:"
 MAX_DOTENV = 1_000_000  # bytes
 MAX_NESTED = 50  # interpolations inside each other

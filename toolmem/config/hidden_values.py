@@ -6,14 +6,16 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from toolmem.late import late_pattern
+
 HIDDEN = "***"
 
 _SECRET = ("key", "token", "password", "secret", "auth")
 _SECRET_VARIABLE = ("pass", "passwd", "pwd", "passphrase", "credential", "credentials", "apikey", "pat", "dsn")
 _LEAST = 4  # characters of a secret that is looked for inside a text
-_WORD = re.compile(r"\S+")
-_QUERY = re.compile(r"\?[^&;=?]+=|\?\?=")  # each question mark is looked at once
-_FIELD = re.compile(r"[&;]")
+_WORD = late_pattern(r"\S+")
+_QUERY = late_pattern(r"\?[^&;=?]+=|\?\?=")  # each question mark is looked at once
+_FIELD = late_pattern(r"[&;]")
 
 
 def is_secret(name: str) -> bool:

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any
 
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN|Infinity|NaN)")
+from toolmem.late import late_pattern
+
+_INTEGER = late_pattern(r"[-+]?(0|[1-9][0-9]*)")
+_NUMBER = late_pattern(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = late_pattern(r"[-+]?(\.inf|\.Inf|\.INF|\.nan|\.NaN|\.NAN|Infinity|NaN)")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _MOST_DIGITS = 400  # of a whole number; Python refuses to read more than 4300
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from toolmem.guard.conversation import Watch
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures
+from toolmem.late import late_logger
 from toolmem.rules.compare_and_swap import until_written
 from toolmem.store.codec import micros
 from toolmem.stored import RawRecord
@@ -30,7 +30,7 @@ from toolmem.stored import RawRecord
 if TYPE_CHECKING:
     from toolmem.protocols import Clock, MemoryStore
 
-logger = logging.getLogger("toolmem.guard")
+logger = late_logger("toolmem.guard")
 
 T = TypeVar("T")
 K = TypeVar("K", bound="Kept")

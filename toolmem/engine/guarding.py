@@ -13,7 +13,6 @@ writes nothing. The guard's own trouble is logged and never reaches the agent.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -40,6 +39,7 @@ from toolmem.guard.decision import MODES, CallMark, CheckedRule, Finding, GuardD
 from toolmem.guard.effects import names_text
 from toolmem.guard.repeats import StandingFailures
 from toolmem.guard.tool_classes import scopes_of
+from toolmem.late import late_logger
 from toolmem.light_models import ToolSchema, conversation_told
 from toolmem.store.masked import store_key, unmasked
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from toolmem.protocols import Clock, MemoryStore
     from toolmem.stored import Appended, LoggedDecision, Outcome
 
-logger = logging.getLogger("toolmem.guard")
+logger = late_logger("toolmem.guard")
 
 OnError = Literal["open", "closed"]
 

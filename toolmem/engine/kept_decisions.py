@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections import deque
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -11,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.errors import Refused
+from toolmem.late import late_logger
 from toolmem.readers.weight import alone
 from toolmem.store.masked import masked_value
 from toolmem.stored import LoggedDecision
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolmem.guard.decision import CallMark, GuardDecision
     from toolmem.protocols import Clock, MemoryStore
 
-logger = logging.getLogger("toolmem.guard")
+logger = late_logger("toolmem.guard")
 
 T = TypeVar("T")
 

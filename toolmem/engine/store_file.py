@@ -6,13 +6,13 @@ server is reached through `toolmem serve`.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from toolmem.late import late_logger
 from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
 from toolmem.store.codec import GuidanceCache
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from toolmem.store.keyed import PutRecord
     from toolmem.stored import Appended, LoggedDecision, RawRecord, Stamped
 
-logger = logging.getLogger("toolmem.engine")
+logger = late_logger("toolmem.engine")
 
 T = TypeVar("T")
 

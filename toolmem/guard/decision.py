@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +16,11 @@ from toolmem.guard.known_names import Missing
 from toolmem.guard.repeats import Held
 from toolmem.guard.shell_commands import UNKNOWN, is_glob
 from toolmem.guard.view import View
+from toolmem.late import late_logger
 from toolmem.readers.denied_calls import STOPPED as STOPPED
 from toolmem.readers.plain_text import plain
 
-logger = logging.getLogger("toolmem.guard")
+logger = late_logger("toolmem.guard")
 
 Action = Literal["allow", "advise", "ask", "deny"]
 Mode = Literal["off", "shadow", "advise", "enforce"]

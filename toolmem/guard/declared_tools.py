@@ -10,9 +10,10 @@ from typing import Any
 from toolmem.guard.lexicon import AMOUNTS, DOINGS, NEIGHBOURS, READING, families_of, things_of
 from toolmem.guard.view import target_names
 from toolmem.guard.word_lists import words
+from toolmem.late import late_pattern
 from toolmem.light_models import ToolSchema
 
-_WORD = re.compile(r"[a-z]+(?:[-'][a-z]+)*|[\u3400-\u9fff]+")
+_WORD = late_pattern(r"[a-z]+(?:[-'][a-z]+)*|[\u3400-\u9fff]+")
 _CONTENT = words("written_parameters")
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from toolmem.guard.demands import MARKED, Demand, Literals, LiteralValue, currency, money, take_literal
 from toolmem.guard.lexicon import FAMILIES, THINGS
 from toolmem.guard.view import plain
 from toolmem.guard.word_lists import CHINESE, form, table, turned, words
+from toolmem.late import late_pattern
 from toolmem.readers.shell import looks_like_command
 
 _NOT, _ASK, _ONLY, _NOWHERE, _MORE, _REASON = (
@@ -33,9 +32,9 @@ def _lexicon() -> dict[str, tuple[str, str]]:
 _LEXICON = _lexicon()
 _LONGEST_WORD = max(map(len, _LEXICON))
 _TO = words("before_names", CHINESE)
-_ENGLISH = re.compile(r"[A-Za-z][A-Za-z'’-]*")
-_OUTSIDE = re.compile("(?:以外|之外|除外)$")
-_CJK = re.compile("[\u3400-\u9fff]")
+_ENGLISH = late_pattern(r"[A-Za-z][A-Za-z'’-]*")
+_OUTSIDE = late_pattern("(?:以外|之外|除外)$")
+_CJK = late_pattern("[\u3400-\u9fff]")
 
 
 def read(sentence: str, vocabulary: frozenset[str]) -> Demand:

@@ -21,6 +21,7 @@ from toolmem.guard.lexicon import (
 )
 from toolmem.guard.view import plain
 from toolmem.guard.word_lists import form, split, words
+from toolmem.late import late_pattern
 from toolmem.readers.shell import looks_like_command
 
 _REASON = form("reason")
@@ -34,12 +35,12 @@ _MORE = form("more")
 _MOST = form("most")
 _ONE = form("one")
 _ADDRESSES = form("addresses")
-_WORD = re.compile(r"[\ue000-\uf8ff]|[A-Za-z][A-Za-z'’-]*|\d+|\S")
+_WORD = late_pattern(r"[\ue000-\uf8ff]|[A-Za-z][A-Za-z'’-]*|\d+|\S")
 _PREPOSITIONS = words("prepositions")
-_NOBODY_WRITTEN_TO = re.compile(r"\b(?:write|writing)\s+(?:anything|a\s+word|nothing)\s*$", re.I)
-_COUNTED = re.compile(r"\s+(?!(?:to|in|per|on|for|at|from|with|a|an|each|total|by|of|or|and|without)\b)[A-Za-z]")
-_REPLY_ALL = re.compile(r"\breply(?:ing)?[ -]+(?:to[ -]+)?all\b(?!\s+\w)", re.I)
-_FROM = re.compile(r"\b(?:from|rows?|records?)\b", re.I)
+_NOBODY_WRITTEN_TO = late_pattern(r"\b(?:write|writing)\s+(?:anything|a\s+word|nothing)\s*$", re.I)
+_COUNTED = late_pattern(r"\s+(?!(?:to|in|per|on|for|at|from|with|a|an|each|total|by|of|or|and|without)\b)[A-Za-z]")
+_REPLY_ALL = late_pattern(r"\breply(?:ing)?[ -]+(?:to[ -]+)?all\b(?!\s+\w)", re.I)
+_FROM = late_pattern(r"\b(?:from|rows?|records?)\b", re.I)
 _TO_WHOM = split("to with")
 _CONTACTS = split("email e-mail mail message msg dm text contact notify call ping cc bcc")
 _NEEDED = split("file email web channel event message money")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from toolmem.guard.view import address, idna, number_in, plain
 from toolmem.guard.word_lists import words
+from toolmem.late import late_pattern
 from toolmem.readers.shell import COMMON_PROGRAMS, looks_like_command
 
 
@@ -38,7 +39,7 @@ class Demand:
 
 
 _FIRST_MARK = 0xE000  # one private character stands for each literal
-MARKED = re.compile("[\ue000-\uf8ff]")
+MARKED = late_pattern("[\ue000-\uf8ff]")
 _HOST_NAME = r"(?:[\w-]{1,63}\.){1,8}"
 _CURRENCY = r"dollars?|euros?|pounds?|usd|eur|gbp|cny|rmb|yuan|bucks|[$€£]|元|块钱?|美元|欧元|英镑|人民币"
 # A program, perhaps a word that says what it is to do, and at least one option: rm -rf, git reset --hard
@@ -47,7 +48,7 @@ _COMMAND = (
     r"(?:[ ]+--?[A-Za-z][\w-]{0,30}){1,4}(?![\w=])"
 )
 _LITERALS = tuple(
-    (kind, re.compile(pattern, flags))
+    (kind, late_pattern(pattern, flags))
     for kind, flags, pattern in (
         ("quoted", 0, r"`([^`]{1,200})`|“([^”]{1,200})”|\"([^\"]{1,200})\"|「([^」]{1,200})」|《([^》]{1,200})》"),
         ("command", re.ASCII, _COMMAND),
@@ -69,7 +70,7 @@ _LITERALS = tuple(
         ("word", re.ASCII, r"\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{0,80}\b(?!\.\d)|\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b"),
     )
 )
-_SHORTENED = re.compile(r"\b(\d{1,9})k\b", re.I)
+_SHORTENED = late_pattern(r"\b(\d{1,9})k\b", re.I)
 _FILE_ENDINGS = words("file_endings")
 
 
@@ -129,12 +130,12 @@ def take_literal(kind: str, text: str, demand: Demand) -> None:
 
 _CURRENCIES = (
     (
-        re.compile(r"\$|dollar|bucks|usd|美元", re.I),
+        late_pattern(r"\$|dollar|bucks|usd|美元", re.I),
         ("usd", "$", "us$", "dollar", "dollars", "us dollars"),
     ),
-    (re.compile(r"€|euro|eur|欧元", re.I), ("eur", "€", "euro", "euros")),
-    (re.compile(r"£|pound|gbp|英镑", re.I), ("gbp", "£", "pound", "pounds")),
-    (re.compile(r"¥|cny|rmb|yuan|人民币|元|块", re.I), ("cny", "rmb", "¥", "yuan", "元", "人民币")),
+    (late_pattern(r"€|euro|eur|欧元", re.I), ("eur", "€", "euro", "euros")),
+    (late_pattern(r"£|pound|gbp|英镑", re.I), ("gbp", "£", "pound", "pounds")),
+    (late_pattern(r"¥|cny|rmb|yuan|人民币|元|块", re.I), ("cny", "rmb", "¥", "yuan", "元", "人民币")),
 )
 
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from toolmem.guard.shell_commands import Argv, is_command, simple_commands
 from toolmem.guard.word_lists import EFFECTS, words
+from toolmem.late import late_pattern
 from toolmem.readers.sql import looks_like_sql, read_statement
 
-_STATEMENT_ENDS = re.compile(r";\s*(?=\S)")
-_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_STATEMENT_ENDS = late_pattern(r";\s*(?=\S)")
+_IN_PLACE = late_pattern(r"-[a-zA-Z]*i|--in-place")
 _READING_VERBS, _READING_STATEMENTS, _READING_PROGRAMS, _WRITING_GIT, _OUTSIDE_PROGRAMS = (
     words(name, EFFECTS)
     for name in ("reading_verbs", "reading_statements", "reading_programs", "writing_git", "outside_programs")
 )
 _IN_BACKGROUND = ("run_in_background", "is_background", "background", "isBackground")
-_LEFT_RUNNING = re.compile(
+_LEFT_RUNNING = late_pattern(
     r"(?<![&>|\\])&\s*(?:$|[\n;)])|\s&\s|\b(?:nohup|setsid|disown|daemonize)\b"
     r"|\b(?:run|up|start|exec)\b[^\n;|&]{0,200}\s(?:-d|--detach|--daemon)\b"
 )
-_NAME_WORD = re.compile(r"[a-z]+|[A-Z][a-z]*")
+_NAME_WORD = late_pattern(r"[a-z]+|[A-Z][a-z]*")
 
 
 def may_write(tool_name: str, arguments: Any, annotations: Mapping[str, Any] | None = None) -> bool:

@@ -16,22 +16,23 @@ from typing import Any
 from toolmem.guard.shell_names import ShellNames
 from toolmem.guard.sql_names import SqlNames, read_names
 from toolmem.guard.word_lists import split
+from toolmem.late import late_pattern
 from toolmem.readers.sql import looks_like_sql
 
 MOST_NAMES = 1000  # that one context keeps of each kind; the oldest go
 _LONGEST_NAME = 128  # characters; a longer one is not kept
 _LONGEST = 20_000  # characters of a statement, and of an output
 _NO_TABLE = (
-    re.compile(r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist"),
-    re.compile(r"no such table: (?:\w+\.)?(\w{1,128})"),
-    re.compile(r'relation "(?:\w+\.)?(\w{1,128})" does not exist'),
+    late_pattern(r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist"),
+    late_pattern(r"no such table: (?:\w+\.)?(\w{1,128})"),
+    late_pattern(r'relation "(?:\w+\.)?(\w{1,128})" does not exist'),
 )
 _NO_COLUMN = (
-    re.compile(r"Unknown column '([^'\n]{1,128})' in"),
-    re.compile(r"no such column: ([\w.]{1,128})"),
-    re.compile(r'column "?([\w.]{1,128})"? does not exist'),
+    late_pattern(r"Unknown column '([^'\n]{1,128})' in"),
+    late_pattern(r"no such column: ([\w.]{1,128})"),
+    late_pattern(r'column "?([\w.]{1,128})"? does not exist'),
 )
-_FIRST_IN_ROW = re.compile(r"\(\s*'([^'\n]{0,128})'")
+_FIRST_IN_ROW = late_pattern(r"\(\s*'([^'\n]{0,128})'")
 _CHANGES = split("create alter drop rename truncate")
 _READS = split("select with")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from toolmem.guard.shell_words import UNKNOWN
 from toolmem.guard.word_lists import split
+from toolmem.late import late_pattern
 
 _DELETES = split("delete forget remove purge clear reset wipe uninstall drop prune withdraw")
 _CHANGES = {  # group -> its commands that change
@@ -24,14 +25,14 @@ _LOOKS = {  # group -> its commands that change nothing
 }
 _PASS = split("evaluate import export serve mcp")
 _RUNNERS = split("uv uvx pipx poetry pdm hatch rye conda mamba pixi")
-_PYTHON = re.compile(r"python[\d.]*|pypy[\d.]*|py")
-_METHODS = re.compile(
+_PYTHON = late_pattern(r"python[\d.]*|pypy[\d.]*|py")
+_METHODS = late_pattern(
     r"\bmemory\.(?:forget|tool_rule_(?:put|set_status|delete|approve|reject|withdraw|restore|edit))\b"
     r"|\b(?:put_rule|delete_rule|set_rule_status|delete_tools|delete_memories|delete_workspace)\b"
     r"|[\"']?action[\"']?\s{0,4}[:=]\s{0,4}[\"']?delete"
 )
-_ROUTE = re.compile(r"://[^/\s]{1,300}/(?:rpc|vector_store|delete_workspace)\b")
-_UNREAD = re.compile(r"[@<$-].*|--?")
+_ROUTE = late_pattern(r"://[^/\s]{1,300}/(?:rpc|vector_store|delete_workspace)\b")
+_UNREAD = late_pattern(r"[@<$-].*|--?")
 
 
 def changes_toolmem(words: Sequence[str]) -> str | None:

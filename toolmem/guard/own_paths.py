@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from toolmem.guard.view import plain, whole_path
+from toolmem.late import late_pattern
 
 OWN = ".toolmem"
 _BESIDE = ("", "-wal", "-shm", "-journal")  # of a database
-_HOME = re.compile(r"^(?:~|\$home|\$\{home\})(?=/|$)")
-_WORKING = re.compile(r"^(?:\$pwd|\$\{pwd\})(?=/|$)")
-_GLOB = re.compile(r"[*?\[]")
-_SAYS = re.compile(r"^\..*[a-z]")  # a pattern that spells out some of `.toolmem`
-_PARTS = re.compile(r"[=:,]")
+_HOME = late_pattern(r"^(?:~|\$home|\$\{home\})(?=/|$)")
+_WORKING = late_pattern(r"^(?:\$pwd|\$\{pwd\})(?=/|$)")
+_GLOB = late_pattern(r"[*?\[]")
+_SAYS = late_pattern(r"^\..*[a-z]")  # a pattern that spells out some of `.toolmem`
+_PARTS = late_pattern(r"[=:,]")
 _LONGEST = 2_000  # characters of a path
 
 

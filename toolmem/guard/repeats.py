@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from toolmem.late import late_pattern
 from toolmem.readers.error_classes import error_class_of
 
 # Errors of a service that its caller did not cause. The same call may be sent again, twice.
 TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
-_PASSES = re.compile(
+_PASSES = late_pattern(
     r"\b(?:is locked|resource busy|temporarily unavailable|try again (?:later|in)|service unavailable|"
     r"too many requests|connection (?:reset|refused|aborted)|deadlock found)\b",
     re.IGNORECASE,

@@ -25,10 +25,11 @@ from toolmem.guard.schemas import (
     text_like,
     word_pattern,
 )
+from toolmem.late import late_pattern
 from toolmem.light_models import ToolSchema
 
 _LONGEST = 500  # characters of a sentence
-_CJK = re.compile(r"[\u3400-\u9fff]")
+_CJK = late_pattern(r"[\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from typing import Any
 from toolmem.guard.demands import Demand, LiteralValue
 from toolmem.guard.shell_commands import UNKNOWN
 from toolmem.guard.word_lists import table, words
+from toolmem.late import late_pattern
 
-_CJK = re.compile(r"[\u3400-\u9fff]")
+_CJK = late_pattern(r"[\u3400-\u9fff]")
 _LETTERS = r"\w㐀-鿿"
 _PROGRAMS = table("programs")
 _INSTALLERS = tuple(sorted(words("installers")))
-_SHORT = re.compile(r"-[a-z]{1,8}")
+_SHORT = late_pattern(r"-[a-z]{1,8}")
 _LONG_OPTIONS = {"r": "recursive", "f": "force", "a": "all", "i": "in-place"}
 _EMPTYING = frozenset(("truncate", "clear", "wipe", "purge", "empty", "清空"))
 _OF_ROWS = ("delete", "truncate")

@@ -20,6 +20,7 @@ from toolmem.guard.shell_commands import Argv
 from toolmem.guard.shell_words import UNKNOWN
 from toolmem.guard.view import View, names_command, patched_files, plain, scalars
 from toolmem.guard.word_lists import split
+from toolmem.late import late_pattern
 from toolmem.readers.sql import read_statement
 
 _Stop = Literal["deny", "ask"]
@@ -30,22 +31,22 @@ _CARRY = split(
 )
 _PLACES = split("source src from target dst dest location store db")
 _SENDERS = split("curl wget http https httpie xh nc ncat telnet socat")
-_INTERPRETERS = re.compile(
+_INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|awk|gawk)[\d.]*"
 )
 _COPIERS = split("cp rsync scp install tar zip gzip sqlite3")
 _TAKE_AWAY = split("rm unlink shred mv truncate sh bash")
-_STANDS = re.compile(r"[-/~$\0{]")  # a word that is no path, or none against the folder
-_CLEANS = re.compile(r"-[a-z]*x[a-z]*")
-_RECURSIVE = re.compile(r"-[a-z]*r[a-z]*|--recursive")
-_NAME_WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+")
+_STANDS = late_pattern(r"[-/~$\0{]")  # a word that is no path, or none against the folder
+_CLEANS = late_pattern(r"-[a-z]*x[a-z]*")
+_RECURSIVE = late_pattern(r"-[a-z]*r[a-z]*|--recursive")
+_NAME_WORD = late_pattern(r"[a-z]+|[A-Z][a-z]*|[A-Z]+")
 _WRITING = split(
     "write edit delete remove create move rename update replace append insert save put copy touch truncate apply patch "
     "unlink rm mv mkdir rmdir chmod overwrite modify erase set upload"
 )
 _LOOKING = split("grep glob ls cat head tail stat exists tree diff lint open load")
 _SAFE_SQL = split("SELECT EXPLAIN SHOW VALUES WITH")
-_SAFE_DOTS = re.compile(
+_SAFE_DOTS = late_pattern(
     r"\.(?:tables|schema|dump|headers?|mode|indexes|databases|dbinfo|fullschema|width|help|quit|exit)\b"
 )
 _MARKS = ("toolmem", "memory.", "_rule", "vector_store", "delete_")  # what changes toolmem holds one of them

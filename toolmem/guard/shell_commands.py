@@ -16,6 +16,7 @@ from toolmem.guard.shell_output import output_of
 from toolmem.guard.shell_words import UNKNOWN as UNKNOWN
 from toolmem.guard.shell_words import Segment, segments
 from toolmem.guard.word_lists import split
+from toolmem.late import late_pattern
 from toolmem.readers.shell import looks_like_command
 
 _MOST = 100_000  # characters of a command that are read
@@ -62,9 +63,9 @@ _RUNNERS = split("uv poetry pipenv pdm hatch rye pixi conda mamba")
 _READS_COMMANDS = split("ssh at batch")  # what they read, they run
 _INSIDE_VALUES = split("-e -u -w -v -p -c -n -m --env --user --workdir --volume --name --network --mount --entrypoint")
 _SHELLS = split("sh bash zsh dash ksh ash fish")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-_PARAMETER = re.compile(r"\"?\$(?:\{?[@*]\}?|\{?([1-9])\}?)\"?")
-_GLOB = re.compile(r"[*?]|\[.")
+_ASSIGNED = late_pattern(r"[A-Za-z_]\w*\+?=")
+_PARAMETER = late_pattern(r"\"?\$(?:\{?[@*]\}?|\{?([1-9])\}?)\"?")
+_GLOB = late_pattern(r"[*?]|\[.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,20 +14,21 @@ from typing import Any
 
 from toolmem.guard.effects import reads_only
 from toolmem.guard.shell_commands import Argv, simple_commands
+from toolmem.late import late_pattern
 
 _LONGEST = 20_000  # characters of a command line, and of an output
 _LONGEST_NAME = 256
 _MOST_ERRORS = 20  # that one output tells
 _NO_PATH = (
-    re.compile(r"['‘`\"]?(/[^'’\n\":]{1,256}?)['’\"]?: No such file or directory"),
-    re.compile(r"No such file or directory: '(/[^'\n]{1,256})'"),
+    late_pattern(r"['‘`\"]?(/[^'’\n\":]{1,256}?)['’\"]?: No such file or directory"),
+    late_pattern(r"No such file or directory: '(/[^'\n]{1,256})'"),
 )
 _NO_PROGRAM = (
-    re.compile(r"(?:^|[:\s])([\w.+-]{1,64}): (?:command )?not found\s*$", re.MULTILINE),
-    re.compile(r"command not found: ([\w.+-]{1,64})"),
+    late_pattern(r"(?:^|[:\s])([\w.+-]{1,64}): (?:command )?not found\s*$", re.MULTILINE),
+    late_pattern(r"command not found: ([\w.+-]{1,64})"),
 )
 # A line that asks first whether something is there, or goes on where it is not.
-_LOOKS_FIRST = re.compile(r"(?:^|[\s;&|(])(?:\[{1,2}|test|if|while|command -v|which|type)\s|\|\|")
+_LOOKS_FIRST = late_pattern(r"(?:^|[\s;&|(])(?:\[{1,2}|test|if|while|command -v|which|type)\s|\|\|")
 
 
 @dataclass(slots=True)

@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from toolmem.guard.shell_words import UNKNOWN, unescaped
+from toolmem.late import late_pattern
 
 _LONGEST = 20_000  # characters
-_DIRECTIVE = re.compile(r"%(?:%|[-+ 0#]*\d*(?:\.\d+)?[a-zA-Z])")
+_DIRECTIVE = late_pattern(r"%(?:%|[-+ 0#]*\d*(?:\.\d+)?[a-zA-Z])")
 
 
 def output_of(words: Sequence[str], given: str | None) -> str | None:

@@ -10,19 +10,21 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from toolmem.late import late_pattern
+
 UNKNOWN = "\0unknown"  # stands for a word that only the shell or the repository knows
 _LONGEST_VALUE = 4_000  # characters of a variable that is put in
 _MOST_ADDED = 100_000  # characters that variables may add to a text
 _MOST_BRACES = 64  # words of one list in braces
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_ASSIGNED = late_pattern(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _DECLARES = frozenset(("export", "declare", "local", "readonly", "typeset"))
-_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=]([^{}$`\"'\\]*))?\})")
-_HERE = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|(\\?)([^\s'\"<>|;&()\\]+))")
-_BRACES = re.compile(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)")
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|0?[0-7]{1,3}|.)", re.DOTALL)
-_OPENED = re.compile(r"\$\(|`")
-_DESCRIPTOR = re.compile(r"[\d-]+")
-_PLAIN = re.compile(r"[^'\"\\$`# \t\r|;&\n()<>]+")
+_VARIABLE = late_pattern(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=]([^{}$`\"'\\]*))?\})")
+_HERE = late_pattern(r"<<(-?)[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|(\\?)([^\s'\"<>|;&()\\]+))")
+_BRACES = late_pattern(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)")
+_ESCAPE = late_pattern(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|0?[0-7]{1,3}|.)", re.DOTALL)
+_OPENED = late_pattern(r"\$\(|`")
+_DESCRIPTOR = late_pattern(r"[\d-]+")
+_PLAIN = late_pattern(r"[^'\"\\$`# \t\r|;&\n()<>]+")
 
 
 @dataclass(slots=True)

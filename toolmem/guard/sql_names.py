@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, field
 
 from toolmem.guard.word_lists import words as listed_words
+from toolmem.late import late_pattern
 
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|`[^`]*`|[A-Za-z_][\w$]*|\d[\w.]*|[(),.;*=<>]",
     re.DOTALL,
 )

@@ -20,32 +20,33 @@ from urllib.parse import unquote, urlsplit
 from toolmem.guard.shell_commands import Argv, is_command, simple_commands
 from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.word_lists import words
+from toolmem.late import late_pattern
 from toolmem.readers.sql import looks_like_sql, read_statement
 
 _MOST_NESTED = 200  # levels of the arguments that are looked into
-_INVISIBLE = re.compile(
+_INVISIBLE = late_pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
-_ADDRESS = re.compile(r"(?<![\w.%+-])([\w.%+-]{1,64})@((?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62})(?![\w-])")
-_MAILBOX = re.compile(r"\s*\"?([^<>\"@]{0,200}?)\"?\s*<\s*([^<>\s]{1,320})\s*>\s*")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`\\]{1,2000}")
-_HOST = re.compile(r"(?<![\w@./-])((?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62})\.?(?=[/:?#\s,;)\]}>\"'`]|\Z)")
-_PATH = re.compile(r"(?:~|\.{1,2})?/[^\s\"'`<>|;&]*|[a-z]:[\\/][^\s\"'`<>|;&]*")
-_WORDS = re.compile(r"[a-z]+|[^\W\d_a-z]+")
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:[,' \u00a0\u202f]\d{3})+|\d{1,18})(?:\.\d{1,12})?")
+_ADDRESS = late_pattern(r"(?<![\w.%+-])([\w.%+-]{1,64})@((?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62})(?![\w-])")
+_MAILBOX = late_pattern(r"\s*\"?([^<>\"@]{0,200}?)\"?\s*<\s*([^<>\s]{1,320})\s*>\s*")
+_URL = late_pattern(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`\\]{1,2000}")
+_HOST = late_pattern(r"(?<![\w@./-])((?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62})\.?(?=[/:?#\s,;)\]}>\"'`]|\Z)")
+_PATH = late_pattern(r"(?:~|\.{1,2})?/[^\s\"'`<>|;&]*|[a-z]:[\\/][^\s\"'`<>|;&]*")
+_WORDS = late_pattern(r"[a-z]+|[^\W\d_a-z]+")
+_NUMBER = late_pattern(r"[-+]?(?:\d{1,3}(?:[,' \u00a0\u202f]\d{3})+|\d{1,18})(?:\.\d{1,12})?")
 
 _TARGET, _CONTENT = words("target_words"), words("content_words")
-_WITH_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2}")
-_ROUNDABOUT = re.compile(r"//|(?:^|/)\.{1,2}/")  # a path that says where it does not lead
-_QUOTED_LOCAL = re.compile(r"\"([^\"\s@]{1,64})\"@")
-_COMMENT = re.compile(r"\([^()]{0,100}\)(?=@)")
+_WITH_HOST = late_pattern(r"(?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2}")
+_ROUNDABOUT = late_pattern(r"//|(?:^|/)\.{1,2}/")  # a path that says where it does not lead
+_QUOTED_LOCAL = late_pattern(r"\"([^\"\s@]{1,64})\"@")
+_COMMENT = late_pattern(r"\([^()]{0,100}\)(?=@)")
 _LONGEST_URL = 10_000  # characters
 _LONGEST_LIST, _LONGEST_MAILBOX = 10_000, 600  # characters of a list of addresses, of one with its name
 _LISTS = ("values", "targets", "emails", "hosts", "paths", "tables", "statements")
-_SAYS_WHOM = re.compile(r"\b(?:recipient|email address|who(?:m|se)?|destination|url|path|branch|account)\b")
+_SAYS_WHOM = late_pattern(r"\b(?:recipient|email address|who(?:m|se)?|destination|url|path|branch|account)\b")
 _FILES = words("file_words")
-_FILE = re.compile(r"[\w./~@+-]*(?:/|\.[a-z]\w{0,9})[\w./~@+-]*")
+_FILE = late_pattern(r"[\w./~@+-]*(?:/|\.[a-z]\w{0,9})[\w./~@+-]*")
 _COMMAND = words("command_words")
 _PATCH = re.compile(r"^(?:\*\*\* begin patch|diff --git |--- )", re.MULTILINE)
 _PATCHED = re.compile(

@@ -5,13 +5,13 @@ Only the text is counted. What a chat template puts around a message (some ten t
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from threading import Lock
 from typing import Any
 
 from toolmem.config.extras import missing
 from toolmem.errors import ConfigError
+from toolmem.late import late_pattern
 
 _MODEL = "qwen-turbo"  # all Qwen chat models share this vocabulary in the package
 _loading = Lock()
@@ -48,12 +48,12 @@ def _vocabulary() -> Any:
         raise ConfigError(f"counting tokens needs 'dashscope>=2' with tiktoken: {error}") from error
 
 
-_WORD = re.compile(r"[A-Za-z]+")
-_WIDE = re.compile(r"[\u2e80-\U0003ffff]")  # Chinese, Japanese, Korean, their punctuation, and signs beyond
-_DIGIT = re.compile(r"\d")
-_BREAK = re.compile(r"\s{2,}|[^\S ]")  # one blank belongs to the word behind it
-_SIGN = re.compile(r"[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]")
-_OTHER = re.compile(r"[\u0080-\u2e7f]")
+_WORD = late_pattern(r"[A-Za-z]+")
+_WIDE = late_pattern(r"[\u2e80-\U0003ffff]")  # Chinese, Japanese, Korean, their punctuation, and signs beyond
+_DIGIT = late_pattern(r"\d")
+_BREAK = late_pattern(r"\s{2,}|[^\S ]")  # one blank belongs to the word behind it
+_SIGN = late_pattern(r"[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]")
+_OTHER = late_pattern(r"[\u0080-\u2e7f]")
 
 
 def estimated_tokens(text: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from toolmem.late import late_pattern
 from toolmem.readers.pattern_lists import sections
 
 ERROR_CLASSES: dict[str, str] = {
@@ -37,7 +38,7 @@ ERROR_CLASSES: dict[str, str] = {
 
 _SCAN = 800  # characters of a message that are classified
 _LISTS = sections(Path(__file__).with_name("error_classes.txt"))
-_BY_MESSAGE = [(name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _LISTS]
+_BY_MESSAGE = [(name, late_pattern(pattern, re.IGNORECASE)) for name, pattern in _LISTS]
 
 
 def error_class_of(text: str) -> str:

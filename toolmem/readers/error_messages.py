@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from toolmem.late import late_pattern
+
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
 MAX_MESSAGE = 2000  # characters of a telling line
 MAX_NAME = 40  # characters of the name of a field that is told with its problem
@@ -19,28 +21,28 @@ _ERROR_KEYS = (
 )
 _FIELD_KEYS = ("field", "param", "parameter", "loc")
 _STATUS_NAMES = frozenset(status.phrase.lower() for status in HTTPStatus)
-_KEYED = re.compile(
+_KEYED = late_pattern(
     r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
 )
-_TELLING = re.compile(
+_TELLING = late_pattern(
     r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied|missing|required|"
     r"unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not|doesn't|not allowed|must |exceed|illegal|"
     r"malformed|unavailable|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时",
     re.IGNORECASE,
 )
-_RAISED = re.compile(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
-_PREFIX = re.compile(
+_RAISED = late_pattern(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
+_PREFIX = late_pattern(
     r"^(?:\s*+(?:fatal\s++)?error(?:\s++(?:executing|running|calling)\s++\w++)?\s*+[:\-]\s*+)+", re.IGNORECASE
 )
 _NAMING = frozenset({"title", "name", "subject", "label", "text", "content", "query", "url", "path"})  # data, no news
-_TAG = re.compile(r"<[^<>]{1,200}>")
-_GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
-_BARE = re.compile(r"^\W*+(?:error|errors|fatal|failed|exception|traceback.*+)?\W*+$", re.IGNORECASE)
-_LISTING = re.compile(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
-STATUS = re.compile(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
+_TAG = late_pattern(r"<[^<>]{1,200}>")
+_GNU_QUOTED = late_pattern(r"`[^`'\n]{0,200}'")
+_BARE = late_pattern(r"^\W*+(?:error|errors|fatal|failed|exception|traceback.*+)?\W*+$", re.IGNORECASE)
+_LISTING = late_pattern(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
+STATUS = late_pattern(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
 # Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 is a text with a number at its end.
 _IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
-MASKED = re.compile(
+MASKED = late_pattern(
     r"(?<=near )'.{0,1500}'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
     r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\"|`[^`'\n]{0,200}'(?!\w)|`[^`\n]{0,1500}`"  # quoted
     r"|\b[a-z][a-z0-9+.-]{0,40}://\S+|(?<![^\s@'\"])[^\s@'\"]++@[^\s@'\"]+\.\w+"  # URLs, addresses

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from toolmem.late import late_pattern
 
 MAX_DEPTH = 100  # levels of objects and lists; serializers give up at about 250
 MAX_INTEGER_BITS = 4096  # Python and most readers refuse to print integers of some thousand digits
 
 _MOST_ALIKE = 100  # keys that are the same text once their surrogates are replaced
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
+_PAIR = late_pattern("[\ud800-\udbff][\udc00-\udfff]")
 
 
 class NotJsonError(ValueError):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from toolmem.late import late_pattern
 from toolmem.readers.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
 from toolmem.readers.secret_spans import MASK, scheme_of, secret_spans
 from toolmem.readers.token_shapes import Span
@@ -26,7 +27,7 @@ _REPEATED = 32  # secrets of a call that are looked for in its other texts
 _LEAST_REPEATED = 6  # characters of such a secret
 _NAMES = ("name", "key", "header", "field", "label", "selector", "element")  # in {"name": "API_KEY", "value": "..."}
 _GIVEN = ("value", "text")  # under which stands what such a name is given
-_FIELD = re.compile(r"[\W_]*(?:field|input|box|textbox)?\W*$", re.IGNORECASE)  # "Password field", `input[name=token]`
+_FIELD = late_pattern(r"[\W_]*(?:field|input|box|textbox)?\W*$", re.IGNORECASE)  # "Password field", `input[name=token]`
 
 Mark = Callable[[str], str]
 

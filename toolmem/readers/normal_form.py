@@ -6,9 +6,11 @@ import re
 import unicodedata
 from typing import Literal
 
+from toolmem.late import late_pattern
+
 MAX_MARKS = 30  # combining marks in a row, as in Unicode's stream-safe text; no script needs as many
 
-_MAY_BE_MARKS = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
+_MAY_BE_MARKS = late_pattern(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
 
 
 def normal_form(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:

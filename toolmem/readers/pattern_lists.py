@@ -6,11 +6,12 @@ stands for a section above; a line that begins with "# " is a comment.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-_SECTION = re.compile(r"\[([a-z_ ]+)\]")
-_NAMED = re.compile(r"\{\{([a-z_ ]+)\}\}")
+from toolmem.late import late_pattern
+
+_SECTION = late_pattern(r"\[([a-z_ ]+)\]")
+_NAMED = late_pattern(r"\{\{([a-z_ ]+)\}\}")
 
 
 def sections(file: Path) -> list[tuple[str, str]]:

@@ -18,6 +18,8 @@ import re
 import unicodedata
 from collections.abc import Collection
 
+from toolmem.late import late_pattern
+
 MAX_VALUE = 500  # characters of a value inside a sentence
 MAX_LINE = 4_000
 MAX_TEXT = 8_000  # of a text of several lines
@@ -32,8 +34,8 @@ _UNSEEN = (
     "\U000110bd\U000110cd\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-_HIDDEN = re.compile(f"[{_UNSEEN}]+")
-_LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_HIDDEN = late_pattern(f"[{_UNSEEN}]+")
+_LINE_BREAK = late_pattern("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 def counted(number: float | None, word: str) -> str:
@@ -80,7 +82,7 @@ def _cut(text: str, limit: int) -> str:
 
 # ---------------------------------------------------------------- structure
 
-_OPENS = re.compile(
+_OPENS = late_pattern(
     r"[#＃﹟>]"  # a heading, a quote
     r"|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)"  # a bullet
     r"|[-=_*]{2,}\s*$"  # the line below a heading, a rule across the page
@@ -88,8 +90,8 @@ _OPENS = re.compile(
     r"|<[A-Za-z/!?]"  # markup
     r"|[*_]+\s*[\[［【〔]"  # `**[critical]**`, as only the rules of a system prompt are written
 )
-_HEADING = re.compile(r"[#＃﹟]+\s+(?=\S)")
-_BULLET = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
+_HEADING = late_pattern(r"[#＃﹟]+\s+(?=\S)")
+_BULLET = late_pattern(r"(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
 
 
 def _guarded(line: str) -> str:
@@ -135,9 +137,9 @@ def name_shown(name: str, limit: int = MAX_NAME) -> str:
     return name if name.isascii() and _ORDINARY.fullmatch(name) else _apart(name)
 
 
-_ORDINARY = re.compile(r"[!-\[\]-_a-~]+(?: [!-\[\]-_a-~]+)*")  # ASCII but for backslash, backtick and loose spaces
-_LOOSE = re.compile(f"[{_UNSEEN}`‐‑‒−․‗ˍ＿∕⁄]|[^\\S ]|^ | $|(?<= ) ")
-_WORD = re.compile(r"[^\W_]+")
+_ORDINARY = late_pattern(r"[!-\[\]-_a-~]+(?: [!-\[\]-_a-~]+)*")  # ASCII but for backslash, backtick and loose spaces
+_LOOSE = late_pattern(f"[{_UNSEEN}`‐‑‒−․‗ˍ＿∕⁄]|[^\\S ]|^ | $|(?<= ) ")
+_WORD = late_pattern(r"[^\W_]+")
 # Cyrillic, Greek, Armenian and other letters that are drawn as a letter of ASCII is.
 _DRAWN_AS_ASCII = frozenset("аеорсухіјѕԁԛԝһӏгАВЕЅІЈКМНОРСТХҮԌԚԜΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχγօսոցհյքԼՕՏႽᴀᴄᴇᴏᴜᴠᴡᴢɑɡɩꞮƖǀ")
 
@@ -187,4 +189,4 @@ def escaped_json(text: str) -> str:
 
 
 # Group 1: joiners behind something that can be seen and is not ASCII, which they belong to.
-_ACTS = re.compile(f"(?<![\\x00-\x7f{_UNSEEN}])(?<=.)([\u200c\u200d\ufe0e\ufe0f]+)|(?!\\n|\\t)[{_UNSEEN}]", re.DOTALL)
+_ACTS = late_pattern(f"(?<![\\x00-\x7f{_UNSEEN}])(?<=.)([\u200c\u200d\ufe0e\ufe0f]+)|(?!\\n|\\t)[{_UNSEEN}]", re.DOTALL)

@@ -10,18 +10,19 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from toolmem.late import late_pattern
 from toolmem.readers import words as _words
 
 Kind = Literal["", "likely", "sure"]
 
 
 LONGEST_NAME = 64  # characters
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
+_WORD = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
 # What may follow the word that says what it is: `password_confirmation`, `api_key_2`, `password_hash`.
 _AFTERWARDS = frozenset(
     ("confirm", "confirmation", "again", "repeat", "hash", "value", "text", "plain", "plaintext", "string")
 )
-_SURE = re.compile(
+_SURE = late_pattern(
     r"(?:password|passwort|passwd|passphrase|passcode|mysqlpwd|secrets?"
     r"|(?:api|secret|private|access|auth|encryption|signing|master)keys?"
     r"|(?:access|auth|refresh|bearer|api|oauth|bot|personal|private)token"
@@ -29,7 +30,7 @@ _SURE = re.compile(
     r"|密码|口令|密钥|令牌)\Z"
 )
 _SURE_WORDS = frozenset(("pwd", "pswd", "pw", "otp", "cvv", "cvc", "jwt"))
-_LIKELY = re.compile(
+_LIKELY = late_pattern(
     r"(?:credentials?|authorization|cookies?|passwords"
     r"|(?:account|subscription|shared|client|consumer|webhook|hmac|deploy|storage|app|service|admin|ssh)key)\Z"
 )
@@ -65,7 +66,7 @@ def is_password(name: str) -> bool:
 
 # ---------------------------------------------------------------- values
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = late_pattern(
     r"[*•.\-_#?]+|x{3,}|<[^<>]*>|\[[^\[\]]*\]|\{\{?[^{}]*\}\}?|\$\{[^{}]*\}|\$\([^()]*\)|\$[A-Za-z_]\w*|%\w+%"
     r"|(?:your|insert|enter|example)[-_ ].*|arn:.*|ssh-(?:rsa|ed25519|dss) .*",
     re.IGNORECASE | re.DOTALL,
@@ -81,13 +82,13 @@ _OF_SENTENCES = _words(
     "field this the missing expected least most characters character short long match blank empty expired of for "
     "and or with in by to a an your was used option options flag argument value here when if from via using on at as"
 )
-_NAME_OF_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?")
-_FOREIGN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_BLANK = re.compile(r"\s")
-_DIGIT = re.compile(r"\d")
-_LETTER = re.compile(r"[^\W\d_]")
-_SYMBOL = re.compile(r"[!@#$%^*+~?]")
+_NAME_OF_VARIABLE = late_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_DATE = late_pattern(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?")
+_FOREIGN = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_BLANK = late_pattern(r"\s")
+_DIGIT = late_pattern(r"\d")
+_LETTER = late_pattern(r"[^\W\d_]")
+_SYMBOL = late_pattern(r"[!@#$%^*+~?]")
 _PATHS = ("/", "~/", "./", "../", "C:\\", "file:")
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from toolmem.late import late_pattern
 from toolmem.readers import words
 from toolmem.readers.secret_names import (
     LONGEST_NAME,
@@ -32,43 +33,43 @@ _WORDS = (
     *("passw", "passphrase", "passcode", "_pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
     *("jwt", "cvv", "cvc", "otp", "密码", "口令", "密钥", "令牌"),
 )
-_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes what is not ASCII
+_ESCAPED = late_pattern(r"\\u([0-9a-fA-F]{4})")  # as JSON writes what is not ASCII
 _TOLD_BY = words(r"key token auth pass secret cookie pwd credential jwt cvv cvc otp \u")
 _WORDS_ESCAPED = tuple(json.dumps(word)[1:-1] for word in _WORDS if not word.isascii())
 # The end of a name, and a sign that its value follows. Of a text in lower case.
-_NAMED = re.compile(
+_NAMED = late_pattern(
     rf"((?:{'|'.join(map(re.escape, (*_WORDS, *_WORDS_ESCAPED)))})[a-z0-9_-]{{0,40}}+)(\\{{0,8}}+[\"'`]?\]?)"
     r"([ \t]{0,8}+(?:=>|:=|==?|[:：＝])[ \t]{0,8}+|>| is |[ \t]?是[ \t]?|[ \t]{1,3}+(?=[\"']))"
 )
 _NAME_MARKS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-_QUOTED = re.compile(r"\\{0,8}+[\"'`]")
-_BARE = re.compile(r"[^\s\"'`<>(){}\[\],;|&\\]{1,400}+")
-_BARE_COOKIE = re.compile(r"[^\r\n\"'`\\<>]{1,1000}+")
-_BLANK = re.compile(r"\s")
-_SCHEME = re.compile(r"(?:bearer|basic|token|apikey|bot|digest)[ \t]{1,4}+", re.IGNORECASE)
-_ATTRIBUTES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_USERINFO = re.compile(r"://[^\s/?#@:\"'<>\\]{0,200}+:([^\s/?#\"'<>\\]{1,400}+)")
-_USER_TOKEN = re.compile(r"://([A-Za-z0-9_-]{20,250}+)@")
-_QUERY = re.compile(r"[?&]([A-Za-z-]{0,24}[Ss]ignature|sig|key)=([A-Za-z0-9%+/=_-]{16,1000}+)")
-_HEADER = re.compile(r"(bearer|basic)(?:[ \t]|%20|\+){1,4}+([a-z0-9._~+/=-]{8,8000}+)")
-_OPTION = re.compile(r"(?<![\w-])--([A-Za-z][\w-]{0,40}+)(?:=|[ \t]{1,4}+)")
-_PAIR = re.compile(
+_QUOTED = late_pattern(r"\\{0,8}+[\"'`]")
+_BARE = late_pattern(r"[^\s\"'`<>(){}\[\],;|&\\]{1,400}+")
+_BARE_COOKIE = late_pattern(r"[^\r\n\"'`\\<>]{1,1000}+")
+_BLANK = late_pattern(r"\s")
+_SCHEME = late_pattern(r"(?:bearer|basic|token|apikey|bot|digest)[ \t]{1,4}+", re.IGNORECASE)
+_ATTRIBUTES = late_pattern(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_USERINFO = late_pattern(r"://[^\s/?#@:\"'<>\\]{0,200}+:([^\s/?#\"'<>\\]{1,400}+)")
+_USER_TOKEN = late_pattern(r"://([A-Za-z0-9_-]{20,250}+)@")
+_QUERY = late_pattern(r"[?&]([A-Za-z-]{0,24}[Ss]ignature|sig|key)=([A-Za-z0-9%+/=_-]{16,1000}+)")
+_HEADER = late_pattern(r"(bearer|basic)(?:[ \t]|%20|\+){1,4}+([a-z0-9._~+/=-]{8,8000}+)")
+_OPTION = late_pattern(r"(?<![\w-])--([A-Za-z][\w-]{0,40}+)(?:=|[ \t]{1,4}+)")
+_PAIR = late_pattern(
     r"\"(?:name|key|header)\"[ ]?:[ ]?\"([\w. -]{1,64}+)\",\s{0,40}+\"value\"[ ]?:[ ]?\"([^\"\\]{1,4000}+)\"",
     re.IGNORECASE,
 )
 _PASSWORD = r"[\"']?([^\s\"'`\\|;&]{1,200}+)"
 _COMMANDS = (
-    ("mysql", re.compile(rf"\bmysql\w{{0,10}}+[^\n|;&]{{0,200}}?\s-p{_PASSWORD}")),
-    ("sshpass", re.compile(rf"\bsshpass\s{{1,4}}+-p\s{{0,4}}+{_PASSWORD}")),
-    ("redis-cli", re.compile(rf"\bredis-cli\b[^\n|;&]{{0,200}}?\s-a\s{{1,4}}+{_PASSWORD}")),
-    ("docker", re.compile(rf"\bdocker login\b[^\n|;&]{{0,200}}?\s-p\s{{1,4}}+{_PASSWORD}")),
+    ("mysql", late_pattern(rf"\bmysql\w{{0,10}}+[^\n|;&]{{0,200}}?\s-p{_PASSWORD}")),
+    ("sshpass", late_pattern(rf"\bsshpass\s{{1,4}}+-p\s{{0,4}}+{_PASSWORD}")),
+    ("redis-cli", late_pattern(rf"\bredis-cli\b[^\n|;&]{{0,200}}?\s-a\s{{1,4}}+{_PASSWORD}")),
+    ("docker", late_pattern(rf"\bdocker login\b[^\n|;&]{{0,200}}?\s-p\s{{1,4}}+{_PASSWORD}")),
     (
         "curl",
-        re.compile(rf"\bcurl\b[^\n|;]{{0,400}}?\s(?:-u|--user)[ =]{{0,4}}+[\"']?[^\s:\"'`\\]{{0,100}}+:{_PASSWORD}"),
+        late_pattern(rf"\bcurl\b[^\n|;]{{0,400}}?\s(?:-u|--user)[ =]{{0,4}}+[\"']?[^\s:\"'`\\]{{0,100}}+:{_PASSWORD}"),
     ),
-    ("identified by", re.compile(r"\bidentified by [\"']([^\"'\n]{1,200}+)")),
+    ("identified by", late_pattern(r"\bidentified by [\"']([^\"'\n]{1,200}+)")),
 )
-MASK = re.compile(r"\[masked:[0-9a-f]{6}\]")
+MASK = late_pattern(r"\[masked:[0-9a-f]{6}\]")
 _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 

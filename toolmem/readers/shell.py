@@ -6,16 +6,17 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from toolmem.late import late_pattern
 from toolmem.readers import words
 
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<open>\Z))", re.DOTALL)
-_COMMENT = re.compile(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
-_JOINT = re.compile(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # $( ... ) holds another command
+_QUOTED = late_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<open>\Z))", re.DOTALL)
+_COMMENT = late_pattern(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
+_JOINT = late_pattern(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # $( ... ) holds another command
 _HIDING = frozenset({"|", ";", "\n", "||"})  # after these a failure of what stands before is not told
-_WORD = re.compile(r"[\w./+-]{1,80}")
-_ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
-_PROGRAM = re.compile(r"^(?=[\w./+@-]*[A-Za-z])[\w./+@-]+$")
-_FLAG = re.compile(r"^--?[A-Za-z][\w-]*")
+_WORD = late_pattern(r"[\w./+-]{1,80}")
+_ASSIGNMENT = late_pattern(r"^[A-Za-z_]\w*=")
+_PROGRAM = late_pattern(r"^(?=[\w./+@-]*[A-Za-z])[\w./+@-]+$")
+_FLAG = late_pattern(r"^--?[A-Za-z][\w-]*")
 _WRAPPERS = words("sudo env time nohup exec command builtin then do else if elif while until !")
 _HANDS_ON = frozenset({"-exec", "-execdir", "-ok", "-okdir"})  # find: what follows is another program
 COMMON_PROGRAMS = words(
@@ -26,14 +27,14 @@ COMMON_PROGRAMS = words(
     "more sqlite3 mysql psql jq rev comm join nl md5sum sha256sum stat man who history"
 )
 _PARTS = (
-    ("a pipe", re.compile(r"(?<!\|)\|(?!\|)")),
-    ("&&", re.compile(r"&&")),
-    ("||", re.compile(r"\|\|")),
-    ("a redirection", re.compile(r"(?<![<>&\d])\d?>>?(?!\()")),
-    ("$(...)", re.compile(r"\$\(|`")),
-    ("a wildcard", re.compile(r"(?<!\S)[^\s'\"]*\*")),
-    ("a here-document", re.compile(r"<<-?\s*['\"]?\w+")),
-    ("cd", re.compile(r"(?:^|[;&|]\s*)cd\s")),
+    ("a pipe", late_pattern(r"(?<!\|)\|(?!\|)")),
+    ("&&", late_pattern(r"&&")),
+    ("||", late_pattern(r"\|\|")),
+    ("a redirection", late_pattern(r"(?<![<>&\d])\d?>>?(?!\()")),
+    ("$(...)", late_pattern(r"\$\(|`")),
+    ("a wildcard", late_pattern(r"(?<!\S)[^\s'\"]*\*")),
+    ("a here-document", late_pattern(r"<<-?\s*['\"]?\w+")),
+    ("cd", late_pattern(r"(?:^|[;&|]\s*)cd\s")),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from toolmem.late import late_pattern
 from toolmem.readers import words
 
 STATEMENTS = words(
@@ -19,32 +20,32 @@ _KEYWORDS = STATEMENTS | words(
     "MIN MAX CAST COALESCE CONCAT OVER PARTITION ROW_NUMBER RANK TRUE FALSE ANY SOME INTERVAL FULLTEXT FORMAT"
 )
 # What is opened and never closed goes on to the end, as a database reads it; it is not looked for again and again.
-_NOISE = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
-_STRING = re.compile(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
-_FIRST_WORD = re.compile(r"[\s(`]*([A-Za-z_]+)")
-_WORD = re.compile(r"[A-Za-z_][\w$]*")
-_TABLE = re.compile(
+_NOISE = late_pattern(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
+_STRING = late_pattern(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
+_FIRST_WORD = late_pattern(r"[\s(`]*([A-Za-z_]+)")
+_WORD = late_pattern(r"[A-Za-z_][\w$]*")
+_TABLE = late_pattern(
     r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|(?:^|;)\s*(?:DESC|DESCRIBE)|COLUMNS\s+(?:FROM|IN))\s+[`\"\[]?"
     r"([A-Za-z_][\w$.]*)",
     re.IGNORECASE,
 )
 _CLAUSES = (
-    ("JOIN", re.compile(r"\bJOIN\b", re.I)),
-    ("a subquery", re.compile(r"\(\s*SELECT\b", re.I)),
-    ("GROUP BY", re.compile(r"\bGROUP\s+BY\b", re.I)),
-    ("HAVING", re.compile(r"\bHAVING\b", re.I)),
-    ("ORDER BY", re.compile(r"\bORDER\s+BY\b", re.I)),
-    ("LIMIT", re.compile(r"\bLIMIT\b", re.I)),
-    ("WHERE", re.compile(r"\bWHERE\b", re.I)),
-    ("DISTINCT", re.compile(r"\bDISTINCT\b", re.I)),
-    ("SELECT *", re.compile(r"\bSELECT\s+\*", re.I)),
-    ("UNION/INTERSECT/EXCEPT", re.compile(r"\b(?:UNION|INTERSECT|EXCEPT)\b", re.I)),
-    ("an aggregate function", re.compile(r"\b(?:COUNT|SUM|AVG|MIN|MAX|GROUP_CONCAT)\s*\(", re.I)),
-    ("LIKE", re.compile(r"\b(?:I?LIKE|REGEXP|RLIKE)\b", re.I)),
-    ("a window function", re.compile(r"\bOVER\s*\(", re.I)),
-    ("CASE", re.compile(r"\A(?>.*?\bCASE\b).*\bEND\b", re.I | re.S)),
-    ("INFORMATION_SCHEMA", re.compile(r"\bINFORMATION_SCHEMA\b", re.I)),
-    ("several statements", re.compile(r";\s*\S")),
+    ("JOIN", late_pattern(r"\bJOIN\b", re.I)),
+    ("a subquery", late_pattern(r"\(\s*SELECT\b", re.I)),
+    ("GROUP BY", late_pattern(r"\bGROUP\s+BY\b", re.I)),
+    ("HAVING", late_pattern(r"\bHAVING\b", re.I)),
+    ("ORDER BY", late_pattern(r"\bORDER\s+BY\b", re.I)),
+    ("LIMIT", late_pattern(r"\bLIMIT\b", re.I)),
+    ("WHERE", late_pattern(r"\bWHERE\b", re.I)),
+    ("DISTINCT", late_pattern(r"\bDISTINCT\b", re.I)),
+    ("SELECT *", late_pattern(r"\bSELECT\s+\*", re.I)),
+    ("UNION/INTERSECT/EXCEPT", late_pattern(r"\b(?:UNION|INTERSECT|EXCEPT)\b", re.I)),
+    ("an aggregate function", late_pattern(r"\b(?:COUNT|SUM|AVG|MIN|MAX|GROUP_CONCAT)\s*\(", re.I)),
+    ("LIKE", late_pattern(r"\b(?:I?LIKE|REGEXP|RLIKE)\b", re.I)),
+    ("a window function", late_pattern(r"\bOVER\s*\(", re.I)),
+    ("CASE", late_pattern(r"\A(?>.*?\bCASE\b).*\bEND\b", re.I | re.S)),
+    ("INFORMATION_SCHEMA", late_pattern(r"\bINFORMATION_SCHEMA\b", re.I)),
+    ("several statements", late_pattern(r";\s*\S")),
 )
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
+from toolmem.late import late_pattern
+
 Span = tuple[int, int]
 
 _END = r"(?![A-Za-z0-9_-])"
-_LONG_WORD = re.compile(r"[A-Za-z0-9_-]{16,}+")
-_JOINT = re.compile(r"[-_](?=[A-Za-z])")
+_LONG_WORD = late_pattern(r"[A-Za-z0-9_-]{16,}+")
+_JOINT = late_pattern(r"[-_](?=[A-Za-z])")
 _LONGEST_PREFIX = 64  # characters of a word before a token in it
-_WORDS = re.compile(
+_WORDS = late_pattern(
     "|".join(
         (
             r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])",  # Amazon
@@ -46,17 +48,17 @@ _WORDS = re.compile(
 )
 # Those of several words: (what they cannot be without, the form; its group is the secret, else all of it).
 _FORMS = (
-    ("ya29.", re.compile(r"\bya29\.[A-Za-z0-9_-]{20,2000}+")),  # Google
-    ("SG.", re.compile(r"\bSG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+")),  # SendGrid
-    ("hvs.", re.compile(r"\bhvs\.[A-Za-z0-9_-]{24,200}+")),  # Vault
-    (":AA", re.compile(r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}" + _END)),  # Telegram
+    ("ya29.", late_pattern(r"\bya29\.[A-Za-z0-9_-]{20,2000}+")),  # Google
+    ("SG.", late_pattern(r"\bSG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+")),  # SendGrid
+    ("hvs.", late_pattern(r"\bhvs\.[A-Za-z0-9_-]{24,200}+")),  # Vault
+    (":AA", late_pattern(r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}" + _END)),  # Telegram
     (
         "hooks.slack.com",
-        re.compile(r"(?<=hooks\.slack\.com/services/)T[A-Z0-9]{6,14}+/B[A-Z0-9]{6,14}+/[A-Za-z0-9]{16,40}+"),
+        late_pattern(r"(?<=hooks\.slack\.com/services/)T[A-Z0-9]{6,14}+/B[A-Z0-9]{6,14}+/[A-Za-z0-9]{16,40}+"),
     ),
     (
         "PRIVATE KEY",
-        re.compile(
+        late_pattern(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r"[^-]{0,16000}+(?:-(?!----)[^-]{0,4000}+){0,40}+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?+"
         ),

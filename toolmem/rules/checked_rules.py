@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime
 
 from toolmem.errors import RequestError
 from toolmem.guard.call_conditions import Condition, require_safe
 from toolmem.guard.decision import CheckedRule
+from toolmem.late import late_logger
 from toolmem.light_models import ToolMemoryRule
 from toolmem.rules.identity import UNSCOPED, folded_name
 from toolmem.rules.rule_checks import said_text
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
 
 def checked_rules(rules: Iterable[ToolMemoryRule], now: datetime) -> dict[str, list[CheckedRule]]:

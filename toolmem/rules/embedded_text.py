@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import unicodedata
 from typing import TYPE_CHECKING
 
 from toolmem.errors import ModelError
+from toolmem.late import late_logger, late_pattern
 from toolmem.stored import Document
 
 if TYPE_CHECKING:
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
 
     from toolmem.protocols import Embedder
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = late_pattern(r"[^\W_]+")
 _SHORTEST = 4  # letters of which two forms of a word have to share the first ones
 _LONGEST = 64
 

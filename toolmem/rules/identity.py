@@ -6,12 +6,12 @@ put the same rule at the same moment meet in one record.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Any
 
 from toolmem.config.nearest_names import nearest
 from toolmem.errors import RequestError
+from toolmem.late import late_pattern
 from toolmem.readers.normal_form import normal_form
 from toolmem.readers.plain_text import shown
 
@@ -27,7 +27,7 @@ MAX_TAG = 100
 
 _OWN = "6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11"  # whose version-5 ids these are
 _FINAL = " .!?,;:…。！？，；：、"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 def folded_name(tool_name: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from toolmem.guard.tool_classes import scopes_of
+from toolmem.late import late_logger
 from toolmem.light_models import ToolMemoryRule, ToolSchema
 from toolmem.readers.plain_text import name_shown
 from toolmem.rules.identity import RULE_PREFIX, UNSCOPED, namespace_of, tool_of
@@ -26,7 +26,7 @@ from toolmem.rules.stored_rules import at_a_glance, by_priority, freshness, is_p
 from toolmem.rules.turns import read_tools, tool_names
 from toolmem.stored import RawRecord
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
 Caps = tuple[int, int, int]  # rules, characters, characters of critical ones
 CAPS: Caps = (MAX_IN_PROMPT, MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from toolmem.errors import Conflict, RequestError
+from toolmem.late import late_pattern
 from toolmem.rules.drafts import RuleDraft, sentence_of
 from toolmem.rules.identity import folded_name, namespace_of, read_id, text_id
 from toolmem.rules.stored_rules import StoredRules
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 IDS = "tool_rule_ids"
 SHORTEST_ID = 4  # characters of the beginning of an id
-_BEGINNING = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
-_MADE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_BEGINNING = late_pattern(r"[0-9a-f][0-9a-f-]{3,34}")
+_MADE = late_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RuleIds:

@@ -10,7 +10,6 @@ over several records.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -19,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
+from toolmem.late import late_logger
 from toolmem.light_models import Effect, Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema, When
 from toolmem.rules.compare_and_swap import until_written
 from toolmem.rules.drafts import RuleDraft, holds_again, is_agents_to_change, read_said, require_own, sentence_of
@@ -58,7 +58,7 @@ from toolmem.stored import Document, RawRecord
 if TYPE_CHECKING:
     from toolmem.protocols import Clock, Embedder, MemoryStore
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
 T = TypeVar("T")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from toolmem.late import late_logger
 from toolmem.light_models import Priority, RuleStatus, ToolMemoryRule
 from toolmem.rows import own_json
 from toolmem.rules.identity import RULE_PREFIX, namespace_of, same_text
@@ -17,7 +17,7 @@ from toolmem.rules.identity import RULE_PREFIX, namespace_of, same_text
 if TYPE_CHECKING:
     from toolmem.stored import RawRecord
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
 RANK = {priority: rank for rank, priority in enumerate(PRIORITIES)}

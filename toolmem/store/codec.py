@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import threading
 from collections import OrderedDict
@@ -14,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RequestError
+from toolmem.late import late_logger
 from toolmem.light_models import conversation_told
 from toolmem.readers.denied_calls import is_denied
 from toolmem.stored import CallFailure
@@ -21,7 +21,7 @@ from toolmem.stored import CallFailure
 if TYPE_CHECKING:
     from toolmem.models import Guidance, ToolCallResult
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import builtins
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import Conflict, RequestError, StoreError
+from toolmem.late import late_logger
 from toolmem.store.codec import CALL_FAULTS, dump_json, micros, moment, require_names, require_storable, unnameable
 from toolmem.stored import Document, RawRecord, Record
 
 if TYPE_CHECKING:
     from toolmem.protocols import Clock
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 
 class PutRecord:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import sys
 from pathlib import Path
@@ -17,8 +16,9 @@ from pathlib import Path
 import apsw
 
 from toolmem.config.own_folder import make_folder, write_new
+from toolmem.late import late_logger
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 _ID = "store_id"
 _made_here: set[tuple[str, str]] = set()  # by this process, where the list cannot be written

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import asdict
 from typing import Any, get_args
 
 from toolmem.errors import RequestError
+from toolmem.late import late_logger
 from toolmem.store.codec import CALL_FAULTS, dump_json, micros, moment, require_names
 from toolmem.stored import LoggedDecision, Outcome
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 _OUTCOMES = get_args(Outcome)
 

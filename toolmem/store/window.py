@@ -7,11 +7,11 @@ calls themselves are wanted the payload that `codec.call_payload` made.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from toolmem.late import late_logger
 from toolmem.store.codec import CALL_FAULTS, members, moment
 from toolmem.store.semantics import ToolRow
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from toolmem.models import CallFigures, JudgeIdentity, ToolCallResult
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 Row = Sequence[Any]
 

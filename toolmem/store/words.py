@@ -11,19 +11,19 @@ single characters), so texts and queries are cut here and handed over as plain w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from toolmem.late import late_pattern
 from toolmem.readers.normal_form import normal_form
 
 MAX_QUERY_WORDS = 128
 MAX_WORD_CHARACTERS = 64  # longer ones (base64, hashes) are cut
 
-_RUN = re.compile(r"[^\W_](?:[\w\u0300-\u036f]*[^\W_])?")
-_HUMP = re.compile(r"(?<=[^\W\dA-Z_])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_RUN = late_pattern(r"[^\W_](?:[\w\u0300-\u036f]*[^\W_])?")
+_HUMP = late_pattern(r"(?<=[^\W\dA-Z_])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ACCENTS = late_pattern("[\u0300-\u036f]")
 # Kana, Bopomofo, Han, Hangul; Thai, Lao, Burmese, Khmer
-_UNSPACED = re.compile(
+_UNSPACED = late_pattern(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+)"
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
+from toolmem.late import late_logger
 from toolmem.light_models import Said, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolmem.rules.capture.lifting import Lift
     from toolmem.rules.capture.taking_back import RulesInForce, TakenBack
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
 KEPT_FOR_SESSION = "kept for this session; say 'always' to keep it"  # what the user is told of a session's demand
 _NOTED = 500  # characters of a demand in a note

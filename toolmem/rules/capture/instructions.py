@@ -7,11 +7,11 @@ it is none, or holds for the session: an instruction wrongly pinned would bind t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from toolmem.late import late_pattern
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import CHINESE, read_chinese
 from toolmem.rules.capture.cues import Cue, CueReading, combined
@@ -34,7 +34,7 @@ from toolmem.rules.identity import UNSCOPED
 _SHORT_ANSWER = 60  # characters
 _MOST_LIFTS = 20  # of a message: each is compared with every rule
 MAX_SENTENCE = 500  # characters; a rule is never cut, so a longer sentence is not captured
-_SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
+_SHORT_QUOTE = late_pattern(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from toolmem.late import late_pattern
 from toolmem.rules.capture.cues import Forms
 from toolmem.rules.capture.english import small
 from toolmem.rules.capture.pasted import MASK
@@ -20,7 +21,7 @@ from toolmem.rules.capture.spoken_of import LIFTING, Term, terms_of
 
 Kind = Literal["permission", "unneeded", "unbound", "release", "back"]
 _LONGEST = 500  # characters of a sentence
-_SHORT_QUOTE = re.compile(rf"(?<!{MASK}){MASK}{{1,120}}(?!{MASK})")
+_SHORT_QUOTE = late_pattern(rf"(?<!{MASK}){MASK}{{1,120}}(?!{MASK})")
 
 
 @dataclass(frozen=True, slots=True)

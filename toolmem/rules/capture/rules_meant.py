@@ -14,13 +14,14 @@ from functools import lru_cache
 from typing import Literal
 
 from toolmem.guard.word_lists import CHINESE, ENGLISH, form
+from toolmem.late import late_pattern
 from toolmem.rules.capture.lifting import Lift, grammar_of
 from toolmem.rules.capture.sentences import CJK
 from toolmem.rules.capture.spoken_of import Term, general, normal, said_together, terms_of
 from toolmem.rules.identity import same_text
 
 Demanded = Literal["ban", "ask", "only", "duty"]
-_PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_PARTS_OF_NAME = late_pattern(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 class Fit(IntEnum):
@@ -87,8 +88,8 @@ def demands_of(text: str) -> Demanded:
 
 
 _FORMS = [{name: form(name, table) for name in ("ask", "only", "not_", "reason")} for table in (ENGLISH, CHINESE)]
-_ASKS = re.compile(r"\b(?:ask|check|confirm|verify)(?: with \w+)? (?:first|before)\b", re.IGNORECASE)
-_BANS = re.compile(
+_ASKS = late_pattern(r"\b(?:ask|check|confirm|verify)(?: with \w+)? (?:first|before)\b", re.IGNORECASE)
+_BANS = late_pattern(
     r"\b(?:avoid|stay away|keep away|keep out|refrain|hands off|leave .* alone|off[- ]limits|ban)\b|避免|远离"
 )
 
@@ -324,7 +325,7 @@ def _skeleton(text: str) -> tuple[str, ...] | None:
     return tuple(re.findall(r"[\w]+|[\u3400-\u9fff]", gap))
 
 
-_CONDITION = re.compile(r"\b(?:if|when|after|once|with|unless|provided|while|as long as)\b")
+_CONDITION = late_pattern(r"\b(?:if|when|after|once|with|unless|provided|while|as long as)\b")
 
 
 def _permits_under_condition(new: RuleSaid, old: RuleSaid) -> bool:

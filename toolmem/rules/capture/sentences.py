@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from toolmem.late import late_pattern
 from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.pasted import MASK, mask_pasted
 
 _FORM = Forms(TABLES["shown_text"]["lines"])
-_SPACE = re.compile(r"\s*")
-_LINE_BREAK = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # all that Unicode knows, as one
-CJK = re.compile(r"[\u3400-\u9fff]")
+_SPACE = late_pattern(r"\s*")
+_LINE_BREAK = late_pattern("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # all that Unicode knows, as one
+CJK = late_pattern(r"[\u3400-\u9fff]")
 _SOFT_WRAP = 40  # characters; a shorter line was ended on purpose
 
 

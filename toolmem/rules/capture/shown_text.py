@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from toolmem.late import late_pattern
 from toolmem.rules.capture.chinese import opens_shown_chinese
 from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.english import opens_before_colon, small
@@ -21,7 +22,7 @@ from toolmem.rules.capture.sentences import CJK, Sentence, ends_with
 
 _LANGUAGES = ("en", "zh")
 _SPAN = 400  # characters at either end of a sentence that are looked at
-_COLON = re.compile(r":(?=\s|$|[\u3400-\u9fff])|：")
+_COLON = late_pattern(r":(?=\s|$|[\u3400-\u9fff])|：")
 _COLONS = 6  # of a sentence that are looked at: the words that announce a text stand before its first ones
 
 

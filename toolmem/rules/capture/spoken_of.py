@@ -15,6 +15,7 @@ from typing import Any
 from toolmem.guard.demands import MARKED, Literals
 from toolmem.guard.lexicon import FAMILIES, THINGS, base_forms
 from toolmem.guard.word_lists import CHINESE, table, turned
+from toolmem.late import late_pattern
 from toolmem.rules.capture.cues import TABLES
 from toolmem.rules.capture.english import small
 
@@ -25,9 +26,9 @@ _LISTS = {
 }
 _SAYS_NOTHING = _LISTS["fillers"] | _LISTS["pronouns"]
 _CJK = "\u3400-\u9fff"
-_WORD = re.compile(rf"[\ue000-\uf8ff]|[a-z][a-z'_]*|[{_CJK}]+|\d+")
-_MARKS = re.compile("[#@$€£¥,]")
-_POSSESSED = re.compile(r"(\w)'s\b(?=\s+\w)")
+_WORD = late_pattern(rf"[\ue000-\uf8ff]|[a-z][a-z'_]*|[{_CJK}]+|\d+")
+_MARKS = late_pattern("[#@$€£¥,]")
+_POSSESSED = late_pattern(r"(\w)'s\b(?=\s+\w)")
 _SEEN = 4096
 
 
@@ -97,7 +98,7 @@ def _marked(text: str) -> tuple[str, Literals]:
     return written, marked
 
 
-PHRASES = [(re.compile(pattern), word) for of in LIFTING.values() for pattern, word in of["phrases"]]
+PHRASES = [(late_pattern(pattern), word) for of in LIFTING.values() for pattern, word in of["phrases"]]
 
 
 def _terms(written: str, marked: Literals) -> Iterator[Term]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from toolmem.late import late_logger
 from toolmem.light_models import LifetimeCounters
 from toolmem.store.codec import GuidanceCache, Ranges, digest, moment, read_ranges, storables
 from toolmem.store.semantics import ToolRow
@@ -19,7 +19,7 @@ from toolmem.stored import StoredMemory
 if TYPE_CHECKING:
     from toolmem.models import ToolCallResult
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 COUNTERS = "calls, successes, failures, judged, score_sum, time_calls, time_sum, token_calls, token_sum, since"
 COUNTER_NAMES = COUNTERS.split(", ")[:-1]  # since aside
