@@ -22,7 +22,7 @@ from toolmem.readers.proportions import wilson_interval
 SOURCES = ("rule", "repeat", "known_name", "schema")
 
 
-class RecordedCall(Protocol):
+class ReplayCall(Protocol):
     """What a replay reads of a recorded call."""
 
     @property
@@ -98,7 +98,7 @@ class _Context:
 
 
 def replay(
-    calls: Iterable[tuple[int, RecordedCall]],
+    calls: Iterable[tuple[int, ReplayCall]],
     rules: Mapping[str, Sequence[CheckedRule]] | None = None,
     *,
     context_key: str = "",
@@ -140,7 +140,7 @@ def replay(
 
 
 def _sources(
-    call: RecordedCall,
+    call: ReplayCall,
     key: str,
     repeats: StandingFailures,
     names: KnownNames | None,
@@ -163,7 +163,7 @@ def _sources(
     return found
 
 
-def _context(call: RecordedCall, context_key: str) -> str:
+def _context(call: ReplayCall, context_key: str) -> str:
     """The value of a dotted field of a record."""
     value: Any = call
     for part in context_key.split("."):
