@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from toolmem.hosts.events import HookAnswer, HookEvent
+from toolmem.hosts.events import EventKind, HookAnswer, HookEvent
 
 Scope = Literal["project", "user"]
 
@@ -48,6 +48,13 @@ class Host(ABC):
     verified: ClassVar[str]  # the version that its formats were last checked against
     tools: ClassVar[Mapping[str, tuple[str, ...]]]  # its own tools -> what each does: shell, read, write, search, fetch
     cannot: ClassVar[tuple[str, ...]] = ()  # sentences: what no hook of this agent can do
+    # Events at which it puts `HookAnswer.context` before its model. What is due elsewhere waits for the next of them.
+    context_at: ClassVar[tuple[EventKind, ...]] = (
+        *("session_start", "subagent_start", "prompt", "before_call", "after_call"),
+    )
+    # Its hooks tell which call an event is of. Else a call that ended is the oldest under way with the same tool and
+    # arguments, and the calls of its recordings are known again by these.
+    call_ids: ClassVar[bool] = True
     comments: ClassVar[bool] = False  # its settings file may hold comments and a comma before a closing bracket
 
     @abstractmethod
