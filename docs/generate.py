@@ -19,6 +19,7 @@ from page_writers.configuration import configuration
 from page_writers.data_types import data_types, files
 from page_writers.elasticsearch import elasticsearch
 from page_writers.flows import flows
+from page_writers.frameworks import frameworks
 from page_writers.front_page import front_page
 from page_writers.limits import limits
 from page_writers.one_call import one_call
@@ -40,6 +41,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "benchmarks.md": benchmarks,
     "elasticsearch.md": elasticsearch,
     "limits.md": limits,
+    "how-to/hosts/frameworks.md": frameworks,
     "../README.md": front_page,
 }
 

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from toolmem.config.extras import EXTRAS
+from toolmem.config.extras import EXTRAS, FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 TABLES = ("calls.csv", "tools.csv", "skips.csv", "errors.csv", "claims.csv")
@@ -35,6 +35,14 @@ def test_an_extra_brings_the_packages_that_a_missing_one_is_told_by(extra):
     assert requirements(extra) == set(map(canonicalize_name, EXTRAS[extra]))
 
 
+@pytest.mark.parametrize("extra", FRAMEWORKS)
+def test_an_extra_of_an_agent_framework_brings_that_framework_alone(extra):
+    """They are tried in environments of their own, so that no constraint is about them."""
+    (line,) = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition(f"\n{extra} = [")[2].splitlines()[:1]
+    assert len(requirements(extra)) == 1
+    assert ">=" in line
+
+
 def test_all_is_every_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (line,) = project["optional-dependencies"]["all"]
@@ -52,7 +60,8 @@ def test_the_lowest_versions_that_are_tried_are_the_lower_bounds():
     lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").split()
     tried = {canonicalize_name(name): Version(version) for name, _, version in (line.partition("==") for line in lines)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for line in chain(project["dependencies"], *project["optional-dependencies"].values()):
+    extras = [lines for name, lines in project["optional-dependencies"].items() if name not in FRAMEWORKS]
+    for line in chain(project["dependencies"], *extras):
         asked = Requirement(line)
         if asked.name != "toolmem" and (not asked.marker or asked.marker.evaluate()):
             (bound,) = (each.version for each in asked.specifier if each.operator == ">=")

@@ -20,16 +20,21 @@ def configured_guard(
     store: MemoryStore,
     workspace_id: str,
     rules_workspace_id: str,
+    stops_repeats: bool = False,
+    *,
     taught: TaughtCalls,
 ) -> CallGuard:
     """A guard over `store`, with the settings' modes."""
     settings = configured.settings
+    modes = modes_of(configured)
+    if stops_repeats and "repeats" not in settings.guard.model_fields_set:
+        modes["repeats"] = "enforce"
     return CallGuard(
         store,
         workspace_id,
         clock=clock,
         rules_workspace_id=rules_workspace_id,
-        modes=modes_of(configured),
+        modes=modes,
         on_error=settings.guard.on_error,
         context_key=settings.guidance.context_key,
         keep_calls=_keep_calls(configured),

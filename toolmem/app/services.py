@@ -77,8 +77,8 @@ class AppServices:
         self.ledger: Ledger | None = None  # from when the default store is open
         self._judges: dict[tuple[Any, ...], Judge] = {}
         self._writers: dict[tuple[Any, ...], GuidanceWriter] = {}
-        self._guards: dict[tuple[str, str], CallGuard] = {}  # by workspace, and by that of its rules
-        self._guards_beside: dict[tuple[str, str], CallGuard] = {}  # of another thread
+        self._guards: dict[tuple[str, str, bool], CallGuard] = {}  # by workspace, by that of its rules, by strictness
+        self._guards_beside: dict[tuple[str, str, bool], CallGuard] = {}  # of another thread
         self._taught: TaughtCalls | None = None  # by any of them
         self._opening = asyncio.Lock()
 
@@ -195,10 +195,19 @@ class AppServices:
     # -- the guard
 
     async def call_guard(
-        self, workspace_id: str, rules_workspace_id: str = "", *, beside: MemoryStore | None = None
+        self,
+        workspace_id: str,
+        rules_workspace_id: str = "",
+        *,
+        beside: MemoryStore | None = None,
+        stops_repeats: bool = False,
     ) -> CallGuard:
-        """Implements `ports.Services`. `beside`: the handle of another thread (`store_beside`), for a guard there."""
-        place = (workspace_id, rules_workspace_id or workspace_id)
+        """Implements `ports.Services`. `beside`: the handle of another thread (`store_beside`), for a guard there.
+
+        `stops_repeats`: the caller tells the agent why a call is stopped, so that repeats are enforced where nobody
+        configured them.
+        """
+        place = (workspace_id, rules_workspace_id or workspace_id, stops_repeats)
         guards = self._guards if beside is None else self._guards_beside
         if place not in guards:
             from toolmem.app.call_guards import configured_guard
@@ -207,7 +216,7 @@ class AppServices:
             store = beside if beside is not None else await self.store_named()
             self.require_trusted()
             self._taught = self._taught or TaughtCalls()
-            guards[place] = configured_guard(self.configured, self.clock, store, *place, self._taught)
+            guards[place] = configured_guard(self.configured, self.clock, store, *place, taught=self._taught)
         return guards[place]
 
     # -- judge and writer

@@ -15,10 +15,16 @@ EXTRAS = {
     "serve": ("fastapi", "fastapi_offline", "uvicorn", "mcp"),
 }
 
+# Agent frameworks that `toolmem.hosts.adapters` stands in: the extra -> the package that it brings, as it is imported.
+# They do not all install beside each other, so that none of them is part of `all`.
+FRAMEWORKS = {
+    "langchain": ("langchain",),
+}
+
 
 def missing(extra: str) -> list[str]:
     """The packages of this extra that are not installed; nothing is imported to find out."""
-    return [name for name in EXTRAS[extra] if not _installed(name)]
+    return [name for name in {**EXTRAS, **FRAMEWORKS}[extra] if not _installed(name)]
 
 
 def lacks(what: str, extra: str) -> str:

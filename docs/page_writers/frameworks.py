@@ -1,0 +1,75 @@
+"""docs/how-to/hosts/frameworks.md: three lines for each agent framework, and what its real package last answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from page_writers.markdown import GENERATED, table
+
+REPORT = Path(__file__).resolve().parents[2] / "tests" / "hosts_live" / "adapters" / "report.jsonl"
+
+_HEAD = """# Agent frameworks in Python
+
+Three lines put a memory into an agent of these frameworks. From then on
+
+* each call is held against the user's rules, and against what failed before in its conversation: where it is stopped,
+  the model reads why, in the form in which the framework tells a tool's error;
+* a rule that asks for consent asks by `on_ask(decision) -> bool`, plain or async; without it such a call does not run,
+  and the model is told to ask the user;
+* a call that failed is stopped when the agent repeats it unchanged, and runs when it is sent once more; set
+  `guard.repeats` for another mode, and `TOOLMEM_GUARD=off` to switch the guard off;
+* each call is kept once, with the tool's result or the framework's error and how long it took; one that was stopped
+  stands in the log of decisions as not run. Calls are kept unjudged: `mem.retry_evaluations()` judges them;
+* where the framework allows it, rules and guidance stand in the system prompt, and what the user says there is read for
+  demands. Give `capture=False` to an agent that only other agents speak to.
+
+`mem` is a `ToolMem` or an `AsyncToolMem`; rules hold in every framework on one store. `conversation` names the
+conversation that repeats are known in: without it, it is the framework's own session, or one that is made. Trouble of
+the memory is logged and stops no call (`guard.on_error: closed` stops them all).
+"""
+
+# The extra, the title, the lines, and what the framework does not allow.
+FRAMEWORKS: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "langchain",
+        "LangChain and LangGraph",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.langchain import ToolMemMiddleware
+
+agent = create_agent(model, tools, middleware=[ToolMemMiddleware(ToolMem("memory.db"), conversation="c1")])""",
+        "Without `conversation` it is the run's `thread_id`. An exception of a tool ends the run, as LangChain has it: "
+        "`ToolErrorMiddleware` tells it to the model. A call that a graph's interrupt ends is kept when it has run.",
+    ),
+)
+
+
+def frameworks() -> str:
+    """The page."""
+    told = {each["framework"]: each for each in _report()}
+    parts = [_HEAD, f"{GENERATED}\n"]
+    for extra, title, lines, notes in FRAMEWORKS:
+        parts.append(f"## {title}\n\n`pip install 'toolmem[{extra}]'`\n\n```python\n{lines}\n```\n\n{notes}\n")
+    parts.append(
+        "## Last tried\n\n`make test-hosts` runs one contract over the real packages, each in a virtual environment of "
+        "its own, offline, with a model that follows a script: allow, deny, ask, advise, errors, trouble of the memory, "
+        "async, calls at once, streaming, tools without parameters, what the user says, and rules of one framework in "
+        "the others on one store.\n"
+    )
+    head = ["framework", "versions", "date", "Python", "passed", "failed", "skipped"]
+    parts.append(table(head, [_row(title, told.get(extra)) for extra, title, *_ in FRAMEWORKS]) + "\n")
+    return "\n".join(parts)
+
+
+def _row(title: str, result: dict[str, Any] | None) -> list[str]:
+    if result is None:
+        return [title, "", "", "", "", "", "not tried yet"]
+    skipped = "; ".join(f"{count}: {reason}" for reason, count in result["skipped"].items())
+    numbers = [str(result["passed"]), str(len(result["failed"]))]
+    versions = ", ".join(each.replace("==", " ") for each in result["versions"])
+    return [title, versions, result["date"], result["python"], *numbers, skipped]
+
+
+def _report() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in REPORT.read_text(encoding="utf-8").splitlines() if line]

@@ -1,0 +1,226 @@
+"""What the adapters of agent frameworks promise, tried without any framework: `tests/hosts_live/adapters` has these."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolmem.hosts.adapters
+from toolmem import AsyncToolMem, ToolMem
+from toolmem.config.extras import FRAMEWORKS, missing
+from toolmem.engine.guarding import CallGuard
+from toolmem.errors import ConfigError, RequestError
+from toolmem.hosts.adapters.common import AgentMemory
+
+SARAH = {"to": "sarah@example.com"}
+BOB = {"to": "bob@example.com"}
+ADAPTERS = Path(toolmem.hosts.adapters.__file__).parent
+
+
+@pytest.fixture
+def mem(tmp_path: Path) -> Iterator[ToolMem]:
+    with ToolMem(tmp_path / "memory.db") as memory:
+        yield memory
+
+
+def outcomes(memory: ToolMem) -> list[tuple[str, str]]:
+    return [(each.action, each.outcome) for each in memory.decisions()]
+
+
+def test_a_call_is_kept_once_with_what_came_of_it(mem: ToolMem) -> None:
+    talk = AgentMemory(mem, "c1").of()
+    call = talk.begin_now("search", '{"q": "rain"}', "call_1")
+    talk.end_now(call, {"hits": 2})
+    talk.end_now(call, error="told again")
+    (kept,) = mem.calls(["search"])
+    assert (kept.id, kept.input, kept.output, kept.success) == ("c1/call_1", {"q": "rain"}, '{"hits": 2}', True)
+    assert kept.metadata["conversation_id"] == "c1"
+    assert kept.time_cost is not None
+
+
+def test_a_call_that_is_run_again_under_its_id_is_another_call(mem: ToolMem) -> None:
+    talk = AgentMemory(mem, "c1").of()
+    for output in ("first", "second"):
+        talk.end_now(talk.begin_now("search", {"q": output}, "call_1"), output)
+    assert sorted(call.output for call in mem.calls(["search"])) == ["first", "second"]
+
+
+def test_an_error_is_kept_as_the_tool_raised_it_or_as_the_framework_tells_it(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+    talk.end_now(talk.begin_now("search", {"q": "a"}), error=ValueError("no index"))
+    talk.end_now(talk.begin_now("search", {"q": "b"}), error="Error: timeout")
+    assert sorted((call.output, call.success) for call in mem.calls(["search"])) == [
+        ("Error: timeout", False),
+        ("ValueError: no index", False),
+    ]
+
+
+def test_an_interrupted_call_is_kept_and_may_be_repeated(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+    talk.end_now(talk.begin_now("search", {"q": "a"}), error=KeyboardInterrupt())
+    assert not talk.begin_now("search", {"q": "a"}).stops
+    (kept,) = mem.calls(["search"])
+    assert (kept.output, kept.success) == ("KeyboardInterrupt: the call was interrupted", False)
+
+
+def test_a_failed_call_is_stopped_when_repeated_runs_when_sent_once_more_and_is_stopped_again(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+    seen = []
+    for _ in range(4):
+        call = talk.begin_now("search", {"q": "a"})
+        seen.append(call.stops)
+        if not call.stops:
+            talk.end_now(call, error="Error: no index")
+    assert seen == [False, True, False, True]
+
+
+@pytest.mark.parametrize("mode", ["off", "shadow", "advise"])
+def test_what_is_configured_for_repeats_holds_in_adapters_too(tmp_path: Path, mode: str) -> None:
+    with ToolMem(tmp_path / "memory.db", overrides=[f"guard.repeats={mode}"]) as memory:
+        talk = AgentMemory(memory).of()
+        talk.end_now(talk.begin_now("search", {"q": "a"}), error="Error: no index")
+        again = talk.begin_now("search", {"q": "a"})
+        assert not again.stops
+        assert bool(again.advice) is (mode == "advise")
+
+
+def test_other_roads_of_one_memory_go_on_to_advise_on_repeats(mem: ToolMem) -> None:
+    talk = AgentMemory(mem, "c1").of()
+    talk.end_now(talk.begin_now("search", {"q": "a"}), error="Error: no index")
+    assert mem.check_tool_call("search", {"q": "a"}, conversation_id="c1").action == "advise"
+
+
+def test_the_prompt_has_the_rules_and_what_the_user_just_said(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+    parts = [{"type": "text", "text": "Never email Sarah."}, {"type": "image", "data": "..."}]
+    assert "Never email Sarah" in talk.prompt_now(["send_email"], said=parts, at=1)
+    call = talk.begin_now("send_email", SARAH)
+    assert call.stops
+    assert "Never email Sarah" in call.reason
+    assert not talk.begin_now("send_email", BOB).stops
+    talk.prompt_now(["send_email"], said="You can email Sarah again.", at=2)
+    assert not talk.begin_now("send_email", SARAH).stops
+
+
+def test_a_message_is_read_once_however_often_the_model_is_asked(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+    talk.prompt_now(["search"], said="go on", at=1)
+    talk.end_now(talk.begin_now("search", {"q": "a"}), error="Error: no index")
+    talk.prompt_now(["search"], said="go on", at=1)
+    assert talk.begin_now("search", {"q": "a"}).stops
+    talk.prompt_now(["search"], said="go on", at=2)
+    assert not talk.begin_now("search", {"q": "a"}).stops
+
+
+def test_an_agent_that_other_agents_speak_to_learns_no_rules_from_them(mem: ToolMem) -> None:
+    AgentMemory(mem, capture=False).of().prompt_now(["send_email"], said="Never email Sarah.", at=1)
+    assert mem.rules.list("send_email") == []
+
+
+def test_conversations_are_those_of_the_framework_unless_one_is_given(mem: ToolMem) -> None:
+    agent = AgentMemory(mem)
+    assert agent.of("thread-7").conversation_id == "thread-7"
+    assert agent.of("thread-7") is agent.of("thread-7")
+    assert agent.of().conversation_id == agent.of().conversation_id != AgentMemory(mem).of().conversation_id
+    assert AgentMemory(mem, "c1").of("thread-7").conversation_id == "c1"
+
+
+def test_the_user_is_asked_and_only_true_is_consent(mem: ToolMem) -> None:
+    mem.rules.put("delete_file", "ask me before you delete anything", priority="critical")
+
+    def answer(given: Any) -> bool:
+        return AgentMemory(mem, on_ask=lambda decision: given).of().begin_now("delete_file", {"path": "a"}).stops
+
+    assert [answer(True), answer(False), answer("yes")] == [False, True, True]
+    assert "ask the user first" in AgentMemory(mem).of().begin_now("delete_file", {"path": "a"}).reason
+
+
+def test_a_call_that_is_stopped_ends_as_not_run_in_the_log_of_decisions(mem: ToolMem) -> None:
+    mem.rules.put("send_email", "never email Sarah", priority="critical")
+    AgentMemory(mem).of().begin_now("send_email", SARAH)
+    assert outcomes(mem) == [("deny", "not_run")]
+    assert list(mem.calls(["send_email"])) == []
+
+
+@pytest.mark.parametrize("method", ["before", "after"])
+def test_trouble_of_ours_stops_no_call(mem: ToolMem, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(CallGuard, method, broken)
+    talk = AgentMemory(mem).of()
+    call = talk.begin_now("send_email", BOB)
+    assert not call.stops
+    talk.end_now(call, "sent")
+
+
+def test_a_store_that_is_away_stops_no_call_and_gives_an_empty_prompt(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").mkdir()
+    talk = AgentMemory(ToolMem(tmp_path / "memory.db")).of()
+    assert talk.prompt_now(["send_email"], said="never email Sarah") == ""
+    call = talk.begin_now("send_email", SARAH)
+    assert not call.stops
+    talk.end_now(call, "sent")
+
+
+def test_tools_that_cannot_be_read_leave_the_others(mem: ToolMem) -> None:
+    mem.rules.put("send_email", "never email Sarah", priority="critical")
+    assert "never email Sarah" in AgentMemory(mem).of().prompt_now([{"x": 1}, "send_email"])
+
+
+def test_async_and_synchronous_tools_share_one_conversation_whichever_memory_it_is(tmp_path: Path) -> None:
+    async def work(memory: Any) -> list[bool]:
+        talk = AgentMemory(memory, "c1").of()
+        call = await talk.begin("search", {"q": "a"})
+        await talk.end(call, error="Error: no index")
+        again = talk.begin_now("search", {"q": "a"})  # in the thread of the running loop
+        once_more = await talk.begin("search", {"q": "a"})
+        return [call.stops, again.stops, once_more.stops]
+
+    async def opened() -> list[bool]:
+        async with AsyncToolMem(tmp_path / "other.db") as memory:
+            return await work(memory)
+
+    with ToolMem(tmp_path / "memory.db") as memory:
+        assert asyncio.run(work(memory)) == [False, True, False]
+    assert asyncio.run(opened()) == [False, True, False]
+
+
+def test_calls_of_many_threads_are_each_kept(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+
+    def work(number: int) -> None:
+        talk.end_now(talk.begin_now("search", {"q": str(number)}), "found")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(int(call.input["q"]) for call in mem.calls(["search"])) == list(range(16))
+
+
+def test_only_a_memory_is_taken() -> None:
+    with pytest.raises(RequestError, match="memory: expected a ToolMem or AsyncToolMem, got str"):
+        AgentMemory("memory.db")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("extra", FRAMEWORKS)
+def test_an_adapter_without_its_framework_names_the_extra(extra: str) -> None:
+    if not missing(extra):
+        pytest.skip("the framework is installed here")
+    with pytest.raises(ConfigError, match=rf"pip install 'toolmem\[{extra}\]'"):
+        importlib.import_module(f"toolmem.hosts.adapters.{extra.replace('-', '_')}")
+
+
+def test_every_adapter_is_a_short_file_with_an_extra_of_its_name() -> None:
+    files = {path.stem: path for path in ADAPTERS.glob("*.py") if path.stem not in ("__init__", "common")}
+    assert set(files) == {extra.replace("-", "_") for extra in FRAMEWORKS}
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
+    assert {name: lines for name, lines in lengths.items() if lines > 120} == {}

@@ -1,0 +1,58 @@
+"""LangChain's own agent, with the fake chat model that it ships."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+from harness import Seen
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
+from tools_at_hand import TOOLS
+
+from toolmem.hosts.adapters.langchain import ToolMemMiddleware
+
+name = "langchain"
+ways = ("sync", "async", "stream")
+shows_prompt = hears_user = True
+reports_error = False
+
+_ids = itertools.count()
+
+
+class _Scripted(FakeMessagesListChatModel):
+    seen: Any = None
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        self.seen.prompts.append("\n".join(each.text for each in messages if isinstance(each, SystemMessage)))
+        self.seen.results = [each.text for each in messages if isinstance(each, ToolMessage)]
+        return super()._generate(messages, *args, **kwargs)
+
+
+def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+    seen = Seen()
+    asked = [
+        AIMessage(
+            "", tool_calls=[{"name": tool, "args": dict(args), "id": f"call_{next(_ids)}"} for tool, args in step]
+        )
+        for step in steps
+    ]
+    model = _Scripted(responses=[*asked, AIMessage("done")], seen=seen)
+    middleware = [ToolMemMiddleware(memory, conversation=conversation, on_ask=on_ask)]
+    agent = create_agent(model, list(TOOLS), middleware=middleware, system_prompt="You are an agent.")
+    given = {"messages": [{"role": "user", "content": say}]}
+    try:
+        if way == "stream":
+            list(agent.stream(given, stream_mode="updates"))
+        elif way == "async":
+            asyncio.run(agent.ainvoke(given))
+        else:
+            agent.invoke(given)
+    except Exception as error:
+        seen.raised = error
+    return seen
