@@ -53,6 +53,11 @@ def not_run(memory: ToolMem) -> list[Any]:
     return [each for each in memory.decisions() if each.outcome == "not_run"]
 
 
+def rules(memory: ToolMem) -> list[Any]:
+    """Those about emails: of the tool, and of every tool that sends some."""
+    return [*memory.rules.list("send_email"), *memory.rules.list("@mail")]
+
+
 def forbid(memory: ToolMem, rule: str = "never email Sarah", tool: str = "send_email") -> None:
     memory.rules.put(tool, rule, priority="critical")
 
@@ -231,7 +236,7 @@ def test_what_the_user_says_binds_at_once_and_is_kept_once(mem: ToolMem, way: st
     seen = harness.run(mem, [[SARAH]], say="Never email Sarah.", way=way)
     assert NOT_RUN in seen.results[0]
     assert tools_at_hand.ran == []
-    assert [rule.source for rule in mem.rules.list("send_email")] == ["user_explicit"]
+    assert [rule.source for rule in rules(mem)] == ["user_explicit"]
     harness.run(mem, [[SARAH]], say="You can email Sarah again.", way=way)
     assert tools_at_hand.ran == [("send_email", "sarah@example.com")]
 
@@ -240,7 +245,7 @@ def test_a_rule_of_one_framework_binds_in_the_others(tmp_path: Path) -> None:
     """One store is shared by the frameworks that are tried; each says a rule, and keeps those of the others."""
     shared = Path(os.environ.get("TOOLMEM_SHARED_STORE") or tmp_path / "shared.db")
     with ToolMem(shared) as mem:
-        before = [rule.rule.rpartition(" ")[2] for rule in mem.rules.list("send_email")]
+        before = [rule.rule.rpartition(" ")[2] for rule in rules(mem)]
         own = FRAMEWORK.replace("_", "")
         if harness.hears_user:
             harness.run(mem, [[BOB]], say=f"Never email {own}.", conversation=FRAMEWORK)

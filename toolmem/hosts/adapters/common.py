@@ -259,7 +259,9 @@ class AgentConversation(GuardedCalls):
                 self._heard = heard
                 self._turn += 1
                 await guard.user_spoke(self.conversation_id)
-                await self._capture(rules, Turn(heard[0], (), self.conversation_id, catalogue, self._turn))
+                await self._capture(
+                    rules, Turn(heard[0], (), self.conversation_id, catalogue, self._turn, by_class=True)
+                )
             return await self._section(guard, rules, catalogue)
 
         return work
