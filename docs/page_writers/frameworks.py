@@ -30,6 +30,13 @@ conversation that repeats are known in: without it, it is the framework's own se
 the memory is logged and stops no call (`guard.on_error: closed` stops them all).
 """
 
+_TRIED = """## Last tried
+
+`make test-hosts` runs one contract over the real packages, each in a virtual environment of its own, offline, with a
+model that follows a script: allow, deny, ask, advise, errors, trouble of the memory, async, calls at once, streaming,
+tools without parameters, what the user says, and rules of one framework in the others on one store.
+"""
+
 # The extra, the title, the lines, and what the framework does not allow.
 FRAMEWORKS: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -39,8 +46,8 @@ FRAMEWORKS: tuple[tuple[str, str, str, str], ...] = (
 from toolmem.hosts.adapters.langchain import ToolMemMiddleware
 
 agent = create_agent(model, tools, middleware=[ToolMemMiddleware(ToolMem("memory.db"), conversation="c1")])""",
-        "Without `conversation` it is the run's `thread_id`. An exception of a tool ends the run, as LangChain has it: "
-        "`ToolErrorMiddleware` tells it to the model. A call that a graph's interrupt ends is kept when it has run.",
+        """Without `conversation` it is the run's `thread_id`. An exception of a tool ends the run, as LangChain has it:
+`ToolErrorMiddleware` tells it to the model. A call that a graph's interrupt ends is kept when it has run.""",
     ),
 )
 
@@ -51,12 +58,7 @@ def frameworks() -> str:
     parts = [_HEAD, f"{GENERATED}\n"]
     for extra, title, lines, notes in FRAMEWORKS:
         parts.append(f"## {title}\n\n`pip install 'toolmem[{extra}]'`\n\n```python\n{lines}\n```\n\n{notes}\n")
-    parts.append(
-        "## Last tried\n\n`make test-hosts` runs one contract over the real packages, each in a virtual environment of "
-        "its own, offline, with a model that follows a script: allow, deny, ask, advise, errors, trouble of the memory, "
-        "async, calls at once, streaming, tools without parameters, what the user says, and rules of one framework in "
-        "the others on one store.\n"
-    )
+    parts.append(_TRIED)
     head = ["framework", "versions", "date", "Python", "passed", "failed", "skipped"]
     parts.append(table(head, [_row(title, told.get(extra)) for extra, title, *_ in FRAMEWORKS]) + "\n")
     return "\n".join(parts)

@@ -20,14 +20,14 @@ def configured_guard(
     store: MemoryStore,
     workspace_id: str,
     rules_workspace_id: str,
-    stops_repeats: bool = False,
+    strict: bool = False,
     *,
     taught: TaughtCalls,
 ) -> CallGuard:
-    """A guard over `store`, with the settings' modes."""
+    """A guard over `store`, with the settings' modes. `strict`: repeats are enforced where nobody configured them."""
     settings = configured.settings
     modes = modes_of(configured)
-    if stops_repeats and "repeats" not in settings.guard.model_fields_set:
+    if strict and "repeats" not in settings.guard.model_fields_set:
         modes["repeats"] = "enforce"
     return CallGuard(
         store,

@@ -77,7 +77,7 @@ class AppServices:
         self.ledger: Ledger | None = None  # from when the default store is open
         self._judges: dict[tuple[Any, ...], Judge] = {}
         self._writers: dict[tuple[Any, ...], GuidanceWriter] = {}
-        self._guards: dict[tuple[str, str, bool], CallGuard] = {}  # by workspace, by that of its rules, by strictness
+        self._guards: dict[tuple[str, str, bool], CallGuard] = {}  # by workspace, that of its rules, strict
         self._guards_beside: dict[tuple[str, str, bool], CallGuard] = {}  # of another thread
         self._taught: TaughtCalls | None = None  # by any of them
         self._opening = asyncio.Lock()
@@ -200,14 +200,10 @@ class AppServices:
         rules_workspace_id: str = "",
         *,
         beside: MemoryStore | None = None,
-        stops_repeats: bool = False,
+        strict: bool = False,
     ) -> CallGuard:
-        """Implements `ports.Services`. `beside`: the handle of another thread (`store_beside`), for a guard there.
-
-        `stops_repeats`: the caller tells the agent why a call is stopped, so that repeats are enforced where nobody
-        configured them.
-        """
-        place = (workspace_id, rules_workspace_id or workspace_id, stops_repeats)
+        """Implements `ports.Services`. `beside`: the handle of another thread; `strict`: unset, repeats enforce."""
+        place = (workspace_id, rules_workspace_id or workspace_id, strict)
         guards = self._guards if beside is None else self._guards_beside
         if place not in guards:
             from toolmem.app.call_guards import configured_guard

@@ -147,7 +147,7 @@ class AgentConversation(GuardedCalls):
         self._begun_ids: OrderedDict[str, int] = OrderedDict()
 
     async def _with_guard(self, work: Work[Any], store: MemoryStore | None = None) -> Any:
-        return await work(await self._app.services.call_guard(*self._workspaces, beside=store, stops_repeats=True))
+        return await work(await self._app.services.call_guard(*self._workspaces, beside=store, strict=True))
 
     # -- around a call
 
