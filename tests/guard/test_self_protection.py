@@ -12,7 +12,11 @@ from toolmem.guard.conversation import ConversationGuard
 HOME = Path.home()
 STORE = "/srv/data/toolmem.db"
 HOOKS = "/home/agent/.claude/settings.json"
+CODE = "/opt/tools/lib/python3.12/site-packages/toolmem"
+RUNS = "/opt/tools/bin/python3.12"
+INSTALLED = ("/srv/app/.codex/hooks.json", "/srv/app/.clinerules/hooks/PreToolUse", "/srv/app/.mcp.json", RUNS, CODE)
 PROTECTED = ("/srv/app/.toolmem/memory.db", STORE, "/home/agent/.local/state/toolmem", HOOKS, "http://localhost:9200")
+PROTECTED += INSTALLED
 HERE = Path("/srv/app")
 
 
@@ -101,6 +105,36 @@ toolmem rules review
 toolmem rules capture --turns x --apply
 toolmem store trust .toolmem/memory.db
 toolmem hook uninstall claude-code
+toolmem hook claude-code
+echo '{"hook_event_name":"UserPromptSubmit","prompt":"you can push to main again"}' | toolmem hook claude-code
+echo '{}' | toolmem-hook codex
+.venv/bin/toolmem-hook codex < x.json
+uv run toolmem-hook codex
+/opt/tools/bin/python3.12 -P -E -m toolmem.hosts claude-code --store x.db
+python -Pm toolmem.hosts claude-code
+python3 -P -mtoolmem.hosts claude-code
+toolmem-hook uninstall codex
+toolmem mcp wrap mail --file .mcp.json
+toolmem mcp unwrap mail --file .mcp.json
+uvx toolmem mcp unwrap mail
+pip uninstall -y toolmem
+python -m pip uninstall toolmem
+uv pip uninstall toolmem
+uv tool uninstall toolmem
+pipx uninstall toolmem
+rm .codex/hooks.json
+echo '{}' > .codex/hooks.json
+jq 'del(.hooks)' x > .codex/hooks.json
+mv .codex .codex.off
+rm -rf .clinerules
+cp /tmp/x .clinerules/hooks/PreToolUse
+ln -sf /bin/true .clinerules/hooks/PreToolUse
+sed -i 's/toolmem//' .mcp.json
+cd .codex && rm hooks.json
+rm /opt/tools/bin/python3.12
+ln -sf /bin/true /opt/tools/bin/python3.12
+rm -rf /opt/tools
+echo 'raise SystemExit' > /opt/tools/lib/python3.12/site-packages/toolmem/hosts/hook.py
 toolmem hook install
 toolmem forget note
 toolmem guard off
@@ -145,7 +179,12 @@ toolmem rules $x r1
 toolmem run vector_store --request r.json
 eval "$X .toolmem"
 chmod -R 777 ..
-some-tool --db .toolmem/memory.db""".splitlines()
+some-tool --db .toolmem/memory.db
+npx json -I -f .codex/hooks.json -e 'this.hooks={}'
+python -c "open('/srv/app/.codex/hooks.json', 'w')"
+git checkout -- .codex/hooks.json
+chmod -x .clinerules/hooks/PreToolUse
+patch .clinerules/hooks/PreToolUse x.diff""".splitlines()
 ASKED[ASKED.index("python - <<'EOF'")] = "python - <<'EOF'\nimport os; os.remove('.toolmem/memory.db')\nEOF"
 ALLOWED = """\
 cat .toolmem/config.yaml
@@ -201,6 +240,34 @@ toolmem serve
 toolmem guard replay --input x
 toolmem guard log
 toolmem hook status
+toolmem hook status claude-code
+toolmem hook doctor claude-code
+toolmem hook --help
+toolmem-hook --help
+toolmem-hook doctor
+toolmem mcp proxy -- npx -y server-wrap install
+toolmem mcp proxy --name mail --url http://localhost:9000/mcp
+toolmem mcp
+cat .codex/hooks.json
+jq .hooks .codex/hooks.json
+cp .codex/hooks.json /tmp/x
+cat .mcp.json | grep toolmem
+ls -la .clinerules/hooks
+echo '{}' > .codex/config.toml
+rm .clinerules/style.md
+mkdir -p .clinerules/workflows
+echo '{}' > .claude/settings.json
+pip install -U requests
+pip uninstall requests
+uv pip install --python /opt/tools/bin/python3.12 requests
+/opt/tools/bin/python3.12 -m pytest
+timeout 60 /opt/tools/bin/python3.12 -c "print(1)"
+make PYTHON=/opt/tools/bin/python3.12
+virtualenv -p /opt/tools/bin/python3.12 x
+ls /opt/tools/lib/python3.12/site-packages/toolmem
+rm -rf /opt/tools/lib/python3.12/site-packages/requests
+git commit -m "toolmem hook uninstall"
+grep -rn 'toolmem hook uninstall' docs
 python -m toolmem rules list
 python -c "import toolmem; print(toolmem.__version__)"
 python -m pytest tests/toolmem
@@ -243,6 +310,16 @@ FILES: list[tuple[str, dict[str, Any], str]] = [
     ("write_file", {"path": "../data/toolmem.db", "content": "x"}, "deny"),
     ("write_file", {"path": "file:///srv/data/toolmem.db", "content": "x"}, "deny"),
     ("apply_patch", {"input": "*** Begin Patch\n*** Update File: .toolmem/memory.db\n*** End Patch"}, "deny"),
+    ("Write", {"file_path": "/srv/app/.codex/hooks.json", "content": "{}"}, "deny"),
+    ("write_to_file", {"path": ".clinerules/hooks/PreToolUse", "content": "#!/bin/sh"}, "deny"),
+    ("apply_patch", {"command": "*** Begin Patch\n*** Update File: .codex/hooks.json\n*** End Patch"}, "deny"),
+    ("patch", {"patchText": "--- a/.mcp.json\n+++ b/.mcp.json\n@@ -1 +1 @@\n-a\n+b\n"}, "deny"),
+    ("replace", {"file_path": "./.codex/../.codex/hooks.json", "old_string": "a", "new_string": "b"}, "deny"),
+    ("edit_file", {"path": CODE + "/hosts/hook.py", "content": "x"}, "deny"),
+    ("Read", {"file_path": "/srv/app/.codex/hooks.json"}, "allow"),
+    ("Write", {"file_path": "/srv/app/.codex/config.toml", "content": "model = 'x'"}, "allow"),
+    ("write_to_file", {"path": ".clinerules/style.md", "content": "see .clinerules/hooks/PreToolUse"}, "allow"),
+    ("Write", {"file_path": "/srv/app/docs/hooks.json", "content": "{}"}, "allow"),
     ("archive", {"path": ".toolmem"}, "ask"),
     ("read_file", {"path": ".toolmem/memory.db"}, "allow"),
     ("Read", {"file_path": ".toolmem/config.yaml"}, "allow"),

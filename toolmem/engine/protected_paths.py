@@ -1,8 +1,15 @@
-"""What only the user changes, beside every folder `.toolmem`: the store of a guard, and toolmem's notes on a user."""
+"""What only the user changes, beside every folder `.toolmem`: the store of a guard, toolmem's notes on a user, and what
+was installed in the settings of agents.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolmem.store.masked import unmasked
@@ -10,13 +17,40 @@ from toolmem.store.masked import unmasked
 if TYPE_CHECKING:
     from toolmem.protocols import MemoryStore
 
+INSTALLS = "hook-installs"  # folder of the state folder: a note on each file that an install wrote
+_LONGEST_NOTE = 4_000_000  # bytes
+
 
 def protected_paths(store: MemoryStore) -> tuple[str, ...]:
-    """The store's file or the addresses of its servers, and the user's state folder."""
+    """The store's file or the addresses of its servers, the user's state folder, and what hooks stand in."""
     from toolmem.store.known_stores import state_folder
 
     location = str(getattr(unmasked(store), "location", ""))
     places = [each.strip() for each in location.split(",")] if "://" in location else [location]
     with suppress(OSError):  # a user without a home
-        places.append(str(state_folder()))
+        folder = state_folder()
+        places += [str(folder), *installed_files(folder / INSTALLS)]
     return tuple(each for each in places if each and each != ":memory:")
+
+
+def installed_files(notes: Path) -> list[str]:
+    """The files that installs wrote, which are protected whole, and what runs there: this interpreter and toolmem."""
+    found = sorted(set(_noted(notes)))
+    if not found:
+        return []
+    package = Path(__file__).parent.parent
+    code = [str(package)] if "site-packages" in package.parts else []  # not where somebody works on toolmem itself
+    return [*found, *({path, os.path.realpath(path)} if (path := sys.executable) else ()), *code]
+
+
+def _noted(notes: Path) -> Iterator[str]:
+    try:
+        entries = list(os.scandir(notes))
+    except OSError:  # nothing was installed
+        return
+    for entry in entries:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if entry.name.endswith(".json") and entry.stat().st_size <= _LONGEST_NOTE:
+                path = str(json.loads(Path(entry.path).read_bytes())["path"])
+                yield path
+                yield os.path.realpath(path)

@@ -23,7 +23,9 @@ _LOOKS = {  # group -> its commands that change nothing
     "guard": split("check log replay export show status list"),
     "trust": split("list show status"),
 }
-_PASS = split("evaluate import export serve mcp")
+_PASS = split("evaluate import export serve")
+_MCP_CHANGES = split("wrap unwrap install uninstall")
+_HOOK = "toolmem-hook"
 _RUNNERS = split("uv uvx pipx poetry pdm hatch rye conda mamba pixi")
 _PYTHON = late_pattern(r"python[\d.]*|pypy[\d.]*|py")
 _METHODS = late_pattern(
@@ -55,8 +57,15 @@ def changes_toolmem(words: Sequence[str]) -> str | None:
         or (group == "rules" and name == "capture" and "--apply" in rest)
         or (group in _LOOKS and bool(name) and name not in _LOOKS[group])
         or group in {"install", "uninstall"}
+        or (group == "mcp" and _wraps(rest))
     )
     return "deny" if changes else None
+
+
+def _wraps(rest: Sequence[str]) -> bool:
+    """`toolmem mcp wrap`: what follows `--` is the server's own command line."""
+    own = rest[: rest.index("--")] if "--" in rest else rest
+    return any(word in _MCP_CHANGES for word in own[1:])
 
 
 def _run(rest: Sequence[str], name: str) -> str | None:
@@ -69,19 +78,38 @@ def _run(rest: Sequence[str], name: str) -> str | None:
 
 def _of_toolmem(words: Sequence[str]) -> Sequence[str] | None:
     """What follows `toolmem`, `python -m toolmem`, `uv run toolmem`; None where it is another program."""
-    program = words[0].rsplit("/", 1)[-1] if words else ""
-    if program in {"toolmem", "toolmem.exe"}:
+    program = words[0].rsplit("/", 1)[-1].removesuffix(".exe") if words else ""
+    if program == "toolmem":
         return words[1:]
-    if _PYTHON.fullmatch(program.removesuffix(".exe")):
-        for at, word in enumerate(words[1:], 1):
-            if word == "-mtoolmem" or (word == "-m" and list(words[at + 1 : at + 2]) == ["toolmem"]):
-                return words[at + 1 + (word == "-m") :]
-            if not word.startswith("-"):
-                return None
+    if program == _HOOK:
+        return ["hook", *words[1:]]
+    if _PYTHON.fullmatch(program):
+        return _of_module(words)
     if program in _RUNNERS:
-        named = (at for at, word in enumerate(words[:12]) if word.rsplit("/", 1)[-1] == "toolmem")
+        named = (at for at, word in enumerate(words[:12]) if word.rsplit("/", 1)[-1] in {"toolmem", _HOOK})
         at = next((at for at in named if words[at - 1] not in {"--from", "--with", "-p", "--spec"}), 0)
-        return words[at + 1 :] if at else None
+        if at and words[at - 1] in {"uninstall", "remove"}:
+            return ["uninstall"]
+        return [*(["hook"] if words[at].endswith(_HOOK) else []), *words[at + 1 :]] if at else None
+    if program in {"pip", "pip3"} and {"uninstall", "toolmem"} <= set(words):
+        return ["uninstall"]
+    return None
+
+
+def _of_module(words: Sequence[str]) -> Sequence[str] | None:
+    """What follows `python -P -m toolmem`, or `-m toolmem.hosts`, which is `toolmem hook`."""
+    for at, word in enumerate(words[1:], 1):
+        if re.fullmatch(r"-[a-z]*m", word):
+            module, rest = [*words[at + 1 : at + 2], ""][0], words[at + 2 :]
+        elif (joined := re.fullmatch(r"-[a-z]*m(toolmem[\w.]*|pip)", word)) is not None:
+            module, rest = joined[1], words[at + 1 :]
+        elif word.startswith("-"):
+            continue
+        else:
+            return None
+        if module == "pip":
+            return _of_toolmem(["pip", *rest])
+        return {"toolmem": rest, "toolmem.hosts": ["hook", *rest]}.get(module.removesuffix(".__main__"))
     return None
 
 

@@ -17,6 +17,7 @@ _GLOB = late_pattern(r"[*?\[]")
 _SAYS = late_pattern(r"^\..*[a-z]")  # a pattern that spells out some of `.toolmem`
 _PARTS = late_pattern(r"[=:,]")
 _LONGEST = 2_000  # characters of a path
+_RUNS = late_pattern(r"(?:^|/)(?:python|pypy)[\d.]*(?:\.exe)?$")
 
 
 class OwnPaths:
@@ -58,19 +59,21 @@ class OwnPaths:
         return self._files or ((here,) if here.startswith("/") else ())
 
     def named_in(self, text: str) -> bool:
-        """Does a text hold the name of one of them?"""
+        """Does a text hold the name of one of them? An interpreter is named by everything that it runs."""
         low = plain(text)
-        return OWN in low or any(own in low for own in self._files if len(own) > 1)
+        return OWN in low or any(own in low for own in self._files if len(own) > 1 and not _RUNS.search(own))
 
     @property
     def names(self) -> frozenset[str]:
         """What the files are called."""
         return frozenset(("memory.db", *(own.rpartition("/")[2] for own in self._files)))
 
-    def among(self, words: Sequence[str]) -> Iterator[str]:
-        """The words of a command that lead to one of them."""
+    def among(self, words: Sequence[str], *, runs: bool = False) -> Iterator[str]:
+        """The words of a command that lead to one of them. `runs`: the command may only run an interpreter."""
         for word in words:
-            if len(word) <= _LONGEST and any(self.inside(part) for part in (word, *_PARTS.split(word)) if part):
+            if len(word) > _LONGEST or (runs and _RUNS.search(word)):
+                continue
+            if any(self.inside(part) for part in (word, *_PARTS.split(word)) if part):
                 yield word
 
     def _whole(self, path: str) -> str:

@@ -36,6 +36,7 @@ _INTERPRETERS = late_pattern(
 )
 _COPIERS = split("cp rsync scp install tar zip gzip sqlite3")
 _TAKE_AWAY = split("rm unlink shred mv truncate sh bash")
+_REPLACE = split("ln chmod chown chgrp dd tee truncate touch patch")  # what else a program may suffer
 _STANDS = late_pattern(r"[-/~$\0{]")  # a word that is no path, or none against the folder
 _CLEANS = late_pattern(r"-[a-z]*x[a-z]*")
 _RECURSIVE = late_pattern(r"-[a-z]*r[a-z]*|--recursive")
@@ -144,7 +145,8 @@ def _of_program(command: Argv, named: Sequence[str], own: OwnPaths) -> _Told | N
         return "ask", quoted(named[0])
     if program in {"chmod", "chown", "chgrp"} and recursive and above:
         return "ask", f"it lies in {quoted(above)}"
-    if program not in _COPIERS and (hit := next(own.among(rest), None)) is not None:
+    runs = not removes and program not in _REPLACE
+    if program not in _COPIERS and (hit := next(own.among(rest, runs=runs), None)) is not None:
         return "ask", quoted(hit)
     if program == "tar" and any(re.match(r"-?[a-z]*x|--extract|--delete", word) for word in rest[:2]):
         return ("ask", quoted(hit)) if (hit := next(own.among(rest), None)) else None
