@@ -14,6 +14,7 @@ from toolmem.cli import (
     judge_compare,
     ledger,
     mcp,
+    mcp_proxy,
     rules_capture,
     rules_commands,
     rules_export,
@@ -125,6 +126,9 @@ _group(
 )
 app.command("serve", short_help="Serve the flows over HTTP.")(serve.serve)
 app.command("mcp", short_help="Serve flows, rules and guidance to an MCP host.")(mcp.mcp)
+app.command("mcp proxy", short_help="Stand between an MCP host and one of its servers: guard, record, advise.")(
+    mcp_proxy.proxy
+)
 _group("testing", "A loopback model server, to try out real backends without paying.", {"serve": testing.serve})
 
 
@@ -157,6 +161,9 @@ def option_names() -> list[str]:
 # toolmem backend=http http.port=8002 config=my.yaml
 
 
+OF_MCP = frozenset({"mcp proxy"})  # commands of two words; `toolmem mcp` itself takes overrides
+
+
 def arrange(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
     """The arguments as the command line's parser takes them.
 
@@ -164,6 +171,8 @@ def arrange(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
     that begins with an override or a file (`toolmem backend=http ...`) is one of `serve` (`backend=mcp ...`: of `mcp`).
     `options`: names of the commands' own options (`--out`), which win. What stands behind `--` is left alone.
     """
+    if arguments[:1] == ["mcp"] and " ".join(arguments[:2]) in OF_MCP:
+        return [" ".join(arguments[:2]), *arguments[2:]]  # what stands behind is another program's
     if not any("=" in argument for argument in arguments):
         return list(arguments)
     from toolmem.config import split_overrides

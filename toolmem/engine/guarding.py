@@ -105,6 +105,10 @@ class CallGuard:
         self._moved: OrderedDict[str, int] = OrderedDict()  # changes that this process has seen, by conversation
         self._is_down = False  # the store did not answer when it was last asked
 
+    def log_no_inputs(self) -> None:
+        """Decisions are logged without what their calls were given."""
+        self._log.with_inputs = False
+
     @property
     def is_off(self) -> bool:
         """Nothing is held against any call, and nothing is learned."""

@@ -73,6 +73,7 @@ class DecisionLog:
         self._workspace = workspace
         self._clock = clock
         self._patience = patience
+        self.with_inputs = True  # False: what calls were given is logged nowhere
         self._waiting: deque[LoggedDecision] = deque(maxlen=_MOST_WAITING)
 
     async def add(self, decision: GuardDecision, arguments: Any, mark: CallMark) -> None:
@@ -95,6 +96,8 @@ class DecisionLog:
 
     async def _input(self, arguments: Any) -> str:
         """As JSON of at most some 20,000 characters; what is cut is without its secrets, as the store has them."""
+        if not self.with_inputs:
+            return "{}"
         try:
             text = json.dumps(arguments, default=str)
             if len(text) <= _LONGEST_INPUT:

@@ -1,0 +1,127 @@
+"""A tools/call and how it ended, read from the messages that tell of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Ending = Literal["answered", "tool_error", "protocol_error", "cancelled", "no_answer"]
+
+_META = "io.modelcontextprotocol/"
+_CALL_ID = "claudecode/toolUseId"  # as Claude Code tells a server which of the model's calls this is
+_MOST_OUTPUT = 200_000  # characters of an output that are kept
+_MOST_ID = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class ProxiedCall:
+    """One call of a tool on its way to the server."""
+
+    tool: str
+    arguments: Any
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""  # of its record
+    begun: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any]) -> ProxiedCall:
+        """What is not as the protocol says is left empty: the server refuses it."""
+        params = _object(message.get("params"))
+        meta = _object(params.get("_meta"))
+        name, told = params.get("name"), meta.get(_CALL_ID)
+        known = told if isinstance(told, str) and 0 < len(told) <= _MOST_ID else ""
+        return cls(
+            tool=name.strip() if isinstance(name, str) else "",
+            arguments=params.get("arguments", {}),
+            meta=meta,
+            params=params,
+            id=known or uuid.uuid4().hex,
+        )
+
+    @property
+    def is_told_by_host(self) -> bool:
+        """Does the host name the call by an id that its hooks see as well?"""
+        return self.id == self.meta.get(_CALL_ID)
+
+    @property
+    def is_stateless(self) -> bool:
+        """Of the protocol since 2026-07-28, where each request says who asks and what they can?"""
+        return f"{_META}protocolVersion" in self.meta
+
+    @property
+    def capabilities(self) -> Any:
+        """What the client says that it can, where each request says so."""
+        return self.meta.get(f"{_META}clientCapabilities")
+
+    def digest(self) -> str:
+        """The same for the same tool with the same arguments, however they are written."""
+        text = json.dumps([self.tool, self.arguments], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnd:
+    """How a call ended."""
+
+    ending: Ending
+    output: str = ""
+    success: bool | None = None
+    code: int | None = None  # of a JSON-RPC error
+
+    @classmethod
+    def of(cls, response: Mapping[str, Any]) -> CallEnd | None:
+        """None where the response is not the end: the client is asked first, or a task goes on."""
+        error = response.get("error")
+        if error is not None:
+            return cls._of_error(_object(error))
+        result = _object(response.get("result"))
+        if result.get("resultType") in {"input_required", "task"} or ("task" in result and "content" not in result):
+            return None
+        failed = result.get("isError") is True
+        return cls(ending="tool_error" if failed else "answered", output=_output(result), success=not failed)
+
+    @classmethod
+    def _of_error(cls, error: Mapping[str, Any]) -> CallEnd:
+        code = error.get("code")
+        known = code if isinstance(code, int) else None
+        told = f"error {known}: {error.get('message', '')}" if known is not None else str(error.get("message", ""))
+        return cls(ending="protocol_error", output=told[:_MOST_OUTPUT], success=False, code=known)
+
+
+CANCELLED = CallEnd(ending="cancelled")
+NO_ANSWER = CallEnd(ending="no_answer")
+
+
+def can_elicit(capabilities: Any) -> bool:
+    """May a client with these capabilities be asked to fill in a form?"""
+    told = _object(capabilities).get("elicitation")
+    return isinstance(told, Mapping) and (not told or "form" in told)
+
+
+def _output(result: Mapping[str, Any]) -> str:
+    content = result.get("content")
+    blocks = content if isinstance(content, list) else []
+    text = "\n".join(_block(_object(block)) for block in blocks)
+    if not text.strip() and "structuredContent" in result:
+        text = json.dumps(result["structuredContent"], ensure_ascii=False)
+    return text if len(text) <= _MOST_OUTPUT else f"{text[:_MOST_OUTPUT]}…"
+
+
+def _block(block: Mapping[str, Any]) -> str:
+    if isinstance(block.get("text"), str):
+        return str(block["text"])
+    kind, resource = block.get("type"), _object(block.get("resource"))
+    if isinstance(resource.get("text"), str):
+        return str(resource["text"])
+    what = block.get("mimeType") or resource.get("mimeType") or block.get("uri") or resource.get("uri") or ""
+    return f"[{str(kind)[:40]} {str(what)[:200]}]".replace(" ]", "]")
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
