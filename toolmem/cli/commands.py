@@ -11,6 +11,7 @@ from toolmem.cli import (
     flows,
     guard_commands,
     guard_decisions,
+    hook_commands,
     judge_compare,
     ledger,
     mcp,
@@ -109,6 +110,16 @@ _group(
     "guard",
     "What the guard says to calls, said, and would have said: rules, and failures that are about to be repeated.",
     {"check": guard_decisions.check, "log": guard_decisions.log, "replay": guard_commands.replay},
+)
+_group(
+    "hook",
+    "Hooks in the agents that you run: install, look after, take out again.",
+    {
+        "install": hook_commands.install,
+        "uninstall": hook_commands.uninstall,
+        "doctor": hook_commands.doctor,
+        "status": hook_commands.status,
+    },
 )
 judge_compare.add_to(app)
 ledger.add_to(app)

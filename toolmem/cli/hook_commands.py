@@ -1,0 +1,228 @@
+"""`toolmem hook`: install, uninstall, doctor and status of the hooks in the agents that people run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from toolmem.cli.console import AsJson, counted, print_json, print_table, say, tell
+from toolmem.hosts.host import HOSTS
+
+if TYPE_CHECKING:
+    from toolmem.hosts.settings_files import HookPlace, PlannedFile
+
+Agent = Annotated[str, typer.Argument(metavar="AGENT", help=f"One of {', '.join(HOSTS)}.", show_default=False)]
+Project = Annotated[
+    Path | None, typer.Option("--project", help="The folder that the agent is started in. Default: this one.")
+]
+User = Annotated[bool, typer.Option("--user", help="For all that you do with the agent, in your home folder.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+
+
+def install(
+    agent: Agent,
+    project: Project = None,
+    user: User = False,
+    store: Annotated[
+        Path | None, typer.Option("--store", help="The store. Default: .toolmem/memory.db of the project, or yours.")
+    ] = None,
+    on_error: Annotated[
+        str, typer.Option("--on-error", help="Where toolmem itself fails: open lets the call run, closed stops it.")
+    ] = "open",
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="Judge and summarize by this configuration when a session has ended."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Put toolmem's hooks into an agent's settings: show the difference, then write it.
+
+    Everything else in the file stays byte for byte. Again, it changes nothing; after an upgrade, it renews the line.
+    Without --config nothing is ever sent to a model that costs.
+
+    toolmem hook install claude-code
+
+    toolmem hook install codex --user --dry-run
+
+    toolmem hook install gemini --project ~/work/shop --store ~/shop.db --on-error closed
+    """
+    from toolmem.errors import RequestError
+    from toolmem.hosts.installing import hook_command, hook_place, passing_interpreter, require_config, store_of
+    from toolmem.hosts.settings_files import plan_install, write_all
+
+    if on_error not in ("open", "closed"):
+        raise RequestError(f"--on-error: expected open or closed, got {on_error!r}", field="on_error")
+    place = hook_place(agent, project, user, os.environ)
+    require_config(config)
+    command = hook_command(agent, store=store, on_error=on_error, config=config)
+    planned = plan_install(place, command)
+    _show(planned)
+    if why := passing_interpreter(command[0]):
+        say(f"warning: the hooks start {command[0]}, and {why}: without it the agent runs unguarded")
+    if dry_run:
+        return
+    _make_store(store_of(place, store), is_named=store is not None)
+    receipts = _noted(place, command, planned)
+    write_all(place.host, planned, installs=True)
+    changed = [each for each in planned if each.changes]
+    said = f"installed for {place.host.title}" if changed else f"{place.host.title} has these hooks already"
+    tell(f"{said}; the store is {store_of(place, store)}")
+    if receipts:
+        say(f"warning: {receipts}")
+    if place.host.after_install:
+        tell(f"\nYou still have to: {place.host.after_install}")
+    tell(f"\nTry them: {_command_line('doctor', place)}")
+
+
+def uninstall(agent: Agent, project: Project = None, user: User = False, dry_run: DryRun = False) -> None:
+    """Take toolmem's hooks out of an agent's settings again; the store stays.
+
+    A file that nobody changed since is what it was before, to the byte.
+
+    toolmem hook uninstall claude-code
+    """
+    from toolmem.hosts.installing import hook_place
+    from toolmem.hosts.receipts import Receipts
+    from toolmem.hosts.settings_files import plan_uninstall, write_all
+
+    place = hook_place(agent, project, user, os.environ)
+    receipts = Receipts()
+    try:
+        known = [each for each in receipts.installs(agent) if (each.scope, each.place) == (place.scope, place.where)]
+        planned, kept = plan_uninstall(place, known[-1].command if known else ["toolmem-hook", agent])
+        _show(planned)
+        if not dry_run:
+            write_all(place.host, planned, installs=False)
+            receipts.install_removed(agent, place.scope, place.where)
+    finally:
+        receipts.close()
+    for path in kept:
+        say(f"{path} was changed since it was installed, and stays: look at it, and remove it yourself")
+    if not any(each.changes for each in planned):
+        say(f"no hook of toolmem stands in the settings of {place.host.title} here")
+    elif not dry_run:
+        tell(f"uninstalled from {place.host.title}; what was learnt stays in the store")
+    if kept:
+        raise typer.Exit(1)
+
+
+def doctor(agent: Agent, project: Project = None, user: User = False, as_json: AsJson = False) -> None:
+    """See whether an agent's hooks work: exit code 1 where something is wrong, each finding with what to do.
+
+    Reads the installed line from the agent's own file, hands it a made-up event as the agent would, and compares the
+    calls in the agent's recordings with the receipts that the hooks left.
+
+    toolmem hook doctor claude-code
+    """
+    from toolmem.hosts.doctor import examine
+    from toolmem.hosts.installing import hook_place
+
+    found = examine(hook_place(agent, project, user, os.environ))
+    if as_json:
+        print_json([asdict(each) for each in found])
+    for each in found if not as_json else ():
+        tell(f"{each.level:<6} {each.check}: {each.seen}")
+        if each.remedy:
+            tell(f"       → {each.remedy}")
+    if any(each.level == "wrong" for each in found):
+        raise typer.Exit(1)
+
+
+def status(
+    agent: Agent,
+    project: Project = None,
+    user: User = False,
+    line: Annotated[
+        bool, typer.Option("--line", help="One line, for an agent's status line, whose JSON is read from stdin.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show where hooks are installed, which rules bind, and what was advised and stopped.
+
+    toolmem hook status claude-code
+
+    echo '{"session_id": "..."}' | toolmem hook status claude-code --line
+    """
+    from toolmem.hosts.installing import hook_place, known_host
+    from toolmem.hosts.status import figures, line_of, read_status_input
+
+    known_host(agent)
+    if line:
+        tell(line_of(read_status_input(sys.stdin), agent, os.environ))
+        return
+    told = figures(hook_place(agent, project, user, os.environ))
+    if as_json:
+        print_json(told)
+        return
+    rows = [(each["scope"], each["place"] or "~", each["at"], each["state"]) for each in told["installs"]]
+    print_table("Installs", ("scope", "place", "since", "state"), rows)
+    tell(f"rules: {told['rules']:,} active in {', '.join(told['stores']) or 'no store'}")
+    tell(
+        f"calls seen: {told['calls']:,}; stopped {told['stopped']:,}, asked about {told['asked']:,}, "
+        f"advised {told['advised']:,}"
+    )
+
+
+def of_agent(agent: str) -> Callable[[typer.Context], None]:
+    """The command that an agent starts for each event, where `toolmem-hook` is not at hand."""
+
+    def run(context: typer.Context) -> None:
+        from toolmem.hosts.__main__ import main
+
+        raise typer.Exit(main([agent, *context.args]))
+
+    run.__doc__ = f"Run the hook of {agent} on one event from stdin."
+    return run
+
+
+# ---------------------------------------------------------------- what install does
+
+
+def _show(planned: Sequence[PlannedFile]) -> None:
+    for each in planned:
+        if each.changes:
+            if each.path.is_symlink():
+                say(f"{each.path} leads to {os.path.realpath(each.path)}, which is what changes")
+            tell(each.difference())
+    if not any(each.changes for each in planned):
+        say("nothing would change")
+
+
+def _make_store(path: Path, *, is_named: bool) -> None:
+    """Made where it is not there, and then this user's own; one that somebody else made is not believed for that."""
+    from toolmem.engine import StoreFile
+    from toolmem.hosts.installing import untrusted_store
+
+    StoreFile(path).close()
+    if not is_named and untrusted_store(path):
+        say(
+            f"warning: {path} was made by somebody else: its rules do not bind you. Look at it with `toolmem rules "
+            f"list`; if it is yours, `toolmem store trust {path}`"
+        )
+
+
+def _noted(place: HookPlace, command: Sequence[str], planned: Sequence[PlannedFile]) -> str:
+    """Noted before it is written, so that the guard knows the files from the first moment; what was wrong with it."""
+    from toolmem.hosts.receipts import Receipts
+
+    receipts = Receipts(busy_timeout=5.0)
+    files = [str(each.path) for each in planned]
+    with suppress(OSError):
+        files += [real for each in files if (real := os.path.realpath(each)) not in files]
+    receipts.install_added(place.host.name, place.scope, place.where, command=command, files=files)
+    receipts.close()
+    return receipts.trouble
+
+
+def _command_line(what: Literal["doctor", "uninstall"], place: HookPlace) -> str:
+    where = " --user" if place.scope == "user" else ""
+    if place.scope == "project" and place.project != Path.cwd():
+        where = f" --project {place.project}"
+    return f"toolmem hook {what} {place.host.name}{where}"

@@ -1,0 +1,218 @@
+"""Do the hooks of an agent work? Looked at from outside: its files, its recordings, the store, a trial of its line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from toolmem.errors import RequestError
+from toolmem.hosts.host import Host, RecordedCall
+from toolmem.hosts.installed_lines import InstalledLine, installed_lines, other_installs, try_line
+from toolmem.hosts.installing import passing_interpreter
+from toolmem.hosts.receipts import Receipts
+from toolmem.hosts.settings_files import HookPlace, settings_value
+
+_SESSIONS = 3  # whose recordings are compared
+_NAMED = 5  # missing calls
+_LARGEST = 200_000_000  # bytes of a recording
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at and what was seen. `remedy`: what to do about it."""
+
+    level: Literal["ok", "note", "wrong"]
+    check: str
+    seen: str
+    remedy: str = ""
+
+
+def examine(place: HookPlace) -> list[Finding]:
+    """Every finding on an agent's hooks in this place."""
+    install = _command_of_install(place)
+    try:
+        lines = installed_lines(place)
+    except RequestError as error:
+        return [Finding("wrong", "settings", str(error), "correct the file; the agent cannot read it either")]
+    if not lines and not _own_files_there(place):
+        where = place.settings or "its files"
+        return [Finding("wrong", "settings", f"{where}: no hook of toolmem stands there", install)]
+    receipts = Receipts()
+    try:
+        found = [
+            *_settings(place, lines, install),
+            *(finding for line in lines for finding in _line(place, line, receipts, install)),
+            *_environment(place),
+            *_duplicates(place),
+            *_recordings(place, receipts),
+        ]
+        if receipts.trouble:
+            found.append(
+                Finding("wrong", "receipts", f"{receipts.path}: {receipts.trouble}", "move the file away; it is remade")
+            )
+    finally:
+        receipts.close()
+    return found
+
+
+def _command_of_install(place: HookPlace) -> str:
+    scope = " --user" if place.scope == "user" else f" --project {place.project}"
+    return f"toolmem hook install {place.host.name}{scope}"
+
+
+def _own_files_there(place: HookPlace) -> bool:
+    return any(path.exists() for path in place.own_files(["toolmem-hook", place.host.name]))
+
+
+# ---------------------------------------------------------------- what stands in the files
+
+
+def _settings(place: HookPlace, lines: list[InstalledLine], install: str) -> Iterator[Finding]:
+    path = place.settings
+    if path is None or not path.exists():
+        return
+    value = settings_value(path.read_bytes(), path, comments=place.host.comments)
+    here = [line for line in lines if line.path == path]
+    whole = any(place.host.add_hooks(place.host.remove_hooks(value), line.words) == value for line in here)
+    if len(here) > 1:
+        seen = f"{path} holds {len(here)} different lines of toolmem"
+        yield Finding("wrong", "settings", seen, f"{install} puts one in their place")
+    elif whole:
+        yield Finding("ok", "settings", f"{path}: {here[0].shown}")
+    else:
+        seen = f"{path}: not every event has its hook, or they are not as this version writes them"
+        yield Finding("wrong", "settings", seen, install)
+    if value.get("disableAllHooks") is True:
+        seen = f"{path}: disableAllHooks is true, so no hook runs"
+        yield Finding("wrong", "settings", seen, "set it to false, or take it out")
+    given = value.get("env")
+    if isinstance(given, dict) and str(given.get("TOOLMEM_GUARD", "")).lower() == "off":
+        yield Finding("wrong", "guard", f"{path}: env.TOOLMEM_GUARD switches the guard off", "take it out of the file")
+
+
+def _environment(place: HookPlace) -> Iterator[Finding]:
+    if place.environment.get("TOOLMEM_GUARD", "").strip().lower() == "off":
+        seen = "TOOLMEM_GUARD=off is set here: an agent that is started from here is not guarded"
+        yield Finding("wrong", "guard", seen, "unset TOOLMEM_GUARD")
+
+
+def _duplicates(place: HookPlace) -> Iterator[Finding]:
+    for path in other_installs(place):
+        seen = f"{path} names toolmem too: of two hooks that are told of one event, the second stays silent"
+        yield Finding("note", "installs", seen, f"`toolmem hook uninstall {place.host.name}` takes one of them out")
+
+
+# ---------------------------------------------------------------- what the line does
+
+
+def _line(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[Finding]:
+    yield from _interpreter(line, install)
+    yield from _trial(place, line, receipts, install)
+
+
+def _interpreter(line: InstalledLine, install: str) -> Iterator[Finding]:
+    from toolmem import __version__
+
+    words = line.words
+    program = words[0] if words else ""
+    if "-m" not in words or not os.path.isabs(program):
+        return
+    if not os.access(program, os.X_OK):
+        yield Finding("wrong", "interpreter", f"{program} is not there, or cannot be run", install)
+        return
+    if why := passing_interpreter(program):
+        yield Finding("note", "interpreter", f"{program}: {why}", "install toolmem where it stays, then install again")
+    flags = words[1 : words.index("-m")]
+    asked = [program, *flags, "-c", "import sys, toolmem; print(sys.version.split()[0], toolmem.__version__)"]
+    try:
+        ran = subprocess.run(asked, capture_output=True, text=True, cwd=os.path.sep, timeout=30, check=False)
+        told = ran.stdout.split() if ran.returncode == 0 else []
+    except (OSError, subprocess.TimeoutExpired):
+        told = []
+    if len(told) != 2:
+        yield Finding("wrong", "interpreter", f"{program} cannot import toolmem", install)
+    elif told[1] != __version__:
+        seen = f"{program} runs toolmem {told[1]}, this is {__version__}"
+        yield Finding("note", "interpreter", seen, install)
+    else:
+        yield Finding("ok", "interpreter", f"{program}: Python {told[0]}, toolmem {told[1]}")
+
+
+def _trial(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[Finding]:
+    """An event that was made up, through the very line that the agent starts."""
+    session = f"toolmem-doctor-{os.urandom(6).hex()}"
+    folder = place.project if place.scope == "project" else place.home
+    try:
+        payload = place.host.synthetic(session, str(folder))
+    except NotImplementedError:
+        yield Finding("note", "trial", f"{place.host.title} has no event that could be tried")
+        return
+    tried = try_line(line, payload, folder)
+    if tried.problem:
+        yield Finding("wrong", "trial", f"{line.shown}: {tried.problem}", install)
+        return
+    kept = receipts.of_session(session)
+    if not kept:
+        remedy = f"look into hooks.log beside {receipts.path}"
+        yield Finding("wrong", "trial", "the line answered, and left no receipt", remedy)
+    elif kept[0].error or kept[0].ended is None:
+        why = kept[0].error or "it did not come to its end"
+        yield Finding("wrong", "trial", f"the line answered with a failure: {why}", f"look beside {receipts.path}")
+    else:
+        yield Finding("ok", "trial", f"an event was answered in {tried.seconds:.2f} s and has its receipt")
+
+
+# ---------------------------------------------------------------- what the agent recorded
+
+
+def _recordings(place: HookPlace, receipts: Receipts) -> Iterator[Finding]:
+    if place.scope == "user":
+        return
+    since = max((each.at for each in receipts.installs(place.host.name) if each.place in ("", place.where)), default=0)
+    told = place.host.transcripts(place.project, place.home, place.environment)
+    compared = 0
+    for session, path in islice(told, _SESSIONS):
+        calls = [call for call in _calls(place.host, path) if _seconds(call.at) >= since]
+        if not calls:
+            continue
+        compared += 1
+        yield _compared(session, calls, receipts)
+    if not compared:
+        yield Finding("note", "recordings", f"{place.host.title} has recorded no call here since the install")
+
+
+def _compared(session: str, calls: list[RecordedCall], receipts: Receipts) -> Finding:
+    known = {each.key for each in receipts.of_session(session) if each.event in ("before_call", "after_call")}
+    missing = [call for call in calls if call.call_id not in known]
+    seen = f"session {session}: {len(calls):,} calls, {len(calls) - len(missing):,} receipts"
+    if not missing:
+        return Finding("ok", "recordings", seen)
+    named = ", ".join(f"{call.tool} {call.call_id}" for call in missing[:_NAMED])
+    more = f", and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+    remedy = "the guard saw none of them: start the agent anew, and see whether it lists the hooks (and trusts them)"
+    return Finding("wrong", "recordings", f"{seen}, {len(missing):,} missing: {named}{more}", remedy)
+
+
+def _calls(host: Host, path: Path) -> list[RecordedCall]:
+    try:
+        if path.stat().st_size > _LARGEST:
+            return []
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            return list(host.calls_of(lines))
+    except OSError:
+        return []
+
+
+def _seconds(at: str) -> float:
+    """Of an ISO time; now, where there is none."""
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return time.time()

@@ -1,0 +1,110 @@
+"""What hooks did so far, as a table's figures and as one line for an agent's status line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from toolmem.config.own_folder import OWN
+from toolmem.errors import ToolMemError
+from toolmem.hosts.installing import STORE
+from toolmem.hosts.receipts import Install, Receipts
+from toolmem.hosts.settings_files import HookPlace
+
+_LONGEST = 1_000_000  # characters of what an agent tells its status line
+_VERBS = {"advise": "advised", "ask": "asked", "deny": "stopped"}
+
+
+def figures(place: HookPlace) -> dict[str, Any]:
+    """Installs, stores, active rules, and how calls were answered."""
+    receipts = Receipts()
+    try:
+        installs = [_install(each) for each in receipts.installs(place.host.name)]
+        counts = receipts.counts(host=place.host.name)
+    finally:
+        receipts.close()
+    stores = _stores(place.project, place.home, [str(each["store"]) for each in installs])
+    return {
+        "agent": place.host.name,
+        "installs": installs,
+        "stores": [str(each) for each in stores],
+        "rules": sum(map(active_rules, stores)),
+        "calls": sum(count for (event, _), count in counts.items() if event == "before_call"),
+        **_answered(counts),
+    }
+
+
+def line_of(told: Mapping[str, Any], agent: str, environment: Mapping[str, str]) -> str:
+    """Such as "12 rules · 3 advised · 1 stopped", of the session that is told, or of all."""
+    receipts = Receipts(busy_timeout=0.05)
+    try:
+        counts = receipts.counts(session=_text(told, "session_id"), host=agent)
+        named = [_option(each.command, "--store") for each in receipts.installs(agent)]
+    finally:
+        receipts.close()
+    workspace = told.get("workspace")
+    project = _text(workspace, "project_dir") if isinstance(workspace, Mapping) else ""
+    folder = Path(project or _text(told, "cwd") or os.getcwd())
+    rules = sum(map(active_rules, _stores(folder, Path.home(), named)))
+    answered = _answered(counts)
+    parts = [f"{rules:,} rule{'' if rules == 1 else 's'}"]
+    parts += [f"{count:,} {verb}" for verb, count in answered.items() if count or verb != "asked"]
+    off = environment.get("TOOLMEM_GUARD", "").strip().lower() == "off"
+    return " · ".join([*parts, *(["guard off"] if off else [])])
+
+
+def read_status_input(stream: TextIO) -> Mapping[str, Any]:
+    """What an agent hands to its status line; nothing where nobody does, or it cannot be read."""
+    with suppress(ValueError, OSError, RecursionError):
+        told = json.loads(stream.read(_LONGEST)) if not stream.isatty() else {}
+        return told if isinstance(told, Mapping) else {}
+    return {}
+
+
+def active_rules(path: Path) -> int:
+    """How many rules of a store bind now; 0 where it cannot be read."""
+    from toolmem.engine import StoreFile
+    from toolmem.readers.weight import at_once
+    from toolmem.rules.rule_store import RuleStore
+
+    with suppress(ToolMemError, OSError), StoreFile(path) as store:
+        return len(at_once(RuleStore(store.protocol, "default", clock=store.clock).all_rules())[0])
+    return 0
+
+
+def _answered(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    return {verb: counts.get(("before_call", action), 0) for action, verb in _VERBS.items()}
+
+
+def _stores(project: Path, home: Path, named: Iterable[str]) -> list[Path]:
+    """Those that are there: the project's, the user's, and what installs name."""
+    places = [project / OWN / STORE, home / OWN / STORE, *(Path(each) for each in named if each)]
+    return [each for each in dict.fromkeys(places) if each.is_file()]
+
+
+def _install(install: Install) -> dict[str, Any]:
+    there = [path for path in install.files if os.path.exists(path)]
+    return {
+        "scope": install.scope,
+        "place": install.place,
+        "at": datetime.fromtimestamp(install.at, UTC).isoformat(timespec="seconds"),
+        "command": list(install.command),
+        "files": list(install.files),
+        "store": _option(install.command, "--store"),
+        "state": "in place" if len(there) == len(install.files) else "its file is gone",
+    }
+
+
+def _option(command: Iterable[str], name: str) -> str:
+    words = list(command)
+    return next((value for key, value in zip(words, words[1:], strict=False) if key == name), "")
+
+
+def _text(value: Mapping[str, Any], name: str) -> str:
+    found = value.get(name)
+    return found if isinstance(found, str) else ""
