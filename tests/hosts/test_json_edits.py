@@ -64,9 +64,9 @@ def test_an_entry_beside_others_leaves_their_bytes_alone(entries: list[Any]) -> 
 def test_what_is_new_is_laid_out_like_what_stands_there() -> None:
     text = '{\r\n\t"a" :  [1,2],\r\n\t"hooks": {}\r\n}\r\n'
     assert changed(text, {"a": [1, 2], "hooks": {"X": [True]}}) == (
-        '{\r\n\t"a" :  [1,2],\r\n\t"hooks": {\r\n\t\t"X": [\r\n\t\t\ttrue\r\n\t\t]\r\n\t}\r\n}\r\n'
+        '{\r\n\t"a" :  [1,2],\r\n\t"hooks": {\r\n\t\t"X": [true]\r\n\t}\r\n}\r\n'
     )
-    assert changed("{}", {"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
+    assert changed("{}", {"a": [{"b": 1}]}) == '{\n  "a": [\n    {\n      "b": 1\n    }\n  ]\n}'
     assert changed('{"a":1}', {"a": 1, "b": [2]}) == '{"a":1, "b": [2]}'
 
 

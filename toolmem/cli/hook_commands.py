@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolmem.cli.console import AsJson, counted, print_json, print_table, say, tell
+from toolmem.cli.console import AsJson, print_json, print_table, say, tell
 from toolmem.hosts.host import HOSTS
 
 if TYPE_CHECKING:
@@ -168,18 +168,6 @@ def status(
         f"calls seen: {told['calls']:,}; stopped {told['stopped']:,}, asked about {told['asked']:,}, "
         f"advised {told['advised']:,}"
     )
-
-
-def of_agent(agent: str) -> Callable[[typer.Context], None]:
-    """The command that an agent starts for each event, where `toolmem-hook` is not at hand."""
-
-    def run(context: typer.Context) -> None:
-        from toolmem.hosts.__main__ import main
-
-        raise typer.Exit(main([agent, *context.args]))
-
-    run.__doc__ = f"Run the hook of {agent} on one event from stdin."
-    return run
 
 
 # ---------------------------------------------------------------- what install does

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 
 
-
 def start_catching_up(agent: str, arguments: Sequence[str] = ()) -> None:
     """Begin `toolmem.hosts.catching_up` in a session of its own. `arguments`: of the installed line: --store, --config.
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,7 @@ class InstalledLine:
 
     def option(self, name: str) -> str:
         """The value that the line gives to an option; "" where it gives none."""
-        words = self.words
-        return next((value for key, value in zip(words, words[1:], strict=False) if key == name), "")
+        return next((value for key, value in pairwise(self.words) if key == name), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,9 @@ def passing_interpreter(path: str) -> str:
     if any(part in plain for part in _PASSING):
         return "it belongs to an environment that is thrown away"
     real = os.path.realpath(tempfile.gettempdir())
-    if any(os.path.realpath(os.path.dirname(path)).startswith(f"{base}{os.sep}") for base in (real, "/tmp", "/var/tmp")):
+    if any(
+        os.path.realpath(os.path.dirname(path)).startswith(f"{base}{os.sep}") for base in (real, "/tmp", "/var/tmp")
+    ):
         return "it lies in a folder for temporary files"
     return ""
 

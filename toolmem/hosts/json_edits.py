@@ -19,6 +19,7 @@ from toolmem.errors import RequestError
 
 DEEPEST = 200
 _MOST_EDITS = 200
+_SHORT = 120  # characters of a list that stands in one line
 _SPACE = re.compile(r"[ \t\r\n]*")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.S)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
@@ -136,6 +137,11 @@ class JsonText:
         return RequestError(f"line {len(before)}, column {len(before[-1]) + 1}: {what}", field="settings")
 
 
+def laid_out(value: Mapping[str, Any]) -> str:
+    """A new text, as `changed` would have added it to one."""
+    return changed("{}", value) + "\n"
+
+
 def changed(text: str, wanted: Mapping[str, Any], *, comments: bool = False) -> str:
     """The text with as little changed as makes it hold `wanted`. Raises RequestError where it cannot be read."""
     for _ in range(_MOST_EDITS):
@@ -237,19 +243,25 @@ class _Layout:
 
     def removed(self, span: TextSpan, index: int) -> list[_Edit]:
         item, items = span.items[index], span.items
-        behind = item.comma + 1 if item.comma >= 0 else item.end
         if len(items) == 1:
             start, end = span.start + 1, span.end - 1
-            rest = self._text[start : item.start] + self._text[behind:end]
-            return [(start, end, "")] if not rest.strip() else [(item.start, behind, "")]
+            rest = self._text[start : item.start] + self._text[item.end : end].replace(",", "", item.comma >= 0)
+            return [(start, end, "")] if not rest.strip() else self._cut(item.start, item)
         if index == 0:
             following = items[1].start
-            return [(item.start, following if not self._text[behind:following].strip() else behind, "")]
+            is_plain = not self._text[item.end : following].replace(",", "", 1).strip()
+            return [(item.start, following, "")] if is_plain else self._cut(item.start, item)
         before = items[index - 1]
         start = self._behind_comments(before.comma + 1, item.start)
         if index < len(items) - 1 or item.comma >= 0:
-            return [(start, behind, "")]
+            return self._cut(start, item)
         return [(before.comma, before.comma + 1, ""), (start, item.end, "")]
+
+    def _cut(self, start: int, item: TextItem) -> list[_Edit]:
+        """Without an item and its comma; a comment between these two stays."""
+        if item.comma < 0 or not self._text[item.end : item.comma].strip():
+            return [(start, max(item.end, item.comma + 1), "")]
+        return [(start, item.end, ""), (item.comma, item.comma + 1, "")]
 
     def _behind_comments(self, at: int, end: int) -> int:
         """Where the last comment between two places ends; the first place where there is none."""
@@ -261,13 +273,26 @@ class _Layout:
         return min(behind, end)
 
     def _block(self, value: Any, indent: str) -> str:
-        shown = json.dumps(value, ensure_ascii=False, indent=self._step)
-        return shown.replace("\n", self._line_end + indent)
+        """A value over several lines; what holds plain values alone, and is short, in one."""
+        flat = json.dumps(value, ensure_ascii=False)
+        parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+        if not parts or (isinstance(value, list) and len(flat) <= _SHORT and not any(map(_holds, parts))):
+            return flat
+        inner = f"{self._line_end}{indent}{self._step}"
+        blocks = [self._block(each, indent + self._step) for each in parts]
+        if isinstance(value, dict):
+            blocks = [f"{json.dumps(key, ensure_ascii=False)}: {each}" for key, each in zip(value, blocks, strict=True)]
+        opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
+        return opening + inner + f",{inner}".join(blocks) + self._line_end + indent + closing
 
     def _indent(self, at: int) -> str:
         """The white space with which the line of this place begins."""
         start = max(self._text.rfind("\n", 0, at), self._text.rfind("\r", 0, at)) + 1
         return re.match(r"[ \t]*", self._text[start:at])[0]  # type: ignore[index]
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _number(text: str) -> int | float:

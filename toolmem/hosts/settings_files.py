@@ -6,7 +6,6 @@ what an install changed is noted, and where somebody changed the file since, our
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 from toolmem.errors import RequestError, StoreError
 from toolmem.hosts.host import Host, Scope
 from toolmem.hosts.install_notes import InstallNote, forget_note, keep_note, note_of
-from toolmem.hosts.json_edits import JsonText, changed
+from toolmem.hosts.json_edits import JsonText, changed, laid_out
 
 _BOM = b"\xef\xbb\xbf"
 _LARGEST = 10_000_000  # bytes of a settings file
@@ -161,7 +160,7 @@ def _without_hooks(place: HookPlace, path: Path, before: bytes | None) -> bytes 
 
 def _laid_out(text: str, wanted: Mapping[str, Any], comments: bool, path: Path) -> str:
     if not text.strip():
-        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n" if wanted else text
+        return laid_out(wanted) if wanted else text
     try:
         return changed(text, wanted, comments=comments)
     except RequestError as error:

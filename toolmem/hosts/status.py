@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -101,8 +102,7 @@ def _install(install: Install) -> dict[str, Any]:
 
 
 def _option(command: Iterable[str], name: str) -> str:
-    words = list(command)
-    return next((value for key, value in zip(words, words[1:], strict=False) if key == name), "")
+    return next((value for key, value in pairwise(command) if key == name), "")
 
 
 def _text(value: Mapping[str, Any], name: str) -> str:
