@@ -1,0 +1,112 @@
+"""One agent as its user runs it: in a fresh home, against a scripted model on loopback, without anybody at the keys."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from toolmem.testing.agent_server import AgentRequest, AgentServer, AskedCall
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / ".hosts" / "node_modules" / ".bin"
+PATH = "/usr/local/bin:/usr/bin:/bin"
+WAIT = 300.0  # seconds for one run of a program
+
+
+class AgentDriver(ABC):
+    """`folder`: gets the home and the project. Nothing of this machine's own environment reaches the program."""
+
+    host: ClassVar[str]  # as `toolmem hook install` calls it
+    title: ClassVar[str]
+    program: ClassVar[str]  # in .hosts/node_modules/.bin
+    # Step of the scenario (see STEPS there) -> why it cannot be done without a person at the keys, and what was tried.
+    cannot: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, server: AgentServer, folder: Path) -> None:
+        self.server = server
+        self.home = folder / "home"
+        self.project = folder / "project"
+        for each in (self.home, self.project):
+            each.mkdir(parents=True, exist_ok=True)
+
+    # -- what each agent says of itself
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Write the configuration that makes the agent talk to `server`, before hooks are installed."""
+
+    @abstractmethod
+    def own_environment(self) -> dict[str, str]:
+        """Beside HOME and PATH: dummy keys, loopback addresses, switches against telemetry and updates."""
+
+    @abstractmethod
+    def prompt(self, text: str, *, session: str = "") -> str:
+        """Say this in a new session, or in this one again; runs until the agent is done. The session's id."""
+
+    @abstractmethod
+    def compact(self, session: str) -> None:
+        """Compact this session. It may take a turn of the script."""
+
+    @abstractmethod
+    def shell(self, command: str) -> AskedCall:
+        """The call by which the model runs a command in the project."""
+
+    @property
+    def settings(self) -> Path | None:
+        """The file of the user's that `hook install` edits; None where the hooks have files of their own."""
+        return None
+
+    def is_aside(self, request: AgentRequest) -> bool:
+        """Is this a request of the agent's own (a title, a summary) that the script has no turn for?"""
+        return not request.tools
+
+    def install_arguments(self) -> list[str]:
+        """Of `toolmem hook install HOST`."""
+        return ["--user"]
+
+    def after_install(self) -> None:  # noqa: B027 - most have nothing to do
+        """What the user must still do, e.g. trust the hooks."""
+
+    # -- running
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"HOME": str(self.home), "PATH": PATH, "LANG": "C.UTF-8", **self.own_environment()}
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """The agent's program, in the project."""
+        return self._run([str(PROGRAMS / self.program), *arguments], check)
+
+    def toolmem(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """`toolmem` as its user calls it beside the agent: same home, same project."""
+        return self._run([sys.executable, "-P", "-m", "toolmem", *arguments], check)
+
+    def git(self, *arguments: str) -> str:
+        return self._run(["git", *arguments], True).stdout.strip()
+
+    def version(self) -> str:
+        """As the program itself says it."""
+        return self.run("--version").stdout.strip()
+
+    def _run(self, command: Sequence[str], check: bool) -> subprocess.CompletedProcess[str]:
+        ran = subprocess.run(
+            command,
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=WAIT,
+            check=False,
+        )
+        if check and ran.returncode:
+            said = f"{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
+            raise AssertionError(
+                f"{os.path.basename(command[0])} {' '.join(command[1:])[:200]}: {ran.returncode}\n{said}"
+            )
+        return ran

@@ -1,0 +1,52 @@
+"""Claude Code, headless (`claude -p`)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+from tests.hosts_live.agent_driver import AgentDriver
+from toolmem.testing.agent_server import AgentRequest, AskedCall
+
+
+class ClaudeCodeDriver(AgentDriver):
+    host = "claude-code"
+    title = "Claude Code"
+    program = "claude"
+
+    @property
+    def settings(self) -> Path:
+        return self.home / ".claude" / "settings.json"
+
+    def prepare(self) -> None:
+        self.settings.parent.mkdir(exist_ok=True)
+        self.settings.write_text('{\n    "cleanupPeriodDays" : 30,  "env": {"A": "b"}\n}')  # not as we would write it
+
+    def own_environment(self) -> dict[str, str]:
+        return {
+            "ANTHROPIC_API_KEY": "dummy",
+            "ANTHROPIC_BASE_URL": self.server.url,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "IS_SANDBOX": "1",  # it refuses to skip permissions as root elsewhere
+        }
+
+    def prompt(self, text: str, *, session: str = "") -> str:
+        named = ["--resume", session] if session else ["--session-id", str(uuid.uuid4())]
+        servers = self.project / ".mcp.json"
+        if servers.exists():
+            named += ["--mcp-config", str(servers)]
+        ran = self.run("-p", text, *named, "--dangerously-skip-permissions", "--output-format", "json")
+        return str(json.loads(ran.stdout)["session_id"])
+
+    def compact(self, session: str) -> None:
+        self.run("-p", "/compact", "--resume", session)
+
+    def shell(self, command: str) -> AskedCall:
+        return AskedCall("Bash", {"command": command})
+
+    def is_aside(self, request: AgentRequest) -> bool:
+        """It offers its tools with the request for a summary too."""
+        return not request.tools or any("create a detailed summary of" in text for text in request.texts[-4:])
