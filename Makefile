@@ -7,7 +7,7 @@ CONSTRAINTS := constraints.txt
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help evaluate serve test test-all test-server lint bench docs lowest clean
+.PHONY: help evaluate serve test test-all test-server test-hosts lint bench docs lowest clean
 
 # Tests run in as many processes as there are cores, four at most; those of one xdist_group in one process.
 PARALLEL := -n logical --maxprocesses 4 --dist loadgroup
@@ -29,6 +29,11 @@ test-all: $(VENV)/.dev  ## run every test, as CI does after `make docs`; those o
 
 test-server: $(VENV)/.dev  ## run only those that need an Elasticsearch server (ELASTICSEARCH_URL, Docker, or Java and Maven)
 	@$(BIN)/python -m pytest tests/elasticsearch $(ARGS)
+
+test-hosts: $(VENV)/.dev .hosts/.programs  ## run the agents' own programs and the frameworks through it all (needs npm)
+	@$(BIN)/python -m pytest tests/hosts_live -m hosts -rA $(ARGS); programs=$$?; \
+	  $(BIN)/python tests/hosts_live/adapters/run.py; frameworks=$$?; \
+	  $(BIN)/python docs/generate.py; exit $$((programs + frameworks))
 
 lint: $(VENV)/.dev  ## style, types, import direction
 	@$(BIN)/ruff check .
@@ -68,6 +73,14 @@ $(VENV)/.evaluate: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 $(VENV)/.serve: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing toolmem and what serving needs into $(VENV) (about 200 MB, once) ..." >&2
 	@$(PIP) -e '.[serve]'
+	@touch $@
+
+# In a folder of its own, at the versions of package.json: a second run downloads nothing.
+.hosts/.programs: tests/hosts_live/package.json
+	@command -v npm >/dev/null || { echo "npm is needed: the agents are its packages (Node.js 20 or newer)" >&2; exit 1; }
+	@echo "installing the agents into .hosts (about 1.5 GB, once) ..." >&2
+	@mkdir -p .hosts && cp tests/hosts_live/package.json .hosts/
+	@npm install --prefix .hosts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python

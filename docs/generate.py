@@ -21,6 +21,7 @@ from page_writers.elasticsearch import elasticsearch
 from page_writers.flows import flows
 from page_writers.frameworks import frameworks
 from page_writers.front_page import front_page
+from page_writers.last_report import last_report
 from page_writers.limits import limits
 from page_writers.one_call import one_call
 from page_writers.ops import ops
@@ -42,6 +43,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "elasticsearch.md": elasticsearch,
     "limits.md": limits,
     "how-to/hosts/frameworks.md": frameworks,
+    "how-to/hosts/last-report.md": last_report,
     "../README.md": front_page,
 }
 

@@ -66,8 +66,8 @@ class AgentDriver(ABC):
         return not request.tools
 
     def install_arguments(self) -> list[str]:
-        """Of `toolmem hook install HOST`."""
-        return ["--user"]
+        """Of `toolmem hook install HOST`, in the project."""
+        return []
 
     def after_install(self) -> None:  # noqa: B027 - most have nothing to do
         """What the user must still do, e.g. trust the hooks."""

@@ -17,7 +17,7 @@ class ClaudeCodeDriver(AgentDriver):
 
     @property
     def settings(self) -> Path:
-        return self.home / ".claude" / "settings.json"
+        return self.project / ".claude" / "settings.local.json"
 
     def prepare(self) -> None:
         self.settings.parent.mkdir(exist_ok=True)

@@ -20,6 +20,9 @@ name = "loop"
 base_url = "{url}/v1"
 wire_api = "responses"
 env_key = "LOOP_KEY"
+
+[projects."{project}"]
+trust_level = "trusted"
 """
 FULL = 250_000  # tokens: more than the limit in CONFIG
 
@@ -35,11 +38,12 @@ class CodexDriver(AgentDriver):
 
     @property
     def settings(self) -> Path:
-        return self._folder / "hooks.json"
+        return self.project / ".codex" / "hooks.json"
 
     def prepare(self) -> None:
-        self._folder.mkdir(exist_ok=True)
-        (self._folder / "config.toml").write_text(CONFIG.format(url=self.server.url))
+        for folder in (self._folder, self.settings.parent):
+            folder.mkdir(exist_ok=True)
+        (self._folder / "config.toml").write_text(CONFIG.format(url=self.server.url, project=self.project))
         self.settings.write_text('{ "hooks": {} }')
 
     def own_environment(self) -> dict[str, str]:

@@ -23,39 +23,10 @@ from toolmem.testing.agent_server import AgentServer, AskedCall
 HERE = Path(__file__).resolve().parent
 RECORDED = ROOT / "tests" / "hosts" / "recorded"
 LONG = 600  # characters
-CLAUDE_EVENTS = [
-    "SessionStart",
-    "SessionEnd",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PostToolBatch",
-    "PermissionRequest",
-    "PermissionDenied",
-    "SubagentStart",
-    "SubagentStop",
-    "PreCompact",
-    "PostCompact",
-    "Stop",
-    "StopFailure",
-    "Notification",
-]
-CODEX_EVENTS = [
-    "SessionStart",
-    "SessionEnd",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PermissionRequest",
-    "SubagentStart",
-    "SubagentStop",
-    "PreCompact",
-    "PostCompact",
-    "Stop",
-    "StopFailure",
-    "Interrupt",
-]
+COMMON = ["SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest", "Stop"]
+COMMON += ["StopFailure", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact"]
+CLAUDE_EVENTS = [*COMMON, "PostToolUseFailure", "PostToolBatch", "PermissionDenied", "Notification"]
+CODEX_EVENTS = [*COMMON, "Interrupt"]
 
 
 class Recorder:
@@ -77,10 +48,10 @@ class Recorder:
             detail = payload.get("tool_name") or payload.get("source") or payload.get("trigger") or ""
             name = "-".join(filter(None, [f"{number:02}", payload["hook_event_name"], detail]))
             (folder / f"{name}.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
-        for session in sessions:
+        for number, session in enumerate(sessions, 1):
             lines = [json.loads(line) for line in session.read_text(encoding="utf-8").splitlines()]
             text = "\n".join(json.dumps(self.scrubbed(line), ensure_ascii=False) for line in lines)
-            (folder / session.name).write_text(text + "\n", encoding="utf-8")
+            (folder / f"session-{number}.jsonl").write_text(text + "\n", encoding="utf-8")
         return folder
 
     def scrubbed(self, value: Any) -> Any:
