@@ -71,7 +71,7 @@ class _Configured(FormerMethods, Methods):
             raise RequestError(f"retries: expected a whole number from 0, got {retries!r}", field="retries")
         self._retries = retries
         self.workspace_id = workspace_id
-        token = _checked_token(os.environ.get(TOKEN_VARIABLE) if token is None else token)
+        token = _checked_token(_own_token(self.base_url) if token is None else token)
         self._sends_token = bool(token)
         self._connect(_http_options(self.base_url, token, self._timeout))
 
@@ -97,9 +97,10 @@ class Client(_Configured, SyncCaller):
             client.summarize("search")
             print(client.retrieve("search")[0].content)
 
-    `token`: None takes TOOLMEM_TOKEN from the environment. `workspace_id` is used where a call names none. `timeout`:
-    seconds without a sign of the service, None for ever. `retries`: further attempts, made only where a request did not
-    reach the service or does no more when it is done twice.
+    `token`: None takes TOOLMEM_TOKEN from the environment, else, for a service on this machine, this user's own.
+    `workspace_id` is used where a call names none. `timeout`: seconds without a sign of the service, None for ever.
+    `retries`: further attempts, made only where a request did not reach the service or does no more when it is done
+    twice.
 
     Raises ServiceUnreachable, ServiceDenied or ServiceError, ClientClosed after `close`, and what the service raised
     there: RequestError with its `field`, NotProvided, StoreError, ModelError. Partial results and things not found are
@@ -297,6 +298,17 @@ def _checked_url(given: str) -> str:
             "base_url: expected scheme, host, port and path alone; a token goes into `token`", field="base_url"
         )
     return given.rstrip("/")
+
+
+def _own_token(url: str) -> str:
+    """From the environment; of a service on this machine, from the user's state folder."""
+    if told := os.environ.get(TOKEN_VARIABLE):
+        return told
+    if not is_loopback(urlsplit(url).hostname or ""):
+        return ""
+    from toolmem.config.service_token import read_service_token
+
+    return read_service_token()
 
 
 def _checked_token(token: str | None) -> str:

@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 OWN = ".toolmem"
+
+
+def state_folder() -> Path:
+    """Where this platform keeps what a program remembers for a user. Raises OSError where the user has no home."""
+    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # a relative one is to be ignored, says the standard
+        base = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state")
+    if not os.path.isabs(base):
+        raise OSError("this user has no home folder")
+    return Path(base) / "toolmem"
 
 
 def refuse_links(path: Path) -> None:

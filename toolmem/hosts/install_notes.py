@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from toolmem.config.own_folder import make_folder, write_new
+from toolmem.config.own_folder import make_folder, state_folder, write_new
+from toolmem.engine.protected_paths import INSTALLS
 from toolmem.errors import StoreError
-from toolmem.store.known_stores import state_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def forget_note(host: str, path: Path) -> None:
 
 def _entry(host: str, path: Path) -> Path:
     name = sha256(f"{host}\n{path}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return state_folder() / "hook-installs" / f"{name}.json"
+    return state_folder() / INSTALLS / f"{name}.json"
 
 
 def _alike(one: bytes, other: bytes) -> int:

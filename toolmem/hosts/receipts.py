@@ -310,7 +310,7 @@ class Receipts:
     def path(self) -> Path:
         """Raises OSError where the user has no home folder."""
         if self._path is None:
-            from toolmem.store.known_stores import state_folder
+            from toolmem.config.own_folder import state_folder
 
             self._path = state_folder() / FILE
         return Path(os.path.realpath(os.path.dirname(self._path))) / os.path.basename(self._path)

@@ -6,7 +6,6 @@ file for each store, only the user's to read, written anew when the store's rule
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -16,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolmem.config.own_folder import make_folder, write_new
-from toolmem.store.known_stores import state_folder
+from toolmem.config.own_folder import make_folder, state_folder, write_new
+from toolmem.engine.protected_paths import KEPT_RULES, kept_rules_file
 
 if TYPE_CHECKING:
     from toolmem.engine.store_file import StoreFile
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolmem.hosts")
 
-FOLDER = "rules"
 MAX_BYTES = 8_000_000  # of the rules of one store; those that only remind are left out first
 _VERSION = 1
 
@@ -43,7 +41,7 @@ class Snapshot(NamedTuple):
 def keep_rules(store: StoreFile, workspace: str = "default") -> bool:
     """Keep the active rules of an open store, where they changed since; whether they did. Never raises."""
     try:
-        file = _file(store.location)
+        file = kept_rules_file(store.location)
         stamp = _at_once(store.read_stamped(workspace, [])).stamp
         known = _head(file)
         if known is not None and (known.get("stamp"), known.get("workspace")) == (stamp, workspace):
@@ -58,7 +56,7 @@ def keep_rules(store: StoreFile, workspace: str = "default") -> bool:
 def snapshot_of(path: str | Path) -> Snapshot | None:
     """What is kept of the store that is, or was, at a path; one file is looked at, so that it may be asked often."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        file = _file(str(path))
+        file = kept_rules_file(str(path))
         if (head := _head(file)) is not None:
             return Snapshot(head["store"], float(head["at"]), int(head["rules"]), int(head["left_out"]), file)
     return None
@@ -68,7 +66,7 @@ def snapshots() -> list[Snapshot]:
     """All that are kept."""
     files = []
     with suppress(OSError):
-        files = sorted((state_folder() / FOLDER).glob("*.jsonl"))
+        files = sorted((state_folder() / KEPT_RULES).glob("*.jsonl"))
     heads = ((file, _head(file)) for file in files)
     return [found for _, head in heads if head is not None and (found := snapshot_of(str(head["store"])))]
 
@@ -81,7 +79,7 @@ def stand_in(path: str | Path) -> StoreFile | None:
     from toolmem.engine.store_file import StoreFile
 
     try:
-        file = _file(str(path))
+        file = kept_rules_file(str(path))
         head = _head(file)
         if head is None:
             return None
@@ -144,11 +142,6 @@ def _head(file: Path) -> dict[str, Any] | None:
         if isinstance(head, dict) and head.get("version") == _VERSION:
             return head
     return None
-
-
-def _file(location: str) -> Path:
-    name = hashlib.blake2s(os.fsencode(_real(location)), digest_size=16).hexdigest()
-    return state_folder() / FOLDER / f"{name}.jsonl"
 
 
 def _real(location: str) -> str:

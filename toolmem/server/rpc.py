@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pjrpc.common import Request, Response
@@ -45,6 +46,10 @@ def alias(name: str) -> str:
 
 
 MAX_BATCH = 1000  # requests
+CHANGES = frozenset(  # of rules, and what deletes
+    ("memory.tool_rule_put", "memory.tool_rule_delete", "memory.tool_rule_set_status", "memory.forget")
+)
+Held = Callable[[], Awaitable[str]]  # why a request that changes rules, or deletes, is refused; "" where it is not
 
 
 class RpcService:
@@ -55,7 +60,9 @@ class RpcService:
         self._max_batch = max_batch
         self._methods = {name: method for known, method in methods().items() for name in (known, alias(known))}
 
-    async def dispatch(self, text: str | bytes, workspaces: set[str] | None = None) -> str | None:
+    async def dispatch(
+        self, text: str | bytes, workspaces: set[str] | None = None, held: Held | None = None
+    ) -> str | None:
         """The answer, or None where nothing is to be answered (notifications). Never raises for what `text` holds.
 
         `workspaces` is told whose memories the requests asked for.
@@ -66,15 +73,15 @@ class RpcService:
         except ValueError as error:
             return write_json(_error(None, rpc_errors.ParseError(f"Parse error: {error}")))
         if not isinstance(value, list):
-            answer = await self._answer(value, asked)
+            answer = await self._answer(value, asked, held)
             return None if answer is None else write_json(answer)
         if not value or len(value) > self._max_batch:
             problem = f"a batch holds 1 to {self._max_batch} requests, this one {len(value)}"
             return write_json(_no_request(problem))
-        answers = [answer for each in value if (answer := await self._answer(each, asked)) is not None]
+        answers = [answer for each in value if (answer := await self._answer(each, asked, held)) is not None]
         return write_json(answers) if answers else None
 
-    async def _answer(self, value: Any, workspaces: set[str]) -> dict[str, Any] | None:
+    async def _answer(self, value: Any, workspaces: set[str], held: Held | None) -> dict[str, Any] | None:
         """None where nothing is to be answered: an id that is null is one, no id is none."""
         if isinstance(value, list):
             return _no_request("a batch inside a batch")
@@ -86,19 +93,21 @@ class RpcService:
         except (DeserializationError, IdentityError) as error:
             return _no_request(str(error))
         try:
-            result = await self._perform(request, workspaces)
+            result = await self._perform(request, workspaces, held)
         except rpc_errors.JsonRpcError as problem:
             if not is_asked:
                 logger.warning("a notification failed: %s", problem.code)
             return _error(request.id, problem) if is_asked else None
         return Response(id=request.id, result=result).to_json() if is_asked else None
 
-    async def _perform(self, request: Request, workspaces: set[str]) -> Any:
+    async def _perform(self, request: Request, workspaces: set[str], held: Held | None) -> Any:
         """The result as JSON values; under OpenHuman's names in its envelope. Raises JsonRpcError."""
         method = self._methods.get(request.method)
         if method is None:
             known = hint(request.method, self._methods)
             raise rpc_errors.MethodNotFoundError(f"Method not found: {request.method[:100]!r} ({known})")
+        if method.method in CHANGES and held is not None and (why := await held()):
+            raise rpc_errors.ServerError(f"Server error: {why}", data={"reason": "token"})
         try:
             given = _checked(method, request.params or {})
             workspaces.add(given[WORKSPACE])

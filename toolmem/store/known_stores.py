@@ -10,28 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from pathlib import Path
 
 import apsw
 
-from toolmem.config.own_folder import make_folder, write_new
+from toolmem.config.own_folder import make_folder, state_folder, write_new
 from toolmem.late import late_logger
 
 logger = late_logger("toolmem.store")
 
 _ID = "store_id"
 _made_here: set[tuple[str, str]] = set()  # by this process, where the list cannot be written
-
-
-def state_folder() -> Path:
-    """Where this platform keeps what a program remembers for a user. Raises OSError where the user has no home."""
-    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME", "")
-    if not os.path.isabs(base):  # a relative one is to be ignored, says the standard
-        base = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state")
-    if not os.path.isabs(base):
-        raise OSError("this user has no home folder")
-    return Path(base) / "toolmem"
 
 
 def give_id(db: apsw.Connection) -> str:

@@ -39,10 +39,12 @@ from toolmem.server.http.responses import (
     nothing_at_the_root,
     refusal,
 )
+from toolmem.server.http.user_token import WANTED, UserToken, deletes
 from toolmem.server.json_text import write_json
 from toolmem.server.rpc import RpcService
 
 HEALTH = health.address
+_BEARER = {"WWW-Authenticate": "Bearer"}
 _ABOUT = """\
 Tool memory for agents: what works, and what the user demands. `POST /<flow>` runs a flow; its answer is a FlowResponse
 whatever comes of it. `POST /rpc` takes JSON-RPC 2.0.
@@ -84,13 +86,13 @@ def _routes(app: ToolMemApp, access: AccessControl) -> FastAPI:
     routes.add_exception_handler(HTTPException, _unrouted(app))
     routes.add_exception_handler(Unreadable, _unreadable)
     routes.add_exception_handler(Exception, _broken)
-    limits = Limits.of(app.settings.http)
+    limits, users = Limits.of(app.settings.http), UserToken(app, access)
     for name in app.flows:
-        _add_flow(routes, app, name, limits)
+        _add_flow(routes, app, name, limits, users)
     asked: Any = Union[(*map(openapi.rpc_request, rpc_operations()), list[Any], Any)]  # anything is answered
     routes.add_api_route(
         "/rpc",
-        openapi.endpoint(_rpc(app, limits), asked, openapi.RPC_EXAMPLES),
+        openapi.endpoint(_rpc(app, limits, users), asked, openapi.RPC_EXAMPLES),
         methods=["POST"],
         summary="JSON-RPC 2.0 over rules and memories",
         description=openapi.RPC_DESCRIPTION,
@@ -116,12 +118,12 @@ def _routes(app: ToolMemApp, access: AccessControl) -> FastAPI:
     return routes
 
 
-def _add_flow(routes: FastAPI, app: ToolMemApp, name: str, limits: Limits) -> None:
+def _add_flow(routes: FastAPI, app: ToolMemApp, name: str, limits: Limits, users: UserToken) -> None:
     settings, shown = app.settings.flow[name], openapi.flow_examples(name)
     model = openapi.request_model(f"{name}_request", settings.input_schema, most=limits.items)
     routes.add_api_route(
         f"/{name}",
-        openapi.endpoint(_flow(app, name, limits), model, openapi.named(shown, "request")),
+        openapi.endpoint(_flow(app, name, limits, users), model, openapi.named(shown, "request")),
         methods=["POST"],
         summary=settings.description or name,
         operation_id=name,
@@ -145,9 +147,11 @@ def _add_pages(routes: FastAPI) -> None:
     routes.mount(openapi.PAGE_FILES, openapi.page_files())
 
 
-def _flow(app: ToolMemApp, name: str, limits: Limits) -> openapi.Answer:
+def _flow(app: ToolMemApp, name: str, limits: Limits, users: UserToken) -> openapi.Answer:
     async def run(request: Request) -> Response:
         body = await limits.request_of(await limits.read(request.scope, request.receive))
+        if deletes(name, body) and await users.is_missing(request.scope["headers"]):
+            return refusal(401, WANTED, kind="Unauthorized", headers=_BEARER)
         workspace = body.get(WORKSPACE_KEY)
         if isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace):
             note_workspaces(request.scope, [workspace])
@@ -160,14 +164,24 @@ def _flow(app: ToolMemApp, name: str, limits: Limits) -> openapi.Answer:
     return run
 
 
-def _rpc(app: ToolMemApp, limits: Limits) -> openapi.Answer:
+def _rpc(app: ToolMemApp, limits: Limits, users: UserToken) -> openapi.Answer:
     service = RpcService(app.services, max_batch=limits.items)
 
     async def run(request: Request) -> Response:
+        refused = False
+
+        async def held() -> str:
+            nonlocal refused
+            missing = await users.is_missing(request.scope["headers"])
+            refused |= missing
+            return WANTED if missing else ""
+
         body = await limits.read(request.scope, request.receive)
         workspaces: set[str] = set()
-        answer = await service.dispatch(body, workspaces)
+        answer = await service.dispatch(body, workspaces, held)
         note_workspaces(request.scope, workspaces)
+        if refused:
+            return JsonAnswer(answer or "{}", status_code=401, headers=_BEARER)
         return Response(status_code=204) if answer is None else JsonAnswer(answer)
 
     return run
