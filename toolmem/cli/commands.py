@@ -140,6 +140,8 @@ app.command("mcp", short_help="Serve flows, rules and guidance to an MCP host.")
 app.command("mcp proxy", short_help="Stand between an MCP host and one of its servers: guard, record, advise.")(
     mcp_proxy.proxy
 )
+app.command("mcp wrap", short_help="Put the proxy before one server in a host's configuration.")(mcp_proxy.wrap)
+app.command("mcp unwrap", short_help="Take the proxy out of a host's configuration again.")(mcp_proxy.unwrap)
 _group("testing", "A loopback model server, to try out real backends without paying.", {"serve": testing.serve})
 
 
@@ -172,7 +174,9 @@ def option_names() -> list[str]:
 # toolmem backend=http http.port=8002 config=my.yaml
 
 
-OF_MCP = frozenset({"mcp proxy"})  # commands of two words; `toolmem mcp` itself takes overrides
+OF_MCP = frozenset(
+    {"mcp proxy", "mcp wrap", "mcp unwrap"}
+)  # commands of two words; `toolmem mcp` itself takes overrides
 
 
 def arrange(arguments: Sequence[str], options: Sequence[str]) -> list[str]:

@@ -1,15 +1,33 @@
-"""`toolmem mcp proxy`: between an MCP host and one of its servers."""
+"""`toolmem mcp proxy`: between an MCP host and one of its servers; `wrap` puts it there."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from typing import Annotated, Literal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolmem.cli.console import logs_to_stderr
+from toolmem.cli.console import logs_to_stderr, say, tell
 from toolmem.errors import RequestError
+
+if TYPE_CHECKING:
+    from toolmem.hosts.mcp_entries import EntryChange
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name in that file.")]
+File = Annotated[
+    Path, typer.Option("--file", help="The host's configuration: .mcp.json, claude_desktop_config.json, ...")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
+Store = Annotated[str | None, typer.Option("--store", help="The memory: a file, or a configuration (YAML).")]
+Shadow = Annotated[bool, typer.Option("--shadow", help="Decide, record and log; change nothing.")]
+NoArguments = Annotated[bool, typer.Option("--no-arguments", help="Keep no arguments of calls, not even masked ones.")]
+OnError = Annotated[
+    Literal["open", "closed"],
+    typer.Option("--on-error", help="What becomes of calls that the memory cannot decide on: they run, or not."),
+]
 
 
 def proxy(
@@ -17,16 +35,11 @@ def proxy(
         list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The server's command line, behind `--`.")
     ] = None,
     name: Annotated[str, typer.Option("--name", help="The server's name in the records.")] = "mcp",
-    store: Annotated[str | None, typer.Option("--store", help="The memory: a file, or a configuration (YAML).")] = None,
+    store: Store = None,
     workspace: Annotated[str, typer.Option("--workspace", help="The workspace of the memory.")] = "default",
-    shadow: Annotated[bool, typer.Option("--shadow", help="Decide, record and log; change nothing.")] = False,
-    no_arguments: Annotated[
-        bool, typer.Option("--no-arguments", help="Keep no arguments of calls, not even masked ones.")
-    ] = False,
-    on_error: Annotated[
-        Literal["open", "closed"],
-        typer.Option("--on-error", help="What becomes of calls that the memory cannot decide on: they run, or not."),
-    ] = "open",
+    shadow: Shadow = False,
+    no_arguments: NoArguments = False,
+    on_error: OnError = "open",
 ) -> None:
     """Stand between an MCP host and a server: hold calls against the memory, record them, describe what is known.
 
@@ -61,3 +74,57 @@ def _run(
         name=name, store=store, workspace=workspace, shadow=shadow, arguments=arguments, closed=closed
     )
     return asyncio.run(serve_stdio(command, Shared(ProxyMemory(options))))
+
+
+def wrap(
+    name: Name,
+    file: File,
+    store: Store = None,
+    shadow: Shadow = False,
+    no_arguments: NoArguments = False,
+    on_error: OnError = "open",
+    dry_run: DryRun = False,
+) -> None:
+    """Rewrite one server's entry in a host's configuration, so that the proxy stands before it.
+
+    The difference is shown; values of `env` and `headers` are not. Everything else in the file stays byte for byte, and
+    `toolmem mcp unwrap` brings the entry back. Done twice, it changes nothing. Restart the host afterwards.
+
+    toolmem mcp wrap files --file .mcp.json --dry-run
+    """
+    from toolmem.hosts.mcp_entries import plan_wrap
+
+    options = ["--store", _whole(store)] if store else []
+    options += ["--shadow"] * shadow + ["--no-arguments"] * no_arguments
+    options += ["--on-error", "closed"] if on_error == "closed" else []
+    change = plan_wrap(file, name, [os.path.abspath(sys.executable), "-P"], options)
+    if _shown(change, "is wrapped already", dry_run=dry_run):
+        change.wrap()
+        say(f"{name} is wrapped: restart the host. `toolmem mcp unwrap` undoes it")
+
+
+def unwrap(name: Name, file: File, dry_run: DryRun = False) -> None:
+    """Bring back a server's entry as it was before `toolmem mcp wrap`.
+
+    toolmem mcp unwrap files --file .mcp.json
+    """
+    from toolmem.hosts.mcp_entries import plan_unwrap
+
+    change = plan_unwrap(file, name)
+    if _shown(change, "is not wrapped", dry_run=dry_run):
+        change.unwrap()
+        say(f"{name} is as it was before: restart the host")
+
+
+def _shown(change: EntryChange, unchanged: str, *, dry_run: bool) -> bool:
+    """Show what changes. Is it to be written?"""
+    if not change.changes:
+        say(f"{change.name} {unchanged}: nothing changes")
+        return False
+    tell(change.difference())
+    return not dry_run
+
+
+def _whole(store: str) -> str:
+    """Hosts start a server in a folder of their choice."""
+    return store if store == ":memory:" else os.path.abspath(os.path.expanduser(store))
