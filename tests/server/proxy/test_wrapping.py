@@ -21,9 +21,7 @@ FILES = {
     "no args": '{"mcpServers":{"files":{"command":"server"}}}',
     "vs code": '{\n  // my servers\n  "servers": {"files": %s, /* last */ },\n  "inputs": []\n}',
     "settings": '{"mcp": {"servers": {"files": %s}}, "editor.tabSize": 2}',
-    "url": '{"mcpServers": {"files": {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": {"X": "%"}}}}'.replace(
-        "%", "very-secret-1"
-    ),
+    "url": '{"servers": {"files": {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": {"X": "very-secret-1"}}}}',
     "url alone": '{"mcpServers": {"files": {"url": "http://127.0.0.1:1/mcp"}}}',
 }
 FILES = {form: text.replace("%s", ENTRY) for form, text in FILES.items()}
