@@ -21,8 +21,8 @@ FILES = {
     "no args": '{"mcpServers":{"files":{"command":"server"}}}',
     "vs code": '{\n  // my servers\n  "servers": {"files": %s, /* last */ },\n  "inputs": []\n}',
     "settings": '{"mcp": {"servers": {"files": %s}}, "editor.tabSize": 2}',
-    "url": '{"servers": {"files": {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": {"X": "very-secret-1"}}}}',
-    "url alone": '{"mcpServers": {"files": {"url": "http://127.0.0.1:1/mcp"}}}',
+    "url": '{"servers": {"files": {"type": "http", "url": "http://127.0.0.1:1/", "headers": {"X": "very-secret-1"}}}}',
+    "url alone": '{"mcpServers": {"files": {"url": "http://127.0.0.1:1/"}}}',
 }
 FILES = {form: text.replace("%s", ENTRY) for form, text in FILES.items()}
 
@@ -62,7 +62,7 @@ def test_an_entry_is_wrapped_and_comes_back_byte_for_byte(form, file, capsys):
     assert entry["command"] == sys.executable
     assert entry["args"][:8] == ["-P", "-m", "toolmem", "mcp", "proxy", "--name", "files", "--shadow"]
     if form.startswith("url"):
-        assert entry["args"][8:] == ["--url", "http://127.0.0.1:1/mcp"]
+        assert entry["args"][8:] == ["--url", "http://127.0.0.1:1/"]
         assert not {"url", "headers"} & set(entry)
     elif form != "no args":
         assert entry["args"][8:] == ["--", "npx", "-y", "server", "--root=/x y", "é"]
