@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from toolmem.engine.guarding import CallGuard
     from toolmem.engine.store_file import StoreFile
-    from toolmem.guard.decision import GuardDecision, Mode
+    from toolmem.guard.decision import CheckedRule, GuardDecision, Mode
     from toolmem.light_models import Language, ToolCall, ToolSchema
     from toolmem.models import ToolCallResult
-    from toolmem.rules.capture.hook import Captured, Nouns
+    from toolmem.rules.capture.hook import Captured, Nouns, SessionRule
     from toolmem.rules.pinning import Caps
     from toolmem.stored import Appended
 
-__all__ = ["StoreFile", "after", "before", "prompt_for", "user_said", "user_spoke"]
+__all__ = ["StoreFile", "after", "before", "prompt_for", "rules_on", "user_said", "user_spoke", "user_took_back"]
 
 DEFAULT_WORKSPACE = "default"
 GUIDANCE_TOKENS = 1000
@@ -87,13 +87,16 @@ def user_said(
     workspace_id: str = DEFAULT_WORKSPACE,
     nouns: Nouns | None = None,
     by_class: bool = False,
+    holding: Iterable[SessionRule] = (),
+    offered: Iterable[SessionRule] = (),
 ) -> Captured:
     """Keep what the user demands in this message as rules; `session` of the answer holds for this session alone.
 
     `tools`: all that the agent has, as far as the host knows. `turn`: its number in the session, from 1. A failure is
     logged and named in `failures`; only a message that is no text and tools that are none raise RequestError. Where the
     environment switches capture off, nothing is kept. `by_class`: "never push to main" is kept for every tool that runs
-    commands, of whatever agent, and not for those at hand alone.
+    commands, of whatever agent, and not for those at hand alone. `holding`: the demands of the session so far, which
+    the message may lift; `offered`: those of them that an "always" in this message keeps.
     """
     from toolmem.errors import RequestError
     from toolmem.readers.weight import at_once
@@ -105,7 +108,52 @@ def user_said(
         raise RequestError(f"message: expected text, got {type(message).__name__}", field="message")
     rules = RuleStore(store.protocol, workspace_id, clock=store.clock)
     spoken = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn, by_class=by_class)
-    return at_once(ToolMemoryCaptureHook(rules, nouns=nouns).after_turn(spoken))
+    hook = ToolMemoryCaptureHook(rules, nouns=nouns)
+    hook.offer(session_id, offered)
+    return at_once(hook.after_turn(spoken, holding=holding))
+
+
+def user_took_back(
+    store: StoreFile,
+    message: str,
+    *,
+    tools: Iterable[str | ToolSchema | Mapping[str, Any]] = (),
+    session_id: str = "",
+    turn: int | None = None,
+    workspace_id: str = DEFAULT_WORKSPACE,
+    by_class: bool = False,
+) -> Captured:
+    """Withdraw what this message takes back among the rules of a store that it adds none to.
+
+    As `user_said`, for the user's own store where the project has one too: both bind, and the project's keeps.
+    """
+    from toolmem.readers.weight import at_once
+    from toolmem.rules.capture.hook import withdrawn_by
+    from toolmem.rules.rule_store import RuleStore
+    from toolmem.rules.turns import Turn, read_tools
+
+    rules = RuleStore(store.protocol, workspace_id, clock=store.clock)
+    spoken = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn, by_class=by_class)
+    return at_once(withdrawn_by(rules, spoken))
+
+
+def rules_on(
+    store: StoreFile,
+    tool_name: str,
+    arguments: Any = None,
+    *,
+    classes: Sequence[str] = (),
+    workspace_id: str = DEFAULT_WORKSPACE,
+) -> list[CheckedRule]:
+    """The rules of a store that bind a call, for `before` of another store. Raises StoreError."""
+    from toolmem.engine.guarded_rules import GuardedRules
+    from toolmem.guard.tool_classes import scopes_of
+    from toolmem.readers.weight import at_once
+
+    rules = GuardedRules(store.protocol, workspace_id, store.clock, of_called=True)
+    scopes = scopes_of(tool_name, None, arguments, classes)
+    at_once(rules.read_at("", tool_name, scopes))
+    return list(rules.of(tool_name, scopes))
 
 
 def before(
@@ -121,13 +169,14 @@ def before(
     modes: Mapping[str, Mode] | None = None,
     on_error: Literal["open", "closed"] = "open",
     classes: Sequence[str] = (),
+    demands: Sequence[CheckedRule] = (),
 ) -> GuardDecision:
     """What is to become of a call, by the rules of this moment and by what failed before in its conversation.
 
     `call`: its `tool_name` and `input`. `force`: the agent repeats a call that was stopped though it knows why; None:
-    its host cannot say so. `tools`, `cwd`, `context`, `classes`: as `CallGuard.before` takes them. `modes`, `on_error`:
-    as in the configuration's section `guard`. Raises RequestError for a call without a name, and for tools that are
-    none.
+    its host cannot say so. `tools`, `cwd`, `context`, `classes`, `demands`: as `CallGuard.before` takes them. `modes`,
+    `on_error`: as in the configuration's section `guard`. Raises RequestError for a call without a name, and for tools
+    that are none.
     """
     from toolmem.errors import RequestError
     from toolmem.light_models import ToolSchema
@@ -150,6 +199,7 @@ def before(
             cwd=cwd,
             context=context,
             classes=classes,
+            demands=demands,
         )
     )
 

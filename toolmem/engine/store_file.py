@@ -90,6 +90,17 @@ class StoreFile(RecordStore):
         """As the rule store and the masks are handed a store; what they do not ask for is not there."""
         return cast("MemoryStore", self)
 
+    def is_known(self) -> bool:
+        """Did this user make the store, or trust it?"""
+        from toolmem.store.known_stores import is_known, read_id
+
+        return is_known(self.location, self._file.read(read_id))
+
+    def tool_names(self, workspace: str, most: int) -> list[str]:
+        """The tools that have calls, by name; no more than so many, the newest."""
+        rows = self._file.read(lambda db: tool_reads.read_tools(db, workspace, None))
+        return sorted(row.name for row in sorted(rows, key=lambda row: row.time_modified, reverse=True)[:most])
+
     # -- what the prompt is made of
 
     def prompt_rows(

@@ -36,7 +36,8 @@ CREATE TABLE sessions (
   number INTEGER PRIMARY KEY, session TEXT NOT NULL UNIQUE, host TEXT NOT NULL, cwd TEXT NOT NULL,
   project TEXT NOT NULL, transcript TEXT NOT NULL, began REAL NOT NULL, ended REAL, turns INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE demands (
-  number INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, tool TEXT NOT NULL, rule TEXT NOT NULL);
+  number INTEGER PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, tool TEXT NOT NULL, rule TEXT NOT NULL,
+  effect TEXT NOT NULL, condition TEXT NOT NULL);
 CREATE INDEX demands_of ON demands (session);
 CREATE TABLE installs (
   host TEXT NOT NULL, scope TEXT NOT NULL, place TEXT NOT NULL, command TEXT NOT NULL, files TEXT NOT NULL,
@@ -71,11 +72,13 @@ class SessionNotes(NamedTuple):
 
 
 class SaidHere(NamedTuple):
-    """A demand that holds for one session."""
+    """A demand that holds for one session; where there is an effect, what is checked of one."""
 
     turn: int
     tool: str
     rule: str
+    effect: str = ""  # deny, ask
+    when: Any = None  # the condition of the calls that are meant
 
 
 class Install(NamedTuple):
@@ -117,7 +120,8 @@ class Receipts:
             place = _place(session, event, key)
             if within is not None:
                 db.execute(
-                    "DELETE FROM receipts WHERE session = ? AND event = ? AND key = ? AND began < ?",
+                    "UPDATE receipts SET key = key || ' ' || number "
+                    "WHERE session = ? AND event = ? AND key = ? AND began < ?",
                     (*place, now - within),
                 )
             db.execute(
@@ -147,10 +151,7 @@ class Receipts:
         """What `end` noted; None where there is nothing."""
         sql = "SELECT note FROM receipts WHERE session = ? AND event = ? AND key = ?"
         rows = self._rows(sql, *_place(session, event, key))
-        try:
-            return json.loads(rows[0][0]) if rows and rows[0][0] else None
-        except (ValueError, RecursionError):
-            return None
+        return _json(rows[0][0]) if rows else None
 
     def of_session(self, session: str) -> list[Receipt]:
         """In the order in which they came."""
@@ -217,16 +218,19 @@ class Receipts:
     # -- what was said for a session alone
 
     def demands(self, session: str) -> list[SaidHere]:
-        sql = "SELECT turn, tool, rule FROM demands WHERE session = ? ORDER BY number"
-        return [SaidHere(*row) for row in self._rows(sql, _bounded(session))]
+        sql = "SELECT turn, tool, rule, effect, condition FROM demands WHERE session = ? ORDER BY number"
+        rows = self._rows(sql, _bounded(session))
+        return [SaidHere(turn, tool, rule, effect, _json(condition)) for turn, tool, rule, effect, condition in rows]
 
     def set_demands(self, session: str, demands: Iterable[SaidHere]) -> None:
         """Those that hold from now on, in place of all before."""
-        rows = [(_bounded(session), each.turn, each.tool, each.rule) for each in demands]
+        rows = [(_bounded(session), *each[:4], json.dumps(each.when)) for each in demands]
 
         def keep(db: apsw.Connection) -> None:
             db.execute("DELETE FROM demands WHERE session = ?", (_bounded(session),))
-            db.executemany("INSERT INTO demands (session, turn, tool, rule) VALUES (?, ?, ?, ?)", rows)
+            db.executemany(
+                "INSERT INTO demands (session, turn, tool, rule, effect, condition) VALUES (?, ?, ?, ?, ?, ?)", rows
+            )
 
         self._write(keep, None)
 
@@ -395,6 +399,13 @@ def _bounded(text: str) -> str:
 
     whole = text.encode("utf-8", "surrogatepass")
     return f"{whole[:_LONGEST].decode('utf-8', 'replace')} {sha256(whole).hexdigest()}"
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _texts(text: str) -> tuple[str, ...]:

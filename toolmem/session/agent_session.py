@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 
 from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.app.call_guards import modes_of
+from toolmem.engine.demanded_rules import demanded
 from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.guard.decision import GuardDecision
@@ -39,7 +40,7 @@ from toolmem.session.guarded_calls import DemandsAlone, GuardedCalls, SessionChe
 from toolmem.session.recorder import DecidedCall, OnDenied
 from toolmem.session.rules_since import RulesSince
 from toolmem.session.session_calls import SessionCalls
-from toolmem.session.session_demands import Binding, SessionDemands, demanded
+from toolmem.session.session_demands import Binding, SessionDemands
 from toolmem.store.masked import masked_output
 
 if TYPE_CHECKING:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
+from toolmem.engine.demanded_rules import checked_demands, demanded
 from toolmem.guard.decision import CheckedRule
 from toolmem.guard.tool_classes import scopes_of
 from toolmem.models import ToolMemoryRule
 from toolmem.rules.capture.hook import SaidStep, SessionRule, extract
 from toolmem.rules.capture.taking_back import RulesInForce, session_lifted
 from toolmem.rules.identity import folded_name
-from toolmem.rules.rule_checks import checks_of
 from toolmem.rules.rule_store import RuleStore
-from toolmem.rules.turns import Tools, Turn
+from toolmem.rules.turns import Turn
 
 log = logging.getLogger("toolmem.session")
-
-# Words that put off what is forbidden: it is asked about, because the user means to allow it.
-_FOR_NOW = re.compile(
-    r"\s*\b(?:just )?(?:yet|for now|right now|at the moment)\b|先(?=别|不要|不)|暂时|目前|现在(?=别|不要|不)"
-)
 
 
 @dataclass(slots=True)
@@ -79,24 +72,3 @@ class SessionDemands:
         binding.demands = [each for each in binding.demands if each not in gone]
         binding.lifted |= {rule.id for rule in rules}
         return bool(gone or rules)
-
-
-def checked_demands(demands: Sequence[SessionRule], tools: Tools, said_at: datetime) -> dict[str, list[CheckedRule]]:
-    """By the tool's name in lower case; what cannot be checked is left out, and only reminds."""
-    found: dict[str, list[CheckedRule]] = {}
-    bound: dict[str, list[str]] = {}
-    for each in dict.fromkeys(demands):
-        bound.setdefault(each.rule, []).append(each.tool_name)
-    for sentence, names in bound.items():
-        lasting = _FOR_NOW.sub("", sentence)
-        for name, check in checks_of(lasting, names, tools).items():
-            if check.when is not None:
-                effect = "ask" if lasting != sentence else check.effect
-                rule = CheckedRule("", sentence, effect, check.when, "user", said_at)
-                found.setdefault(folded_name(name), []).append(rule)
-    return found
-
-
-def demanded(step: SaidStep) -> list[SessionRule]:
-    """All that a sentence demands, for good or not."""
-    return [*(SessionRule(each.tool_name, each.rule) for each in step.drafts), *step.session]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolmem.config.environment import capture_switch
@@ -188,6 +188,10 @@ class ToolMemoryCaptureHook:
         self.enabled = _switched_on() if enabled is None else enabled
         self._offered: tuple[str, tuple[SessionRule, ...]] = ("", ())  # the last session's demands: "always" keeps them
 
+    def offer(self, session_id: str, demands: Iterable[SessionRule]) -> None:
+        """What another process told the user of: an "always" in the next message of the session keeps it."""
+        self._offered = (session_id, tuple(demands))
+
     async def after_turn(
         self, turn: Turn, further: Iterable[RuleDraft] = (), *, holding: Iterable[SessionRule] = ()
     ) -> Captured:
@@ -297,6 +301,25 @@ class ToolMemoryCaptureHook:
         else:
             captured.rules.append(rule)
         return rule
+
+
+async def withdrawn_by(rules: RuleStore, turn: Turn) -> Captured:
+    """What a turn takes back among rules that it adds none to. Never raises for what a turn holds or a store does."""
+    captured = Captured()
+    try:
+        steps = [step for step in extract(turn).said if step.lifts] if _switched_on() else []
+        if steps:
+            from toolmem.rules.capture.taking_back import RulesInForce
+
+            force = RulesInForce(rules, turn)
+            await force.load()
+            for step in steps:
+                lifts = [replace(lift, limited=False) for lift in step.lifts] if step.replaces else step.lifts
+                captured.add(await force.take_back(lifts))
+    except Exception as error:
+        captured.failures.append(f"what was taken back could not be withdrawn: {type(error).__name__}")
+        logger.error("a rule was not withdrawn: %s", type(error).__name__)
+    return captured
 
 
 def _switched_on() -> bool:

@@ -1,0 +1,5 @@
+"""`python -P -m toolmem.hosts AGENT`: what an installed hook runs."""
+
+from toolmem.hosts.hook import main
+
+main()
