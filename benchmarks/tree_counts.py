@@ -68,7 +68,7 @@ def modules_that_stand_twice() -> set[str]:
     places: dict[str, set[str]] = defaultdict(set)
     for name in trees():
         place, _, module = name.rpartition("/")
-        if module != "__init__.py":
+        if module not in {"__init__.py", "__main__.py"}:
             places[module.removesuffix(".py")].add("stores" if name.startswith(MIRRORED[:2]) else place)
     return {name for name, found in places.items() if len(found) > 1}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem.hosts import receipts as module
+from toolmem.hosts import receipts, receipts_file
 from toolmem.hosts.events import call_id_of
 from toolmem.hosts.receipts import Receipts, SaidHere
 
@@ -148,17 +148,17 @@ def test_names_of_any_length_and_characters_are_kept_apart(file: Path) -> None:
 
 
 def test_old_rows_go(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST", {"receipts": 10, "sessions": 2, "demands": 3})
-    monkeypatch.setattr(module, "_LOOK_EVERY", 4)
-    receipts = Receipts(file)
+    monkeypatch.setattr(receipts_file, "_MOST", {"receipts": 10, "sessions": 2, "demands": 3})
+    monkeypatch.setattr(receipts, "_LOOK_EVERY", 4)
+    kept = Receipts(file)
     for number in range(40):
-        receipts.note_session(f"s{number}", cwd="/a")
-        receipts.set_demands(f"s{number}", [SaidHere(1, "t", "r")])
-        receipts.begin("codex", f"s{number}", "prompt", "k")
-    assert len(receipts.sessions()) <= 2
-    assert sum(receipts.counts().values()) <= 10
-    assert len([number for number in range(40) if receipts.demands(f"s{number}")]) <= 3
-    assert receipts.session("s39") is not None
+        kept.note_session(f"s{number}", cwd="/a")
+        kept.set_demands(f"s{number}", [SaidHere(1, "t", "r")])
+        kept.begin("codex", f"s{number}", "prompt", "k")
+    assert len(kept.sessions()) <= 2
+    assert sum(kept.counts().values()) <= 10
+    assert len([number for number in range(40) if kept.demands(f"s{number}")]) <= 3
+    assert kept.session("s39") is not None
 
 
 def test_of_several_processes_at_once_one_is_the_first_also_in_a_new_file(file: Path) -> None:

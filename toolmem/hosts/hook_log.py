@@ -15,7 +15,7 @@ _LONGEST_LINE = 500
 
 def log_file() -> Path:
     """Raises OSError where the user has no home folder."""
-    from toolmem.store.known_stores import state_folder
+    from toolmem.config.own_folder import state_folder
 
     return state_folder() / FILE
 
@@ -40,7 +40,7 @@ def write_line(text: str) -> None:
         os.close(file)
 
 
-class _Lines(logging.Handler):
+class _IntoLog(logging.Handler):
     def __init__(self, host: str) -> None:
         super().__init__(logging.WARNING)
         self._host = host
@@ -55,6 +55,6 @@ class _Lines(logging.Handler):
 def take_warnings(host: str) -> None:
     """From now on what toolmem warns of in this process is written there."""
     logger = logging.getLogger("toolmem")
-    if not any(isinstance(each, _Lines) for each in logger.handlers):
-        logger.addHandler(_Lines(host))
+    if not any(isinstance(each, _IntoLog) for each in logger.handlers):
+        logger.addHandler(_IntoLog(host))
         logger.propagate = False

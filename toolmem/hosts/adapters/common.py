@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from toolmem.app import AsyncToolMem, ToolMem
+from toolmem.engine.demanded_rules import checked_demands
 from toolmem.engine.ended_calls import call_of
 from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
@@ -36,7 +37,7 @@ from toolmem.rules.section import render_since
 from toolmem.rules.turns import Turn, read_tools, tool_names
 from toolmem.session.consent import Consent, OnAsk
 from toolmem.session.guarded_calls import GuardedCalls, Work
-from toolmem.session.session_demands import Binding, checked_demands
+from toolmem.session.session_demands import Binding
 from toolmem.session.tool_functions import as_text
 
 if TYPE_CHECKING:
