@@ -49,6 +49,37 @@ agent = create_agent(model, tools, middleware=[ToolMemMiddleware(ToolMem("memory
         """Without `conversation` it is the run's `thread_id`. An exception of a tool ends the run, as LangChain has it:
 `ToolErrorMiddleware` tells it to the model. A call that a graph's interrupt ends is kept when it has run.""",
     ),
+    (
+        "openai-agents",
+        "OpenAI Agents SDK",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.openai_agents import with_toolmem
+
+agent = with_toolmem(Agent(name="helper", tools=[...]), ToolMem("memory.db"), conversation="c1")""",
+        """Function tools are held. Tools of MCP servers and those that OpenAI runs are not seen. An agent that others
+hand over to is given its own `with_toolmem` with the same `conversation`.""",
+    ),
+    (
+        "pydantic-ai",
+        "Pydantic AI",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.pydantic_ai import ToolMemCapability
+
+agent = Agent(model, tools=[...], capabilities=[ToolMemCapability(ToolMem("memory.db"), conversation="c1")])""",
+        """Without `conversation` it is the run's `conversation_id`. The model reads why a call was stopped as a failed
+tool (`ToolFailed`). A call that is deferred or waits for an approval is kept when it has run.""",
+    ),
+    (
+        "fastmcp",
+        "FastMCP",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.fastmcp import ToolMemServerMiddleware
+
+server.add_middleware(ToolMemServerMiddleware(ToolMem("memory.db"), conversation="c1"))""",
+        """A server sees neither the prompt nor what the user says: rules come from elsewhere on the same store. Without
+`conversation` it is the client's session; clients of the protocol of 2026-07-28 have none, and each of their calls is a
+conversation of its own. A call that Claude Code also tells by a hook is one call.""",
+    ),
 )
 
 

@@ -19,6 +19,9 @@ EXTRAS = {
 # They do not all install beside each other, so that none of them is part of `all`.
 FRAMEWORKS = {
     "langchain": ("langchain",),
+    "openai-agents": ("agents",),
+    "pydantic-ai": ("pydantic_ai",),
+    "fastmcp": ("fastmcp",),
 }
 
 

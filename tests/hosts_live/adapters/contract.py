@@ -139,15 +139,15 @@ def test_a_tool_that_raises_is_recorded_with_its_error_and_the_framework_treats_
     (call,) = records(mem, "crash")
     assert call.success is False
     assert "no such file: gone.txt" in call.output
-    if harness.reports_error:
+    if harness.tells_error:
         assert seen.raised is None
-        assert "no such file: gone.txt" in seen.results[0]
+        assert harness.tells_error in seen.results[0]
     else:
         assert "no such file: gone.txt" in str(seen.raised)
 
 
 def test_a_call_that_failed_is_stopped_when_it_is_repeated_and_runs_when_it_is_sent_once_more(mem: ToolMem) -> None:
-    if harness.reports_error:
+    if harness.tells_error:
         seen = harness.run(mem, [[GONE], [GONE], [GONE]])
         assert NOT_RUN in seen.results[1]
         assert "failed once in this conversation" in seen.results[1]
@@ -246,17 +246,17 @@ def test_a_rule_of_one_framework_binds_in_the_others(tmp_path: Path) -> None:
     shared = Path(os.environ.get("TOOLMEM_SHARED_STORE") or tmp_path / "shared.db")
     with ToolMem(shared) as mem:
         before = [rule.rule.rpartition(" ")[2] for rule in rules(mem)]
-        own = FRAMEWORK.replace("_", "")
+        own = f"{FRAMEWORK.replace('_', '')}@example.com"
         if harness.hears_user:
             harness.run(mem, [[BOB]], say=f"Never email {own}.", conversation=FRAMEWORK)
         else:
             forbid(mem, f"Never email {own}")
-        calls = [("send_email", {"to": f"{name}@example.com", "text": ""}) for name in [*before, own]]
+        calls = [("send_email", {"to": name, "text": ""}) for name in [*before, own]]
         tools_at_hand.ran.clear()
         seen = harness.run(mem, [[call] for call in calls], conversation=f"{FRAMEWORK}-2")
         assert tools_at_hand.ran == []
         assert all(NOT_RUN in each for each in seen.results)
-        assert len(seen.results) == len(before) + (own not in before)
+        assert len(seen.results) == len(calls)
 
 
 def test_the_guard_can_be_switched_off(mem: ToolMem, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

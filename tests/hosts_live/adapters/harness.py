@@ -25,7 +25,7 @@ class Harness(Protocol):
     ways: tuple[str, ...]  # of a run: "sync", "async", "stream"
     shows_prompt: bool  # the adapter puts rules into the system prompt
     hears_user: bool  # the adapter sees what the user says
-    reports_error: bool  # a tool that raises is told to the model; else it ends the run
+    tells_error: str  # what the model reads of the contract's tool that raises; "" where that ends the run
 
     def run(
         self,

@@ -17,7 +17,7 @@ from toolmem.hosts.adapters.langchain import ToolMemMiddleware
 name = "langchain"
 ways = ("sync", "async", "stream")
 shows_prompt = hears_user = True
-reports_error = False
+tells_error = ""
 
 _ids = itertools.count()
 

@@ -29,6 +29,9 @@ REPORT = HERE / "report.jsonl"
 # The extra -> the packages that its agent is made of, whose versions are reported.
 FRAMEWORKS: dict[str, tuple[str, ...]] = {
     "langchain": ("langchain", "langgraph"),
+    "openai-agents": ("openai-agents", "openai"),
+    "pydantic-ai": ("pydantic-ai-slim",),
+    "fastmcp": ("fastmcp", "mcp"),
 }
 _MOST_SECONDS = 900
 _VERSIONS = "import importlib.metadata as m, sys; print(*(f'{n}=={m.version(n)}' for n in sys.argv[1:]))"
@@ -51,7 +54,7 @@ def main() -> int:
         told[name] = result = tried(name, shared)
         print(json.dumps(result, ensure_ascii=False), flush=True)
         if not given.keep:
-            shutil.rmtree(VENVS / name, ignore_errors=True)
+            shutil.rmtree(VENVS / _module(name), ignore_errors=True)
     lines = [json.dumps(told[name], ensure_ascii=False) for name in FRAMEWORKS if name in told]
     given.report.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return int(any(told[name]["failed"] for name in given.names or FRAMEWORKS))
@@ -63,9 +66,9 @@ def tried(name: str, shared: Path) -> dict[str, Any]:
     result |= {"python": ".".join(map(str, sys.version_info[:3])), "passed": 0, "failed": [], "skipped": {}}
     if problem := _installed(name):
         return {**result, "skipped": {problem: 1}}
-    module = name.replace("-", "_")
+    module = _module(name)
     versions = _run(name, "-c", _VERSIONS, *FRAMEWORKS[name])
-    junit = VENVS / f"{name}.xml"
+    junit = VENVS / f"{module}.xml"
     pytest = ["-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(HERE), "--confcutdir", str(HERE)]
     pytest += ["-p", "no:cacheprovider", "-o", f"pythonpath={HERE}", f"--junitxml={junit}", str(HERE / "contract.py")]
     junit.unlink(missing_ok=True)
@@ -76,12 +79,23 @@ def tried(name: str, shared: Path) -> dict[str, Any]:
     return {**result, **_outcomes(junit)}
 
 
+def _module(name: str) -> str:
+    return name.replace("-", "_")
+
+
 def _installed(name: str) -> str:
     """Make the environment of a framework. Why it could not be made; "" where it was."""
-    if not (VENVS / name).exists():
-        subprocess.run([sys.executable, "-m", "venv", str(VENVS / name)], check=True)
+    if not (VENVS / _module(name)).exists():
+        subprocess.run([sys.executable, "-m", "venv", str(VENVS / _module(name))], check=True)
     quiet = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    pip = [str(VENVS / name / "bin" / "python"), *quiet, "-e", f"{ROOT}[{name}]", *FRAMEWORKS[name], "pytest>=8.4"]
+    pip = [
+        str(VENVS / _module(name) / "bin" / "python"),
+        *quiet,
+        "-e",
+        f"{ROOT}[{name}]",
+        *FRAMEWORKS[name],
+        "pytest>=8.4",
+    ]
     made = subprocess.run(pip, capture_output=True, text=True, check=False)
     if made.returncode == 0:
         return ""
@@ -92,7 +106,7 @@ def _installed(name: str) -> str:
 def _run(name: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """The Python of a framework's environment, without the keys and settings of whoever runs this."""
     kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
-    command = [str(VENVS / name / "bin" / "python"), "-P", *arguments]
+    command = [str(VENVS / _module(name) / "bin" / "python"), "-P", *arguments]
     home = VENVS.parent / "home"
     home.mkdir(parents=True, exist_ok=True)
     own = {**kept, "HOME": str(home), **variables}
