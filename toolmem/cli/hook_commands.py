@@ -164,6 +164,8 @@ def status(
     rows = [(each["scope"], each["place"] or "~", each["at"], each["state"]) for each in told["installs"]]
     print_table("Installs", ("scope", "place", "since", "state"), rows)
     tell(f"rules: {told['rules']:,} active in {', '.join(told['stores']) or 'no store'}")
+    for each in told["gone"]:
+        say(each)
     tell(
         f"calls seen: {told['calls']:,}; stopped {told['stopped']:,}, asked about {told['asked']:,}, "
         f"advised {told['advised']:,}"

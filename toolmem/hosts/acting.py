@@ -70,8 +70,19 @@ class Acting:
 
         demands = [each for each in self._receipts.demands(event.session_id) if not each.effect]
         text = rules_and_guidance(self._stores.all, self._tools(), demands, CAPS, GUIDANCE_TOKENS)
-        told = self._stores.untrusted if event.kind == "session_start" and event.origin != "compact" else ""
-        return HookAnswer(context=text, notice=_untrusted(told) if told else "")
+        self._keep_rules()
+        if event.kind != "session_start" or event.origin == "compact":
+            return HookAnswer(context=text)
+        told = [_untrusted(self._stores.untrusted)] if self._stores.untrusted else []
+        return HookAnswer(context=text, notice="\n".join([*told, *map(_gone, self._stores.gone)]))
+
+    def _keep_rules(self) -> None:
+        """For when a store is gone."""
+        from toolmem.hosts.rule_snapshots import keep_rules
+
+        for store in self._stores.all:
+            if store.location != ":memory:":
+                keep_rules(store, DEFAULT_WORKSPACE)
 
     def _tools(self) -> list[str]:
         """The agent's own, and those that the stores know."""
@@ -110,7 +121,11 @@ class Acting:
             captured.withdrawn += back.withdrawn
             captured.told += back.told
             captured.failures += back.failures
+        if store.location == ":memory:" and (captured.rules or captured.withdrawn):
+            captured.failures.append("its store is gone")
+            captured.rules, captured.withdrawn, captured.told = [], [], []
         self._bind(event, captured, said, turn or newest + 1, tools)
+        self._keep_rules()
         return told_of_prompt(captured_lines(captured))
 
     def _bind(
@@ -270,6 +285,13 @@ def _decision(noted: Mapping[str, Any], event: HookEvent) -> GuardDecision | str
         return GuardDecision(str(noted["id"]), noted["action"], sources=sources, mark=mark)
     except (KeyError, TypeError):  # of another version
         return str(noted["id"]) if "id" in noted else None
+
+
+def _gone(path: str) -> str:
+    from toolmem.hosts.rule_snapshots import remedy_of, snapshot_of, told_of
+
+    kept = snapshot_of(path)
+    return f"toolmem: {told_of(kept)}; {remedy_of(kept)}." if kept is not None else ""
 
 
 def _untrusted(path: str) -> str:

@@ -17,6 +17,7 @@ from toolmem.hosts.host import Host, RecordedCall
 from toolmem.hosts.installed_lines import InstalledLine, installed_lines, other_installs, try_line
 from toolmem.hosts.installing import passing_interpreter
 from toolmem.hosts.receipts import Receipts
+from toolmem.hosts.rule_snapshots import gone, remedy_of, told_of
 from toolmem.hosts.settings_files import HookPlace, settings_value
 
 _SESSIONS = 3  # whose recordings are compared
@@ -52,6 +53,7 @@ def examine(place: HookPlace) -> list[Finding]:
             *_environment(place),
             *_duplicates(place),
             *_recordings(place, receipts),
+            *(Finding("wrong", "store", told_of(each), remedy_of(each)) for each in gone()),
         ]
         if receipts.trouble:
             found.append(

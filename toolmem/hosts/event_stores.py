@@ -21,6 +21,7 @@ class EventStores(NamedTuple):
     further: StoreFile | None = None  # the user's own, where the project has one: its rules bind too
     untrusted: str = ""  # the project's store, which this user neither made nor trusts: nothing of it is used
     trouble: str = ""  # why a store that is there could not be opened
+    gone: tuple[str, ...] = ()  # not there, or not to be read: their rules hold as they were kept, nothing is kept
 
     @property
     def all(self) -> list[StoreFile]:
@@ -42,27 +43,70 @@ def open_stores(folder: str, named: str = "", home: str = "") -> EventStores:
     users = users_store(home)
     found = Path(named).expanduser() if named else project_store(folder, home)
     project, untrusted, trouble = None, "", ""
+    gone: list[str] = []
     if found is not None and not _same(found, users):
         try:
-            project = _opened(found)
-            if not named and not project.is_known():
+            project = _opened(found, gone)
+            if not named and not gone and not project.is_known():
                 project.close()
-                project, untrusted = None, str(found)
+                project, untrusted = _kept_of(found, gone), str(found)
         except (StoreError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
-    if users is None or (project is not None and not users.is_file()):
-        return EventStores(project, None, untrusted, trouble)
+    if users is None or (project is not None and not _is_known(users)):
+        return EventStores(project, None, untrusted, trouble, tuple(gone))
     try:
-        own = _opened(users)
+        own = _opened(users, gone)
     except (StoreError, OSError) as error:
-        return EventStores(project, None, untrusted, trouble or f"{type(error).__name__}: {error}")
-    return EventStores(project or own, own if project is not None else None, untrusted, trouble)
+        return EventStores(project, None, untrusted, trouble or f"{type(error).__name__}: {error}", tuple(gone))
+    return EventStores(project or own, own if project is not None else None, untrusted, trouble, tuple(gone))
 
 
-def _opened(path: Path) -> StoreFile:
+def _opened(path: Path, gone: list[str]) -> StoreFile:
+    """The store, or what was kept of the rules of one that is gone. Raises StoreError, OSError."""
     from toolmem.engine.store_file import StoreFile
+    from toolmem.errors import StoreError
 
-    return StoreFile(path, busy_timeout=BUSY_TIMEOUT)
+    if not _holds_something(path) and (kept := _kept_of(path, gone)) is not None:
+        return kept
+    try:
+        return StoreFile(path, busy_timeout=BUSY_TIMEOUT)
+    except (StoreError, OSError):
+        if (kept := _kept_of(path, gone)) is not None:
+            return kept
+        raise
+
+
+def _kept_of(path: Path, gone: list[str]) -> StoreFile | None:
+    if not _has_kept(path):
+        return None
+    from toolmem.hosts.rule_snapshots import stand_in
+
+    store = stand_in(path)
+    if store is not None:
+        gone.append(str(path))
+    return store
+
+
+def _holds_something(path: str | Path) -> bool:
+    try:
+        return os.path.isfile(path) and os.path.getsize(path) > 0
+    except OSError:
+        return False
+
+
+def _has_kept(path: str | Path) -> bool:
+    """Were the rules of a store at this path kept?"""
+    from toolmem.engine.protected_paths import kept_rules_file
+
+    try:
+        return kept_rules_file(str(path)).is_file()
+    except OSError:
+        return False
+
+
+def _is_known(path: str | Path) -> bool:
+    """Is a store there, or was one?"""
+    return os.path.isfile(path) or _has_kept(path)
 
 
 def users_store(home: str = "") -> Path | None:
@@ -80,7 +124,7 @@ def project_store(folder: str, home: str = "") -> Path | None:
     for _ in range(_HIGHEST):
         if at == end:
             return None
-        if os.path.isfile(os.path.join(at, OWN_STORE)):
+        if _is_known(os.path.join(at, OWN_STORE)):
             return Path(at, OWN_STORE)
         above = os.path.dirname(at)
         if os.path.exists(os.path.join(at, ".git")) or above == at:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolmem.config.own_folder import make_folder, state_folder, write_new
+from toolmem.config.own_folder import OWN, make_folder, state_folder, write_new
 from toolmem.engine.protected_paths import KEPT_RULES, kept_rules_file
 
 if TYPE_CHECKING:
@@ -69,6 +69,31 @@ def snapshots() -> list[Snapshot]:
         files = sorted((state_folder() / KEPT_RULES).glob("*.jsonl"))
     heads = ((file, _head(file)) for file in files)
     return [found for _, head in heads if head is not None and (found := snapshot_of(str(head["store"])))]
+
+
+def gone() -> list[Snapshot]:
+    """Those whose store is not there any more, though the folder that it was made for is."""
+    return [each for each in snapshots() if not os.path.isfile(each.store) and _folder_of(each.store).is_dir()]
+
+
+def _folder_of(store: str) -> Path:
+    folder = Path(store).parent
+    return folder.parent if folder.name == OWN else folder
+
+
+def told_of(kept: Snapshot) -> str:
+    """A store that is gone or cannot be read, in words."""
+    day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(kept.at))
+    rules = f"{kept.rules:,} rule{'' if kept.rules == 1 else 's'}"
+    return (
+        f"the store {kept.store} is gone or cannot be read: its {rules} hold as they were kept on {day} UTC, and "
+        "nothing is kept in it"
+    )
+
+
+def remedy_of(kept: Snapshot) -> str:
+    """What the user can do about it."""
+    return f"put the store back, or delete {kept.file} to let its rules go"
 
 
 def stand_in(path: str | Path) -> StoreFile | None:

@@ -15,6 +15,7 @@ from toolmem.config.own_folder import OWN
 from toolmem.errors import ToolMemError
 from toolmem.hosts.installing import STORE
 from toolmem.hosts.receipts import Install, Receipts
+from toolmem.hosts.rule_snapshots import gone, remedy_of, told_of
 from toolmem.hosts.settings_files import HookPlace
 
 _LONGEST = 1_000_000  # characters of what an agent tells its status line
@@ -35,6 +36,7 @@ def figures(place: HookPlace) -> dict[str, Any]:
         "installs": installs,
         "stores": [str(each) for each in stores],
         "rules": sum(map(active_rules, stores)),
+        "gone": [f"{told_of(each)}; {remedy_of(each)}" for each in gone()],
         "calls": sum(count for (event, _), count in counts.items() if event == "before_call"),
         **_answered(counts),
     }
