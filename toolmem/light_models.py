@@ -6,11 +6,11 @@ They answer what pydantic's models answer (`model_dump`, `model_copy`, `model_va
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from toolmem.errors import RequestError
+from toolmem.late_dataclasses import KW_ONLY, dataclass, field
 from toolmem.rows import READERS, Row, one_of
 
 Language = Literal["", "zh"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolmem.late_dataclasses import dataclass
+from toolmem.stored import OF_THE_STORE as OF_THE_STORE
 from toolmem.stored import Appended, Document, Hit, RawRecord, Record, Stamped, StoredMemory, Where
 from toolmem.stored import CallFailure as CallFailure  # `toolmem.ports` of 0.1 had it
 from toolmem.workspace_logs import WorkspaceLogs
@@ -166,9 +167,6 @@ class GuidanceWriter(Protocol):
         The rest of `window` serves to count what a whole summary would have cost. Raises ReplyUnreadable where the
         changes cannot be read or made, else ModelError.
         """
-
-
-OF_THE_STORE = ".store"  # the workspace of what belongs to the store itself; `workspaces` and `info` leave it out
 
 
 class MemoryStore(WorkspaceLogs, Protocol):

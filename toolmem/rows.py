@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
-from dataclasses import MISSING, fields, replace
 from datetime import datetime
 from typing import Any, Literal, Self, get_args
+
+from toolmem.late_dataclasses import annotations_of, replace
 
 _Reader = Callable[[Any], Any]
 _MOST_COUNTED = 10**15
@@ -73,13 +74,15 @@ def _readers(cls: type[Row]) -> dict[str, _Reader]:
     known = _READERS_OF.get(cls)
     if known is None:
         known = _READERS_OF[cls] = {}
-        for each in fields(cls):  # type: ignore[arg-type]  # each row is a dataclass
-            kind, _, optional = str(each.type).partition(" | ")
-            known[each.name] = _or_none(READERS[kind]) if optional else READERS[kind]
+        for name, annotation in annotations_of(cls).items():
+            kind, _, optional = annotation.partition(" | ")
+            known[name] = _or_none(READERS[kind]) if optional else READERS[kind]
     return known
 
 
 def _required(cls: type[Row]) -> set[str]:
+    from dataclasses import MISSING, fields
+
     known = fields(cls)  # type: ignore[arg-type]  # each row is a dataclass
     return {each.name for each in known if each.default is MISSING and each.default_factory is MISSING}
 

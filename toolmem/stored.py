@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toolmem.errors import RequestError
+from toolmem.late_dataclasses import dataclass, field
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from toolmem.models import CallFigures, ToolCallResult, ToolRecord
+
+OF_THE_STORE = ".store"  # the workspace of what belongs to the store itself; `workspaces` and `info` leave it out
 
 
 @dataclass(frozen=True, slots=True)

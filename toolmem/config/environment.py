@@ -6,7 +6,6 @@ import re
 import secrets
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from toolmem.config.layers import at
 from toolmem.config.scalars import read_scalar
 from toolmem.errors import ConfigError
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 
 Key = tuple[str, ...]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from toolmem.errors import ConfigError
+from toolmem.late_dataclasses import dataclass, field
 
 Key = tuple[str, ...]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 _BEGINNING = 3  # characters
@@ -11,6 +10,8 @@ _LISTED = 12  # so many known names are listed where none is near
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The known name most like `name` (case aside), or the only one that it begins; None where none is near."""
+    import difflib  # only where something is wrong
+
     known = {known.lower(): known for known in sorted(names, reverse=True)}
     found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     if not found and len(name) >= _BEGINNING:

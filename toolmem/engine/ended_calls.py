@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolmem.engine.guard_records import in_folder
 from toolmem.guard.conversation import CheckedCall, ConversationGuard, Watch, identity_of
 from toolmem.guard.decision import CallMark, GuardDecision
 from toolmem.guard.repeats import Forgiveness
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.light_models import ToolCall, conversation_told
 from toolmem.readers.denied_calls import is_denied
 from toolmem.store.masked import masked_calls

@@ -16,13 +16,13 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from toolmem.guard.conversation import Watch
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import dataclass
 from toolmem.rules.compare_and_swap import until_written
 from toolmem.store.codec import micros
 from toolmem.stored import RawRecord

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +39,7 @@ from toolmem.guard.effects import names_text
 from toolmem.guard.repeats import StandingFailures
 from toolmem.guard.tool_classes import scopes_of
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import replace
 from toolmem.light_models import ToolSchema, conversation_told
 from toolmem.store.masked import store_key, unmasked
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Coroutine
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.errors import Refused
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import replace
 from toolmem.readers.weight import alone
 from toolmem.store.masked import masked_value
 from toolmem.stored import LoggedDecision

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RecordError
 from toolmem.formats.times import read_time, zone
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.light_models import CONVERSATION_KEYS, DENIED, PendingCall, ToolCall, conversation_told
 from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.json_values import NotJsonError, Repairs, clean_text, clean_value

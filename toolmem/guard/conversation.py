@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.self_protection import against_self, may_touch
 from toolmem.guard.view import view_of
+from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import ToolSchema
 from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.error_messages import mask, telling_line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -17,6 +16,7 @@ from toolmem.guard.repeats import Held
 from toolmem.guard.shell_commands import UNKNOWN, is_glob
 from toolmem.guard.view import View
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.readers.denied_calls import STOPPED as STOPPED
 from toolmem.readers.plain_text import plain
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from toolmem.guard.lexicon import AMOUNTS, DOINGS, NEIGHBOURS, READING, families_of, things_of
 from toolmem.guard.view import target_names
 from toolmem.guard.word_lists import words
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.light_models import ToolSchema
 
 _WORD = late_pattern(r"[a-z]+(?:[-'][a-z]+)*|[\u3400-\u9fff]+")

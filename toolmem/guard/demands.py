@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from toolmem.guard.view import address, idna, number_in, plain
 from toolmem.guard.word_lists import words
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.readers.shell import COMMON_PROGRAMS, looks_like_command
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolmem.guard.shell_words import UNKNOWN
+from toolmem.late_dataclasses import dataclass, field
 
 _TAKE_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"))
 _PUSH_VALUES = frozenset(("-o", "--push-option", "--receive-pack", "--exec", "--repo"))

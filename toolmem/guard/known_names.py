@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.guard.shell_names import ShellNames
 from toolmem.guard.sql_names import SqlNames, read_names
 from toolmem.guard.word_lists import split
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.readers.sql import looks_like_sql
 
 MOST_NAMES = 1000  # that one context keeps of each kind; the oldest go

@@ -14,10 +14,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.readers.error_classes import error_class_of
 
 # Errors of a service that its caller did not cause. The same call may be sent again, twice.

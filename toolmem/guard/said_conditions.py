@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.guard import demand_chinese, demand_english
@@ -26,6 +25,7 @@ from toolmem.guard.schemas import (
     word_pattern,
 )
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.light_models import ToolSchema
 
 _LONGEST = 500  # characters of a sentence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from toolmem.guard.demands import Demand, LiteralValue
 from toolmem.guard.shell_commands import UNKNOWN
 from toolmem.guard.word_lists import table, words
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import replace
 
 _CJK = late_pattern(r"[\u3400-\u9fff]")
 _LETTERS = r"\w㐀-鿿"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from toolmem.guard.git_commands import GitReader
@@ -17,6 +16,7 @@ from toolmem.guard.shell_words import UNKNOWN as UNKNOWN
 from toolmem.guard.shell_words import Segment, segments
 from toolmem.guard.word_lists import split
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.readers.shell import looks_like_command
 
 _MOST = 100_000  # characters of a command that are read

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolmem.guard.effects import reads_only
 from toolmem.guard.shell_commands import Argv, simple_commands
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 
 _LONGEST = 20_000  # characters of a command line, and of an output
 _LONGEST_NAME = 256

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 
 UNKNOWN = "\0unknown"  # stands for a word that only the shell or the repository knows
 _LONGEST_VALUE = 4_000  # characters of a variable that is put in

@@ -7,10 +7,10 @@ concluded from it. Linear in the length of the text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from toolmem.guard.word_lists import words as listed_words
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 
 _TOKEN = late_pattern(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|`[^`]*`|[A-Za-z_][\w$]*|\d[\w.]*|[(),.;*=<>]",

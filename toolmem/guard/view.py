@@ -12,7 +12,6 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -21,6 +20,7 @@ from toolmem.guard.shell_commands import Argv, is_command, simple_commands
 from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.word_lists import words
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.readers.sql import looks_like_sql, read_statement
 
 _MOST_NESTED = 200  # levels of the arguments that are looked into

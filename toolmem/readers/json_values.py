@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 
 MAX_DEPTH = 100  # levels of objects and lists; serializers give up at about 250
 MAX_INTEGER_BITS = 4096  # Python and most readers refuse to print integers of some thousand digits

@@ -10,9 +10,9 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.readers import words
 from toolmem.readers.secret_names import (
     LONGEST_NAME,

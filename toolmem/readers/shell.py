@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.readers import words
 
 _QUOTED = late_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<open>\Z))", re.DOTALL)

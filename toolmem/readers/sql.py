@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.readers import words
 
 STATEMENTS = words(

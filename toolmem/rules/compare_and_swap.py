@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -18,6 +17,8 @@ async def until_written(what: str, decide: Callable[[], Awaitable[T]], sleep: Ca
     """What `decide` answers: it reads, decides and writes, and raises Conflict where its write came too late."""
     for attempt in range(ATTEMPTS):
         if attempt:
+            import random
+
             await sleep(random.uniform(0, _LONGEST_PAUSE))
         try:
             return await decide()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, get_args
 
 from toolmem.errors import RequestError
+from toolmem.late_dataclasses import dataclass, replace
 from toolmem.light_models import Effect, Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, When
 from toolmem.rules.identity import (
     MAX_RULE,

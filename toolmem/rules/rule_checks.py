@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from toolmem.errors import RequestError
 from toolmem.guard.tool_classes import class_schema, is_scope
+from toolmem.late_dataclasses import dataclass
 from toolmem.light_models import Effect, ToolMemoryRule, ToolSchema, When
 from toolmem.rows import own_json
 from toolmem.rules.identity import UNSCOPED, folded_name, read_choice

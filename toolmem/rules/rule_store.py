@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import replace
 from toolmem.light_models import Effect, Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema, When
 from toolmem.rules.compare_and_swap import until_written
 from toolmem.rules.drafts import RuleDraft, holds_again, is_agents_to_change, read_said, require_own, sentence_of

@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolmem.guard.tool_classes import is_scope, scope_in_words
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.light_models import Language, ToolMemoryRule
 from toolmem.readers.plain_text import MAX_NAME, counted, name_shown, plain_line, shown
 from toolmem.rules.identity import UNSCOPED, folded_name

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import dataclass
 from toolmem.light_models import Priority, RuleStatus, ToolMemoryRule
 from toolmem.rows import own_json
 from toolmem.rules.identity import RULE_PREFIX, namespace_of, same_text

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from toolmem.config.nearest_names import nearest
 from toolmem.errors import RequestError
+from toolmem.late_dataclasses import dataclass
 from toolmem.light_models import ToolSchema
 from toolmem.rules.identity import folded_name, is_blank
 

@@ -7,13 +7,13 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RequestError
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import dataclass
 from toolmem.light_models import conversation_told
 from toolmem.readers.denied_calls import is_denied
 from toolmem.stored import CallFailure

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any, get_args
 
 from toolmem.errors import RequestError
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import annotations_of
 from toolmem.store.codec import CALL_FAULTS, dump_json, micros, moment, require_names
 from toolmem.stored import LoggedDecision, Outcome
 
@@ -24,8 +24,9 @@ def decision_json(workspace: str, decision: LoggedDecision) -> str:
     if decision.outcome not in _OUTCOMES:
         known = ", ".join(map(repr, _OUTCOMES))
         raise RequestError(f"decision.outcome: expected one of {known}, got {decision.outcome!r}", field="decision")
+    fields = {name: getattr(decision, name) for name in annotations_of(LoggedDecision)}
     try:
-        return dump_json({**asdict(decision), "time": micros(decision.time)})
+        return dump_json({**fields, "time": micros(decision.time)})
     except CALL_FAULTS as error:
         raise RequestError(f"decision {decision.id!r}: {error}", field="decision") from error
 

@@ -7,20 +7,19 @@ it. Rules and notes are what somebody asked to be kept: they stay as they were s
 from __future__ import annotations
 
 import json
-import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from toolmem.errors import Conflict, StoreError
-from toolmem.protocols import OF_THE_STORE, MemoryStore
+from toolmem.late_dataclasses import replace
 from toolmem.readers.masking import SecretMask, count_secrets, marked_by, mask_call
 from toolmem.readers.weight import aside
-from toolmem.stored import Appended, Document, LoggedDecision
+from toolmem.stored import OF_THE_STORE, Appended, Document, LoggedDecision
 
 if TYPE_CHECKING:
     from toolmem.models import Claim, Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
+    from toolmem.protocols import MemoryStore
 
 T = TypeVar("T")
 
@@ -213,6 +212,8 @@ async def store_key(store: MemoryStore) -> bytes:
     record = await store.get(OF_THE_STORE, NAMESPACE, KEY)
     if record is None:
         try:
+            import secrets
+
             fresh = {"key": secrets.token_hex(32)}
             record = await store.put(OF_THE_STORE, NAMESPACE, KEY, fresh, expected_version=0)
         except Conflict:

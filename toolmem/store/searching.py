@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolmem.errors import EmbedderMismatch, RequestError
+from toolmem.late_dataclasses import dataclass
 from toolmem.store.codec import micros, require_storable
 from toolmem.store.words import index_words, query_words
 from toolmem.stored import Document, Hit, RawRecord, Where

@@ -12,11 +12,11 @@ Each write is a request. A store reads what it asks for, lets it decide, and car
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from toolmem.errors import Conflict, RequestError
+from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import LifetimeCounters, merge_ranges
 from toolmem.store.codec import (
     PreparedCall,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolmem.config.environment import capture_switch
 from toolmem.errors import ConfigError
 from toolmem.late import late_logger
+from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import Said, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside

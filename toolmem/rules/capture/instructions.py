@@ -8,10 +8,10 @@ it is none, or holds for the session: an instruction wrongly pinned would bind t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.chinese import CHINESE, read_chinese
 from toolmem.rules.capture.cues import Cue, CueReading, combined

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.rules.capture.cues import Forms
 from toolmem.rules.capture.english import small
 from toolmem.rules.capture.pasted import MASK

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import Literal
 
 from toolmem.guard.word_lists import CHINESE, ENGLISH, form
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.rules.capture.lifting import Lift, grammar_of
 from toolmem.rules.capture.sentences import CJK
 from toolmem.rules.capture.spoken_of import Term, general, normal, said_together, terms_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.pasted import MASK, mask_pasted
 

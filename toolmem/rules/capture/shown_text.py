@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import islice
 
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import replace
 from toolmem.rules.capture.chinese import opens_shown_chinese
 from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.english import opens_before_colon, small

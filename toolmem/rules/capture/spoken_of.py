@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -16,6 +15,7 @@ from toolmem.guard.demands import MARKED, Literals
 from toolmem.guard.lexicon import FAMILIES, THINGS, base_forms
 from toolmem.guard.word_lists import CHINESE, table, turned
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass
 from toolmem.rules.capture.cues import TABLES
 from toolmem.rules.capture.english import small
 

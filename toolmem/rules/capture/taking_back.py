@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from toolmem.errors import RequestError
+from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import Speaker, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
 from toolmem.rules.capture.lifting import Lift

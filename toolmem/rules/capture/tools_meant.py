@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+from toolmem.late_dataclasses import dataclass
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.cues import TABLES, Forms
 from toolmem.rules.capture.english import ACTION_VERBS, stems

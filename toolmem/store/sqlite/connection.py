@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -317,8 +317,8 @@ class OpenFile:
         self._path = path
         self._busy_timeout = busy_timeout
         self._name = db.filename  # "": in memory
-        self._moved = ctypes.c_int(0)
-        self._moved_at = ctypes.addressof(self._moved)
+        self._moved = array("i", [0])
+        self._moved_at = self._moved.buffer_info()[0]
         beside = {self._name + side: _inode(self._name + side) for side in _BESIDE} if self._name else {}
         self._beside = {name: inode for name, inode in beside.items() if inode}
 
@@ -354,7 +354,7 @@ class OpenFile:
         if not self._name:
             return True
         db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, self._moved_at)
-        return not self._moved.value and all(_inode(name) == inode for name, inode in self._beside.items())
+        return not self._moved[0] and all(_inode(name) == inode for name, inode in self._beside.items())
 
     def _require_in_place(self, db: apsw.Connection) -> None:
         if not self.in_place(db):

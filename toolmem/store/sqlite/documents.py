@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -135,5 +134,7 @@ def stored_embedder(db: apsw.Connection) -> EmbedderIdentity | None:
 
 
 def replace_embedder(db: apsw.Connection, embedder: EmbedderIdentity) -> None:
+    from dataclasses import asdict
+
     value: dict[str, Any] = asdict(embedder)
     db.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (_EMBEDDER, json.dumps(value)))
