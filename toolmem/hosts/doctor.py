@@ -26,7 +26,7 @@ _LARGEST = 200_000_000  # bytes of a recording
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HookFinding:
     """What was looked at and what was seen. `remedy`: what to do about it."""
 
     level: Literal["ok", "note", "wrong"]
@@ -35,16 +35,16 @@ class Finding:
     remedy: str = ""
 
 
-def examine(place: HookPlace) -> list[Finding]:
+def examine(place: HookPlace) -> list[HookFinding]:
     """Every finding on an agent's hooks in this place."""
     install = _command_of_install(place)
     try:
         lines = installed_lines(place)
     except RequestError as error:
-        return [Finding("wrong", "settings", str(error), "correct the file; the agent cannot read it either")]
+        return [HookFinding("wrong", "settings", str(error), "correct the file; the agent cannot read it either")]
     if not lines and not _own_files_there(place):
         where = place.settings or "its files"
-        return [Finding("wrong", "settings", f"{where}: no hook of toolmem stands there", install)]
+        return [HookFinding("wrong", "settings", f"{where}: no hook of toolmem stands there", install)]
     receipts = Receipts()
     try:
         found = [
@@ -57,7 +57,7 @@ def examine(place: HookPlace) -> list[Finding]:
         ]
         if receipts.trouble:
             found.append(
-                Finding("wrong", "receipts", f"{receipts.path}: {receipts.trouble}", "move the file away; it is remade")
+                HookFinding("wrong", "receipts", f"{receipts.path}: {receipts.trouble}", "move the file away; it is remade")
             )
     finally:
         receipts.close()
@@ -76,7 +76,7 @@ def _own_files_there(place: HookPlace) -> bool:
 # ---------------------------------------------------------------- what stands in the files
 
 
-def _settings(place: HookPlace, lines: list[InstalledLine], install: str) -> Iterator[Finding]:
+def _settings(place: HookPlace, lines: list[InstalledLine], install: str) -> Iterator[HookFinding]:
     path = place.settings
     if path is None or not path.exists():
         return
@@ -85,41 +85,41 @@ def _settings(place: HookPlace, lines: list[InstalledLine], install: str) -> Ite
     whole = any(place.host.add_hooks(place.host.remove_hooks(value), line.words) == value for line in here)
     if len(here) > 1:
         seen = f"{path} holds {len(here)} different lines of toolmem"
-        yield Finding("wrong", "settings", seen, f"{install} puts one in their place")
+        yield HookFinding("wrong", "settings", seen, f"{install} puts one in their place")
     elif whole:
-        yield Finding("ok", "settings", f"{path}: {here[0].shown}")
+        yield HookFinding("ok", "settings", f"{path}: {here[0].shown}")
     else:
         seen = f"{path}: not every event has its hook, or they are not as this version writes them"
-        yield Finding("wrong", "settings", seen, install)
+        yield HookFinding("wrong", "settings", seen, install)
     if value.get("disableAllHooks") is True:
         seen = f"{path}: disableAllHooks is true, so no hook runs"
-        yield Finding("wrong", "settings", seen, "set it to false, or take it out")
+        yield HookFinding("wrong", "settings", seen, "set it to false, or take it out")
     given = value.get("env")
     if isinstance(given, dict) and str(given.get("TOOLMEM_GUARD", "")).lower() == "off":
-        yield Finding("wrong", "guard", f"{path}: env.TOOLMEM_GUARD switches the guard off", "take it out of the file")
+        yield HookFinding("wrong", "guard", f"{path}: env.TOOLMEM_GUARD switches the guard off", "take it out of the file")
 
 
-def _environment(place: HookPlace) -> Iterator[Finding]:
+def _environment(place: HookPlace) -> Iterator[HookFinding]:
     if place.environment.get("TOOLMEM_GUARD", "").strip().lower() == "off":
         seen = "TOOLMEM_GUARD=off is set here: an agent that is started from here is not guarded"
-        yield Finding("wrong", "guard", seen, "unset TOOLMEM_GUARD")
+        yield HookFinding("wrong", "guard", seen, "unset TOOLMEM_GUARD")
 
 
-def _duplicates(place: HookPlace) -> Iterator[Finding]:
+def _duplicates(place: HookPlace) -> Iterator[HookFinding]:
     for path in other_installs(place):
         seen = f"{path} names toolmem too: of two hooks that are told of one event, the second stays silent"
-        yield Finding("note", "installs", seen, f"`toolmem hook uninstall {place.host.name}` takes one of them out")
+        yield HookFinding("note", "installs", seen, f"`toolmem hook uninstall {place.host.name}` takes one of them out")
 
 
 # ---------------------------------------------------------------- what the line does
 
 
-def _line(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[Finding]:
+def _line(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[HookFinding]:
     yield from _interpreter(line, install)
     yield from _trial(place, line, receipts, install)
 
 
-def _interpreter(line: InstalledLine, install: str) -> Iterator[Finding]:
+def _interpreter(line: InstalledLine, install: str) -> Iterator[HookFinding]:
     from toolmem import __version__
 
     words = line.words
@@ -127,10 +127,10 @@ def _interpreter(line: InstalledLine, install: str) -> Iterator[Finding]:
     if "-m" not in words or not os.path.isabs(program):
         return
     if not os.access(program, os.X_OK):
-        yield Finding("wrong", "interpreter", f"{program} is not there, or cannot be run", install)
+        yield HookFinding("wrong", "interpreter", f"{program} is not there, or cannot be run", install)
         return
     if why := passing_interpreter(program):
-        yield Finding("note", "interpreter", f"{program}: {why}", "install toolmem where it stays, then install again")
+        yield HookFinding("note", "interpreter", f"{program}: {why}", "install toolmem where it stays, then install again")
     flags = words[1 : words.index("-m")]
     asked = [program, *flags, "-c", "import sys, toolmem; print(sys.version.split()[0], toolmem.__version__)"]
     try:
@@ -139,42 +139,42 @@ def _interpreter(line: InstalledLine, install: str) -> Iterator[Finding]:
     except (OSError, subprocess.TimeoutExpired):
         told = []
     if len(told) != 2:
-        yield Finding("wrong", "interpreter", f"{program} cannot import toolmem", install)
+        yield HookFinding("wrong", "interpreter", f"{program} cannot import toolmem", install)
     elif told[1] != __version__:
         seen = f"{program} runs toolmem {told[1]}, this is {__version__}"
-        yield Finding("note", "interpreter", seen, install)
+        yield HookFinding("note", "interpreter", seen, install)
     else:
-        yield Finding("ok", "interpreter", f"{program}: Python {told[0]}, toolmem {told[1]}")
+        yield HookFinding("ok", "interpreter", f"{program}: Python {told[0]}, toolmem {told[1]}")
 
 
-def _trial(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[Finding]:
+def _trial(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[HookFinding]:
     """An event that was made up, through the very line that the agent starts."""
     session = f"toolmem-doctor-{os.urandom(6).hex()}"
     folder = place.project if place.scope == "project" else place.home
     try:
         payload = place.host.synthetic(session, str(folder))
     except NotImplementedError:
-        yield Finding("note", "trial", f"{place.host.title} has no event that could be tried")
+        yield HookFinding("note", "trial", f"{place.host.title} has no event that could be tried")
         return
     tried = try_line(line, payload, folder)
     if tried.problem:
-        yield Finding("wrong", "trial", f"{line.shown}: {tried.problem}", install)
+        yield HookFinding("wrong", "trial", f"{line.shown}: {tried.problem}", install)
         return
     kept = receipts.of_session(session)
     if not kept:
         remedy = f"look into hooks.log beside {receipts.path}"
-        yield Finding("wrong", "trial", "the line answered, and left no receipt", remedy)
+        yield HookFinding("wrong", "trial", "the line answered, and left no receipt", remedy)
     elif kept[0].error or kept[0].ended is None:
         why = kept[0].error or "it did not come to its end"
-        yield Finding("wrong", "trial", f"the line answered with a failure: {why}", f"look beside {receipts.path}")
+        yield HookFinding("wrong", "trial", f"the line answered with a failure: {why}", f"look beside {receipts.path}")
     else:
-        yield Finding("ok", "trial", f"an event was answered in {tried.seconds:.2f} s and has its receipt")
+        yield HookFinding("ok", "trial", f"an event was answered in {tried.seconds:.2f} s and has its receipt")
 
 
 # ---------------------------------------------------------------- what the agent recorded
 
 
-def _recordings(place: HookPlace, receipts: Receipts) -> Iterator[Finding]:
+def _recordings(place: HookPlace, receipts: Receipts) -> Iterator[HookFinding]:
     if place.scope == "user":
         return
     since = max((each.at for each in receipts.installs(place.host.name) if each.place in ("", place.where)), default=0)
@@ -187,19 +187,19 @@ def _recordings(place: HookPlace, receipts: Receipts) -> Iterator[Finding]:
         compared += 1
         yield _compared(session, calls, receipts)
     if not compared:
-        yield Finding("note", "recordings", f"{place.host.title} has recorded no call here since the install")
+        yield HookFinding("note", "recordings", f"{place.host.title} has recorded no call here since the install")
 
 
-def _compared(session: str, calls: list[RecordedCall], receipts: Receipts) -> Finding:
+def _compared(session: str, calls: list[RecordedCall], receipts: Receipts) -> HookFinding:
     known = {each.key for each in receipts.of_session(session) if each.event in ("before_call", "after_call")}
     missing = [call for call in calls if call.call_id not in known]
     seen = f"session {session}: {len(calls):,} calls, {len(calls) - len(missing):,} receipts"
     if not missing:
-        return Finding("ok", "recordings", seen)
+        return HookFinding("ok", "recordings", seen)
     named = ", ".join(f"{call.tool} {call.call_id}" for call in missing[:_NAMED])
     more = f", and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
     remedy = "the guard saw none of them: start the agent anew, and see whether it lists the hooks (and trusts them)"
-    return Finding("wrong", "recordings", f"{seen}, {len(missing):,} missing: {named}{more}", remedy)
+    return HookFinding("wrong", "recordings", f"{seen}, {len(missing):,} missing: {named}{more}", remedy)
 
 
 def _calls(host: Host, path: Path) -> list[RecordedCall]:
