@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from toolmem.engine import StoreFile
 from toolmem.hosts import installing
 from toolmem.hosts.receipts import Receipts
 
@@ -143,7 +144,8 @@ def test_a_store_that_came_with_a_folder_is_named_and_not_believed(project: Path
     ran = run_command("hook", "install", "claude-code")
     assert ran.code == 0
     assert "was made by somebody else" in ran.err
-    assert installing.untrusted_store(project / ".toolmem" / "memory.db")
+    with StoreFile(project / ".toolmem" / "memory.db") as store:
+        assert not store.is_known()
 
 
 def test_status_tells_installs_rules_and_answers(project: Path, run_command) -> None:

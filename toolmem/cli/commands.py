@@ -26,6 +26,7 @@ from toolmem.cli import (
     tools_commands,
 )
 from toolmem.cli.console import AsJson, Config, Overrides, counted, logs_to_stderr, print_json, print_table
+from toolmem.hosts.host import HOSTS
 
 
 def check(overrides: Overrides = None, config: Config = None) -> None:
@@ -74,12 +75,13 @@ app = typer.Typer(
 )
 
 
-def _group(name: str, about: str, commands: Mapping[str, Callable[..., None]]) -> None:
+def _group(name: str, about: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
     group = typer.Typer(no_args_is_help=True, help=about)
     group.callback()(lambda: None)  # a group of one command would be that command
     for each, command in commands.items():
         group.command(each)(command)
     app.add_typer(group, name=name)
+    return group
 
 
 evaluate.add_to(app)
@@ -111,7 +113,7 @@ _group(
     "What the guard says to calls, said, and would have said: rules, and failures that are about to be repeated.",
     {"check": guard_decisions.check, "log": guard_decisions.log, "replay": guard_commands.replay},
 )
-_group(
+_hooks = _group(
     "hook",
     "Hooks in the agents that you run: install, look after, take out again.",
     {
@@ -121,6 +123,9 @@ _group(
         "status": hook_commands.status,
     },
 )
+for _agent in HOSTS:
+    _any = {"allow_extra_args": True, "ignore_unknown_options": True}
+    _hooks.command(_agent, hidden=True, context_settings=_any)(hook_commands.of_agent(_agent))
 judge_compare.add_to(app)
 ledger.add_to(app)
 _group("config", "Check a configuration, or show every value with its origin.", {"check": check, "show": show})

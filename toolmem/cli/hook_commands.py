@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -172,6 +172,18 @@ def status(
     )
 
 
+def of_agent(agent: str) -> Callable[[typer.Context], None]:
+    """The command that an agent starts for each event, where `toolmem-hook` is not at hand."""
+
+    def run(context: typer.Context) -> None:
+        from toolmem.hosts.hook_process import main
+
+        main([agent, *context.args])
+
+    run.__doc__ = f"Run the hook of {agent} on one event from stdin."
+    return run
+
+
 # ---------------------------------------------------------------- what install does
 
 
@@ -187,15 +199,15 @@ def _show(planned: Sequence[PlannedFile]) -> None:
 
 def _make_store(path: Path, *, is_named: bool) -> None:
     """Made where it is not there, and then this user's own; one that somebody else made is not believed for that."""
-    from toolmem.engine import StoreFile
-    from toolmem.hosts.installing import untrusted_store
+    from toolmem.engine.store_file import StoreFile
 
-    StoreFile(path).close()
-    if not is_named and untrusted_store(path):
-        say(
-            f"warning: {path} was made by somebody else: its rules do not bind you. Look at it with `toolmem rules "
-            f"list`; if it is yours, `toolmem store trust {path}`"
-        )
+    with StoreFile(path) as store:
+        if is_named or store.is_known():
+            return
+    say(
+        f"warning: {path} was made by somebody else: its rules do not bind you. Look at it with `toolmem rules "
+        f"list`; if it is yours, `toolmem store trust {path}`"
+    )
 
 
 def _noted(place: HookPlace, command: Sequence[str], planned: Sequence[PlannedFile]) -> str:

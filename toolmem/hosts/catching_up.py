@@ -92,9 +92,7 @@ def _is_due(receipts: Receipts, notes: SessionNotes) -> bool:
     ended, now = _ended(notes), time.time()
     if ended is None or ended < now - _OLDEST or receipts.note_of(notes.session, EVENT, _key(notes)) is not None:
         return False
-    tried = [
-        each for each in receipts.of_session(notes.session) if (each.event, each.key) == (EVENT, _key(notes))
-    ]
+    tried = [each for each in receipts.of_session(notes.session) if (each.event, each.key) == (EVENT, _key(notes))]
     return not any(each.error and each.began > now - _RETRY for each in tried)
 
 
@@ -155,7 +153,9 @@ def _missed(receipts: Receipts, notes: SessionNotes) -> tuple[str, str, int]:
     try:
         if stores.main is None:
             raise OSError(stores.trouble or "no store can be opened")
-        told = {each.key for each in receipts.of_session(notes.session) if each.event == "after_call" and not each.error}
+        told = {
+            each.key for each in receipts.of_session(notes.session) if each.event == "after_call" and not each.error
+        }
         kept = 0
         for call in _calls(host, notes, folder):
             if call.denied or _own_key(call, notes) in told or call.call_id in told:
@@ -236,8 +236,7 @@ async def _judged(store: str, config: str) -> None:
 @contextmanager
 def _alone() -> Iterator[bool]:
     """Whether no other process catches up; the lock goes with the process."""
-    from toolmem.config.own_folder import make_folder
-    from toolmem.store.known_stores import state_folder
+    from toolmem.config.own_folder import make_folder, state_folder
 
     folder = state_folder()
     make_folder(folder)

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from toolmem.errors import RequestError
+from toolmem.hosts.events import call_id_of
 from toolmem.hosts.host import Host, RecordedCall
 from toolmem.hosts.installed_lines import InstalledLine, installed_lines, other_installs, try_line
 from toolmem.hosts.installing import passing_interpreter
-from toolmem.hosts.receipts import Receipts
+from toolmem.hosts.receipts import Install, Receipts
 from toolmem.hosts.rule_snapshots import gone, remedy_of, told_of
 from toolmem.hosts.settings_files import HookPlace, settings_value
+from toolmem.hosts.status import active_rules
+from toolmem.readers.plain_text import counted
 
 _SESSIONS = 3  # whose recordings are compared
 _NAMED = 5  # missing calls
@@ -48,16 +51,19 @@ def examine(place: HookPlace) -> list[HookFinding]:
     receipts = Receipts()
     try:
         found = [
-            *_settings(place, lines, install),
+            *_settings(place, lines, receipts.installs(place.host.name), install),
             *(finding for line in lines for finding in _line(place, line, receipts, install)),
             *_environment(place),
+            *_stores(place, lines),
             *_duplicates(place),
             *_recordings(place, receipts),
-            *(Finding("wrong", "store", told_of(each), remedy_of(each)) for each in gone()),
+            *(HookFinding("wrong", "store", told_of(each), remedy_of(each)) for each in gone()),
         ]
         if receipts.trouble:
             found.append(
-                HookFinding("wrong", "receipts", f"{receipts.path}: {receipts.trouble}", "move the file away; it is remade")
+                HookFinding(
+                    "wrong", "receipts", f"{receipts.path}: {receipts.trouble}", "move the file away; it is remade"
+                )
             )
     finally:
         receipts.close()
@@ -76,17 +82,16 @@ def _own_files_there(place: HookPlace) -> bool:
 # ---------------------------------------------------------------- what stands in the files
 
 
-def _settings(place: HookPlace, lines: list[InstalledLine], install: str) -> Iterator[HookFinding]:
+def _settings(
+    place: HookPlace, lines: list[InstalledLine], known: list[Install], install: str
+) -> Iterator[HookFinding]:
     path = place.settings
     if path is None or not path.exists():
         return
     value = settings_value(path.read_bytes(), path, comments=place.host.comments)
     here = [line for line in lines if line.path == path]
-    whole = any(place.host.add_hooks(place.host.remove_hooks(value), line.words) == value for line in here)
-    if len(here) > 1:
-        seen = f"{path} holds {len(here)} different lines of toolmem"
-        yield HookFinding("wrong", "settings", seen, f"{install} puts one in their place")
-    elif whole:
+    written = [*(line.words for line in here), *(list(each.command) for each in known)]
+    if any(place.host.add_hooks(place.host.remove_hooks(value), words) == value for words in written):
         yield HookFinding("ok", "settings", f"{path}: {here[0].shown}")
     else:
         seen = f"{path}: not every event has its hook, or they are not as this version writes them"
@@ -96,13 +101,37 @@ def _settings(place: HookPlace, lines: list[InstalledLine], install: str) -> Ite
         yield HookFinding("wrong", "settings", seen, "set it to false, or take it out")
     given = value.get("env")
     if isinstance(given, dict) and str(given.get("TOOLMEM_GUARD", "")).lower() == "off":
-        yield HookFinding("wrong", "guard", f"{path}: env.TOOLMEM_GUARD switches the guard off", "take it out of the file")
+        yield HookFinding(
+            "wrong", "guard", f"{path}: env.TOOLMEM_GUARD switches the guard off", "take it out of the file"
+        )
 
 
 def _environment(place: HookPlace) -> Iterator[HookFinding]:
     if place.environment.get("TOOLMEM_GUARD", "").strip().lower() == "off":
         seen = "TOOLMEM_GUARD=off is set here: an agent that is started from here is not guarded"
         yield HookFinding("wrong", "guard", seen, "unset TOOLMEM_GUARD")
+
+
+def _stores(place: HookPlace, lines: list[InstalledLine]) -> Iterator[HookFinding]:
+    """The stores that an event in this folder would have to do with."""
+    from toolmem.hosts.event_stores import open_stores
+
+    folder = place.project if place.scope == "project" else place.home
+    stores = open_stores(str(folder), next((named for line in lines if (named := line.option("--store"))), ""))
+    try:
+        if stores.trouble:
+            yield HookFinding("wrong", "store", stores.trouble, "the message says what to do")
+        if stores.untrusted:
+            seen = f"{stores.untrusted} was made by somebody else: nothing of it is used"
+            yield HookFinding(
+                "wrong", "store", seen, f"look at it; if it is yours, `toolmem store trust {stores.untrusted}`"
+            )
+        for each in stores.all:
+            yield HookFinding(
+                "ok", "store", f"{each.location}: {counted(active_rules(Path(each.location)), 'active rule')}"
+            )
+    finally:
+        stores.close()
 
 
 def _duplicates(place: HookPlace) -> Iterator[HookFinding]:
@@ -130,7 +159,9 @@ def _interpreter(line: InstalledLine, install: str) -> Iterator[HookFinding]:
         yield HookFinding("wrong", "interpreter", f"{program} is not there, or cannot be run", install)
         return
     if why := passing_interpreter(program):
-        yield HookFinding("note", "interpreter", f"{program}: {why}", "install toolmem where it stays, then install again")
+        yield HookFinding(
+            "note", "interpreter", f"{program}: {why}", "install toolmem where it stays, then install again"
+        )
     flags = words[1 : words.index("-m")]
     asked = [program, *flags, "-c", "import sys, toolmem; print(sys.version.split()[0], toolmem.__version__)"]
     try:
@@ -191,7 +222,9 @@ def _recordings(place: HookPlace, receipts: Receipts) -> Iterator[HookFinding]:
 
 
 def _compared(session: str, calls: list[RecordedCall], receipts: Receipts) -> HookFinding:
-    known = {each.key for each in receipts.of_session(session) if each.event in ("before_call", "after_call")}
+    told = [each.key for each in receipts.of_session(session) if each.event in ("before_call", "after_call")]
+    known = {*told, *(call_id_of(session, key) for key in told)}
+    calls = [call for call in calls if not call.denied or call.call_id in known]
     missing = [call for call in calls if call.call_id not in known]
     seen = f"session {session}: {len(calls):,} calls, {len(calls) - len(missing):,} receipts"
     if not missing:

@@ -1,6 +1,6 @@
 """One event of an agent, from its standard input to what it is answered. Never in the agent's way.
 
-    python -P -m toolmem.hosts claude-code [--store FILE] [--project DIR] [--on-error open|closed]
+    python -P -m toolmem.hosts claude-code [--store FILE] [--project DIR] [--on-error open|closed] [--config FILE]
 
 It ends with exit code 0 and says JSON or nothing, whatever happens: trouble of our own is a line in `hooks.log`, and
 denies a call only where the hook was installed so (`closed`).
@@ -37,7 +37,7 @@ class HookOptions(NamedTuple):
 
 def options_of(arguments: Sequence[str]) -> HookOptions:
     """Nothing is refused: an agent's settings may be of another version."""
-    given = {"--store": "", "--project": "", "--on-error": "open"}
+    given = {"--store": "", "--project": "", "--on-error": "open", "--config": ""}  # what is done later reads the last
     names: list[str] = []
     unknown: list[str] = []
     words = iter(arguments)
@@ -185,7 +185,10 @@ def _acted(
     if event.kind == "compaction":
         return HookAnswer(), None
     if event.kind == "session_end":
+        from toolmem.hosts.detached import start_catching_up
+
         receipts.session_ended(event.session_id)
+        start_catching_up()
         return HookAnswer(), None
     from toolmem.hosts.acting import Acting
     from toolmem.hosts.event_stores import open_stores

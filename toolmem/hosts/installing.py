@@ -9,12 +9,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolmem.config.own_folder import OWN
 from toolmem.errors import RequestError
+from toolmem.hosts.event_stores import OWN_STORE
 from toolmem.hosts.host import HOSTS, Host, Scope, host_of
 from toolmem.hosts.settings_files import HookPlace
 
-STORE = "memory.db"
 # Parts of paths in which a tool keeps environments that it throws away: of `uvx` and `uv run`, of `pipx run`.
 _PASSING = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/pipx/.cache/", "/.cache/pipx/", "/.cache/uv/")
 
@@ -77,7 +76,7 @@ def store_of(place: HookPlace, store: Path | None) -> Path:
     """The store that the hooks write to."""
     if store is not None:
         return Path(os.path.abspath(store))
-    return (place.home if place.scope == "user" else place.project) / OWN / STORE
+    return (place.home if place.scope == "user" else place.project) / OWN_STORE
 
 
 def _interpreter() -> str:
@@ -111,15 +110,3 @@ def require_config(path: Path | None) -> None:
         from toolmem.config.loading import read
 
         read([path], [])
-
-
-def untrusted_store(path: Path) -> bool:
-    """Did somebody else make this store? Raises StoreError where it cannot be read."""
-    from toolmem.store.known_stores import is_known, read_id
-    from toolmem.store.sqlite.connection import open_read_only
-
-    db = open_read_only(str(path), 5.0)
-    try:
-        return not is_known(str(path), read_id(db))
-    finally:
-        db.close()

@@ -11,9 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
-from toolmem.config.own_folder import OWN
 from toolmem.errors import ToolMemError
-from toolmem.hosts.installing import STORE
+from toolmem.hosts.event_stores import project_store, users_store
 from toolmem.hosts.receipts import Install, Receipts
 from toolmem.hosts.rule_snapshots import gone, remedy_of, told_of
 from toolmem.hosts.settings_files import HookPlace
@@ -71,7 +70,7 @@ def read_status_input(stream: TextIO) -> Mapping[str, Any]:
 
 def active_rules(path: Path) -> int:
     """How many rules of a store bind now; 0 where it cannot be read."""
-    from toolmem.engine import StoreFile
+    from toolmem.engine.store_file import StoreFile
     from toolmem.readers.weight import at_once
     from toolmem.rules.rule_store import RuleStore
 
@@ -86,8 +85,8 @@ def _answered(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
 
 def _stores(project: Path, home: Path, named: Iterable[str]) -> list[Path]:
     """Those that are there: the project's, the user's, and what installs name."""
-    places = [project / OWN / STORE, home / OWN / STORE, *(Path(each) for each in named if each)]
-    return [each for each in dict.fromkeys(places) if each.is_file()]
+    places = [project_store(str(project), str(home)), users_store(str(home)), *(Path(each) for each in named if each)]
+    return [each for each in dict.fromkeys(places) if each is not None and each.is_file()]
 
 
 def _install(install: Install) -> dict[str, Any]:
