@@ -22,7 +22,14 @@ else:
     from collections.abc import Callable, Mapping
 
     KW_ONLY = "KW_ONLY"
-    _MISSING = object()
+
+    class _Missing:
+        """No default, and a parameter's that is left to a factory."""
+
+        def __repr__(self) -> str:
+            return "<factory>"
+
+    _MISSING = _Missing()
 
     class _Field:
         """What stands of a field in the class."""
@@ -75,7 +82,7 @@ else:
 
     def _made(cls: type, *, frozen: bool = False, slots: bool = False, kw_only: bool = False, eq: bool = True) -> type:
         namespace = dict(cls.__dict__)
-        inherited, own = _inherited(cls), _own_fields(namespace, kw_only)
+        inherited, own = _inherited(cls), _own_fields(cls, kw_only)
         fields = {**inherited, **own}
         if slots:
             namespace["__slots__"] = tuple(name for name in own if name not in inherited)
@@ -86,7 +93,7 @@ else:
                 namespace[name] = each.default
         for name in ("__dict__", "__weakref__"):
             namespace.pop(name, None)
-        made = {"__init__": _Late(lambda owner: _init(owner, frozen)), "__repr__": _repr}
+        made = {"__init__": _Late(lambda owner: _init(owner, frozen)), "__repr__": _repr, "__replace__": replace}
         if eq:
             made |= _compared(fields, frozen)
         if frozen:
@@ -100,17 +107,16 @@ else:
         namespace["__match_args__"] = tuple(name for name, each in fields.items() if each.init and not each.kw_only)
         namespace["__dataclass_fields__"] = _Late(lambda owner: _shadow(owner, frozen).__dataclass_fields__)
         namespace["__dataclass_params__"] = _Late(lambda owner: _shadow(owner, frozen).__dataclass_params__)
-        namespace["__signature__"] = _Late(_signature)
         return type(cls)(cls.__name__, cls.__bases__, namespace)
 
-    def _own_fields(namespace: Mapping[str, Any], kw_only: bool) -> dict[str, _Field]:
+    def _own_fields(cls: type, kw_only: bool) -> dict[str, _Field]:
         """By the annotations, which are texts: `annotations` of `__future__` is in force."""
         found = {}
-        for name, annotation in namespace.get("__annotations__", {}).items():
+        for name, annotation in cls.__annotations__.items():
             if annotation == KW_ONLY:
                 kw_only = True
             elif not annotation.startswith("ClassVar"):
-                given = namespace.get(name, _MISSING)
+                given = cls.__dict__.get(name, _MISSING)
                 each = given if isinstance(given, _Field) else _Field(given, _MISSING, True, True, True)
                 each.annotation, each.kw_only = annotation, kw_only
                 found[name] = each
@@ -194,12 +200,6 @@ else:
 
         fields = [(name, each.annotation, known(each)) for name, each in cls.__dict__[_FIELDS].items()]
         return dataclasses.make_dataclass(cls.__name__, fields, init=False, repr=False, eq=False, frozen=frozen)
-
-    def _signature(cls: type) -> Any:
-        import inspect
-
-        whole = inspect.signature(cls.__init__)
-        return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
 def annotations_of(cls: type) -> dict[str, str]:

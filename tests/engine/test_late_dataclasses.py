@@ -93,8 +93,7 @@ def test_its_fields_and_its_signature_are_those_of_dataclasses(which: int) -> No
 
     assert described(OURS[which]) == described(THEIRS[which])
     ours, theirs = inspect.signature(OURS[which]), inspect.signature(THEIRS[which])
-    assert list(ours.parameters) == list(theirs.parameters)
-    assert [each.kind for each in ours.parameters.values()] == [each.kind for each in theirs.parameters.values()]
+    assert str(ours) == str(theirs)
 
 
 def test_a_frozen_one_is_changed_by_replace_alone_and_hashes_as_it_compares() -> None:
@@ -129,6 +128,7 @@ def test_pydantic_takes_one_and_dataclasses_inherits_from_one() -> None:
     class Further(Kept):
         more: int = 0
 
+    assert list(inspect.signature(Further).parameters) == ["name", "of", "more"]
     assert dataclasses.replace(Further("a", more=2), name="b") == Further("b", more=2)
     assert late_dataclasses.replace(Further("a", more=2), name="b") == Further("b", more=2)
     with pytest.raises(TypeError, match="Further"):
