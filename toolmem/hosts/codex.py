@@ -11,7 +11,7 @@ from typing import Any
 
 from toolmem.hosts import claude_shaped
 from toolmem.hosts.claude_shaped import EVENTS, mcp_tool, read_event, response_text, text_in, write_answer
-from toolmem.hosts.events import Action, HookAnswer, HookEvent, call_id_of
+from toolmem.hosts.events import HookAnswer, HookEvent, call_id_of
 from toolmem.hosts.host import Host, RecordedCall, Scope
 
 MOST_CONTEXT = 10_000  # characters; of a longer text the model is shown a part
@@ -57,11 +57,7 @@ class Codex(Host):
         return event
 
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
-        reason = answer.reason
-        if answer.action == "ask":
-            reason = f"{reason} Ask the user first: Codex cannot, and this call runs only when the user has allowed it."
-        action: Action = "deny" if answer.action == "ask" else answer.action
-        return write_answer(event, replace(answer, action=action, reason=reason, context=answer.context[:MOST_CONTEXT]))
+        return write_answer(event, replace(answer, context=answer.context[:MOST_CONTEXT]), asks=False)
 
     # -- settings
 
