@@ -10,8 +10,10 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.engine import StoreFile, before, prompt_for, user_said
+from toolmem.guard.replaying import replay
+from toolmem.guard.rule_file import read_rules
 from toolmem.guard.tool_classes import SCOPES, class_schema, scopes_of
-from toolmem.light_models import ToolSchema
+from toolmem.light_models import ToolCall, ToolSchema
 from toolmem.rules.capture.hook import Captured
 
 CLAUDE = ["Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch", "WebSearch", "Task", "TodoWrite"]
@@ -220,3 +222,13 @@ def test_the_tool_that_stands_for_a_class_is_of_it(scope: str) -> None:
 )
 def test_a_tool_that_only_comes_near_a_class_is_of_none(tool: str, parameters: dict[str, Any]) -> None:
     assert scopes_of(tool, {"properties": parameters}) == ()
+
+
+def test_a_replay_holds_rules_of_a_class_against_its_tools(tmp_path: Path) -> None:
+    rules, reminders = read_rules([("line 1", {"rule": "Never push to main", "tool_name": "@shell"})], [])
+    assert reminders == []
+
+    calls: list[Any] = [ToolCall(tool_name=tool, input=given("git push origin main")) for tool, given in SHELLS]
+    calls.append(ToolCall(tool_name="search", input={"query": "git push origin main"}))
+    found = replay(enumerate(calls), rules)
+    assert [flag.index for flag in found.flags] == list(range(len(SHELLS)))

@@ -34,6 +34,7 @@ from toolmem.guard.effects import asks_outside, may_write, names_text, starts_ba
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
 from toolmem.guard.self_protection import against_self, may_touch
+from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.view import view_of
 from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import ToolSchema
@@ -194,13 +195,14 @@ class ConversationGuard:
     # -- sources
 
     def _rules_against(self, tool_name: str, arguments: Any, directory: Path | None) -> list[Finding]:
-        bound = [*self.rules.get(tool_name, ()), *self.rules.get("", ())]
+        declared = self._tools.get(tool_name)
+        scopes = scopes_of(tool_name, declared.parameters if declared else None, arguments)
+        bound = [rule for place in dict.fromkeys((tool_name, *scopes, "")) for rule in self.rules.get(place, ())]
         mode = self._modes["rules"]
         given = arguments if isinstance(arguments, Mapping) else {"": arguments}
         own = may_touch(given, self._protected, directory)
         if mode == "off" or not (own or any(rule.checkable for rule in bound)):
             return []
-        declared = self._tools.get(tool_name)
         view = view_of(tool_name, given, declared.parameters if declared else None, directory=directory)
         found = against_rules(bound, view, mode)
         if own:

@@ -14,6 +14,7 @@ from toolmem.guard.decision import CheckedRule, Finding, against_names, against_
 from toolmem.guard.effects import asks_outside, may_write, names_text, starts_background
 from toolmem.guard.known_names import KnownNames
 from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
+from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.view import view_of
 from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.error_messages import mask, telling_line
@@ -149,7 +150,8 @@ def _sources(
     parameters: Mapping[str, Mapping[str, Any]],
 ) -> list[Finding]:
     found: list[Finding] = []
-    bound = [*rules.get(call.tool_name, ()), *rules.get("", ())]
+    places = (call.tool_name, *scopes_of(call.tool_name, parameters.get(call.tool_name), call.input), "")
+    bound = [rule for place in dict.fromkeys(places) for rule in rules.get(place, ())]
     if bound:
         given = call.input if isinstance(call.input, Mapping) else {"": call.input}
         found += against_rules(bound, view_of(call.tool_name, given, parameters.get(call.tool_name)), "enforce")

@@ -10,6 +10,7 @@ from toolmem.errors import RequestError
 from toolmem.guard.call_conditions import check_condition
 from toolmem.guard.decision import CheckedRule
 from toolmem.guard.said_conditions import asks_first, condition_of
+from toolmem.guard.tool_classes import class_schema, is_scope
 from toolmem.guard.word_lists import split
 from toolmem.light_models import ToolSchema
 
@@ -42,7 +43,8 @@ def read_rules(
         if given.get("effect") == "remind":
             reminders.append((text, given.get("unchecked") or "it says so"))
             continue
-        made = condition_of(text, tools, [tool] if tool else ())
+        at_hand = [*tools, class_schema(tool)] if is_scope(tool) else tools
+        made = condition_of(text, at_hand, [tool] if tool else ())
         bound = {name: when for name, when in made.when.items() if not tool or name == tool}
         if not bound:
             reminders.append((text, made.reason or "it speaks of another tool"))

@@ -62,8 +62,8 @@ _NAMES = {
     "write_bash run_commands execute_shell_command bash_tool",
     "read": "read read_file read_many_files read_files notebookread view_image view developer__view readfile",
     "write": "write edit multiedit notebookedit write_file edit_file replace replace_in_file write_to_file apply_patch "
-    "patch create_file create str_replace insert_edit_into_file search_replace delete_file new_file apply_diff",
-    "read write": "text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool editor",
+    "patch create_file create str_replace insert_edit_into_file search_replace delete_file new_file apply_diff editor",
+    "read write": "text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool",
     "fetch": "webfetch web_fetch fetch fetch_url fetch_webpage url_fetch fetch_web_content",
     "web": "websearch web_search google_web_search search_web",
     "mail": "send_email send_mail sendmail send_gmail gmail_send",
@@ -71,7 +71,8 @@ _NAMES = {
     "": "task agent todowrite todoread todo write_todos update_plan glob grep list ls list_directory list_dir "
     "search_files list_files grep_search search_file_content glob_file_search codebase_search exitplanmode "
     "enterplanmode askuserquestion ask_followup_question attempt_completion skill save_memory bashoutput killshell "
-    "killbash read_bash stop_bash taskoutput taskstop question plan_mode_respond request_user_input slashcommand",
+    "killbash read_bash stop_bash taskoutput taskstop question plan_mode_respond request_user_input slashcommand "
+    "team_send_message team_broadcast",
 }
 _KNOWN = {name: tuple(classes.split()) for classes, names in _NAMES.items() for name in names.split()}
 _COMMANDS = frozenset(("command", "cmd", "commands", "bash_command", "shell_command", "command_line"))
@@ -89,6 +90,7 @@ _MAIL, _CHAT = (
     frozenset(("message", "dm", "messages", "chat", "slack")),
 )
 
+CLASSES = tuple(_CLASSES)
 SCOPES = tuple(_MARK + name for name in _CLASSES)
 
 
