@@ -192,3 +192,39 @@ def test_the_agent_waits_for_nothing_when_a_session_ends_and_nothing_of_its_is_h
     assert len(kept(session)) == 9
     assert "pending" not in {each.evaluation_status for each in kept(session).values()}
     assert [each for each in psutil.Process().children() if each.status() == psutil.STATUS_ZOMBIE] == []
+
+
+def waited(session: ClaudeSession) -> None:
+    deadline = time.monotonic() + 120
+    receipts = Receipts()
+    while left_over(receipts) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert left_over(receipts) == []
+    receipts.close()
+
+
+def test_the_next_command_takes_up_what_is_left(session: ClaudeSession, run_command) -> None:
+    session.tell(lambda payload: payload.get("tool_use_id") not in MISSED)
+    assert run_command("rules", "list").code == 0
+    assert len(kept(session)) == 7  # the session goes on
+    ended(session)
+    assert run_command("rules", "list").code == 0
+    waited(session)
+    assert len(kept(session)) == 9
+
+
+def test_a_service_takes_up_what_is_left_when_it_starts(session: ClaudeSession) -> None:
+    session.tell(lambda payload: payload.get("tool_use_id") not in MISSED)
+    ended(session)
+    with subprocess.Popen(
+        [sys.executable, "-m", "toolmem", "serve", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as service:
+        try:
+            assert service.stdout is not None
+            assert b"serves" in service.stdout.readline()
+            waited(session)
+            children = psutil.Process(service.pid).children()
+            assert [each for each in children if each.status() == psutil.STATUS_ZOMBIE] == []
+        finally:
+            service.terminate()
+    assert len(kept(session)) == 9

@@ -212,7 +212,11 @@ def in_app(
             return await work(app)
 
     with logs_to_stderr():
-        return asyncio.run(whole())
+        answer = asyncio.run(whole())
+    from toolmem.hosts.detached import catch_up_with_what_is_left
+
+    catch_up_with_what_is_left()
+    return answer
 
 
 def asked(

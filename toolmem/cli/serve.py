@@ -91,6 +91,10 @@ def _serve_http(files: list[Path], overrides: list[str]) -> int:
     listeners = listen(http.host, http.port, count=http.workers)
     url = url_of(http.host, listeners[0])
 
+    from toolmem.hosts.detached import catch_up_with_what_is_left
+
+    catch_up_with_what_is_left()
+
     def ready() -> None:
         print(f"toolmem {__version__} serves {url} ({_described(app.settings)})", flush=True)
 
