@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -35,6 +36,11 @@ def proxy(
         list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The server's command line, behind `--`.")
     ] = None,
     name: Annotated[str, typer.Option("--name", help="The server's name in the records.")] = "mcp",
+    url: Annotated[str | None, typer.Option("--url", help="The server's address, where it is no command.")] = None,
+    address: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="HOST:PORT", help="Serve streamable HTTP, and not stdin and stdout."),
+    ] = None,
     store: Store = None,
     workspace: Annotated[str, typer.Option("--workspace", help="The workspace of the memory.")] = "default",
     shadow: Shadow = False,
@@ -47,33 +53,45 @@ def proxy(
     the server's. `toolmem mcp wrap` puts this into a host's configuration.
 
     toolmem mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
+
+    toolmem mcp proxy --url http://127.0.0.1:3001/mcp --listen 127.0.0.1:8100
     """
-    if not command:
-        raise RequestError("COMMAND: missing; name the server's command behind `--`", field="command")
+    if bool(command) == bool(url):
+        raise RequestError("COMMAND: name the server's command behind `--`, or its address with --url", field="command")
     with logs_to_stderr():
-        code = _run(
-            command,
-            name=name,
-            store=store,
-            workspace=workspace,
-            shadow=shadow,
-            arguments=not no_arguments,
-            closed=on_error == "closed",
-        )
+        options = {"name": name, "store": store, "workspace": workspace, "shadow": shadow}
+        code = _run(command or [], url, address, arguments=not no_arguments, closed=on_error == "closed", **options)
     os._exit(code)  # a thread may wait for the host's pipes for ever
 
 
-def _run(
-    command: list[str], *, name: str, store: str | None, workspace: str, shadow: bool, arguments: bool, closed: bool
-) -> int:
-    from toolmem.server.proxy.child_server import serve_stdio
+def _run(command: list[str], url: str | None, address: str | None, **options: Any) -> int:
+    from toolmem.config.extras import need
     from toolmem.server.proxy.interception import Shared
     from toolmem.server.proxy.memory import ProxyMemory, ProxyOptions
 
-    options = ProxyOptions(
-        name=name, store=store, workspace=workspace, shadow=shadow, arguments=arguments, closed=closed
-    )
-    return asyncio.run(serve_stdio(command, Shared(ProxyMemory(options))))
+    shared = Shared(ProxyMemory(ProxyOptions(**options)))
+    if address is None and url is None:
+        from toolmem.server.proxy.child_server import serve_child
+
+        return asyncio.run(serve_child(command, shared))
+    need("toolmem mcp proxy over HTTP", "serve")
+    if address is None and url is not None:
+        from toolmem.server.proxy.remote_server import serve_remote
+
+        return asyncio.run(serve_remote(url, shared, _headers()))
+    assert address is not None
+    from toolmem.server.proxy.serving import serve_http
+
+    return asyncio.run(serve_http(command, url, address, shared, _headers()))
+
+
+def _headers() -> dict[str, str]:
+    """What `wrap` moved from an entry's `headers` into its `env`."""
+    given = os.environ.get("TOOLMEM_MCP_HEADERS", "")
+    try:
+        return {str(name): str(value) for name, value in json.loads(given or "{}").items()}
+    except (ValueError, AttributeError):
+        raise RequestError("TOOLMEM_MCP_HEADERS: expected a JSON object of headers", field="headers") from None
 
 
 def wrap(

@@ -9,6 +9,14 @@ from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import ToolAnnotations
+from pydantic import BaseModel
+
+
+class Order(BaseModel):
+    """What the user fills in."""
+
+    pieces: int
+
 
 server = MCPServer("mail", instructions="Write to people.")
 
@@ -53,6 +61,13 @@ def noise() -> str:
 
 
 @server.tool()
+async def order(ctx: Context) -> str:
+    """Ask the user what to order."""
+    answer = await ctx.elicit("How many?", schema=Order)
+    return f"ordered {answer.data.pieces}" if answer.action == "accept" else "nothing ordered"
+
+
+@server.tool()
 def die() -> str:
     os._exit(7)
 
@@ -66,4 +81,7 @@ async def count(ctx: Context, to: int) -> str:
 
 if __name__ == "__main__":
     print("the server's own stderr", file=sys.stderr, flush=True)
-    server.run("stdio")
+    if len(sys.argv) > 1:
+        server.run("streamable-http", port=int(sys.argv[1]), json_response="json" in sys.argv)
+    else:
+        server.run("stdio")

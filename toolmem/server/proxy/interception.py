@@ -70,7 +70,7 @@ class Interception:
         self._tasks: OrderedDict[str, _UnderWay] = OrderedDict()  # calls that go on as a task of the server's
         self._lists: OrderedDict[Any, None] = OrderedDict()
         self._asked: dict[str, asyncio.Future[bool]] = {}  # our requests to the client
-        self._asking: dict[Any, str] = {}  # calls that wait for the user -> our request
+        self._asking: dict[Any, tuple[str, Link]] = {}  # calls that wait for the user -> our request, and where
 
     # -- from the client
 
@@ -87,7 +87,7 @@ class Interception:
         method = message.get("method")
         if method == "tools/call":
             return await self._call(frame, link)
-        if method == "notifications/cancelled" and await self._cancelled(message, link):
+        if method == "notifications/cancelled" and await self._cancelled(message):
             return None
         if method is None and self._is_answered(message):
             return None
@@ -119,19 +119,20 @@ class Interception:
         if method == "initialize":
             self._capabilities = params.get("capabilities")
         elif method == "tools/list":
-            _put(self._lists, _key(message.get("id")), None)
+            _put(self._lists, key_of(message.get("id")), None)
         elif method == "tasks/result" and (call := self._tasks.pop(str(params.get("taskId")), None)) is not None:
-            _put(self._calls, _key(message.get("id")), call)
+            _put(self._calls, key_of(message.get("id")), call)
 
-    async def _cancelled(self, message: Mapping[str, Any], link: Link) -> bool:
+    async def _cancelled(self, message: Mapping[str, Any]) -> bool:
         """Note that the client cancels a call. Was it one that waited for the user? Then the server knows nothing."""
         params = message.get("params")
-        key = _key(params.get("requestId")) if isinstance(params, dict) else None
-        asked = self._asking.pop(key, None)
-        if asked is not None:
-            self._asked.pop(asked).cancel()
+        key = key_of(params.get("requestId")) if isinstance(params, dict) else None
+        if key in self._asking:
+            asked, there = self._asking.pop(key)
             told = {"requestId": asked, "reason": "the call that this was asked for is cancelled"}
-            await link.to_client(written({"method": "notifications/cancelled", "params": told}))
+            await there.to_client(written({"method": "notifications/cancelled", "params": told}))
+            if (answer := self._asked.pop(asked, None)) is not None:
+                answer.cancel()
             return True
         if (under_way := self._calls.pop(key, None)) is not None:
             await self._keep(under_way, CANCELLED)
@@ -182,7 +183,7 @@ class Interception:
         """Ask the client's user; the call waits."""
         name = f"{_OUR_REQUEST}{secrets.token_hex(8)}"
         answer = self._asked[name] = asyncio.get_running_loop().create_future()
-        self._asking[_key(id)] = name
+        self._asking[key_of(id)] = name, link
         form = question(call, decision, shows_arguments=self._memory.options.arguments)
         await link.to_client(written({"id": name, "method": "elicitation/create", "params": form}))
 
@@ -194,7 +195,7 @@ class Interception:
                     raise
                 return
             finally:
-                self._asking.pop(_key(id), None)
+                self._asking.pop(key_of(id), None)
             await self._send(call, settled, {"id": id}, raw, link)
 
         return rest()
@@ -212,7 +213,7 @@ class Interception:
         """Let a call run, or answer why it does not."""
         if not decision.stops:
             if "id" in message:
-                _put(self._calls, _key(message["id"]), _UnderWay(call, decision, agreed=agreed))
+                _put(self._calls, key_of(message["id"]), _UnderWay(call, decision, agreed=agreed))
             await link.to_server(raw)
             return
         await self._memory.not_run(call, self.conversation, decision)
@@ -244,7 +245,7 @@ class Interception:
             self._shared.descriptions.list_changed()
         if "method" in message or "id" not in message:
             return raw
-        key = _key(message["id"])
+        key = key_of(message["id"])
         if key in self._lists:
             del self._lists[key]
             return await self._shared.descriptions.added_to(frame)
@@ -268,13 +269,13 @@ class Interception:
     async def _keep(self, under_way: _UnderWay, end: CallEnd) -> None:
         await self._memory.keep(under_way.call, self.conversation, under_way.decision, end)
 
-    async def left(self) -> None:
+    async def left(self, end: CallEnd = NO_ANSWER) -> None:
         """The connection is over: what was not answered never will be."""
         waiting = [*self._calls.values(), *self._tasks.values()]
         self._calls.clear()
         self._tasks.clear()
         for each in waiting:
-            await self._keep(each, NO_ANSWER)
+            await self._keep(each, end)
         for asked in self._asked.values():
             asked.cancel()
 
@@ -302,7 +303,7 @@ def _error(id: Any, code: int, message: str) -> bytes:
     return written({"id": id, "error": {"code": code, "message": message}})
 
 
-def _key(id: Any) -> Any:
+def key_of(id: Any) -> Any:
     """Ids that are equal as JSON, and no others."""
     return (isinstance(id, str), id) if isinstance(id, str | int | float) else (None, json.dumps(id))
 
