@@ -16,7 +16,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 SESSION = b"mcp-session-id"
 
 
-class HttpAnswer:
+class StreamedAnswer:
     """What a client is answered, in pieces or as a whole."""
 
     def __init__(self, send: Send) -> None:

@@ -22,11 +22,11 @@ from toolmem.server.proxy.event_stream import event_of, seen_events
 from toolmem.server.proxy.frames import MAX_FRAME, id_at_head, written
 from toolmem.server.proxy.http_answers import (
     SESSION,
-    HttpAnswer,
     RawHeaders,
     Receive,
     Scope,
     Send,
+    StreamedAnswer,
     client_gone,
     read_body,
 )
@@ -114,7 +114,7 @@ class ReverseProxy:
         if scope["type"] != "http":
             return
         headers: RawHeaders = scope["headers"]
-        answer = HttpAnswer(send)
+        answer = StreamedAnswer(send)
         denied = None if self._is_open else self._access.refuses(headers)
         if denied is not None:
             more = [(name.lower().encode(), value.encode()) for name, value in denied.headers.items()]
@@ -185,7 +185,7 @@ class ReverseProxy:
 class _Exchange:
     """One request of a client: its link to the server, and what it is answered."""
 
-    def __init__(self, proxy: ReverseProxy, scope: Scope, answer: HttpAnswer, interception: Interception) -> None:
+    def __init__(self, proxy: ReverseProxy, scope: Scope, answer: StreamedAnswer, interception: Interception) -> None:
         self._proxy, self._scope = proxy, scope
         self.answer = answer
         self.interception = interception

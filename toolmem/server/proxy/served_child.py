@@ -21,7 +21,7 @@ from toolmem.server.http.access import header as header_of
 from toolmem.server.proxy.called import CANCELLED, NO_ANSWER
 from toolmem.server.proxy.event_stream import event_of
 from toolmem.server.proxy.frames import MAX_FRAME, Frame, FrameLines, UnreadableFrame, written
-from toolmem.server.proxy.http_answers import SESSION, HttpAnswer, Receive, Scope, Send, client_gone, read_body
+from toolmem.server.proxy.http_answers import SESSION, Receive, Scope, Send, StreamedAnswer, client_gone, read_body
 from toolmem.server.proxy.interception import Interception, Shared
 from toolmem.server.proxy.piped_client import CHUNK
 
@@ -181,7 +181,7 @@ class ServedChild:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer = HttpAnswer(send)
+        answer = StreamedAnswer(send)
         denied = self._access.refuses(scope["headers"])
         if denied is not None:
             await answer.json(denied.status, json.dumps({"error": denied.message}).encode())
@@ -207,7 +207,7 @@ class ServedChild:
 
     # -- streams of the server's own
 
-    async def _listen(self, session: ServedSession, receive: Receive, answer: HttpAnswer) -> None:
+    async def _listen(self, session: ServedSession, receive: Receive, answer: StreamedAnswer) -> None:
         has_body = asyncio.Event()
         has_body.set()
         gone = asyncio.create_task(client_gone(has_body, receive))
@@ -223,7 +223,7 @@ class ServedChild:
 
     # -- what a client posts
 
-    async def _post(self, session: ServedSession | None, receive: Receive, answer: HttpAnswer) -> None:
+    async def _post(self, session: ServedSession | None, receive: Receive, answer: StreamedAnswer) -> None:
         body = await read_body(receive)
         if body is None:
             text = f"toolmem: not run: a message of more than {MAX_FRAME:,} bytes is not passed on"
@@ -263,7 +263,7 @@ class ServedChild:
 class _Post:
     """One request, notification or response of a client, on its way to the process and back."""
 
-    def __init__(self, session: ServedSession, answer: HttpAnswer, headers: list[tuple[bytes, bytes]]) -> None:
+    def __init__(self, session: ServedSession, answer: StreamedAnswer, headers: list[tuple[bytes, bytes]]) -> None:
         self._process, self._interception = session.process, session.interception
         self._answer, self._headers = answer, headers
         self._asked: list[tuple[str, OpenRequest]] = []
@@ -326,5 +326,5 @@ async def _next(frames: asyncio.Queue[bytes | None], gone: asyncio.Task[None]) -
     return got.result()
 
 
-async def _refused(answer: HttpAnswer, status: int, code: int, text: str) -> None:
+async def _refused(answer: StreamedAnswer, status: int, code: int, text: str) -> None:
     await answer.json(status, written({"id": None, "error": {"code": code, "message": text}}))
