@@ -131,12 +131,23 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
 * While a store does not answer, a call waits 2 seconds for it and is then held against the rules that were read last:
   one that was withdrawn meanwhile still binds, a new one does not yet. A process that never read any lets calls run
   (`guard.on_error: open`) or stops them (`closed`). What was decided waits for the log, 100 decisions at most.
-* Calls that change toolmem itself (its stores, every `.toolmem`, rules, trust, settings, such routes of a server) are
-  stopped by their text. An agent with a shell under the user's own account can still do what that text does not show:
-  run a script, a Makefile or a program of its own that opens the store or calls `toolmem`, reach it by a link that an
-  earlier call made or from a folder whose place the host does not tell, wait for a job that it left behind, start
-  another agent without the guard, or switch the guard off in the environment of one. Who must exclude that runs the
-  agent under another account, or in a container without the store.
+* Calls that change toolmem itself (its stores, every `.toolmem`, rules, trust, settings, such routes of a server, the
+  files that an install wrote with the interpreter and the code that run there, an event fed to a hook by hand) are
+  stopped by their text; what switches hooks or the guard off (`disableAllHooks`, `TOOLMEM_GUARD=off`) is asked about.
+  A settings file with our hooks in it is protected whole: an agent that is to change another key of it asks its user.
+  An agent with a shell under the user's own account can still do what that text does not show: run a script, a
+  Makefile or a program of its own that opens the store or calls `toolmem`, reach it by a link that an earlier call
+  made or from a folder whose place the host does not tell, wait for a job that it left behind, start another agent
+  without the guard, read the token of changes and send it from a program, undo a settings file that lies in git with
+  the rest of the tree (`git stash`, `git reset --hard`), name hooks off in words that only its agent knows, change
+  the environment that its agent is started in, kill the hook's process, or replace what its interpreter loads from
+  elsewhere. Hooks answer by the rules that they kept of a store that is gone; a new store that the user's own
+  `toolmem` made in its place counts as the user's, and its rules alone hold. Who must exclude that runs the agent
+  under another account, or in a container without the store.
+* A class of tools (`@shell`, `@write`, ...) is known by what an agent's file says, by names that agents are known to
+  use, by declared parameters, and by the names of a call's arguments. A tool that tells none of these is of no class;
+  a shell that is sent its lines piece by piece (keys typed into a terminal) is not read as commands. A sentence is
+  kept for a class only by hooks and adapters; what is put for one tool by name binds it alone.
 * A call counts as denied by the first words of its output alone (`toolmem: not run`, with what hosts write around
   it). A tool whose output begins so, a page that it fetched for instance, makes that one call count nowhere: a failure
   that says so is no failure in figures and guidance. Outputs that quote the words further inside are outputs like any

@@ -184,6 +184,12 @@ npx json -I -f .codex/hooks.json -e 'this.hooks={}'
 python -c "open('/srv/app/.codex/hooks.json', 'w')"
 git checkout -- .codex/hooks.json
 chmod -x .clinerules/hooks/PreToolUse
+TOOLMEM_GUARD=off claude -p x
+export TOOLMEM_GUARD=off; codex exec x
+env A=1 TOOLMEM_GUARD=off claude
+echo 'export TOOLMEM_GUARD=off' >> ~/.zshrc
+echo '{"disableAllHooks": true}' > .claude/other.json
+claude --settings '{"disableAllHooks":true}' -p x
 patch .clinerules/hooks/PreToolUse x.diff""".splitlines()
 ASKED[ASKED.index("python - <<'EOF'")] = "python - <<'EOF'\nimport os; os.remove('.toolmem/memory.db')\nEOF"
 ALLOWED = """\
@@ -239,6 +245,10 @@ toolmem run retrieve_tool_memory tool_names=search
 toolmem serve
 toolmem guard replay --input x
 toolmem guard log
+grep -rn TOOLMEM_GUARD=off docs
+git commit -m "say what TOOLMEM_GUARD=off does"
+TOOLMEM_GUARD=on pytest
+echo $TOOLMEM_GUARD
 toolmem hook status
 toolmem hook status claude-code
 toolmem hook doctor claude-code
@@ -316,6 +326,13 @@ FILES: list[tuple[str, dict[str, Any], str]] = [
     ("patch", {"patchText": "--- a/.mcp.json\n+++ b/.mcp.json\n@@ -1 +1 @@\n-a\n+b\n"}, "deny"),
     ("replace", {"file_path": "./.codex/../.codex/hooks.json", "old_string": "a", "new_string": "b"}, "deny"),
     ("edit_file", {"path": CODE + "/hosts/hook.py", "content": "x"}, "deny"),
+    ("Write", {"file_path": "/srv/app/.claude/settings.json", "content": '{"disableAllHooks": true}'}, "ask"),
+    ("Edit", {"file_path": "/x/.env", "old_string": "A=1", "new_string": "TOOLMEM_GUARD=off"}, "ask"),
+    ("Write", {"file_path": "/x/settings.json", "content": '{"env": {"TOOLMEM_GUARD": "off"}}'}, "ask"),
+    ("Write", {"file_path": "/x/settings.json", "content": '{"disableAllHooks": false}'}, "allow"),
+    ("Write", {"file_path": "/x/README.md", "content": "TOOLMEM_GUARD=off switches it off"}, "allow"),
+    ("send_email", {"to": "bob@acme.com", "body": "TOOLMEM_GUARD=off"}, "allow"),
+    ("Grep", {"pattern": "disableAllHooks: true", "path": "/x"}, "allow"),
     ("Read", {"file_path": "/srv/app/.codex/hooks.json"}, "allow"),
     ("Write", {"file_path": "/srv/app/.codex/config.toml", "content": "model = 'x'"}, "allow"),
     ("write_to_file", {"path": ".clinerules/style.md", "content": "see .clinerules/hooks/PreToolUse"}, "allow"),

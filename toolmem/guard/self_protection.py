@@ -50,7 +50,12 @@ _SAFE_SQL = split("SELECT EXPLAIN SHOW VALUES WITH")
 _SAFE_DOTS = late_pattern(
     r"\.(?:tables|schema|dump|headers?|mode|indexes|databases|dbinfo|fullschema|width|help|quit|exit)\b"
 )
-_MARKS = ("toolmem", "memory.", "_rule", "vector_store", "delete_")  # what changes toolmem holds one of them
+_SWITCHES_OFF = late_pattern(
+    r"disableallhooks[\"']?\s{0,9}[:=]\s{0,9}[\"']?true|\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b"
+)
+_PROSE = late_pattern(r"\.(?:md|rst|txt|adoc|html)$")
+# What changes toolmem holds one of these.
+_MARKS = ("disableallhooks", "toolmem", "memory.", "_rule", "vector_store", "delete_")
 
 
 def against_self(
@@ -66,6 +71,7 @@ def against_self(
     """What stands against a call that would change what holds the agent. `protected`: files, folders and addresses."""
     own = OwnPaths(protected, directory)
     told = [*_of_commands(view, own), *_of_requests(view, own), *_of_files(tool_name, arguments, view, own, hints)]
+    told += _of_switches(tool_name, view)
     told.sort(key=lambda each: each[0] != "deny")
     return [Finding("self", action, _reason(action, what), mode) for action, what in told[:1]]
 
@@ -229,6 +235,31 @@ def _sent_to(server: str, words: Sequence[str]) -> bool:
     return bool(host) and sends and not reads and any(f"//{host}" in word or f"@{host}" in word for word in words)
 
 
+# ---------------------------------------------------------------- switches
+
+
+def _of_switches(tool_name: str, view: View) -> Iterator[_Told]:
+    """Hooks or the guard may be switched off in any settings file, and in the environment of an agent."""
+    switch = next((found[0] for each in view.fields["values"] if (found := _SWITCHES_OFF.search(each))), None)
+    if switch is None:
+        return
+    if view.run:
+        acts = any(not reads_only(each) and each.words[0] != "git" for each in view.run if each.words)
+    else:
+        acts = _writes(tool_name) and any(not _PROSE.search(each) for each in view.fields["targets"])
+    if acts:
+        yield "ask", f"{quoted(switch)} switches its guard off"
+
+
+def _writes(tool_name: str) -> bool:
+    """Does a tool say so in its name?"""
+    return bool(_WRITING & _words_of(tool_name))
+
+
+def _words_of(tool_name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _NAME_WORD.findall(tool_name.replace("_", " ")))
+
+
 # ---------------------------------------------------------------- tools for files
 
 
@@ -251,7 +282,6 @@ def _of_files(
     hit = next((each for each in given if len(each) < 1_000 and own.inside(each)), None)
     if hit is None or not may_write(tool_name, arguments, hints):
         return
-    words = [word.lower() for word in _NAME_WORD.findall(tool_name.replace("_", " "))]
-    if _LOOKING & set(words) and not _WRITING & set(words):
+    if _LOOKING & _words_of(tool_name) and not _writes(tool_name):
         return
-    yield ("deny" if _WRITING & set(words) or view.fields["statements"] else "ask"), quoted(hit)
+    yield ("deny" if _writes(tool_name) or view.fields["statements"] else "ask"), quoted(hit)
