@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
 from toolmem.guard.decision import CheckedRule
+from toolmem.rules.capture.durations import without_delay, without_duration
 from toolmem.rules.capture.hook import SaidStep, SessionRule
 from toolmem.rules.identity import folded_name
 from toolmem.rules.rule_checks import checks_of
 from toolmem.rules.turns import Tools
-
-# Words that put off what is forbidden: it is asked about, because the user means to allow it.
-_FOR_NOW = re.compile(
-    r"\s*\b(?:just )?(?:yet|for now|right now|at the moment)\b|先(?=别|不要|不)|暂时|目前|现在(?=别|不要|不)"
-)
 
 
 def checked_demands(demands: Sequence[SessionRule], tools: Tools, said_at: datetime) -> dict[str, list[CheckedRule]]:
@@ -25,8 +20,8 @@ def checked_demands(demands: Sequence[SessionRule], tools: Tools, said_at: datet
     for each in dict.fromkeys(demands):
         bound.setdefault(each.rule, []).append(each.tool_name)
     for sentence, names in bound.items():
-        lasting = _FOR_NOW.sub("", sentence)
-        for name, check in checks_of(lasting, names, tools).items():
+        lasting = without_delay(sentence)
+        for name, check in checks_of(without_duration(lasting), names, tools).items():
             if check.when is not None:
                 effect = "ask" if lasting != sentence else check.effect
                 rule = CheckedRule("", sentence, effect, check.when, "user", said_at)

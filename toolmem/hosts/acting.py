@@ -132,18 +132,19 @@ class Acting:
         self, event: HookEvent, captured: Captured, said: Sequence[SaidHere], turn: int, tools: Sequence[str]
     ) -> None:
         """What holds in this session from now on: also what could not be kept."""
+        from toolmem.rules.capture.durations import without_duration
         from toolmem.rules.capture.hook import SessionRule
 
         held = {SessionRule(each.tool, each.rule): each.turn for each in said}
         fresh = list(captured.session)
         if captured.failures:
             fresh += _all_demanded(event, tools)
-        kept = {(rule.tool_name, rule.rule) for rule in captured.rules}  # "always" keeps what held for the session
+        kept = {rule.rule for rule in captured.rules}  # "always" keeps what held for the session
         demands = {**held, **dict.fromkeys(fresh, turn)}
         left = {
             each: at
             for each, at in demands.items()
-            if each not in captured.lifted and (each.tool_name, each.rule) not in kept
+            if each not in captured.lifted and without_duration(each.rule) not in kept
         }
         if left != held:
             self._receipts.set_demands(event.session_id, _with_checks(left, tools))

@@ -32,12 +32,13 @@ class HookOptions(NamedTuple):
     store: str = ""
     project: str = ""
     on_error: str = "open"
+    config: str = ""  # by which a session's calls are judged when it has ended
     unknown: tuple[str, ...] = ()
 
 
 def options_of(arguments: Sequence[str]) -> HookOptions:
     """Nothing is refused: an agent's settings may be of another version."""
-    given = {"--store": "", "--project": "", "--on-error": "open", "--config": ""}  # what is done later reads the last
+    given = {"--store": "", "--project": "", "--on-error": "open", "--config": ""}
     names: list[str] = []
     unknown: list[str] = []
     words = iter(arguments)
@@ -54,6 +55,7 @@ def options_of(arguments: Sequence[str]) -> HookOptions:
         given["--store"],
         given["--project"],
         "closed" if closed else "open",
+        given["--config"],
         tuple(unknown),
     )
 
@@ -196,7 +198,7 @@ def _acted(
     decided = None
     if event.kind == "after_call":
         decided = receipts.note_of(event.session_id, "before_call", _decision_key(event))
-    stores = open_stores(folder, options.store)
+    stores = open_stores(folder, options.store)  # not closed: the process ends, and its logs are moved by a later one
     if stores.trouble:
         log(host.name, OSError(stores.trouble), event)
     acting = Acting(host, stores, receipts, on_error=options.on_error, guard_on=_guard_on(environment))

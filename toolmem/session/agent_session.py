@@ -19,6 +19,7 @@ from toolmem.models import Language, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
 from toolmem.readers.chat import read_chat
+from toolmem.rules.capture.durations import without_duration
 from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
 from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
@@ -321,8 +322,8 @@ class AgentSession:
         if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
             demands += [each for step in extract(turn).said for each in demanded(step)]
         stored = [] if self._ignores_store else captured.rules  # "always" keeps what held for the session
-        kept = {(rule.tool_name, rule.rule) for rule in stored}
-        self.session_rules = [each for each in dict.fromkeys(demands) if (each.tool_name, each.rule) not in kept]
+        kept = {rule.rule for rule in stored}
+        self.session_rules = [each for each in dict.fromkeys(demands) if without_duration(each.rule) not in kept]
 
     async def _store(self, calls: Sequence[tuple[int, Any]]) -> None:
         """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""

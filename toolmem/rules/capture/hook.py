@@ -14,6 +14,7 @@ from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import Said, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
+from toolmem.rules.capture.durations import without_duration
 from toolmem.rules.capture.repeated_failures import repeated_failures
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
 from toolmem.rules.rule_checks import Check, checks_of
@@ -278,10 +279,18 @@ class ToolMemoryCaptureHook:
         if found.session:
             self._offered = (turn.session_id, found.session)
         kept = offered if found.keeps and session == turn.session_id else ()
-        tools = (*turn.tools, *turn.ran)
+        if not kept:
+            return []
+        from toolmem.rules.capture.class_rules import with_classes
+
+        tools = (*(with_classes(turn) if turn.by_class else turn).tools, *turn.ran)
+        bound: dict[str, list[str]] = {}
+        for each in kept:
+            bound.setdefault(without_duration(each.rule), []).append(each.tool_name)
         return [
-            _draft(each.tool_name, each.rule, turn, checks_of(each.rule, [each.tool_name], tools)[each.tool_name])
-            for each in kept
+            _draft(tool, rule, turn, check)
+            for rule, names in bound.items()
+            for tool, check in checks_of(rule, names, tools).items()
         ]
 
     async def keep(self, drafts: Iterable[RuleDraft], captured: Captured) -> None:
