@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 Payload = dict[str, Any]
@@ -78,7 +79,28 @@ class ClaudeShaped:
         return str(answer.get("systemMessage", ""))
 
 
-PAYLOADS: dict[str, Any] = {"claude-code": ClaudeShaped()}
+@dataclass
+class Codex(ClaudeShaped):
+    """Its hook is told what a call answered, and its recording whether that was a failure."""
+
+    asks: bool = False
+
+    def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
+        return self._base(session, cwd, "UserPromptSubmit", prompt=text, turn_id=f"turn-{number}")
+
+    def worked(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        return self._call(session, cwd, "PostToolUse", command, number, tool_response=output)
+
+    def failed(self, session: str, cwd: str, command: str, number: int, error: str) -> Payload:
+        payload = self._call(session, cwd, "PostToolUse", command, number, tool_response=error)
+        recording = Path(cwd).parent / f"rollout-{session}.jsonl"
+        item = {"type": "CommandExecution", "id": payload["tool_use_id"], "status": "failed", "exit_code": 2}
+        with recording.open("a") as out:
+            out.write(json.dumps({"type": "event_msg", "payload": {"type": "item_completed", "item": item}}) + "\n")
+        return {**payload, "transcript_path": str(recording)}
+
+
+PAYLOADS: dict[str, Any] = {"claude-code": ClaudeShaped(), "codex": Codex()}
 
 
 def as_bytes(payload: Mapping[str, Any]) -> bytes:
