@@ -46,8 +46,9 @@ FRAMEWORKS: tuple[tuple[str, str, str, str], ...] = (
 from toolmem.hosts.adapters.langchain import ToolMemMiddleware
 
 agent = create_agent(model, tools, middleware=[ToolMemMiddleware(ToolMem("memory.db"), conversation="c1")])""",
-        """Without `conversation` it is the run's `thread_id`. An exception of a tool ends the run, as LangChain has it:
-`ToolErrorMiddleware` tells it to the model. A call that a graph's interrupt ends is kept when it has run.""",
+        """Without `conversation` it is the run's `thread_id`. An exception of a tool ends the run, as LangChain has
+it: `ToolErrorMiddleware` tells it to the model. A call that a graph's interrupt ends is kept when it has
+run.""",
     ),
     (
         "openai-agents",
@@ -66,8 +67,8 @@ hand over to is given its own `with_toolmem` with the same `conversation`.""",
 from toolmem.hosts.adapters.pydantic_ai import ToolMemCapability
 
 agent = Agent(model, tools=[...], capabilities=[ToolMemCapability(ToolMem("memory.db"), conversation="c1")])""",
-        """Without `conversation` it is the run's `conversation_id`. The model reads why a call was stopped as a failed
-tool (`ToolFailed`). A call that is deferred or waits for an approval is kept when it has run.""",
+        """Without `conversation` it is the run's `conversation_id`. The model reads why a call was stopped as a
+failed tool (`ToolFailed`). A call that is deferred or waits for an approval is kept when it has run.""",
     ),
     (
         "fastmcp",
@@ -76,9 +77,64 @@ tool (`ToolFailed`). A call that is deferred or waits for an approval is kept wh
 from toolmem.hosts.adapters.fastmcp import ToolMemServerMiddleware
 
 server.add_middleware(ToolMemServerMiddleware(ToolMem("memory.db"), conversation="c1"))""",
-        """A server sees neither the prompt nor what the user says: rules come from elsewhere on the same store. Without
-`conversation` it is the client's session; clients of the protocol of 2026-07-28 have none, and each of their calls is a
-conversation of its own. A call that Claude Code also tells by a hook is one call.""",
+        """A server sees neither the prompt nor what the user says: rules come from elsewhere on the same store.
+Without `conversation` it is the client's session; clients of the protocol of 2026-07-28 have none, and
+each of their calls is a conversation of its own. A call that Claude Code also tells by a hook is one call.""",
+    ),
+    (
+        "google-adk",
+        "Google ADK",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.google_adk import ToolMemPlugin
+
+plugin = ToolMemPlugin(ToolMem("memory.db"))
+runner = Runner(app_name="app", agent=agent, session_service=sessions, plugins=[plugin])""",
+        """Without `conversation` it is the session's id. The calls of every agent that the runner runs are held. A
+call that is stopped answers `{"error": reason}`. An exception of a tool ends the run, as ADK has it, and
+is kept.""",
+    ),
+    (
+        "strands",
+        "Strands Agents",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.strands import ToolMemStrands
+
+agent = Agent(model=model, tools=[...], plugins=[ToolMemStrands(ToolMem("memory.db"), conversation="c1")])""",
+        """Without `conversation` it is the agent's `session_id`.""",
+    ),
+    (
+        "smolagents",
+        "smolagents",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.smolagents import with_toolmem
+
+agent = with_toolmem(ToolCallingAgent(tools=[...], model=model), ToolMem("memory.db"), conversation="c1")""",
+        """It changes the agent that it is given. There is nothing async here. The program of a `CodeAgent` is stopped
+by an exception where it calls what a rule forbids, and advice is in `mem.decisions()` alone; what its own
+Python does is not seen. A managed agent is given its own `with_toolmem`.""",
+    ),
+    (
+        "llama-index",
+        "LlamaIndex",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.llama_index import with_toolmem
+
+agent = with_toolmem(FunctionAgent(tools=[...], llm=llm), ToolMem("memory.db"), conversation="c1")""",
+        """It changes the agent that it is given. An `AgentWorkflow` runs the tools of its agents, and each agent asks
+its own model: give `with_toolmem` the workflow and its agents, with the same `conversation`. There is
+nothing synchronous here. A tool that waits for an event is kept when it has run.""",
+    ),
+    (
+        "agentscope",
+        "AgentScope",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.agentscope import ToolMemAgentScope
+
+middleware = ToolMemAgentScope(ToolMem("memory.db"), conversation="c1")
+agent = Agent(name="helper", system_prompt="...", model=model, middlewares=[middleware])""",
+        """Without `conversation` it is the session of the agent's state. A call that is stopped is denied before
+AgentScope asks the user; one that AgentScope asks about is kept when it has run. There is nothing
+synchronous here.""",
     ),
 )
 

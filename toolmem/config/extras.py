@@ -22,6 +22,11 @@ FRAMEWORKS = {
     "openai-agents": ("agents",),
     "pydantic-ai": ("pydantic_ai",),
     "fastmcp": ("fastmcp",),
+    "google-adk": ("google.adk",),
+    "strands": ("strands",),
+    "smolagents": ("smolagents",),
+    "llama-index": ("llama_index.core",),
+    "agentscope": ("agentscope",),
 }
 
 

@@ -32,6 +32,11 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
     "openai-agents": ("openai-agents", "openai"),
     "pydantic-ai": ("pydantic-ai-slim",),
     "fastmcp": ("fastmcp", "mcp"),
+    "google-adk": ("google-adk",),
+    "strands": ("strands-agents",),
+    "smolagents": ("smolagents",),
+    "llama-index": ("llama-index-core",),
+    "agentscope": ("agentscope",),
 }
 _MOST_SECONDS = 900
 _VERSIONS = "import importlib.metadata as m, sys; print(*(f'{n}=={m.version(n)}' for n in sys.argv[1:]))"

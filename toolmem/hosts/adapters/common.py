@@ -16,7 +16,7 @@ import logging
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -145,7 +145,7 @@ class AgentConversation(GuardedCalls):
         self._binding = Binding()
         self._turn = 0
         self._heard: tuple[str, str] = ("", "")
-        self._begun_ids: OrderedDict[str, int] = OrderedDict()
+        self._ended_ids: OrderedDict[str, int] = OrderedDict()
 
     async def _with_guard(self, work: Work[Any], store: MemoryStore | None = None) -> Any:
         return await work(await self._app.services.call_guard(*self._workspaces, beside=store, strict=True))
@@ -194,12 +194,21 @@ class AgentConversation(GuardedCalls):
         return AgentCall(record, GuardDecision("", "allow"))
 
     def _id(self, call_id: object) -> str:
-        """A framework that runs a call again under the same id makes another call."""
+        """A framework that runs a call again under the same id makes another call, once the first has ended."""
         told = call_id_of(self.conversation_id, str(call_id or "")) or uuid.uuid4().hex
-        number = self._begun_ids[told] = self._begun_ids.pop(told, 0) + 1
-        if len(self._begun_ids) > _MOST_IDS:
-            self._begun_ids.popitem(last=False)
-        return told if number == 1 else f"{told}#{number}"
+        ended = self._ended_ids.get(told, 0)
+        return f"{told}#{ended + 1}" if ended else told
+
+    def _has_ended(self, call: AgentCall) -> bool:
+        """Note it. True where that was known."""
+        if call.is_kept:
+            return True
+        call.is_kept = True
+        told = str(call.record["id"]).partition("#")[0]
+        self._ended_ids[told] = self._ended_ids.pop(told, 0) + 1
+        if len(self._ended_ids) > _MOST_IDS:
+            self._ended_ids.popitem(last=False)
+        return False
 
     def _decided_on(self, call: AgentCall, decision: GuardDecision) -> None:
         call.decision = decision
@@ -207,16 +216,14 @@ class AgentConversation(GuardedCalls):
 
     async def _keep(self, call: AgentCall, record: Mapping[str, Any], *, learns: bool = True) -> None:
         try:
-            if not call.is_kept:
-                call.is_kept = True
+            if not self._has_ended(call):
                 await self._reached(self._kept(call.decision, record, learns))
         except Exception as error:
             log.error("a call was not kept: %s", error)
 
     def _keep_now(self, call: AgentCall, record: Mapping[str, Any], *, learns: bool = True) -> None:
         try:
-            if not call.is_kept:
-                call.is_kept = True
+            if not self._has_ended(call):
                 self._reached_now(self._kept(call.decision, record, learns))
         except Exception as error:
             log.error("a call was not kept: %s", error)
@@ -255,7 +262,7 @@ class AgentConversation(GuardedCalls):
             catalogue = _catalogue(tools)
             self._tools = [tool for tool in catalogue if isinstance(tool, ToolSchema)] or self._tools
             rules = self._rule_store(guard)
-            heard = (text_of(said, own_words=True), str(at))
+            heard = (text_of(said, own_words=True).strip(), str(at))
             if heard[0] and heard != self._heard:
                 self._heard = heard
                 self._turn += 1
@@ -296,6 +303,17 @@ class AgentConversation(GuardedCalls):
             max_characters=caps.max_characters,
             max_critical_characters=caps.max_critical_characters,
         )
+
+
+def described(tools: Iterable[Any], describe: Callable[[Any], Any]) -> list[Any]:
+    """The tools' schemas, as far as `describe` can tell them."""
+    found = []
+    for tool in tools:
+        try:
+            found.append(describe(tool))
+        except Exception as error:  # of whatever object a framework takes for a tool
+            log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
+    return found
 
 
 def _catalogue(tools: Iterable[Any]) -> tuple[str | ToolSchema, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.config.extras import need
-from toolmem.hosts.adapters.common import AgentCall, AgentMemory
+from toolmem.hosts.adapters.common import AgentCall, AgentMemory, described
 
 need("toolmem.hosts.adapters.langchain", "langchain")
 
@@ -80,7 +80,7 @@ def _thread(request: Any) -> object:
 
 
 def _shown(request: Any) -> dict[str, Any]:
-    tools = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
+    tools = described(request.tools, lambda tool: tool if isinstance(tool, dict) else convert_to_openai_tool(tool))
     said = [message for message in request.messages if isinstance(message, HumanMessage)]
     newest = said[-1] if said else None
     at = newest.id or len(said) if newest else ""

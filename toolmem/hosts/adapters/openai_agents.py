@@ -13,7 +13,7 @@ from typing import Any
 
 from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.config.extras import need
-from toolmem.hosts.adapters.common import AgentConversation, AgentMemory
+from toolmem.hosts.adapters.common import AgentConversation, AgentMemory, described
 
 need("toolmem.hosts.adapters.openai_agents", "openai-agents")
 
@@ -30,7 +30,7 @@ def with_toolmem(
     """
     talk = AgentMemory(memory, conversation, **options).of()
     tools = [_held(tool, talk) if isinstance(tool, FunctionTool) else tool for tool in agent.tools]
-    shown = [_schema(tool) for tool in tools if isinstance(tool, FunctionTool)]
+    shown = described([tool for tool in tools if isinstance(tool, FunctionTool)], _schema)
 
     async def instructions(context: Any, _: Any) -> str:
         base = await agent.get_system_prompt(context)

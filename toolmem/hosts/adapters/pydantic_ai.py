@@ -12,7 +12,7 @@ from typing import Any
 
 from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.config.extras import need
-from toolmem.hosts.adapters.common import AgentMemory
+from toolmem.hosts.adapters.common import AgentMemory, described
 
 need("toolmem.hosts.adapters.pydantic_ai", "pydantic-ai")
 
@@ -35,7 +35,7 @@ class ToolMemCapability(AbstractCapability[Any]):
         """Before the model is asked."""
         parameters = request_context.model_request_parameters
         section = await self._agent.of(ctx.conversation_id).prompt(
-            [_schema(tool) for tool in parameters.function_tools], said=_words(ctx.prompt), at=ctx.run_id
+            described(parameters.function_tools, _schema), said=_words(ctx.prompt), at=ctx.run_id
         )
         if not section:
             return request_context

@@ -1,0 +1,84 @@
+"""AgentScope: a middleware of an agent.
+
+    agent = Agent(name="helper", system_prompt="...", model=model, middlewares=[ToolMemAgentScope(mem)])
+
+Without `conversation` it is the session of the agent's state.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from toolmem.app import AsyncToolMem, ToolMem
+from toolmem.config.extras import need
+from toolmem.hosts.adapters.common import AgentCall, AgentConversation, AgentMemory
+
+need("toolmem.hosts.adapters.agentscope", "agentscope")
+
+from agentscope.message import TextBlock, ToolResultState
+from agentscope.middleware import MiddlewareBase
+from agentscope.permission import PermissionBehavior, PermissionDecision
+from agentscope.tool import ToolResponse
+
+_MOST_UNDER_WAY = 1000
+
+
+class ToolMemAgentScope(MiddlewareBase):
+    """Holds and keeps the calls of an agent, and puts rules and guidance into its system prompt.
+
+    Arguments as of `AgentMemory`.
+    """
+
+    def __init__(self, memory: ToolMem | AsyncToolMem, conversation: str | None = None, **options: Any) -> None:
+        self._agent = AgentMemory(memory, conversation, **options)
+        self._calls: OrderedDict[str, AgentCall] = OrderedDict()  # under way
+
+    async def on_model_call(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
+        """Before the model is asked."""
+        messages = list(input_kwargs["messages"])
+        said = [message for message in messages if message.role == "user" and _texts(message)]
+        newest = {"said": _texts(said[-1]), "at": said[-1].id} if said else {}
+        section = await self._talk(agent).prompt(input_kwargs.get("tools") or (), **newest)
+        if section and messages and messages[0].role == "system":
+            content = [*messages[0].content, TextBlock(text=section)]
+            messages[0] = messages[0].model_copy(update={"content": content})
+        return await next_handler(**{**input_kwargs, "messages": messages})
+
+    async def on_check_permission(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
+        """Before a call."""
+        asked = input_kwargs["tool_call"]
+        call = await self._talk(agent).begin(asked.name, input_kwargs["tool_input"], asked.id)
+        if call.stops:
+            reason = "toolmem: a rule of the user, or a failure before"
+            return PermissionDecision(PermissionBehavior.DENY, call.reason, decision_reason=reason)
+        self._calls[asked.id] = call  # the user who is asked by AgentScope may still say no: it has not ended then
+        if len(self._calls) > _MOST_UNDER_WAY:
+            self._calls.popitem(last=False)
+        return await next_handler(**input_kwargs)
+
+    async def on_acting(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
+        """Around a call that is permitted."""
+        asked, talk = input_kwargs["tool_call"], self._talk(agent)
+        call = self._calls.pop(asked.id, None)
+        if call is None:  # the user permitted it to AgentScope since
+            call = await talk.begin(asked.name, asked.input, asked.id)
+        try:
+            async for item in next_handler(**input_kwargs):
+                if isinstance(item, ToolResponse):
+                    text = "\n".join(block.text for block in item.content if isinstance(block, TextBlock))
+                    failed = item.state != ToolResultState.SUCCESS
+                    await talk.end(call, text, error=(text or str(item.state)) if failed else None)
+                    if call.advice:
+                        item.content = [*item.content, TextBlock(text=call.advice)]
+                yield item
+        except BaseException as error:
+            await talk.end(call, error=error)
+            raise
+
+    def _talk(self, agent: Any) -> AgentConversation:
+        return self._agent.of(getattr(agent.state, "session_id", ""))
+
+
+def _texts(message: Any) -> str:
+    return "\n".join(block.text for block in message.content if isinstance(block, TextBlock))

@@ -1,0 +1,80 @@
+"""smolagents: an agent whose tools are held and kept.
+
+    agent = with_toolmem(ToolCallingAgent(tools=[...], model=model), mem, conversation="c1")
+
+A CodeAgent's program is stopped by an exception where it calls what a rule forbids; what its own Python does is not
+seen. Calls of managed agents are those of their own `with_toolmem`.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any
+
+from toolmem.app import AsyncToolMem, ToolMem
+from toolmem.config.extras import need
+from toolmem.errors import CallDenied
+from toolmem.hosts.adapters.common import AgentConversation, AgentMemory, described
+
+need("toolmem.hosts.adapters.smolagents", "smolagents")
+
+from smolagents import CodeAgent, MultiStepAgent, Tool
+
+_ANSWERS = "final_answer"  # how an agent ends
+
+
+def with_toolmem(
+    agent: MultiStepAgent, memory: ToolMem | AsyncToolMem, conversation: str | None = None, **options: Any
+) -> MultiStepAgent:
+    """The same agent: its tools are held and kept, and its system prompt ends with rules and guidance.
+
+    Further arguments as of `AgentMemory`.
+    """
+    talk = AgentMemory(memory, conversation, **options).of()
+    raises = isinstance(agent, CodeAgent)
+    agent.tools = {name: tool if name == _ANSWERS else _held(tool, talk, raises) for name, tool in agent.tools.items()}
+    of_framework = agent.initialize_system_prompt
+
+    def initialize_system_prompt() -> str:
+        """At the start of each run."""
+        tools = described(agent.tools.values(), _schema)
+        section = talk.prompt_now(tools, said=getattr(agent, "task", None) or "", at=len(agent.memory.steps))
+        return "\n\n".join(part for part in (of_framework(), section) if part)
+
+    agent.initialize_system_prompt = initialize_system_prompt
+    return agent
+
+
+def _held(tool: Tool, talk: AgentConversation, raises: bool) -> Tool:
+    held = copy.copy(tool)
+    signature = inspect.signature(tool.forward)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        call = talk.begin_now(tool.name, _given(signature, args, kwargs))
+        if call.stops:
+            if raises:
+                raise CallDenied(call.decision)
+            return call.reason
+        try:
+            result = tool.forward(*args, **kwargs)
+        except BaseException as error:
+            talk.end_now(call, error=error)
+            raise
+        talk.end_now(call, result)
+        return call.advised(result) if isinstance(result, str) and not raises else result
+
+    held.forward = forward
+    return held
+
+
+def _given(signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
+    try:
+        return dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError:  # the tool itself will say so
+        return {**{str(position): value for position, value in enumerate(args)}, **kwargs}
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    schema = {"type": "object", "properties": tool.inputs}
+    return {"name": tool.name, "description": tool.description, "inputSchema": schema}
