@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ def late_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", _LatePattern(text, flags))
 
 
+_waiting: list[Callable[[], None]] = []
+
+
+def before_logging(work: Callable[[], None]) -> None:
+    """Done once, before a late logger is first used: what says where its words go."""
+    _waiting.append(work)
+
+
 class _LateLogger:
     def __init__(self, name: str) -> None:
         self._name = name
@@ -34,6 +43,8 @@ class _LateLogger:
     def __getattr__(self, name: str) -> Any:
         import logging  # 5 ms, and most processes say nothing
 
+        while _waiting:
+            _waiting.pop()()
         return getattr(logging.getLogger(self._name), name)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import toolmem
 from toolmem import ToolMem
 from toolmem.engine import StoreFile, before
 from toolmem.late import late_logger, late_pattern
@@ -71,6 +76,50 @@ def test_a_rule_binds_and_a_withdrawn_one_does_not_at_the_next_call(memory: Tool
         assert not stops(store, "search", {"q": "rain"})
         assert not stops(store, "send_email", {"to": "rain"})
         assert stops(store, "send_email", SARAH)
+
+
+# What a hook's process does not load: what takes long there, and what no call needs before which nothing stands.
+HEAVY = {"pydantic", "numpy", "yaml", "typer", "httpx", "asyncio", "logging", "dataclasses", "inspect", "jsonschema_rs"}
+NEEDLESS = {"toolmem.models", "toolmem.protocols", "toolmem.rules.capture", "toolmem.rules.drafts", "toolmem.judge"}
+EVENTS: dict[str, dict[str, Any]] = {
+    "PreToolUse": {"tool_name": "Read", "tool_input": {"file_path": "/tmp/x"}, "tool_use_id": "toolu_1"},
+    "PostToolUse": {
+        "tool_name": "Bash",
+        "tool_input": {"command": "ls"},
+        "tool_use_id": "toolu_2",
+        "tool_response": {"stdout": "a", "stderr": "", "interrupted": False},
+    },
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_hooks_process_loads_neither_what_takes_long_nor_what_its_event_does_not_need(
+    tmp_path: Path, event: str
+) -> None:
+    with ToolMem(tmp_path / "memory.db") as mem:
+        mem.rules.put("Bash", "never push to main")
+    given = {"session_id": "s1", "transcript_path": "", "cwd": str(tmp_path), "hook_event_name": event, **EVENTS[event]}
+    run = subprocess.run(
+        [sys.executable, "-P", "-X", "importtime", "-m", "toolmem.hosts", "claude-code", "--store", "memory.db"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rsplit("|", 1)[1].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
+    assert "toolmem.hosts.acting" in loaded
+    assert (HEAVY | NEEDLESS) & loaded == set()
+    assert not list(tmp_path.rglob("hooks.log"))
+
+
+def test_every_module_on_the_path_logs_by_late_loggers() -> None:
+    """A logger that is there at import would load `logging`, and its warnings would not reach a hook's log."""
+    root = Path(toolmem.__file__).parent
+    parts = ("engine", "guard", "hosts", "rules", "store/sqlite")
+    modules = [file for part in parts for file in (root / part).rglob("*.py") if "adapters" not in file.parts]
+    assert [file.name for file in modules if "logging.getLogger" in file.read_text("utf-8")] == ["hook_log.py"]
 
 
 def test_a_late_pattern_is_the_compiled_one_and_a_late_logger_the_named_one(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,23 +9,23 @@ nothing, unless the installed line names a configuration (`--config`).
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolmem.hosts.receipts import Receipts, SessionNotes
+from toolmem.late import late_logger
+from toolmem.late_dataclasses import dataclass, field
 
 if TYPE_CHECKING:
     from toolmem.hosts.host import Host, RecordedCall
 
-logger = logging.getLogger("toolmem.hosts")
+logger = late_logger("toolmem.hosts")
 
 EVENT = "caught_up"  # of its receipts, beside those of an agent's events
 _OLDEST = 7 * 86_400  # seconds since a session ended, after which what is missing stays so

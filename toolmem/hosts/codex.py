@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from toolmem.hosts import claude_shaped
 from toolmem.hosts.claude_shaped import EVENTS, mcp_tool, read_event, response_text, text_in, write_answer
 from toolmem.hosts.events import HookAnswer, HookEvent, call_id_of
 from toolmem.hosts.host import Host, RecordedCall, Scope
+from toolmem.late_dataclasses import replace
 
 MOST_CONTEXT = 10_000  # characters; of a longer text the model is shown a part
 _EVENTS = [event for event in EVENTS if event != "PostToolUseFailure"]

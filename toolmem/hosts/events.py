@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from toolmem.late_dataclasses import dataclass
 
 EventKind = Literal[
     "session_start", "subagent_start", "prompt", "before_call", "after_call", "compaction", "session_end"

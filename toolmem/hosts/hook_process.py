@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from toolmem.hosts.events import HookAnswer, HookEvent
 from toolmem.hosts.host import HOSTS, Host, host_of
+from toolmem.late import before_logging
 
 if TYPE_CHECKING:
     from toolmem.hosts.receipts import Receipts
@@ -248,6 +249,10 @@ def log(host: str, error: BaseException, event: HookEvent | None = None) -> None
 
 def _log_warnings(host: str) -> None:
     """What toolmem warns of goes into the log and not to standard error, which some agents show."""
-    from toolmem.hosts.hook_log import take_warnings
 
-    take_warnings(host)
+    def take() -> None:
+        from toolmem.hosts.hook_log import take_warnings
+
+        take_warnings(host)
+
+    before_logging(take)

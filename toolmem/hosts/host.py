@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from toolmem.hosts.events import EventKind, HookAnswer, HookEvent
+from toolmem.late_dataclasses import dataclass
 
 Scope = Literal["project", "user"]
 

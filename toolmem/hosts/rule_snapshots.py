@@ -7,7 +7,6 @@ file for each store, only the user's to read, written anew when the store's rule
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -17,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolmem.config.own_folder import OWN, make_folder, state_folder, write_new
 from toolmem.engine.protected_paths import KEPT_RULES, kept_rules_file
+from toolmem.late import late_logger
 
 if TYPE_CHECKING:
     from toolmem.engine.store_file import StoreFile
     from toolmem.stored import RawRecord
 
-logger = logging.getLogger("toolmem.hosts")
+logger = late_logger("toolmem.hosts")
 
 MAX_BYTES = 8_000_000  # of the rules of one store; those that only remind are left out first
 _VERSION = 1

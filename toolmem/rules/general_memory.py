@@ -6,7 +6,6 @@ rest, and only the rule store changes them.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUnavailable, StoreUntrusted
+from toolmem.late import late_logger
 from toolmem.light_models import Priority, Speaker
 from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.readers.query import read_query
@@ -23,7 +23,7 @@ from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_
 from toolmem.rules.stored_rules import is_tombstone, read_rule
 from toolmem.stored import Where
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
 GLOBAL = "global"
 SKILL_PREFIX = "skill-"

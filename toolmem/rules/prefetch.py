@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
@@ -11,11 +10,12 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Literal
 
 from toolmem.errors import StoreError, StoreUnavailable
+from toolmem.late import late_logger
 from toolmem.light_models import Language, ToolSchema
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.section import ToolMemoryRulesSection
 
-logger = logging.getLogger("toolmem.rules")
+logger = late_logger("toolmem.rules")
 
 TIMEOUT = 5.0  # seconds
 OnError = Literal["raise", "empty"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from toolmem.errors import RequestError, StoreError
+from toolmem.late import late_logger
 from toolmem.protocols import EmbedderIdentity, MemoryStore
 from toolmem.store.codec import require_names, require_unicode
 from toolmem.store.keyed import RecordStore
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from toolmem.models import Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import queue
 import threading
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import apsw
 
 from toolmem.errors import StoreClosed
+from toolmem.late import late_logger
 from toolmem.store.sqlite.connection import (
     MEMORY,
     OpenFile,
@@ -25,7 +25,7 @@ from toolmem.store.sqlite.connection import (
     open_writer,
 )
 
-logger = logging.getLogger("toolmem.store")
+logger = late_logger("toolmem.store")
 
 T = TypeVar("T")
 
