@@ -134,6 +134,50 @@ def test_asking_before_commands_asks_in_every_shell_and_nowhere_else(store: Stor
     assert action(store, "player", {"command": "play"}, tools=[declared]) == "allow"
 
 
+@pytest.mark.parametrize("sentence", ["Never delete files.", "Never delete .env"])
+def test_deleting_is_stopped_by_whatever_tool_deletes(store: StoreFile, sentence: str) -> None:
+    said(store, sentence, CODEX)
+
+    gone = "*** Begin Patch\n*** Delete File: .env\n*** End Patch"
+    for tool, given in (
+        ("exec_command", {"cmd": "rm .env"}),
+        ("apply_patch", {"input": gone}),
+        ("delete_file", {"path": "/repo/.env"}),
+        ("remove_note", {"path": "/repo/.env"}),
+    ):
+        assert action(store, tool, given) == "deny", tool
+    for tool, given in (
+        ("apply_patch", {"input": PATCH.format(".env")}),
+        ("Write", {"file_path": "/repo/.env", "content": "x"}),
+        ("delete_branch", {"name": ".env"}),
+        ("exec_command", {"cmd": "ls .env"}),
+    ):
+        assert action(store, tool, given) == "allow", tool
+
+
+def test_an_editor_that_only_views_writes_nothing(store: StoreFile) -> None:
+    said(store, "Never write files.", CLAUDE)
+
+    assert action(store, "str_replace_editor", {"command": "view", "path": "/x"}) == "allow"
+    assert action(store, "str_replace_editor", {"command": "create", "path": "/x", "file_text": "x"}) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("create", {"title": "a ticket", "labels": ["x"]}),
+        ("patch", {"record": 7, "value": "x"}),
+        ("replace", {"table": "x", "rows": []}),
+        ("edit", {"message_id": 7, "body": "x"}),
+        ("write_log_message", {"message": "x"}),
+        ("player", {"command": "play"}),
+        ("send_invoice", {"to": "x"}),
+    ],
+)
+def test_a_tool_of_something_else_that_is_called_alike_is_of_no_class(tool: str, given: dict[str, Any]) -> None:
+    assert scopes_of(tool, None, given) == ()
+
+
 @pytest.mark.parametrize("sentence", ["Never use Bash.", "Never use the Bash tool.", "Do not ever call `Bash`."])
 def test_a_sentence_that_names_one_tool_binds_that_tool_alone(store: StoreFile, sentence: str) -> None:
     rules = said(store, sentence, CLAUDE).rules
@@ -202,7 +246,14 @@ def test_a_rule_for_a_class_can_be_put_and_listed_by_hand(tmp_path: Path) -> Non
 def test_the_tool_that_stands_for_a_class_is_of_it(scope: str) -> None:
     like = class_schema(scope)
 
-    named = {"@shell": "x", "@read": "read_it", "@write": "write_it", "@fetch": "fetch_it", "@web": "web_search_it"}
+    named = {
+        "@shell": "x",
+        "@read": "read_it",
+        "@write": "write_it",
+        "@fetch": "fetch_it",
+        "@web": "web_search_it",
+        "@delete": "delete_it",
+    }
     name = named.get(scope, "send_an_email" if scope == "@mail" else "send_a_message")
     assert scopes_of(name, like.parameters) == (scope,)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolmem.light_models import ToolSchema
+from toolmem.readers.shell import looks_like_command
 
 _MARK = "@"
 
@@ -29,6 +30,12 @@ _CLASSES: dict[str, tuple[str, str, str, dict[str, str]]] = {
         "所有写入文件的工具",
         "Write or edit a file",
         {"path": "Path of the file", "content": "What is written"},
+    ),
+    "delete": (
+        "every tool that deletes files",
+        "所有删除文件的工具",
+        "Delete a file",
+        {"path": "Path of the file"},
     ),
     "fetch": (
         "every tool that fetches pages",
@@ -62,8 +69,9 @@ _NAMES = {
     "write_bash run_commands execute_shell_command bash_tool",
     "read": "read read_file read_many_files read_files notebookread view_image view developer__view readfile",
     "write": "write edit multiedit notebookedit write_file edit_file replace replace_in_file write_to_file apply_patch "
-    "patch create_file create str_replace insert_edit_into_file search_replace delete_file new_file apply_diff editor",
+    "patch create_file create str_replace insert_edit_into_file search_replace new_file apply_diff editor",
     "read write": "text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool",
+    "delete": "delete_file delete_files remove_file remove_files",
     "fetch": "webfetch web_fetch fetch fetch_url fetch_webpage url_fetch fetch_web_content",
     "web": "websearch web_search google_web_search search_web",
     "mail": "send_email send_mail sendmail send_gmail gmail_send",
@@ -75,15 +83,20 @@ _NAMES = {
     "team_send_message team_broadcast",
 }
 _KNOWN = {name: tuple(classes.split()) for classes, names in _NAMES.items() for name in names.split()}
+_PLAIN = frozenset(
+    ["create", "patch", "replace", "edit", "write", "read", "view", "fetch", "editor"]
+)  # other tools are called so too
 _COMMANDS = frozenset(("command", "cmd", "commands", "bash_command", "shell_command", "command_line"))
 _PATHS = frozenset(("path", "file_path", "filepath", "file", "filename", "notebook_path", "absolute_path"))
 _TEXTS = frozenset(("content", "contents", "text", "new_string", "new_str", "file_text", "diff", "patch", "edits"))
 _WORD = re.compile(r"[a-z]+")
+_DELETES = re.compile(r"^\*\*\* Delete File: ", re.MULTILINE)
 _VERBS = {
     "read": frozenset(("read", "view", "open", "cat", "show")),
     "write": frozenset(("write", "edit", "create", "update", "replace", "append", "insert", "save", "patch", "modify")),
     "fetch": frozenset(("fetch", "open", "visit", "browse", "navigate", "scrape", "crawl", "read")),
-    "sends": frozenset(("send", "post", "reply", "forward", "write")),
+    "delete": frozenset(("delete", "remove", "unlink")),
+    "sends": frozenset(("send", "post", "reply", "forward")),
 }
 _MAIL, _CHAT = (
     frozenset(("email", "mail", "gmail", "emails")),
@@ -97,26 +110,51 @@ SCOPES = tuple(_MARK + name for name in _CLASSES)
 def scopes_of(
     tool_name: str, parameters: Mapping[str, Any] | None = None, arguments: Any = None, told: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The classes of a tool, as rules are kept under them. `told`: by its agent; `parameters`: its JSON schema."""
-    classes = tuple(told) or _KNOWN.get(tool_name.strip().lower())
-    if classes is None:
+    """The classes of a tool, as rules are kept under them. `told`: by its agent; `parameters`: its JSON schema;
+    `arguments`: of one call, which may do less than the tool can."""
+    name = tool_name.strip().lower()
+    classes = tuple(told) or _KNOWN.get(name)
+    given = arguments if isinstance(arguments, Mapping) else {}
+    if classes is None or (not told and name in _PLAIN and not _is_of_files(given)):
         declared = (parameters or {}).get("properties")
-        classes = _by_names(tool_name, declared if isinstance(declared, Mapping) else None, arguments)
-    return tuple(_MARK + each for each in classes if each in _CLASSES)
+        classes = _by_names(tool_name, declared if isinstance(declared, Mapping) else None, given)
+    return tuple(_MARK + each for each in _done_by(classes, given) if each in _CLASSES)
 
 
-def _by_names(tool_name: str, declared: Mapping[str, Any] | None, arguments: Any) -> tuple[str, ...]:
+def _is_of_files(given: Mapping[str, Any]) -> bool:
+    """Might a call of `create`, `patch` or the like be on files, or on a page?"""
+    names = {str(name).lower() for name in given}
+    return not names or bool(names & (_PATHS | {"url"})) or _patch_in(given) != ""
+
+
+def _done_by(classes: Sequence[str], given: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a call does of what its tool can: an editor may only view, a patch may delete."""
+    if "read" in classes and "write" in classes and "command" in given:
+        views = given["command"] in ("view", "read")
+        return tuple(each for each in classes if each != ("write" if views else "read"))
+    if "write" in classes and "delete" not in classes and _DELETES.search(_patch_in(given)):
+        return (*classes, "delete")
+    return tuple(classes)
+
+
+def _patch_in(given: Mapping[str, Any]) -> str:
+    return next((each for each in given.values() if isinstance(each, str) and "*** " in each[:1000]), "")
+
+
+def _by_names(tool_name: str, declared: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """By the names of parameters and of the tool; a command beside a path is a verb of an editor."""
-    given = declared if declared is not None else arguments if isinstance(arguments, Mapping) else {}
+    given = arguments if declared is None else declared
     names = {str(name).lower() for name in given}
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", tool_name[:200]).lower()
     words = set(_WORD.findall(apart))
     if names & _COMMANDS and not names & _PATHS and not _is_choice(given, names & _COMMANDS):
-        return ("shell",)
+        return ("shell",) if declared is not None or _is_line(given, names & _COMMANDS) else ()
     if words & _VERBS["sends"] and words & (_MAIL | _CHAT):
         return ("mail",) if words & _MAIL else ("chat",)
     if "url" in names and words & _VERBS["fetch"] and not names & _TEXTS:
         return ("fetch",)
+    if names & _PATHS and words & _VERBS["delete"] and not names & _TEXTS:
+        return ("delete",)
     if names & _PATHS and words & _VERBS["write"] and names & _TEXTS:
         return ("write",)
     if names & _PATHS and words & _VERBS["read"] and not names & _TEXTS:
@@ -127,6 +165,15 @@ def _by_names(tool_name: str, declared: Mapping[str, Any] | None, arguments: Any
 def _is_choice(given: Mapping[str, Any], names: Iterable[str]) -> bool:
     """One of a few words, and no command line."""
     return any(isinstance(of, Mapping) and "enum" in of for name, of in given.items() if str(name).lower() in names)
+
+
+def _is_line(given: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Is it written as a command line is? `play` is none."""
+    lines = [of for name, of in given.items() if str(name).lower() in names]
+    return any(
+        isinstance(of, list) or (isinstance(of, str) and (" " in of.strip() or looks_like_command(of[:1000])))
+        for of in lines
+    )
 
 
 def is_scope(tool_name: str) -> bool:
