@@ -14,6 +14,7 @@ from toolmem.hosts.claude_shaped import mcp_tool, response_text
 from toolmem.hosts.events import HookAnswer, HookEvent
 from toolmem.hosts.typed_prompts import typed
 
+RECORDED = Path(__file__).parent / "recorded" / "claude-code-2.1.197"
 COMMAND = ["/usr/bin/python3", "-P", "-m", "toolmem.hosts", "claude-code"]
 
 
@@ -72,7 +73,10 @@ def test_a_call_that_ended_is_read_with_its_output_its_time_and_whether_it_faile
         (None, ""),
         ([{"type": "text", "text": "a"}, {"type": "image"}], "a\n[image]"),
         ({"content": [{"type": "text", "text": "a"}]}, "a"),
-        ({"filePath": "/a"}, '{"filePath": "/a"}'),
+        ({"path": "/a"}, '{"path": "/a"}'),
+        ({"type": "create", "filePath": "/a", "content": "whole", "structuredPatch": []}, "Created: /a"),
+        ({"filePath": "/a", "originalFile": "whole", "structuredPatch": [{}]}, "Updated: /a"),
+        ({"type": "text", "file": {"filePath": "/a", "content": "1\n2"}}, "1\n2"),
         (7, "7"),
     ],
 )
@@ -245,6 +249,22 @@ def test_a_recording_is_read_call_by_call() -> None:
     assert (second.tool, second.output, second.failed, second.seconds) == ("send", "boom", True, 3.0)
     assert third.denied
     assert fourth.denied
+
+
+def test_what_its_hooks_were_told_and_what_it_recorded_are_the_same_calls() -> None:
+    told = {}
+    for path in sorted(RECORDED.glob("*.json")):
+        recorded = json.loads(path.read_text())
+        read = HOST.read(recorded["payload"], recorded["environment"])
+        if read is not None:
+            assert (read.project, read.session_id) == ("/home/user/project", recorded["payload"]["session_id"])
+        if read is not None and read.kind == "after_call":
+            told[read.call_id] = (read.tool, read.arguments, read.failed)
+    lines = [line for path in sorted(RECORDED.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    calls = list(HOST.calls_of(lines))
+    assert {call.call_id: (call.tool, call.arguments, call.failed) for call in calls} == told
+    assert len(calls) == len(told) == 12
+    assert "send_email" in {call.tool for call in calls}
 
 
 def test_recordings_of_a_project_are_found_the_newest_first_with_those_of_subagents(tmp_path: Path) -> None:

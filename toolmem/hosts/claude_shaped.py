@@ -105,8 +105,11 @@ def response_text(value: Any) -> str:
     if isinstance(value, Mapping):
         if isinstance(value.get("stdout"), str):
             return "\n".join(text for name in ("stdout", "stderr") if (text := text_in(value, name)))
-        if isinstance(value.get("content"), str | list):
-            return response_text(value["content"])
+        if "structuredPatch" in value and isinstance(value.get("filePath"), str):  # beside it stand the whole files
+            return f"{'Created' if value.get('type') == 'create' else 'Updated'}: {value['filePath']}"
+        held = value["file"] if isinstance(value.get("file"), Mapping) else value
+        if isinstance(held.get("content"), str | list):
+            return response_text(held["content"])
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
