@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from toolmem import ToolMem
+from toolmem.cli import main
 from toolmem.engine import StoreFile, before
+from toolmem.hosts.host import HOSTS
 from toolmem.hosts.install_notes import InstallNote, forget_note, keep_note
 
 
@@ -84,3 +87,58 @@ def test_what_hooks_remember_is_protected(name: str, tmp_path: Path) -> None:
     for command in (f"rm {place}", f"echo > {place}", f"sqlite3 {place} 'delete from receipts'"):
         assert action(tmp_path / "memory.db", "Bash", {"command": command}, tmp_path) == "deny", command
     assert action(tmp_path / "memory.db", "Bash", {"command": f"ls {place}"}, tmp_path) == "allow"
+
+
+# ---------------------------------------------------------------- through the commands and hooks themselves
+
+
+HERE = [name for name, module in HOSTS.items() if importlib.util.find_spec(module) is not None]
+
+
+def run(*arguments: str) -> int:
+    """A command line, and its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return int(ended.value.code or 0)
+
+
+def files_below(folder: Path) -> dict[Path, bytes]:
+    return {each: each.read_bytes() for each in folder.rglob("*") if each.is_file() and ".toolmem" not in each.parts}
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_no_file_that_an_install_wrote_is_changed_by_the_agent(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    before_it = files_below(tmp_path)
+    assert run("hook", "install", name, "--project", str(repo)) == 0
+    written = [path for path, data in files_below(repo).items() if before_it.get(path) != data]
+    assert written
+
+    store = repo / ".toolmem" / "memory.db"
+    for path in written:
+        for tool, given in (
+            ("write_file", {"path": str(path), "content": ""}),
+            ("apply_patch", {"input": f"*** Begin Patch\n*** Delete File: {path.relative_to(repo)}\n*** End Patch"}),
+            ("bash", {"command": f"cd {path.parent} && rm {path.name}"}),
+            ("bash", {"command": f"true > {path.relative_to(repo)}"}),
+            ("bash", {"command": f"mv {path} {path}.off"}),
+        ):
+            assert action(store, tool, given, repo) == "deny", given
+        beside = path.with_name("another-file.txt")
+        assert action(store, "write_file", {"path": str(beside), "content": ""}, repo) == "allow"
+        assert action(store, "bash", {"command": f"cat {path}"}, repo) == "allow"
+
+    for line, expected in (
+        (f"toolmem hook uninstall {name}", "deny"),
+        (f"toolmem hook install {name} --project .", "deny"),
+        (f"toolmem hook status {name}", "allow"),
+        (f"toolmem hook doctor {name}", "allow"),
+    ):
+        assert action(store, "bash", {"command": line}, repo) == expected, line
+
+    assert run("hook", "uninstall", name, "--project", str(repo)) == 0
+    assert action(store, "write_file", {"path": str(written[0]), "content": ""}, repo) == "allow"
