@@ -116,7 +116,7 @@ def test_settings_that_the_agent_cannot_read_are_found(project: Path, examined) 
 
 def test_calls_that_no_hook_saw_are_counted_and_named(project: Path, examined) -> None:
     receipts = Receipts()
-    receipts._write(lambda db: db.execute("UPDATE installs SET at = 0"), None)
+    receipts._write(lambda db: db.execute("UPDATE installs SET at = 1"), None)
     receipts.close()
     session = ClaudeSession(project, Path(os.environ["HOME"]))
     missing = "toolu_69216ad1a612e87f2671c2b3"

@@ -80,7 +80,7 @@ def run(
     environment |= {name: value.replace("HERE", str(folder)) for name, value in given.items()}
     return subprocess.run(
         line.to_run,
-        input=json.dumps(payload).encode(),
+        input=json.dumps(payload).encode() + b"\n",
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -126,6 +126,36 @@ def test_nor_does_what_is_started_when_a_session_ends(folder: Path) -> None:
         catch_up()
     receipts.close()
     assert not mark.exists()
+
+
+def test_a_server_that_is_wrapped_imports_nothing_of_the_folder_its_host_starts_it_in(
+    folder: Path, run_command
+) -> None:
+    answer = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
+    server = {"command": sys.executable, "args": ["-I", "-c", f"input(); print({answer!r}, flush=True)"]}
+    config = folder.parent / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"small": server}}))
+    assert run_command("mcp", "wrap", "small", "--file", str(config)).code == 0
+    entry = json.loads(config.read_text())["mcpServers"]["small"]
+    assert "-P" in entry["args"]
+    mark = lay_traps(folder)
+    line = InstalledLine(config, (entry["command"], *entry["args"]))
+    for name, given in ENVIRONMENTS.items():
+        ran = run(line, {"jsonrpc": "2.0", "id": 1, "method": "ping"}, folder, given)
+        assert not mark.exists(), (name, mark.read_text())
+        assert json.loads(ran.stdout)["id"] == 1, (name, ran.stderr)
+
+
+def test_where_toolmem_is_found_through_a_variable_alone_that_variable_holds(folder: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "bare")], check=True)
+    bare = folder / "bare" / "bin" / "python"
+    found = os.pathsep.join(each for each in sys.path if each)
+    asked = "from toolmem.hosts.installing import interpreter_command; print(interpreter_command()[1:])"
+    command = [bare, "-P", "-c", asked]
+    ran = subprocess.run(command, env={"PYTHONPATH": found}, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "['-P']"
+    own = subprocess.run([sys.executable, "-P", "-c", asked], capture_output=True, text=True, check=True)
+    assert own.stdout.strip() == "['-P', '-E']"
 
 
 def test_the_traps_do_catch_what_imports_from_the_folder(folder: Path) -> None:

@@ -53,7 +53,7 @@ def install(
 
     toolmem hook install gemini --project ~/work/shop --store ~/shop.db --on-error closed
     """
-    from toolmem.errors import RequestError
+    from toolmem.errors import RequestError, ToolMemError
     from toolmem.hosts.installing import hook_command, hook_place, passing_interpreter, require_config, store_of
     from toolmem.hosts.settings_files import plan_install, write_all
 
@@ -69,13 +69,17 @@ def install(
     if dry_run:
         return
     _make_store(store_of(place, store), is_named=store is not None)
-    receipts = _noted(place, command, planned)
-    write_all(place.host, planned, installs=True)
+    trouble = _noted(place, command, planned)
+    try:
+        write_all(place.host, planned, installs=True)
+    except ToolMemError:
+        _forget(place)
+        raise
     changed = [each for each in planned if each.changes]
     said = f"installed for {place.host.title}" if changed else f"{place.host.title} has these hooks already"
     tell(f"{said}; the store is {store_of(place, store)}")
-    if receipts:
-        say(f"warning: {receipts}")
+    if trouble:
+        say(f"warning: the install could not be noted ({trouble}): the guard does not protect these files by it")
     if place.host.after_install:
         tell(f"\nYou still have to: {place.host.after_install}")
     tell(f"\nTry them: {_command_line('doctor', place)}")
@@ -221,6 +225,15 @@ def _noted(place: HookPlace, command: Sequence[str], planned: Sequence[PlannedFi
     receipts.install_added(place.host.name, place.scope, place.where, command=command, files=files)
     receipts.close()
     return receipts.trouble
+
+
+def _forget(place: HookPlace) -> None:
+    """An install that could not be written: as `doctor` sees it, what stands in the files counts."""
+    from toolmem.hosts.receipts import Receipts
+
+    receipts = Receipts()
+    receipts.install_removed(place.host.name, place.scope, place.where)
+    receipts.close()
 
 
 def _command_line(what: Literal["doctor", "uninstall"], place: HookPlace) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -110,12 +109,13 @@ def wrap(
 
     toolmem mcp wrap files --file .mcp.json --dry-run
     """
+    from toolmem.hosts.installing import interpreter_command
     from toolmem.hosts.mcp_entries import plan_wrap
 
     options = ["--store", _whole(store)] if store else []
     options += ["--shadow"] * shadow + ["--no-arguments"] * no_arguments
     options += ["--on-error", "closed"] if on_error == "closed" else []
-    change = plan_wrap(file, name, [os.path.abspath(sys.executable), "-P"], options)
+    change = plan_wrap(file, name, interpreter_command(), options)
     if _shown(change, "is wrapped already", dry_run=dry_run):
         change.wrap()
         say(f"{name} is wrapped: restart the host. `toolmem mcp unwrap` undoes it")

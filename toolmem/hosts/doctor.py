@@ -56,7 +56,7 @@ def examine(place: HookPlace) -> list[HookFinding]:
             *_environment(place),
             *_stores(place, lines),
             *_duplicates(place),
-            *_recordings(place, receipts),
+            *_recordings(place, lines, receipts),
             *(HookFinding("wrong", "store", told_of(each), remedy_of(each)) for each in gone()),
         ]
         if receipts.trouble:
@@ -116,8 +116,7 @@ def _stores(place: HookPlace, lines: list[InstalledLine]) -> Iterator[HookFindin
     """The stores that an event in this folder would have to do with."""
     from toolmem.hosts.event_stores import open_stores
 
-    folder = place.project if place.scope == "project" else place.home
-    stores = open_stores(str(folder), next((named for line in lines if (named := line.option("--store"))), ""))
+    stores = open_stores(str(place.project), next((named for line in lines if (named := line.option("--store"))), ""))
     try:
         if stores.trouble:
             yield HookFinding("wrong", "store", stores.trouble, "the message says what to do")
@@ -181,7 +180,7 @@ def _interpreter(line: InstalledLine, install: str) -> Iterator[HookFinding]:
 def _trial(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[HookFinding]:
     """An event that was made up, through the very line that the agent starts."""
     session = f"toolmem-doctor-{os.urandom(6).hex()}"
-    folder = place.project if place.scope == "project" else place.home
+    folder = place.project
     try:
         payload = place.host.synthetic(session, str(folder))
     except NotImplementedError:
@@ -205,10 +204,11 @@ def _trial(place: HookPlace, line: InstalledLine, receipts: Receipts, install: s
 # ---------------------------------------------------------------- what the agent recorded
 
 
-def _recordings(place: HookPlace, receipts: Receipts) -> Iterator[HookFinding]:
-    if place.scope == "user":
-        return
-    since = max((each.at for each in receipts.installs(place.host.name) if each.place in ("", place.where)), default=0)
+def _recordings(place: HookPlace, lines: list[InstalledLine], receipts: Receipts) -> Iterator[HookFinding]:
+    since = max(
+        (each.at for each in receipts.installs(place.host.name) if each.place in ("", place.where)), default=0.0
+    )
+    since = since or max((os.path.getmtime(line.path) for line in lines), default=0.0)
     told = place.host.transcripts(place.project, place.home, place.environment)
     compared = 0
     for session, path in islice(told, _SESSIONS):

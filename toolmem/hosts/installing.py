@@ -52,7 +52,12 @@ def hook_command(agent: str, *, store: Path | None, on_error: str, config: Path 
     more = [("--store", store and os.path.abspath(store)), ("--config", config and os.path.abspath(config))]
     options = [part for name, value in more if value for part in (name, str(value))]
     closed = ["--on-error", on_error] if on_error != "open" else []
-    return [_interpreter(), *_flags(), "-m", "toolmem.hosts", agent, *options, *closed]
+    return [*interpreter_command(), "-m", "toolmem.hosts", agent, *options, *closed]
+
+
+def interpreter_command() -> list[str]:
+    """The interpreter and its flags, as others start it in whatever folder. Raises RequestError."""
+    return [_interpreter(), *_flags()]
 
 
 def passing_interpreter(path: str) -> str:
@@ -82,11 +87,11 @@ def store_of(place: HookPlace, store: Path | None) -> Path:
 def _interpreter() -> str:
     path = sys.executable
     if not path or not os.path.isabs(path) or not os.access(path, os.X_OK):
-        raise RequestError("this toolmem runs without an interpreter of its own, which hooks need: install it with pip")
+        raise RequestError("this toolmem has no interpreter that others can start: install it with pip")
     if passing_interpreter(path).endswith("thrown away"):
         raise RequestError(
-            f"{path} belongs to an environment that is thrown away, and the hooks with it: install toolmem where it "
-            "stays (`uv tool install toolmem`, `pipx install toolmem`, or pip in an environment of yours), and run "
+            f"{path} belongs to an environment that is thrown away, and what starts it with it: install toolmem where "
+            "it stays (`uv tool install toolmem`, `pipx install toolmem`, or pip in an environment of yours), and run "
             "this from there",
             field="interpreter",
         )

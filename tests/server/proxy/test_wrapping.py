@@ -60,12 +60,12 @@ def test_an_entry_is_wrapped_and_comes_back_byte_for_byte(form, file, capsys):
     run("wrap", "files", "--file", str(file), "--shadow")
     entry = entry_of(file)
     assert entry["command"] == sys.executable
-    assert entry["args"][:8] == ["-P", "-m", "toolmem", "mcp", "proxy", "--name", "files", "--shadow"]
+    assert entry["args"][:9] == ["-P", "-E", "-m", "toolmem", "mcp", "proxy", "--name", "files", "--shadow"]
     if form.startswith("url"):
-        assert entry["args"][8:] == ["--url", "http://127.0.0.1:1/"]
+        assert entry["args"][9:] == ["--url", "http://127.0.0.1:1/"]
         assert not {"url", "headers"} & set(entry)
     elif form != "no args":
-        assert entry["args"][8:] == ["--", "npx", "-y", "server", "--root=/x y", "é"]
+        assert entry["args"][9:] == ["--", "npx", "-y", "server", "--root=/x y", "é"]
         assert entry["env"] == {"API_KEY": "very-secret-1"}
     wrapped = file.read_bytes()
     run("wrap", "files", "--file", str(file))
