@@ -184,6 +184,19 @@ def test_a_demand_that_no_store_keeps_binds_in_its_session(agent: HookedAgent, m
     assert agent.stopped(agent.asks(PUSH))
 
 
+def test_a_session_without_a_name_leaves_no_demand_to_another(agent: HookedAgent) -> None:
+    agent.session = ""
+    agent.says("Don't touch setup.py in this session")
+    assert not agent.stopped(agent.asks("rm setup.py"))
+
+
+def test_a_message_that_nobody_types_is_not_read_and_that_is_said(agent: HookedAgent) -> None:
+    answer = agent.says(f"{RULE}. " + "x " * 60_000)
+    assert agent.rules() == []
+    told = agent.speaks.notice(answer) + agent.speaks.context(answer)
+    assert not told or "Not kept: user_message: 120," in told
+
+
 # ---------------------------------------------------------------- before the model
 
 

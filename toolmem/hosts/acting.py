@@ -146,6 +146,8 @@ class Acting:
             for each, at in demands.items()
             if each not in captured.lifted and without_duration(each.rule) not in kept
         }
+        if captured.failures:
+            captured.session += [each for each in left if each not in held and each not in captured.session]
         if left != held:
             self._receipts.set_demands(event.session_id, _with_checks(left, tools))
 

@@ -15,7 +15,7 @@ from toolmem.hosts.host import Host, RecordedCall, Scope
 
 _MOST_SESSIONS = 200
 # Calls that did not run: what Claude Code writes as their result.
-_NOT_RUN = re.compile(
+_NOT_RUN = (
     r"The user doesn't want to (?:proceed with this tool use|take this action)"
     r"|\[Request interrupted by user"
     r"|Permission to use .{1,200} has been denied"
@@ -136,7 +136,7 @@ class ClaudeCode(Host):
             failed=failed,
             seconds=_between(began, ended),
             at=began,
-            denied=failed and (is_denied(output) or _NOT_RUN.match(output) is not None),
+            denied=failed and (is_denied(output) or re.match(_NOT_RUN, output) is not None),
         )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from toolmem.hosts.events import EventKind, HookAnswer, HookEvent, call_id_of
-from toolmem.hosts.typed_prompts import typed
 
 TIMEOUT = 10  # seconds; an agent that waits that long goes on without us
 OWN_MODULE = "toolmem.hosts"
@@ -133,7 +132,11 @@ def _seconds(milliseconds: Any) -> float | None:
 
 def _typed_prompt(payload: Mapping[str, Any]) -> str:
     """What a person typed; "" where a machine speaks."""
-    return typed(text_in(payload, "prompt")) if payload.get("source") in (None, "", "user") else ""
+    if payload.get("source") not in (None, "", "user"):
+        return ""
+    from toolmem.hosts.typed_prompts import typed  # its patterns take their time, which no call waits for
+
+    return typed(text_in(payload, "prompt"))
 
 
 # ---------------------------------------------------------------- answers

@@ -184,13 +184,14 @@ class Receipts(ReceiptsFile):
     # -- what was said for a session alone
 
     def demands(self, session: str) -> list[SaidHere]:
+        """Those that hold in it; a session without a name has none, as it might be any."""
         sql = "SELECT turn, tool, rule, effect, condition FROM demands WHERE session = ? ORDER BY number"
         rows = self._rows(sql, _bounded(session))
         return [SaidHere(turn, tool, rule, effect, _json(condition)) for turn, tool, rule, effect, condition in rows]
 
     def set_demands(self, session: str, demands: Iterable[SaidHere]) -> None:
         """Those that hold from now on, in place of all before."""
-        rows = [(_bounded(session), *each[:4], json.dumps(each.when)) for each in demands]
+        rows = [(_bounded(session), *each[:4], json.dumps(each.when)) for each in demands if session]
 
         def keep(db: apsw.Connection) -> None:
             db.execute("DELETE FROM demands WHERE session = ?", (_bounded(session),))

@@ -56,7 +56,7 @@ def captured_lines(captured: Captured) -> list[str]:
     lines += captured.notes
     if captured.too_long:
         lines.append(f"Not kept, as it is too long for a rule: sentences with a demand: {captured.too_long}")
-    lines += [f"Not kept ({each}); it holds for this session" for each in captured.failures]
+    lines += [f"Not kept: {each}" for each in captured.failures]
     return lines[:_MOST_LINES] + ([f"(+{len(lines) - _MOST_LINES})"] if len(lines) > _MOST_LINES else [])
 
 
