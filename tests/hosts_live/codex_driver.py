@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
-from tests.hosts_live.agent_driver import AgentDriver
+from tests.hosts_live.agent_driver import PROGRAMS, AgentDriver
 from toolmem.testing.agent_server import AskedCall, ModelTurn
 
 CONFIG = """\
@@ -49,9 +50,37 @@ class CodexDriver(AgentDriver):
     def own_environment(self) -> dict[str, str]:
         return {"CODEX_HOME": str(self._folder), "LOOP_KEY": "dummy"}
 
+    def after_install(self) -> None:
+        """Trust the hooks: what its screen `/hooks` writes when a person does, for the hooks that it says it found."""
+        asked = [
+            {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "t", "title": "t", "version": "1"}}},
+            {"method": "initialized"},
+            {"id": 2, "method": "hooks/list", "params": {"cwds": [str(self.project)]}},
+        ]
+        server = subprocess.Popen(
+            [str(PROGRAMS / self.program), "app-server"],
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert server.stdin is not None
+        assert server.stdout is not None
+        with server:
+            server.stdin.write("".join(f"{json.dumps(each)}\n" for each in asked))
+            server.stdin.flush()
+            listed = next(each for each in map(json.loads, server.stdout) if each.get("id") == 2)["result"]["data"]
+            server.terminate()
+        with (self._folder / "config.toml").open("a") as config:
+            for hook in listed[0]["hooks"]:
+                assert hook["trustStatus"] == "untrusted"
+                key, digest = json.dumps(hook["key"]), json.dumps(hook["currentHash"])
+                config.write(f"\n[hooks.state.{key}]\ntrusted_hash = {digest}\n")
+
     def prompt(self, text: str, *, session: str = "") -> str:
-        # Hooks are trusted in its own screen (`/hooks`), by a person; a run without one must say that they are.
-        options = ["--dangerously-bypass-hook-trust", "--skip-git-repo-check", "--json"]
+        options = ["--skip-git-repo-check", "--json"]
         ran = self.run("exec", *(["resume", *options, session] if session else options), text)
         return session or str(json.loads(ran.stdout.splitlines()[0])["thread_id"])
 

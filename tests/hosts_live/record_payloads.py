@@ -113,6 +113,7 @@ def codex(folder: Path) -> Path:
         recorder = Recorder(agent)
         hook = {"type": "command", "command": " ".join(recorder.command), "timeout": 10}
         agent.settings.write_text(json.dumps({"hooks": {event: [{"hooks": [hook]}] for event in CODEX_EVENTS}}))
+        agent.after_install()
         with (agent.home / ".codex" / "config.toml").open("a") as config:
             config.write(
                 f'\n[mcp_servers.mail]\ncommand = "{recorder.mail[0]}"\nargs = {json.dumps(recorder.mail[1:])}\n'
