@@ -8,7 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from toolmem.testing.agent_server import AgentRequest, AgentServer, AskedCall
 
@@ -60,6 +60,14 @@ class AgentDriver(ABC):
     def settings(self) -> Path | None:
         """The file of the user's that `hook install` edits; None where the hooks have files of their own."""
         return None
+
+    def add_server(self, name: str, command: list[str]) -> None:
+        """Write an MCP server that speaks over stdio into the agent's configuration."""
+        raise NotImplementedError
+
+    def server_call(self, server: str, tool: str, arguments: dict[str, Any]) -> AskedCall:
+        """The call by which the model uses a server's tool."""
+        return AskedCall(f"mcp__{server}__{tool}", arguments)
 
     def is_aside(self, request: AgentRequest) -> bool:
         """Is this a request of the agent's own (a title, a summary) that the script has no turn for?"""

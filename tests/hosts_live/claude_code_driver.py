@@ -47,6 +47,10 @@ class ClaudeCodeDriver(AgentDriver):
     def shell(self, command: str) -> AskedCall:
         return AskedCall("Bash", {"command": command})
 
+    def add_server(self, name: str, command: list[str]) -> None:
+        servers = {name: {"command": command[0], "args": command[1:]}}
+        (self.project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
     def is_aside(self, request: AgentRequest) -> bool:
         """It offers its tools with the request for a summary too."""
         return not request.tools or any("create a detailed summary of" in text for text in request.texts[-4:])

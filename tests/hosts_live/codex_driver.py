@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from tests.hosts_live.agent_driver import PROGRAMS, AgentDriver
 from toolmem.testing.agent_server import AskedCall, ModelTurn
@@ -75,7 +76,6 @@ class CodexDriver(AgentDriver):
             server.terminate()
         with (self._folder / "config.toml").open("a") as config:
             for hook in listed[0]["hooks"]:
-                assert hook["trustStatus"] == "untrusted"
                 key, digest = json.dumps(hook["key"]), json.dumps(hook["currentHash"])
                 config.write(f"\n[hooks.state.{key}]\ntrusted_hash = {digest}\n")
 
@@ -88,6 +88,14 @@ class CodexDriver(AgentDriver):
         """It has no headless `/compact`: it compacts by itself where the last prompt is said to have been long."""
         self.server.then(ModelTurn("", (self.shell("true"),), FULL), "It is compacted.")
         self.prompt("Go on.", session=session)
+
+    def add_server(self, name: str, command: list[str]) -> None:
+        with (self._folder / "config.toml").open("a") as config:
+            program, arguments = json.dumps(command[0]), json.dumps(command[1:])
+            config.write(f"\n[mcp_servers.{name}]\ncommand = {program}\nargs = {arguments}\nrequired = true\n")
+
+    def server_call(self, server: str, tool: str, arguments: dict[str, Any]) -> AskedCall:
+        return AskedCall(tool, arguments, namespace=f"mcp__{server}")
 
     def shell(self, command: str) -> AskedCall:
         return AskedCall("exec_command", {"cmd": command})

@@ -81,8 +81,7 @@ def claude_code(folder: Path) -> Path:
         recorder = Recorder(agent)
         hook = {"type": "command", "command": recorder.command[0], "args": recorder.command[1:], "timeout": 10}
         agent.settings.write_text(json.dumps({"hooks": {event: [{"hooks": [hook]}] for event in CLAUDE_EVENTS}}))
-        servers = {"mail": {"command": recorder.mail[0], "args": recorder.mail[1:]}}
-        (agent.project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        agent.add_server("mail", recorder.mail)
         shell, project = agent.shell, agent.project
         server.then(
             shell("echo hello"),
@@ -114,10 +113,7 @@ def codex(folder: Path) -> Path:
         hook = {"type": "command", "command": " ".join(recorder.command), "timeout": 10}
         agent.settings.write_text(json.dumps({"hooks": {event: [{"hooks": [hook]}] for event in CODEX_EVENTS}}))
         agent.after_install()
-        with (agent.home / ".codex" / "config.toml").open("a") as config:
-            config.write(
-                f'\n[mcp_servers.mail]\ncommand = "{recorder.mail[0]}"\nargs = {json.dumps(recorder.mail[1:])}\n'
-            )
+        agent.add_server("mail", recorder.mail)
         shell = agent.shell
         patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch"
         mail = {"to": "bob@example.com"}

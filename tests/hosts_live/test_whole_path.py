@@ -25,11 +25,15 @@ pytestmark = pytest.mark.hosts
 
 @pytest.fixture(params=DRIVERS, ids=lambda driver: driver.host)
 def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AgentDriver]:
-    made = request.param
+    yield from started(request.param, tmp_path)
+
+
+def started(made: type[AgentDriver], folder: Path) -> Iterator[AgentDriver]:
+    """The agent, ready to be installed into; its model runs as long as the test."""
     if not (PROGRAMS / made.program).exists():
         pytest.skip(f"{made.title}: {PROGRAMS / made.program} is not there; `make test-hosts` installs it")
     with AgentServer(is_aside=lambda asked: driver.is_aside(asked)) as server:
-        driver: AgentDriver = made(server, tmp_path)
+        driver: AgentDriver = made(server, folder)
         driver.prepare()
         yield driver
 
@@ -42,7 +46,7 @@ def repository(agent: AgentDriver) -> None:
     agent.git("config", "push.default", "current")
     agent.git("init", "--quiet", "--bare", "--initial-branch=main", "../remote.git")
     agent.git("remote", "add", "origin", "../remote.git")
-    (agent.project / ".gitignore").write_text(".*/\n")
+    (agent.project / ".gitignore").write_text("*\n!.gitignore\n")
     agent.git("add", ".")
     agent.git("commit", "--quiet", "-m", "first")
     agent.git("push", "--quiet", "origin", "main")
@@ -91,15 +95,28 @@ def test_what_the_user_says_once_binds_in_the_program_itself(agent: AgentDriver)
     with report.step("installed"):
         agent.toolmem("hook", "install", agent.host, *agent.install_arguments())
         agent.after_install()
+    hostile_folder(agent)
     rule_survives(agent, report)
     pushes(agent, report)
     failed_calls(agent, report)
     receipts(agent, report)
+    with report.step("nothing of the project was imported"):
+        assert not (agent.project / "imported").exists()
     with report.step("uninstalled, the settings as they were to the byte"):
         agent.toolmem("hook", "uninstall", agent.host, *agent.install_arguments())
         assert (agent.settings.read_bytes() if agent.settings else b"") == before
     report.write(agent.host)
     assert not report.failures, "\n\n".join(report.failures)
+
+
+def hostile_folder(agent: AgentDriver) -> None:
+    """Modules in the project that toolmem, Python or the store would load, were they looked for there."""
+    imported = agent.project / "imported"
+    text = f"open({str(imported)!r}, 'a').write(__name__)\n"
+    for name in ("json", "apsw", "sitecustomize", "usercustomize", "sqlite3"):
+        (agent.project / f"{name}.py").write_text(text)
+    (agent.project / "toolmem").mkdir()
+    (agent.project / "toolmem" / "__init__.py").write_text(text)
 
 
 def rule_survives(agent: AgentDriver, report: StepReport) -> None:

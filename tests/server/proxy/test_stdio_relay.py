@@ -103,6 +103,23 @@ def test_what_a_call_came_to_is_kept_with_its_outcome(start, kept):
     assert (broken.metadata["ending"], broken.metadata["error_code"]) == ("protocol_error", -32602)
 
 
+@pytest.mark.parametrize(
+    ("meta", "id"),
+    [
+        ({"sessionId": "s1", "callId": "call_1"}, "s1/call_1"),  # as Codex tells it, and toolmem's hook keeps it
+        ({"sessionId": "s1", "callId": 3}, ""),
+        ({"sessionId": "s1"}, ""),
+        ({"claudecode/toolUseId": "x" * 1000}, ""),
+    ],
+)
+def test_the_host_says_which_of_its_calls_it_is(start, kept, meta, id):
+    proxy = start(server=SCRIPTED)
+    proxy.call("odd", {"q": "x"}, 1, _meta=meta)
+    proxy.end()
+    (call,) = kept()
+    assert call.id == id if id else call.id not in ("", "s1/3", "x" * 1000)
+
+
 def test_no_arguments_are_kept_where_that_is_said(start, told, store, kept):
     told(SARAH)
     proxy = start("--no-arguments")

@@ -14,6 +14,7 @@ Ending = Literal["answered", "tool_error", "protocol_error", "cancelled", "no_an
 
 _META = "io.modelcontextprotocol/"
 _CALL_ID = "claudecode/toolUseId"  # as Claude Code tells a server which of the model's calls this is
+_IN_SESSION = ("sessionId", "callId")  # as Codex does
 _MOST_OUTPUT = 200_000  # characters of an output that are kept
 _MOST_ID = 200
 
@@ -34,20 +35,14 @@ class ProxiedCall:
         """What is not as the protocol says is left empty: the server refuses it."""
         params = _object(message.get("params"))
         meta = _object(params.get("_meta"))
-        name, told = params.get("name"), meta.get(_CALL_ID)
-        known = told if isinstance(told, str) and 0 < len(told) <= _MOST_ID else ""
+        name = params.get("name")
         return cls(
             tool=name.strip() if isinstance(name, str) else "",
             arguments=params.get("arguments", {}),
             meta=meta,
             params=params,
-            id=known or uuid.uuid4().hex,
+            id=_told_id(meta) or uuid.uuid4().hex,
         )
-
-    @property
-    def is_told_by_host(self) -> bool:
-        """Does the host name the call by an id that its hooks see as well?"""
-        return self.id == self.meta.get(_CALL_ID)
 
     @property
     def is_stateless(self) -> bool:
@@ -121,6 +116,13 @@ def _block(block: Mapping[str, Any]) -> str:
         return str(resource["text"])
     what = block.get("mimeType") or resource.get("mimeType") or block.get("uri") or resource.get("uri") or ""
     return f"[{str(kind)[:40]} {str(what)[:200]}]".replace(" ]", "]")
+
+
+def _told_id(meta: Mapping[str, Any]) -> str:
+    """The id under which the host's hooks see the call too; "" where it tells none."""
+    own, session, call = (meta.get(name) for name in (_CALL_ID, *_IN_SESSION))
+    told = own if own is not None else f"{session}/{call}" if isinstance(session, str) and isinstance(call, str) else ""
+    return told if isinstance(told, str) and len(told) <= _MOST_ID else ""
 
 
 def _object(value: Any) -> Mapping[str, Any]:
