@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.guard_rows import TOOLS, rows
 from toolmem import ToolMem
 from toolmem.engine import StoreFile, before, prompt_for, user_said
 from toolmem.guard.replaying import replay
@@ -165,6 +166,7 @@ def test_an_editor_that_only_views_writes_nothing(store: StoreFile) -> None:
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
+        ("delete_file", {"file_id": "7"}),
         ("create", {"title": "a ticket", "labels": ["x"]}),
         ("patch", {"record": 7, "value": "x"}),
         ("replace", {"table": "x", "rows": []}),
@@ -283,3 +285,21 @@ def test_a_replay_holds_rules_of_a_class_against_its_tools(tmp_path: Path) -> No
     calls.append(ToolCall(tool_name="search", input={"query": "git push origin main"}))
     found = replay(enumerate(calls), rules)
     assert [flag.index for flag in found.flags] == list(range(len(SHELLS)))
+
+
+@pytest.mark.parametrize("sentence", ["Never post in #general", "Never write to Bob"])
+def test_whom_somebody_writes_to_is_no_file(store: StoreFile, sentence: str) -> None:
+    assert {rule.tool_name for rule in said(store, sentence, CLAUDE).rules} <= {"@mail", "@chat"}
+
+    for name in ("general", "bob", "bob.md"):
+        assert action(store, "Write", {"file_path": name, "content": "x"}) == "allow"
+
+
+@pytest.mark.parametrize("row", rows("guard_neighbours.jsonl"), ids=lambda row: str(row["said"])[:60])
+def test_kept_by_class_a_sentence_stops_what_it_stops_by_tool(store: StoreFile, row: dict[str, Any]) -> None:
+    user_said(store, row["said"], tools=TOOLS, session_id="s", turn=1, by_class=True)
+
+    for tool, given in [row["stopped"]] if row.get("stopped") else []:
+        assert action(store, tool, given, tools=TOOLS, cwd=row.get("directory", "")) != "allow"
+    for tool, given in row["passed"]:
+        assert action(store, tool, given, tools=TOOLS, cwd=row.get("directory", "")) == "allow", given

@@ -83,11 +83,10 @@ _NAMES = {
     "team_send_message team_broadcast",
 }
 _KNOWN = {name: tuple(classes.split()) for classes, names in _NAMES.items() for name in names.split()}
-_PLAIN = frozenset(
-    ["create", "patch", "replace", "edit", "write", "read", "view", "fetch", "editor"]
-)  # other tools are called so too
+_OF_FILES = frozenset(("read", "write", "delete", "fetch"))  # classes whose names other tools have too
 _COMMANDS = frozenset(("command", "cmd", "commands", "bash_command", "shell_command", "command_line"))
-_PATHS = frozenset(("path", "file_path", "filepath", "file", "filename", "notebook_path", "absolute_path"))
+_PATHS = frozenset(("path", "paths", "file_path", "file_paths", "filepath", "filepaths", "file", "files", "filename"))
+_PATHS |= frozenset(("notebook_path", "target_notebook", "target_file", "absolute_path", "include"))
 _TEXTS = frozenset(("content", "contents", "text", "new_string", "new_str", "file_text", "diff", "patch", "edits"))
 _WORD = re.compile(r"[a-z]+")
 _DELETES = re.compile(r"^\*\*\* Delete File: ", re.MULTILINE)
@@ -112,17 +111,17 @@ def scopes_of(
 ) -> tuple[str, ...]:
     """The classes of a tool, as rules are kept under them. `told`: by its agent; `parameters`: its JSON schema;
     `arguments`: of one call, which may do less than the tool can."""
-    name = tool_name.strip().lower()
-    classes = tuple(told) or _KNOWN.get(name)
+    classes = tuple(told) or _KNOWN.get(tool_name.strip().lower())
     given = arguments if isinstance(arguments, Mapping) else {}
-    if classes is None or (not told and name in _PLAIN and not _is_of_files(given)):
-        declared = (parameters or {}).get("properties")
-        classes = _by_names(tool_name, declared if isinstance(declared, Mapping) else None, given)
+    declared = (parameters or {}).get("properties")
+    declared = declared if isinstance(declared, Mapping) else None
+    if classes is None or (not told and _OF_FILES & set(classes) and not _is_of_files(declared or given)):
+        classes = _by_names(tool_name, declared, given)
     return tuple(_MARK + each for each in _done_by(classes, given) if each in _CLASSES)
 
 
 def _is_of_files(given: Mapping[str, Any]) -> bool:
-    """Might a call of `create`, `patch` or the like be on files, or on a page?"""
+    """Might a call of `create`, `delete_file` or the like be on files, or on a page, and not on somebody's tickets?"""
     names = {str(name).lower() for name in given}
     return not names or bool(names & (_PATHS | {"url"})) or _patch_in(given) != ""
 
@@ -204,8 +203,13 @@ def declared_as(tool: str | ToolSchema) -> ToolSchema:
     return schema.model_copy(update={"description": like.description, "parameters": like.parameters})
 
 
+def _is_agents(tool: ToolSchema) -> bool:
+    """One of the agents' own tools, of which no sentence on files, commands or the web speaks."""
+    return not tool.parameters and tool.name.lower() in _KNOWN
+
+
 def by_class(tools: Iterable[str | ToolSchema]) -> list[ToolSchema]:
     """What a sentence may mean: every class there is, and the tools that are of none."""
     others = [each if isinstance(each, ToolSchema) else ToolSchema(name=each) for each in tools]
-    kept = [each for each in others if each.name.lower() not in _KNOWN and not scopes_of(each.name, each.parameters)]
+    kept = [each for each in others if not scopes_of(each.name, each.parameters) and not _is_agents(each)]
     return [*map(class_schema, SCOPES), *kept]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from toolmem.guard.condition_shapes import Joined, ListShape, Shape, read_condition
 from toolmem.guard.tool_classes import by_class, declared_as, scopes_of
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.tools_meant import named_exactly
@@ -28,6 +29,23 @@ def checks_by_name(sentence: str, turn: Turn) -> Mapping[str, Check]:
     for name in named:  # "the Bash tool" is `Bash`
         sentence = re.sub(rf"(?:\bthe )?(?<![\w`]){re.escape(name)} tool\b", f"`{name}`", sentence)
     return checks_of(sentence, named, tools) if named else {}
+
+
+def without_files(checks: Mapping[str, Check]) -> Mapping[str, Check]:
+    """Without tools for files, where whom is written to is meant: "never write to Bob" is about no file `bob`."""
+    if not {"@mail", "@chat"} & checks.keys():
+        return checks
+    return {
+        tool: check
+        for tool, check in checks.items()
+        if tool not in {"@read", "@write", "@delete"} or _is_of_paths(read_condition(check.when))
+    }
+
+
+def _is_of_paths(shape: Shape | None) -> bool:
+    if isinstance(shape, Joined):
+        return any(map(_is_of_paths, shape.parts))
+    return isinstance(shape, ListShape) and shape.text.kind == "below"
 
 
 def named_alone(sentence: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:

@@ -146,11 +146,12 @@ def _step(found: InstructionsFound, at: int, turn: Turn, read: Turn) -> SaidStep
 def _checks(each: Instruction, turn: Turn, read: Turn) -> Mapping[str, Check]:
     """`read`: the turn as the sentence was read, perhaps for classes of tools."""
     if turn.by_class:
-        from toolmem.rules.capture.class_rules import checks_by_name
+        from toolmem.rules.capture.class_rules import checks_by_name, without_files
 
         if named := checks_by_name(each.rule, turn):
             return named
-    return checks_of(each.rule, each.bound, (*read.tools, *read.ran), guessed=each.guessed)
+    checks = checks_of(each.rule, each.bound, (*read.tools, *read.ran), guessed=each.guessed)
+    return without_files(checks) if turn.by_class else checks
 
 
 def _unread(message: str) -> str:
