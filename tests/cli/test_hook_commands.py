@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolmem.engine import StoreFile
-from toolmem.hosts import installing
+from toolmem.hosts import installing, settings_files
 from toolmem.hosts.receipts import Receipts
 
 SETTINGS = ".claude/settings.local.json"
@@ -160,3 +160,31 @@ def test_status_tells_installs_rules_and_answers(project: Path, run_command) -> 
     assert (told["rules"], told["calls"], told["advised"], told["stopped"]) == (1, 4, 2, 1)
     assert told["installs"][0]["state"] == "in place"
     assert "rules: 1 active" in run_command("hook", "status", "claude-code").out
+    (project / SETTINGS).write_text("{}")
+    told = json.loads(run_command("hook", "status", "claude-code", "--json").out)
+    assert told["installs"][0]["state"] == "taken out by hand"
+
+
+def test_where_the_agents_folder_is_a_link_what_changes_is_named(project: Path, run_command, tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    (project / ".claude").symlink_to(tmp_path / "dotfiles")
+    ran = run_command("hook", "install", "claude-code")
+    assert ran.code == 0
+    assert str(tmp_path / "dotfiles" / "settings.local.json") in ran.err
+    assert run_command("hook", "uninstall", "claude-code").code == 0
+    assert list((tmp_path / "dotfiles").iterdir()) == []
+
+
+def test_an_install_that_cannot_be_written_leaves_nothing_behind(
+    project: Path, run_command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(settings_files, "_replace", full)
+    ran = run_command("hook", "install", "claude-code")
+    monkeypatch.undo()
+    assert ran.code == 1
+    assert "No space left on device" in ran.err
+    assert not (project / SETTINGS).exists()
+    assert Receipts().installs() == []

@@ -194,7 +194,7 @@ def of_agent(agent: str) -> Callable[[typer.Context], None]:
 def _show(planned: Sequence[PlannedFile]) -> None:
     for each in planned:
         if each.changes:
-            if each.path.is_symlink():
+            if each.path.is_symlink() or each.path.parent.is_symlink():
                 say(f"{each.path} leads to {os.path.realpath(each.path)}, which is what changes")
             tell(each.difference())
     if not any(each.changes for each in planned):

@@ -52,6 +52,7 @@ def examine(place: HookPlace) -> list[HookFinding]:
     try:
         found = [
             *_settings(place, lines, receipts.installs(place.host.name), install),
+            *_own_files(place, lines, receipts.installs(place.host.name), install),
             *(finding for line in lines for finding in _line(place, line, receipts, install)),
             *_environment(place),
             *_stores(place, lines),
@@ -104,6 +105,22 @@ def _settings(
         yield HookFinding(
             "wrong", "guard", f"{path}: env.TOOLMEM_GUARD switches the guard off", "take it out of the file"
         )
+
+
+def _own_files(
+    place: HookPlace, lines: list[InstalledLine], known: list[Install], install: str
+) -> Iterator[HookFinding]:
+    here = [list(each.command) for each in known if (each.scope, each.place) == (place.scope, place.where)]
+    written = [*here[-1:], *(line.words for line in lines), ["toolmem-hook", place.host.name]][0]
+    for path, text in place.own_files(written).items():
+        if not path.exists():
+            yield HookFinding("wrong", "files", f"{path} is not there", install)
+        elif path.read_bytes() != text.encode():
+            yield HookFinding(
+                "wrong", "files", f"{path} is not as this version writes it", f"move it away, then {install}"
+            )
+        else:
+            yield HookFinding("ok", "files", str(path))
 
 
 def _environment(place: HookPlace) -> Iterator[HookFinding]:

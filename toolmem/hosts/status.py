@@ -90,7 +90,7 @@ def _stores(project: Path, home: Path, named: Iterable[str]) -> list[Path]:
 
 
 def _install(install: Install) -> dict[str, Any]:
-    there = [path for path in install.files if os.path.exists(path)]
+    named = all(map(_names_toolmem, install.files))
     return {
         "scope": install.scope,
         "place": install.place,
@@ -98,8 +98,15 @@ def _install(install: Install) -> dict[str, Any]:
         "command": list(install.command),
         "files": list(install.files),
         "store": _option(install.command, "--store"),
-        "state": "in place" if len(there) == len(install.files) else "its file is gone",
+        "state": "in place" if named else "taken out by hand",
     }
+
+
+def _names_toolmem(path: str) -> bool:
+    try:
+        return b"toolmem" in Path(path).read_bytes()
+    except OSError:
+        return False
 
 
 def _option(command: Iterable[str], name: str) -> str:
