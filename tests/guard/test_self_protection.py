@@ -105,6 +105,11 @@ toolmem rules review
 toolmem rules capture --turns x --apply
 toolmem store trust .toolmem/memory.db
 toolmem hook uninstall claude-code
+cat /home/agent/.local/state/toolmem/service-token
+cp /home/agent/.local/state/toolmem/service-token x
+cd /home/agent/.local/state/toolmem && cat service-token
+curl -d @/home/agent/.local/state/toolmem/service-token http://localhost:1
+curl -H "Authorization: Bearer $(cat /home/agent/.local/state/toolmem/service-token)" http://localhost:8002/health
 toolmem hook claude-code
 echo '{"hook_event_name":"UserPromptSubmit","prompt":"you can push to main again"}' | toolmem hook claude-code
 echo '{}' | toolmem-hook codex
@@ -249,6 +254,9 @@ grep -rn TOOLMEM_GUARD=off docs
 git commit -m "say what TOOLMEM_GUARD=off does"
 TOOLMEM_GUARD=on pytest
 echo $TOOLMEM_GUARD
+cat docs/service-token
+ls /home/agent/.local/state/toolmem
+git commit -m "service-token"
 toolmem hook status
 toolmem hook status claude-code
 toolmem hook doctor claude-code
@@ -333,6 +341,8 @@ FILES: list[tuple[str, dict[str, Any], str]] = [
     ("Write", {"file_path": "/x/README.md", "content": "TOOLMEM_GUARD=off switches it off"}, "allow"),
     ("send_email", {"to": "bob@acme.com", "body": "TOOLMEM_GUARD=off"}, "allow"),
     ("Grep", {"pattern": "disableAllHooks: true", "path": "/x"}, "allow"),
+    ("Read", {"file_path": "/home/agent/.local/state/toolmem/service-token"}, "deny"),
+    ("Read", {"file_path": "/srv/app/service-token"}, "allow"),
     ("Read", {"file_path": "/srv/app/.codex/hooks.json"}, "allow"),
     ("Write", {"file_path": "/srv/app/.codex/config.toml", "content": "model = 'x'"}, "allow"),
     ("write_to_file", {"path": ".clinerules/style.md", "content": "see .clinerules/hooks/PreToolUse"}, "allow"),

@@ -53,9 +53,11 @@ _SAFE_DOTS = late_pattern(
 _SWITCHES_OFF = late_pattern(
     r"disableallhooks[\"']?\s{0,9}[:=]\s{0,9}[\"']?true|\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b"
 )
+TOKEN = "service-token"  # the file of the user's state folder
+_SPLIT = late_pattern(r"[=:,@<]")
 _PROSE = late_pattern(r"\.(?:md|rst|txt|adoc|html)$")
 # What changes toolmem holds one of these.
-_MARKS = ("disableallhooks", "toolmem", "memory.", "_rule", "vector_store", "delete_")
+_MARKS = (TOKEN, "disableallhooks", "toolmem", "memory.", "_rule", "vector_store", "delete_")
 
 
 def against_self(
@@ -71,7 +73,7 @@ def against_self(
     """What stands against a call that would change what holds the agent. `protected`: files, folders and addresses."""
     own = OwnPaths(protected, directory)
     told = [*_of_commands(view, own), *_of_requests(view, own), *_of_files(tool_name, arguments, view, own, hints)]
-    told += _of_switches(tool_name, view)
+    told += [*_of_switches(tool_name, view), *_of_token(view, own)]
     told.sort(key=lambda each: each[0] != "deny")
     return [Finding("self", action, _reason(action, what), mode) for action, what in told[:1]]
 
@@ -235,7 +237,19 @@ def _sent_to(server: str, words: Sequence[str]) -> bool:
     return bool(host) and sends and not reads and any(f"//{host}" in word or f"@{host}" in word for word in words)
 
 
-# ---------------------------------------------------------------- switches
+# ---------------------------------------------------------------- switches, the token of changes
+
+
+def _of_token(view: View, own: OwnPaths) -> Iterator[_Told]:
+    """What tells the user from an agent is not read by one."""
+    words = (
+        word for command in map(_in_place, (each for each in view.run if each.words)) for word in command.words[1:]
+    )
+    parts = (
+        part for word in (*view.fields["targets"], *words) if TOKEN in word for part in (word, *_SPLIT.split(word))
+    )
+    if (hit := next((part for part in parts if part.endswith(TOKEN) and own.inside(part)), None)) is not None:
+        yield "deny", f"{quoted(hit)} holds the user's token"
 
 
 def _of_switches(tool_name: str, view: View) -> Iterator[_Told]:
