@@ -308,6 +308,20 @@ def test_of_two_installs_one_acts(agent: HookedAgent) -> None:
     assert len(agent.calls()) == 1
 
 
+def test_of_two_installs_on_different_stores_the_rules_of_both_bind(agent: HookedAgent, tmp_path: Path) -> None:
+    other = HookedAgent(agent.host, agent.home, agent.project, "s0", ("--store", str(tmp_path / "own.db")))
+    other.says(RULE)
+    other.session = agent.session
+    payload = agent.speaks.before(*agent.place, PUSH, 7)
+    assert not agent.stopped(agent.send(payload))
+    assert other.stopped(other.send(payload))
+    again = other.send(payload)
+    assert again == {} if agent.speaks.calls_have_ids else other.stopped(again)
+    agent.send(agent.speaks.worked(*agent.place, PUSH, 7, "pushed"))
+    other.send(agent.speaks.worked(*agent.place, PUSH, 7, "pushed"))
+    assert (len(agent.calls()), len(agent.calls(tmp_path / "own.db"))) == (1, 1)
+
+
 def test_the_same_message_later_is_another_one(agent: HookedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     agent.says(RULE)
     agent.says("you can push to main again")

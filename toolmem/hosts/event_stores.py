@@ -32,6 +32,12 @@ class EventStores(NamedTuple):
             each.close()
 
 
+def store_place(folder: str, named: str = "", home: str = "") -> str:
+    """Where the store of `open_stores` lies that calls go to, whatever it is; two installs may have different ones."""
+    found = Path(named).expanduser() if named else project_store(folder, home) or users_store(home)
+    return os.path.realpath(found) if found is not None else ""
+
+
 def open_stores(folder: str, named: str = "", home: str = "") -> EventStores:
     """The stores of a project that was begun in `folder`. `named`: the file that the hook was installed with.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolmem.hosts.receipts import Receipts
 
 MOST_BYTES = 64 * 1024 * 1024  # of one payload
-SAME_MOMENT = 5.0  # seconds in which one event that bears no name of its own is told by two installs
+SAME_MOMENT = 2.0  # seconds in which one event that bears no name of its own is told by two installs
 _CLOSED = "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it cannot check"
 
 
@@ -147,16 +147,24 @@ def claimed(
     host: Host, event: HookEvent, options: HookOptions, environment: Mapping[str, str], receipts: Receipts
 ) -> HookAnswer:
     """The answer of the first that is told of the event. Raises what its work raises, with a receipt of it."""
+    from toolmem.hosts.event_stores import store_place
+
     known = receipts.note_session(
         event.session_id, host=host.name, cwd=event.cwd, project=event.project, transcript=event.transcript
     )
+    folder = options.project or event.project or known.project or known.cwd or event.cwd
+    place = store_place(folder, options.store)
     key, within = receipt_key(event)
-    if not receipts.begin(host.name, event.session_id, event.kind, key, within=within):
-        return _as_before(event, receipts, key, within)
+    told = (event.session_id, event.kind)
+    if not receipts.begin(host.name, *told, key, within=within, store=place):
+        if not receipts.is_elsewhere(*told, key, place):
+            return _as_before(event, receipts, key, within)
+        key = _key_there(key, place)  # that of an install on another store, whose rules bind as well
+        if not receipts.begin(host.name, *told, key, within=within, store=place):
+            return _as_before(event, receipts, key, within)
     action, problem, note = "", "", None
     try:
-        folder = options.project or event.project or known.project or known.cwd or event.cwd
-        answer, note = _acted(host, event, options, environment, receipts, folder)
+        answer, note = _acted(host, event, options, environment, receipts, folder, place)
         action = answer.action
         if within is not None and event.kind == "before_call":
             note = {**(note or {}), "answer": [answer.action, answer.reason, answer.context]}
@@ -184,6 +192,7 @@ def _acted(
     environment: Mapping[str, str],
     receipts: Receipts,
     folder: str,
+    place: str,
 ) -> tuple[HookAnswer, Mapping[str, Any] | None]:
     if event.kind == "compaction":
         return HookAnswer(), None
@@ -198,7 +207,9 @@ def _acted(
 
     decided = None
     if event.kind == "after_call":
-        decided = receipts.note_of(event.session_id, "before_call", _decision_key(event))
+        key = _decision_key(event)
+        elsewhere = receipts.is_elsewhere(event.session_id, "before_call", key, place)
+        decided = receipts.note_of(event.session_id, "before_call", _key_there(key, place) if elsewhere else key)
     stores = open_stores(folder, options.store)  # not closed: the process ends, and its logs are moved by a later one
     if stores.trouble:
         log(host.name, OSError(stores.trouble), event)
@@ -213,6 +224,10 @@ def receipt_key(event: HookEvent) -> tuple[str, float | None]:
     if key:
         return key, None
     return _digest(event.origin, event.prompt, event.tool, event.arguments, event.output), SAME_MOMENT
+
+
+def _key_there(key: str, place: str) -> str:
+    return f"{key} in {place}"
 
 
 def _decision_key(event: HookEvent) -> str:

@@ -74,11 +74,13 @@ class Receipts(ReceiptsFile):
 
     # -- receipts
 
-    def begin(self, host: str, session: str, event: str, key: str, *, within: float | None = None) -> bool:
+    def begin(
+        self, host: str, session: str, event: str, key: str, *, within: float | None = None, store: str = ""
+    ) -> bool:
         """Is this process the first that is told of the event? Then it is the one that acts on it.
 
         `event`: its kind. `within`: seconds after which an event with the same key is another one; None: never.
-        A file that cannot be asked answers yes.
+        `store`: what the process acts on. A file that cannot be asked answers yes.
         """
         now = time.time()
 
@@ -91,8 +93,8 @@ class Receipts(ReceiptsFile):
                     (*place, now - within),
                 )
             db.execute(
-                "INSERT OR IGNORE INTO receipts (session, event, key, host, began) VALUES (?, ?, ?, ?, ?)",
-                (*place, _bounded(host), now),
+                "INSERT OR IGNORE INTO receipts (session, event, key, host, store, began) VALUES (?, ?, ?, ?, ?, ?)",
+                (*place, _bounded(host), _bounded(store), now),
             )
             first = db.changes() > 0
             if first and db.last_insert_rowid() % _LOOK_EVERY == 0:
@@ -112,6 +114,12 @@ class Receipts(ReceiptsFile):
             *(time.time(), _bounded(action), _bounded(error), text),
             *_place(session, event, key),
         )
+
+    def is_elsewhere(self, session: str, event: str, key: str, store: str) -> bool:
+        """Did the first that was told of the event act on another store?"""
+        sql = "SELECT store FROM receipts WHERE session = ? AND event = ? AND key = ?"
+        rows = self._rows(sql, *_place(session, event, key))
+        return bool(rows) and rows[0][0] != _bounded(store)
 
     def note_of(self, session: str, event: str, key: str) -> Any:
         """What `end` noted; None where there is nothing."""

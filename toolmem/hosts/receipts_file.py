@@ -20,7 +20,8 @@ _MOST = {"receipts": 50_000, "sessions": 2_000, "demands": 5_000}  # rows; the o
 _SCHEMA = """
 CREATE TABLE receipts (
   number INTEGER PRIMARY KEY, session TEXT NOT NULL, event TEXT NOT NULL, key TEXT NOT NULL, host TEXT NOT NULL,
-  began REAL NOT NULL, ended REAL, action TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '', note TEXT);
+  began REAL NOT NULL, ended REAL, action TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '',
+  store TEXT NOT NULL DEFAULT '', note TEXT);
 CREATE UNIQUE INDEX receipts_once ON receipts (session, event, key);
 CREATE TABLE sessions (
   number INTEGER PRIMARY KEY, session TEXT NOT NULL UNIQUE, host TEXT NOT NULL, cwd TEXT NOT NULL,
