@@ -65,10 +65,13 @@ def proxy(
 
 def _run(command: list[str], url: str | None, address: str | None, **options: Any) -> int:
     from toolmem.config.extras import need
+    from toolmem.hosts.proxy_stores import noted_decisions, proxy_stores
     from toolmem.server.proxy.interception import Shared
     from toolmem.server.proxy.memory import ProxyMemory, ProxyOptions
 
-    shared = Shared(ProxyMemory(ProxyOptions(**options)))
+    stores = proxy_stores(options.pop("store"))
+    told = ProxyOptions(**options, store=stores.main, beside=stores.beside, noted=noted_decisions())
+    shared = Shared(ProxyMemory(told))
     if address is None and url is None:
         from toolmem.server.proxy.child_server import serve_child
 

@@ -32,7 +32,7 @@ class Lines:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=folder,
-            env={**os.environ, **environment},
+            env={**os.environ, "HOME": str(folder / "home"), **environment},
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

@@ -77,7 +77,7 @@ class Running:
         return StdioServerParameters(command=command[0], args=command[1:])
 
     def _start(self, command: list[str], **environment: str) -> None:
-        env = {**os.environ, **environment}
+        env = {**os.environ, "HOME": str(self._folder / "home"), **environment}
         with open(self._folder / f"stderr{len(self.processes)}", "wb") as errors:
             self.processes.append(subprocess.Popen(command, cwd=self._folder, env=env, stdout=errors, stderr=errors))
 

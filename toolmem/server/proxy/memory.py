@@ -14,19 +14,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolmem.guard.decision import Finding, GuardDecision, decide
 from toolmem.server.proxy.called import CallEnd, ProxiedCall
 
 if TYPE_CHECKING:
     from toolmem.app import AsyncToolMem
     from toolmem.engine.guarding import CallGuard
-    from toolmem.guard.decision import GuardDecision
+    from toolmem.engine.store_file import StoreFile
+    from toolmem.guard.decision import CheckedRule
     from toolmem.light_models import Language, ToolSchema
 
 log = logging.getLogger("toolmem.proxy")
 
 T = TypeVar("T")
 
-GUIDANCE_TOKENS = 200  # of one tool
 _PATIENCE = 3.0  # seconds that a message waits for the memory
 _AGAIN = 15.0  # seconds between two tries to open a store
 _TOLD_EVERY = 60.0
@@ -44,6 +45,9 @@ class ProxyOptions:
     arguments: bool = True  # keep them
     closed: bool = False  # deny what cannot be decided on
     overrides: Sequence[str] = ()
+    beside: Sequence[StoreFile] = ()  # whose rules bind as well; used by the thread that opened them
+    # What a hook of the host noted of its decision on a call: such a call is not decided on again.
+    noted: Callable[[str], Mapping[str, Any] | None] = lambda call_id: None
     cwd: str = field(default_factory=os.getcwd)
 
 
@@ -102,23 +106,32 @@ class ProxyMemory:
     # -- around a call
 
     async def decide(self, call: ProxiedCall, conversation: str, tool: ToolSchema | None) -> GuardDecision:
-        """What is to become of a call."""
-        work = lambda guard: guard.before(  # noqa: E731
-            call.tool,
-            call.arguments,
-            conversation_id=conversation,
-            force=None,
-            tools=[tool] if tool is not None else [],
-            cwd=self.options.cwd,
-        )
+        """What is to become of a call. One that a hook of the host let through is let through here too."""
+        if call.is_told_by_host and (noted := self.options.noted(call.id)) is not None:
+            return GuardDecision(str(noted.get("id", "")), "allow")
+
+        def work(guard: CallGuard) -> Awaitable[GuardDecision]:
+            return guard.before(
+                call.tool,
+                call.arguments,
+                conversation_id=conversation,
+                force=None,
+                tools=[tool] if tool is not None else [],
+                cwd=self.options.cwd,
+                demands=() if guard.is_off else self._demands(call),
+            )
+
         try:
             return await self._asked(work)
         except Exception as error:
             return self._undecided(error)
 
-    def _undecided(self, error: Exception) -> GuardDecision:
-        from toolmem.guard.decision import Finding, decide
+    def _demands(self, call: ProxiedCall) -> list[CheckedRule]:
+        from toolmem.engine import rules_on
 
+        return [rule for store in self.options.beside for rule in rules_on(store, call.tool, call.arguments)]
+
+    def _undecided(self, error: Exception) -> GuardDecision:
         closed = self._is_closed()
         becomes = "calls are denied" if closed else "calls pass unchecked"
         self._tell(f"the memory cannot be asked, so that {becomes} (guard.on_error)", error)
@@ -137,7 +150,8 @@ class ProxyMemory:
     async def keep(self, call: ProxiedCall, conversation: str, decision: GuardDecision, end: CallEnd) -> None:
         """Keep how a call ended, and learn from it."""
         record = self._record(call, conversation, end)
-        await self._attempt("a call cannot be kept", lambda guard: guard.after(decision, record))
+        known = decision if decision.mark is not None else decision.id or None  # a hook's, by its id
+        await self._attempt("a call cannot be kept", lambda guard: guard.after(known, record))
 
     async def not_run(self, call: ProxiedCall, conversation: str, decision: GuardDecision) -> None:
         """Note that a call was stopped."""
@@ -174,28 +188,14 @@ class ProxyMemory:
 
     async def _known_of(self, tools: Sequence[ToolSchema]) -> Mapping[str, str]:
         from toolmem.engine.system_prompt import guidance_of
-        from toolmem.guard.tool_classes import scopes_of
-        from toolmem.guidance.shown import fit, guidance_shown, said_to_be_data
-        from toolmem.providers.tokenizer import estimated_tokens
-        from toolmem.rules.identity import folded_name
-        from toolmem.rules.section import render_rules
+        from toolmem.server.proxy.known_tools import known_texts
 
         assert self._memory is not None
         app, workspace = self._memory.app, self.options.workspace
-        language: Language = "zh" if app.settings.language == "zh" else ""
         pinned = await (await app.rule_store(workspace)).rules_for_prompt(tools)
         records = await (await app.services.store_named()).records(workspace, [tool.name for tool in tools])
-        known: dict[str, list[str]] = {}
-        for tool in tools:
-            scopes = {folded_name(name) for name in (tool.name, *scopes_of(tool.name, tool.parameters))}
-            own = [rule for rule in pinned.rules if folded_name(rule.tool_name) in scopes]
-            if own:
-                known.setdefault(tool.name, []).append(render_rules(own, language))
-        for name, guidance in guidance_of(records):
-            text = fit(guidance_shown(guidance), GUIDANCE_TOKENS, estimated_tokens)
-            if text:
-                known.setdefault(name, []).append(f"{said_to_be_data(language)}\n{text}")
-        return {name: "\n\n".join(parts) for name, parts in known.items()}
+        language: Language = "zh" if app.settings.language == "zh" else ""
+        return known_texts(tools, pinned.rules, guidance_of(records), self.options.beside, language)
 
     # -- its troubles
 
