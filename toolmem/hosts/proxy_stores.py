@@ -38,7 +38,7 @@ def proxy_stores(named: str | None) -> ProxyStores:
             "the store %s was found here, and you neither made nor trusted it: it is not used", stores.untrusted
         )
     further = () if stores.further is None else (stores.further,)
-    if stores.main is None:
+    if stores.main is None or (named and stores.trouble):  # told when it is asked
         return ProxyStores(named, further)
     main = str(stores.main.location)
     if stores.gone:  # its rules hold as they were kept; a new store in its place would lift them
@@ -48,17 +48,17 @@ def proxy_stores(named: str | None) -> ProxyStores:
     return ProxyStores(main, further)
 
 
-def noted_decisions() -> Callable[[str], Mapping[str, Any] | None]:
-    """What a hook of this session noted of its decision on a call, by the call's id; None where no hook was told."""
-    session = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
-    if not session:
-        return lambda call_id: None
+def noted_decisions() -> Callable[[str, str], Mapping[str, Any] | None]:
+    """What a hook noted of its decision on a call, by session and the call's key; None where no hook was told.
+
+    A host that tells no session with a call tells its own when it starts the server.
+    """
     from toolmem.hosts.receipts import Receipts
 
-    receipts = Receipts()
+    receipts, own = Receipts(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")
 
-    def noted(call_id: str) -> Mapping[str, Any] | None:
-        told = receipts.note_of(session, "before_call", call_id)
+    def noted(session: str, key: str) -> Mapping[str, Any] | None:
+        told = receipts.note_of(session or own, "before_call", key) if session or own else None
         return told if isinstance(told, Mapping) else None
 
     return noted

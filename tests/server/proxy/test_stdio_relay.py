@@ -246,8 +246,13 @@ def is_running(process: int) -> bool:
 
 
 def child_of(process: int) -> int:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True)
-    return int(found.stdout.split()[0])
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True)
+        if found.stdout.split():
+            return int(found.stdout.split()[0])
+        time.sleep(0.1)
+    raise AssertionError("no server was started")
 
 
 def wait_until_ended(process: int) -> None:
@@ -270,10 +275,14 @@ def test_a_proxy_that_is_killed_keeps_what_was_answered_and_the_server_ends(star
 
 @pytest.mark.parametrize("stubborn", [False, True], ids=["a server that ends", "a server that ignores it"])
 def test_sigterm_ends_the_server_and_the_proxy(start, stubborn):
-    server = [sys.executable, "-c", "import signal; signal.signal(15, signal.SIG_IGN)\nwhile True: signal.pause()"]
+    server = [
+        sys.executable,
+        "-c",
+        "import signal; signal.signal(15, signal.SIG_IGN); print('{}', flush=True)\nwhile True: signal.pause()",
+    ]
     proxy = start(server=server) if stubborn else start()
     if stubborn:
-        time.sleep(1)
+        assert proxy.line() == b"{}\n"
     else:
         proxy.ask({"jsonrpc": "2.0", "id": 1, "method": "x"})
     child = child_of(proxy.process.pid)

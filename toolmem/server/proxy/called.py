@@ -17,6 +17,7 @@ _CALL_ID = "claudecode/toolUseId"  # as Claude Code tells a server which of the 
 _IN_SESSION = ("sessionId", "callId")  # as Codex does
 _MOST_OUTPUT = 200_000  # characters of an output that are kept
 _MOST_ID = 200
+_DEEPEST = 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +29,8 @@ class ProxiedCall:
     meta: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""  # of its record
+    session: str = ""  # of the host, where it tells it with the call
+    key: str = ""  # what the host's hooks call it, where it tells that
     begun: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -36,12 +39,15 @@ class ProxiedCall:
         params = _object(message.get("params"))
         meta = _object(params.get("_meta"))
         name = params.get("name")
+        session, key = _told_by_host(meta)
         return cls(
             tool=name.strip() if isinstance(name, str) else "",
             arguments=params.get("arguments", {}),
             meta=meta,
             params=params,
-            id=_told_id(meta) or uuid.uuid4().hex,
+            id=(f"{session}/{key}" if session else key) or uuid.uuid4().hex,
+            session=session,
+            key=key,
         )
 
     @property
@@ -118,11 +124,25 @@ def _block(block: Mapping[str, Any]) -> str:
     return f"[{str(kind)[:40]} {str(what)[:200]}]".replace(" ]", "]")
 
 
-def _told_id(meta: Mapping[str, Any]) -> str:
-    """The id under which the host's hooks see the call too; "" where it tells none."""
+def _told_by_host(meta: Mapping[str, Any]) -> tuple[str, str]:
+    """The session, and what the host's hooks call this call in it; "" where it does not tell."""
     own, session, call = (meta.get(name) for name in (_CALL_ID, *_IN_SESSION))
-    told = own if own is not None else f"{session}/{call}" if isinstance(session, str) and isinstance(call, str) else ""
-    return told if isinstance(told, str) and len(told) <= _MOST_ID else ""
+    if isinstance(own, str) and len(own) <= _MOST_ID:
+        return "", own
+    if isinstance(session, str) and isinstance(call, str) and session and len(session) + len(call) < _MOST_ID:
+        return session, call
+    return "", ""
+
+
+def shortened(arguments: Any, depth: int = 0) -> Any:
+    """The arguments with long texts cut, so that a record holds no file of sixty megabytes."""
+    if isinstance(arguments, str):
+        return arguments if len(arguments) <= _MOST_OUTPUT else f"{arguments[:_MOST_OUTPUT]}…"
+    if depth < _DEEPEST and isinstance(arguments, dict):
+        return {name: shortened(value, depth + 1) for name, value in arguments.items()}
+    if depth < _DEEPEST and isinstance(arguments, list):
+        return [shortened(value, depth + 1) for value in arguments]
+    return arguments
 
 
 def _object(value: Any) -> Mapping[str, Any]:

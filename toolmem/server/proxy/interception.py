@@ -166,7 +166,9 @@ class Interception:
             raw = frame.without("params", "requestState", "inputResponses")
         elif consents.goes_on(call):
             answer = "agreed"
-        decision = await self._memory.decide(call, self.conversation, self._shared.descriptions.declared(call.tool))
+        decision = await self._memory.decide(
+            call, call.session or self.conversation, self._shared.descriptions.declared(call.tool)
+        )
         if decision.action == "ask" and answer:
             decision = await _settled(decision, agreed=answer == "agreed")
         if decision.action == "ask" and "id" in message:
@@ -216,7 +218,7 @@ class Interception:
                 _put(self._calls, key_of(message["id"]), _UnderWay(call, decision, agreed=agreed))
             await link.to_server(raw)
             return
-        await self._memory.not_run(call, self.conversation, decision)
+        await self._memory.not_run(call, call.session or self.conversation, decision)
         if "id" in message:
             told: dict[str, Any] = {"content": [{"type": "text", "text": decision.reason}], "isError": True}
             more = {"resultType": "complete"} if call.is_stateless else {}
@@ -267,7 +269,8 @@ class Interception:
         return frame.raw
 
     async def _keep(self, under_way: _UnderWay, end: CallEnd) -> None:
-        await self._memory.keep(under_way.call, self.conversation, under_way.decision, end)
+        call = under_way.call
+        await self._memory.keep(call, call.session or self.conversation, under_way.decision, end)
 
     async def left(self, end: CallEnd = NO_ANSWER) -> None:
         """The connection is over: what was not answered never will be."""

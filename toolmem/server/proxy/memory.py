@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.guard.decision import Finding, GuardDecision, decide
-from toolmem.server.proxy.called import CallEnd, ProxiedCall
+from toolmem.server.proxy.called import CallEnd, ProxiedCall, shortened
 
 if TYPE_CHECKING:
     from toolmem.app import AsyncToolMem
@@ -28,7 +28,9 @@ log = logging.getLogger("toolmem.proxy")
 
 T = TypeVar("T")
 
-_PATIENCE = 3.0  # seconds that a message waits for the memory
+_PATIENCE = 5.0  # seconds that a message waits for the memory
+_OPENING = 20.0  # seconds that the first messages wait until it is loaded and opened
+_NOT_AGAIN = 0.5  # and those after one that waited in vain
 _AGAIN = 15.0  # seconds between two tries to open a store
 _TOLD_EVERY = 60.0
 _SHADOW = tuple(f"guard.{source}=shadow" for source in ("rules", "repeats", "names", "schema"))
@@ -47,7 +49,7 @@ class ProxyOptions:
     overrides: Sequence[str] = ()
     beside: Sequence[StoreFile] = ()  # whose rules bind as well; used by the thread that opened them
     # What a hook of the host noted of its decision on a call: such a call is not decided on again.
-    noted: Callable[[str], Mapping[str, Any] | None] = lambda call_id: None
+    noted: Callable[[str, str], Mapping[str, Any] | None] = lambda session, key: None
     cwd: str = field(default_factory=os.getcwd)
 
 
@@ -60,6 +62,7 @@ class ProxyMemory:
         self._opening: asyncio.Task[CallGuard] | None = None
         self._failed_at = -_AGAIN
         self._away_until = 0.0
+        self._opening_limit = _OPENING
         self._told: dict[str, float] = {}
 
     # -- the store
@@ -107,7 +110,7 @@ class ProxyMemory:
 
     async def decide(self, call: ProxiedCall, conversation: str, tool: ToolSchema | None) -> GuardDecision:
         """What is to become of a call. One that a hook of the host let through is let through here too."""
-        if call.is_told_by_host and (noted := self.options.noted(call.id)) is not None:
+        if call.key and (noted := self.options.noted(call.session, call.key)) is not None:
             return GuardDecision(str(noted.get("id", "")), "allow")
 
         def work(guard: CallGuard) -> Awaitable[GuardDecision]:
@@ -166,7 +169,7 @@ class ProxyMemory:
         return {
             "id": call.id,
             "tool_name": call.tool,
-            "input": call.arguments if self.options.arguments else {},
+            "input": shortened(call.arguments) if self.options.arguments else {},
             "output": end.output,
             "success": end.success,
             "time_cost": time.perf_counter() - call.begun,
@@ -188,7 +191,7 @@ class ProxyMemory:
 
     async def _known_of(self, tools: Sequence[ToolSchema]) -> Mapping[str, str]:
         from toolmem.engine.system_prompt import guidance_of
-        from toolmem.server.proxy.known_tools import known_texts
+        from toolmem.server.proxy.tool_texts import known_texts
 
         assert self._memory is not None
         app, workspace = self._memory.app, self.options.workspace
@@ -200,11 +203,17 @@ class ProxyMemory:
     # -- its troubles
 
     async def _asked(self, work: Callable[[CallGuard], Awaitable[T]], limit: float | None = None) -> T:
-        """A decision has a limit of its own: what takes long to check is no trouble of the store's."""
+        """Without a `limit`: of a decision, which has its own, and takes as long as what it looks at is."""
+        try:
+            async with asyncio.timeout(self._opening_limit):
+                guard = await self._guard()
+        except TimeoutError:
+            self._opening_limit = _NOT_AGAIN
+            raise
+        if limit is None:
+            return await work(guard)
         if time.monotonic() < self._away_until:
             raise TimeoutError("the store did not answer a moment ago")
-        async with asyncio.timeout(_PATIENCE):
-            guard = await self._guard()
         try:
             async with asyncio.timeout(limit):
                 return await work(guard)
