@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolmem.guard.shell_commands import UNKNOWN
+from toolmem.late import late_pattern
 
 LISTS = frozenset(["targets", "values", "emails", "hosts", "paths", "programs", "statements", "tables"])
 _BOUNDS = frozenset(("exclusiveMinimum", "minimum", "exclusiveMaximum", "maximum"))
@@ -117,15 +118,15 @@ def _number(item: Mapping[str, Any]) -> Shape | None:
 
 
 _PATTERNS: tuple[tuple[Any, re.Pattern[str]], ...] = (
-    ("option", re.compile(r"\^\(-\[a-z\]\*(\w)\[a-z\]\*(?:\|--[\w-]+)?\)\$")),
-    ("force", re.compile(r".*(--force).*")),
-    ("names", re.compile(r"\(\^\|\[\^\\w(?:-|㐀-鿿)?\]\)(.+)\(\$\|\[\^\\w(?:-|㐀-鿿)?\]\)")),
-    ("at", re.compile(r"@\(\[\^@\]\*\\\.\)\?\(?([^()]+?)\)?\$")),
-    ("at", re.compile(r"\(\^\|\\\.\)(.+)\$")),
-    ("at", re.compile(r"\^\(\[\^/\]\*\\\.\)\?\((.+)\)\$")),
-    ("channel", re.compile(r"\^\[#@\]\?\(?([^()]+?)\)?\$")),
-    ("equals", re.compile(r"\^\(([^()]+)\)\$")),
-    ("below", re.compile(r"(?:\^|\(\^\|/\))(.+)\(/\|\$\)")),
+    ("option", late_pattern(r"\^\(-\[a-z\]\*(\w)\[a-z\]\*(?:\|--[\w-]+)?\)\$")),
+    ("force", late_pattern(r".*(--force).*")),
+    ("names", late_pattern(r"\(\^\|\[\^\\w(?:-|㐀-鿿)?\]\)(.+)\(\$\|\[\^\\w(?:-|㐀-鿿)?\]\)")),
+    ("at", late_pattern(r"@\(\[\^@\]\*\\\.\)\?\(?([^()]+?)\)?\$")),
+    ("at", late_pattern(r"\(\^\|\\\.\)(.+)\$")),
+    ("at", late_pattern(r"\^\(\[\^/\]\*\\\.\)\?\((.+)\)\$")),
+    ("channel", late_pattern(r"\^\[#@\]\?\(?([^()]+?)\)?\$")),
+    ("equals", late_pattern(r"\^\(([^()]+)\)\$")),
+    ("below", late_pattern(r"(?:\^|\(\^\|/\))(.+)\(/\|\$\)")),
 )
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from toolmem.late import late_pattern
 from toolmem.light_models import ToolSchema
 from toolmem.readers.shell import looks_like_command
 
@@ -88,8 +89,8 @@ _COMMANDS = frozenset(("command", "cmd", "commands", "bash_command", "shell_comm
 _PATHS = frozenset(("path", "paths", "file_path", "file_paths", "filepath", "filepaths", "file", "files", "filename"))
 _PATHS |= frozenset(("notebook_path", "target_notebook", "target_file", "absolute_path", "include"))
 _TEXTS = frozenset(("content", "contents", "text", "new_string", "new_str", "file_text", "diff", "patch", "edits"))
-_WORD = re.compile(r"[a-z]+")
-_DELETES = re.compile(r"^\*\*\* Delete File: ", re.MULTILINE)
+_WORD = late_pattern(r"[a-z]+")
+_DELETES = late_pattern(r"^\*\*\* Delete File: ", re.MULTILINE)
 _VERBS = {
     "read": frozenset(("read", "view", "open", "cat", "show")),
     "write": frozenset(("write", "edit", "create", "update", "replace", "append", "insert", "save", "patch", "modify")),

@@ -48,8 +48,8 @@ _SAYS_WHOM = late_pattern(r"\b(?:recipient|email address|who(?:m|se)?|destinatio
 _FILES = words("file_words")
 _FILE = late_pattern(r"[\w./~@+-]*(?:/|\.[a-z]\w{0,9})[\w./~@+-]*")
 _COMMAND = words("command_words")
-_PATCH = re.compile(r"^(?:\*\*\* begin patch|diff --git |--- )", re.MULTILINE)
-_PATCHED = re.compile(
+_PATCH = late_pattern(r"^(?:\*\*\* begin patch|diff --git |--- )", re.MULTILINE)
+_PATCHED = late_pattern(
     r"^(?:\*\*\* (?:add|update|delete) file: |\*\*\* move to: |(?:\+\+\+|---) (?:[ab]/)?)(\S[^\n]{0,500})", re.MULTILINE
 )
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from toolmem.late import late_pattern
+
 _ALL: Mapping[str, Mapping[str, Any]] = json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))
 ENGLISH, CHINESE, EFFECTS = _ALL["en"], _ALL["zh"], _ALL["effects"]
 
@@ -37,4 +39,4 @@ def turned(name: str, of: Mapping[str, Any] = ENGLISH) -> dict[str, frozenset[st
 
 def form(name: str, of: Mapping[str, Any] = ENGLISH) -> re.Pattern[str]:
     """A form of sentences."""
-    return re.compile(of["forms"][name], re.IGNORECASE | re.DOTALL)
+    return late_pattern(of["forms"][name], re.IGNORECASE | re.DOTALL)

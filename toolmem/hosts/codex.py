@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from toolmem.hosts import claude_shaped
 from toolmem.hosts.claude_shaped import EVENTS, mcp_tool, read_event, response_text, text_in, write_answer
 from toolmem.hosts.events import HookAnswer, HookEvent, call_id_of
 from toolmem.hosts.host import Host, RecordedCall, Scope
+from toolmem.late import late_pattern
 from toolmem.late_dataclasses import replace
 
 MOST_CONTEXT = 10_000  # characters; of a longer text the model is shown a part
@@ -19,10 +19,10 @@ _EVENTS = [event for event in EVENTS if event != "PostToolUseFailure"]
 _TAIL = 1_000_000  # bytes of a rollout in which the end of a call is looked for
 _MOST_SESSIONS = 200
 _SHELLS = frozenset(("exec_command", "shell", "shell_command", "local_shell", "container.exec"))
-_NOT_RUN = re.compile(r"unsupported (?:custom tool )?call|failed to parse function arguments")
-_HEAD = re.compile(r"Chunk ID: |Wall time: ")
-_TOOK = re.compile(r"Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds")
-_EXITED = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
+_NOT_RUN = late_pattern(r"unsupported (?:custom tool )?call|failed to parse function arguments")
+_HEAD = late_pattern(r"Chunk ID: |Wall time: ")
+_TOOK = late_pattern(r"Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds")
+_EXITED = late_pattern(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
 
 
 class Codex(Host):

@@ -132,10 +132,16 @@ def _named_event(host: Host, raw: bytes, environment: Mapping[str, str]) -> Hook
     return host.read({"hook_event_name": name[1].decode(), "tool_name": "unknown"}, environment) if name else None
 
 
+# Until the process ends: to close a file of SQLite is to bring its log home and wait for the disk, three times as long
+# as all else that is done with it. The log is as durable, and every thousand pages of it are brought home anyway.
+_left_open: list[Receipts] = []
+
+
 def _answer(host: Host, event: HookEvent, options: HookOptions, environment: Mapping[str, str]) -> HookAnswer:
     from toolmem.hosts.receipts import Receipts
 
     receipts = Receipts()
+    _left_open[:] = [receipts]
     try:
         return claimed(host, event, options, environment, receipts)
     finally:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import time
@@ -20,8 +19,9 @@ from typing import Any
 
 from toolmem.errors import RequestError
 from toolmem.hosts.settings_files import HookPlace, settings_value
+from toolmem.late import late_pattern
 
-_OURS = re.compile(r"\btoolmem[.-]hosts?\b|\btoolmem[-.]hook\b|\btoolmem(?:\.exe)?[\"']? hook\b")
+_OURS = late_pattern(r"\btoolmem[.-]hosts?\b|\btoolmem[-.]hook\b|\btoolmem(?:\.exe)?[\"']? hook\b")
 _COMMANDS = ("command", "exec", "bash")
 _KEPT = ("HOME", "XDG_STATE_HOME", "USERPROFILE", "LOCALAPPDATA", "SYSTEMROOT", "TMPDIR")
 _SECONDS = 30

@@ -16,15 +16,16 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.late import late_pattern
 
 DEEPEST = 200
 _MOST_EDITS = 200
 _SHORT = 120  # characters of a list that stands in one line
-_SPACE = re.compile(r"[ \t\r\n]*")
-_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.S)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_WORD = re.compile(r"true|false|null")
-_LINE_END = re.compile(r"\r\n|\n|\r")
+_SPACE = late_pattern(r"[ \t\r\n]*")
+_COMMENT = late_pattern(r"//[^\r\n]*|/\*.*?\*/", re.S)
+_NUMBER = late_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WORD = late_pattern(r"true|false|null")
+_LINE_END = late_pattern(r"\r\n|\n|\r")
 _WORDS = {"true": True, "false": False, "null": None}
 
 

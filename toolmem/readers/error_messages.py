@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from http import HTTPStatus
+from functools import cache
 from typing import Any
 
 from toolmem.late import late_pattern
@@ -20,7 +20,6 @@ _ERROR_KEYS = (
     "description",
 )
 _FIELD_KEYS = ("field", "param", "parameter", "loc")
-_STATUS_NAMES = frozenset(status.phrase.lower() for status in HTTPStatus)
 _KEYED = late_pattern(
     r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
 )
@@ -187,7 +186,14 @@ def _field(value: Any) -> str:
 def _is_code(text: str) -> bool:
     """One word (E_FORMAT, not_found), or the name of an HTTP status: it says nothing of this call."""
     words = text.split()
-    return text.strip().lower() in _STATUS_NAMES or (len(words) == 1 and words[0].isascii())
+    return text.strip().lower() in _status_names() or (len(words) == 1 and words[0].isascii())
+
+
+@cache
+def _status_names() -> frozenset[str]:
+    from http import HTTPStatus
+
+    return frozenset(status.phrase.lower() for status in HTTPStatus)
 
 
 def _inner(text: str) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+from toolmem.late import late_pattern
+
 # Words that put off what is forbidden: it is asked about, because the user means to allow it.
-_FOR_NOW = re.compile(
+_FOR_NOW = late_pattern(
     r"\s*\b(?:just )?(?:yet|for now|right now|at the moment)\b|先(?=别|不要|不)|暂时|目前|现在(?=别|不要|不)"
 )
 
 # Words that say for how long: they limit nothing of a call.
-_HERE = re.compile(
+_HERE = late_pattern(
     r"\s*,?\s*\b(?:(?:in|for|during|within) (?:the rest of )?(?:this|our|the current) "
     r"(?:session|conversation|chat|thread|task|run)|for (?:the rest of )?today|today|this (?:time|once)"
     r"|until (?:i|I) (?:say|tell you) (?:so|otherwise))\b\s*,?"
