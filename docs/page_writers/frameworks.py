@@ -125,6 +125,18 @@ its own model: give `with_toolmem` the workflow and its agents, with the same `c
 nothing synchronous here. A tool that waits for an event is kept when it has run.""",
     ),
     (
+        "claude-agent-sdk",
+        "Claude Agent SDK",
+        """from toolmem import ToolMem
+from toolmem.hosts.adapters.claude_agent_sdk import toolmem_hooks
+
+options = ClaudeAgentOptions(hooks=toolmem_hooks(ToolMem("memory.db")))""",
+        """Without `conversation` it is the session. Every tool is held, those of MCP servers under the server's own
+name for them. Rules and guidance stand beside the user's message, not in the system prompt; they are told
+again when they have changed, or after a compaction. Where the program is installed with `toolmem hook
+install` too, a call is kept once in a store that both use.""",
+    ),
+    (
         "agentscope",
         "AgentScope",
         """from toolmem import ToolMem

@@ -26,6 +26,7 @@ FRAMEWORKS = {
     "strands": ("strands",),
     "smolagents": ("smolagents",),
     "llama-index": ("llama_index.core",),
+    "claude-agent-sdk": ("claude_agent_sdk",),
     "agentscope": ("agentscope",),
 }
 

@@ -36,6 +36,7 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
     "strands": ("strands-agents",),
     "smolagents": ("smolagents",),
     "llama-index": ("llama-index-core",),
+    "claude-agent-sdk": ("claude-agent-sdk",),
     "agentscope": ("agentscope",),
 }
 _MOST_SECONDS = 900

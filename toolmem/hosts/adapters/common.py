@@ -33,7 +33,7 @@ from toolmem.operations.prompt import qwen_tokens
 from toolmem.readers.chat import read_arguments, text_of
 from toolmem.rules.capture.hook import ToolMemoryCaptureHook
 from toolmem.rules.rule_store import RuleStore
-from toolmem.rules.section import render_since
+from toolmem.rules.section import PinnedRules, render_since
 from toolmem.rules.turns import Turn, read_tools, tool_names
 from toolmem.session.consent import Consent, OnAsk
 from toolmem.session.guarded_calls import GuardedCalls, Work
@@ -240,24 +240,26 @@ class AgentConversation(GuardedCalls):
 
     # -- before the model is asked
 
-    async def prompt(self, tools: Iterable[Any] = (), *, said: Any = "", at: object = "") -> str:
+    async def prompt(
+        self, tools: Iterable[Any] = (), *, said: Any = "", at: object = "", all_known: bool = True
+    ) -> str:
         """Rules and guidance for the system prompt, after the user's newest message was read for what it demands.
 
         `tools`: schemas or names. `said`: text, or content in parts; `at`: what tells the message from another of the
-        same words.
+        same words. `all_known`: these are all tools that the agent has; else there are the rules of every tool.
         """
         try:
-            return await self._reached(self._prompted(tools, said, at))
+            return await self._reached(self._prompted(tools, said, at, all_known))
         except Exception as error:
             return _without_prompt(error)
 
     def prompt_now(self, tools: Iterable[Any] = (), *, said: Any = "", at: object = "") -> str:
         try:
-            return self._reached_now(self._prompted(tools, said, at))
+            return self._reached_now(self._prompted(tools, said, at, True))
         except Exception as error:
             return _without_prompt(error)
 
-    def _prompted(self, tools: Iterable[Any], said: Any, at: object) -> Work[str]:
+    def _prompted(self, tools: Iterable[Any], said: Any, at: object, all_known: bool) -> Work[str]:
         async def work(guard: CallGuard) -> str:
             catalogue = _catalogue(tools)
             self._tools = [tool for tool in catalogue if isinstance(tool, ToolSchema)] or self._tools
@@ -270,7 +272,8 @@ class AgentConversation(GuardedCalls):
                 await self._capture(
                     rules, Turn(heard[0], (), self.conversation_id, catalogue, self._turn, by_class=True)
                 )
-            return await self._section(guard, rules, catalogue)
+            pinned = await rules.quiet().rules_for_prompt(catalogue if all_known else ())
+            return await self._section(guard, pinned, tool_names(catalogue))
 
         return work
 
@@ -283,14 +286,14 @@ class AgentConversation(GuardedCalls):
         demands = list(dict.fromkeys([*held, *captured.session]))
         self._binding = Binding(demands, set(), checked_demands(demands, spoken.tools, self._app.clock.now()))
 
-    async def _section(self, guard: CallGuard, rules: RuleStore, tools: tuple[str | ToolSchema, ...]) -> str:
+    async def _section(self, guard: CallGuard, pinned: PinnedRules, names: list[str]) -> str:
         settings = self._app.settings
         language: Language = "zh" if settings.language == "zh" else ""
-        pinned = await rules.quiet().rules_for_prompt(tools)
-        budget, names = settings.session.guidance_tokens, tool_names(tools)
+        budget = settings.session.guidance_tokens
         records = await guard.store.records(guard.workspace_id, names) if names and budget else []
         here = render_since((), self._binding.demands, (), language)
-        return prompt_of("", pinned, guidance_of(records), budget, qwen_tokens, language) + (here and f"\n\n{here}")
+        section = prompt_of("", pinned, guidance_of(records), budget, qwen_tokens, language)
+        return "\n\n".join(part for part in (section, here) if part)
 
     def _rule_store(self, guard: CallGuard) -> RuleStore:
         services, caps = self._app.services, self._app.settings.rules
