@@ -378,6 +378,7 @@ def test_a_payload_that_is_too_large_is_not_read(agent: HookedAgent, monkeypatch
     payload = agent.speaks.before(*agent.place, "echo " + "x" * 20_000, 1)
     assert agent.send(payload) == {}
     assert "a payload of more than 10,000 bytes" in agent.log
+    assert agent.speaks.denial(agent.send(payload, "--on-error", "closed"))
 
 
 def test_an_output_of_any_size_is_kept_cut(agent: HookedAgent) -> None:

@@ -163,7 +163,7 @@ def claimed(
     key, within = receipt_key(event)
     told = (event.session_id, event.kind)
     if not receipts.begin(host.name, *told, key, within=within, store=place):
-        if not receipts.is_elsewhere(*told, key, place):
+        if not receipts.is_of_other_store(*told, key, place):
             return _as_before(event, receipts, key, within)
         key = _key_there(key, place)  # that of an install on another store, whose rules bind as well
         if not receipts.begin(host.name, *told, key, within=within, store=place):
@@ -214,8 +214,8 @@ def _acted(
     decided = None
     if event.kind == "after_call":
         key = _decision_key(event)
-        elsewhere = receipts.is_elsewhere(event.session_id, "before_call", key, place)
-        decided = receipts.note_of(event.session_id, "before_call", _key_there(key, place) if elsewhere else key)
+        other = receipts.is_of_other_store(event.session_id, "before_call", key, place)
+        decided = receipts.note_of(event.session_id, "before_call", _key_there(key, place) if other else key)
     stores = open_stores(folder, options.store)  # not closed: the process ends, and its logs are moved by a later one
     if stores.trouble:
         log(host.name, OSError(stores.trouble), event)

@@ -115,7 +115,7 @@ class Receipts(ReceiptsFile):
             *_place(session, event, key),
         )
 
-    def is_elsewhere(self, session: str, event: str, key: str, store: str) -> bool:
+    def is_of_other_store(self, session: str, event: str, key: str, store: str) -> bool:
         """Did the first that was told of the event act on another store?"""
         sql = "SELECT store FROM receipts WHERE session = ? AND event = ? AND key = ?"
         rows = self._rows(sql, *_place(session, event, key))
