@@ -167,19 +167,20 @@ _HOOKS = """\
 
 What no hook of an agent can do stands on [its page](how-to/hosts/index.md). Of hooks in all of them:
 
-* **A hook that is not run holds nothing.** Most agents let a call run whose hook cannot start or takes too long; `toolmem
-  hook doctor` compares receipts with the agent's recordings, afterwards.
-* A hook reads no configuration: rules and repeats are enforced, names and schemas advise, the caps of the prompt are its
-  own (some 9,000 characters, because agents cut what is longer).
-* Where project and user both have a store, a newer instruction replaces older ones of the project's alone. The user's own
-  holds beside it until it is taken back ("you may ... again"), which is read for both.
-* Demands for one session end where the agent begins another: a fork, `/clear`. A demand that cannot be checked reminds.
+* **A hook that is not run holds nothing.** Most agents let a call run whose hook cannot start or takes too long;
+  `toolmem hook doctor` compares receipts with the agent's recordings, afterwards.
+* A hook reads no configuration: rules and repeats are enforced, names and schemas advise, the caps of the prompt are
+  its own (some 9,000 characters, because agents cut what is longer).
+* Where project and user both have a store, a newer instruction replaces older ones of the project's alone. The user's
+  own holds beside it until it is taken back ("you may ... again"), which is read for both.
+* Demands for one session end where the agent begins another: a fork, `/clear`. A demand that cannot be checked
+  reminds.
 * An agent whose events name no calls cannot say whether two that are alike are one: within two seconds the second is
   answered as the first, and its receipt counts once.
-* Of a call's output the first 100,000 characters are kept. A message over 100,000 characters is not read for demands; a
-  payload over 64 MB is not read at all, and its call runs (with `--on-error closed` it does not).
-* What its user types and what a program puts into the same field is told apart by the envelopes that agents are known to
-  write. A machine's prompt without one, in an agent that does not say who sent it, is read as the user's.
+* Of a call's output the first 100,000 characters are kept. A message over 100,000 characters is not read for demands;
+  a payload over 64 MB is not read at all, and its call runs (with `--on-error closed` it does not).
+* What its user types and what a program puts into the same field is told apart by the envelopes that agents are known
+  to write. A machine's prompt without one, in an agent that does not say who sent it, is read as the user's.
 """
 _UNTRUSTED = """\
 ## Text from tools, secrets, folders

@@ -23,7 +23,7 @@ from toolmem.testing.agent_turns import AgentApi, AgentRequest, AskedCall, Model
 from toolmem.testing.anthropic_api import AnthropicMessages
 from toolmem.testing.chat_api import OpenAIChat
 from toolmem.testing.gemini_api import Gemini
-from toolmem.testing.loopback import LoopbackServer
+from toolmem.testing.loopback_server import LoopbackServer
 from toolmem.testing.model_answers import read_object
 from toolmem.testing.model_server import SECRET_HEADERS
 from toolmem.testing.responses_api import OpenAIResponses

@@ -16,7 +16,7 @@ import time
 
 from aiohttp import web
 
-from toolmem.testing.loopback import LoopbackServer
+from toolmem.testing.loopback_server import LoopbackServer
 from toolmem.testing.model_answers import ModelRequest, Protocol, error_body, read_object, reply_body, route
 from toolmem.testing.model_script import Behaviour, Script
 
