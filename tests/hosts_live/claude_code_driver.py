@@ -6,7 +6,8 @@ import json
 import uuid
 from pathlib import Path
 
-from tests.hosts_live.agent_driver import AgentDriver
+from tests.hosts_live.agent_driver import PROGRAMS, AgentDriver
+from tests.hosts_live.terminal import Terminal
 from toolmem.testing.agent_server import AgentRequest, AskedCall
 
 
@@ -40,6 +41,19 @@ class ClaudeCodeDriver(AgentDriver):
             named += ["--mcp-config", str(servers)]
         ran = self.run("-p", text, *named, "--dangerously-skip-permissions", "--output-format", "json")
         return str(json.loads(ran.stdout)["session_id"])
+
+    def terminal(self) -> Terminal:
+        """It, as its user has it before them; first questions (theme, trust, key) were answered before."""
+        known = {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "customApiKeyResponses": {"approved": ["dummy"], "rejected": []},
+            "projects": {str(self.project): {"hasTrustDialogAccepted": True}},
+        }
+        (self.home / ".claude.json").write_text(json.dumps(known))
+        shown = Terminal([str(PROGRAMS / self.program), "--allowedTools", "Bash"], self.project, self.environment)
+        shown.wait_for("? for shortcuts")
+        return shown
 
     def compact(self, session: str) -> None:
         self.run("-p", "/compact", "--resume", session)

@@ -101,6 +101,16 @@ def claude_code(folder: Path) -> Path:
         helper = {"description": "look", "prompt": "Look around.", "subagent_type": "general-purpose"}
         server.then(AskedCall("Agent", helper), shell("echo below"), "Looked.", "All is done.")
         agent.prompt("Let a helper look.")
+        server.then("Typed.", "Cleared.")
+        (project / ".mcp.json").unlink()
+        with agent.terminal() as terminal:
+            terminal.type("What is typed at the keys.")
+            terminal.wait_for("Typed.")
+            terminal.type("/clear")
+            terminal.type("And after it.")
+            terminal.wait_for("Cleared.")
+            terminal.type("/exit")
+            terminal.settle()
         sessions = sorted((agent.home / ".claude" / "projects").rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
         return recorder.write(sessions)
 

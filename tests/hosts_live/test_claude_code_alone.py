@@ -49,6 +49,32 @@ def test_without_anybody_to_ask_a_call_that_needs_consent_does_not_run(agent: Cl
     assert (agent.project / "a.txt").exists()
 
 
+def test_at_the_keys_rules_outlive_clear_and_the_user_is_asked(agent: ClaudeCodeDriver) -> None:
+    (agent.project / "a.txt").touch()
+    (agent.project / "b.txt").touch()
+    server = agent.server
+    server.then("Understood.", agent.shell("git push origin main"), "It was not published.")
+    server.then(agent.shell("rm a.txt"), "It is gone.", agent.shell("rm b.txt"))
+    with agent.terminal() as terminal:
+        terminal.type("Never push to main. Ask me before you delete files.")
+        terminal.wait_for("Understood.")
+        terminal.type("/clear")
+        terminal.type("Publish it.")
+        terminal.wait_for("It was not published.")
+        stopped(server.turns[-1].answers[0], RULE)
+        terminal.type("Tidy up.")
+        terminal.wait_for("Do you want to proceed?")
+        assert (agent.project / "a.txt").exists()
+        terminal.type("")  # the first answer is yes
+        terminal.wait_for("It is gone.")
+        assert not (agent.project / "a.txt").exists()
+        terminal.type("Go on.")
+        terminal.wait_for("Do you want to proceed?")
+        terminal.type("\x1b", enter=False)
+        terminal.wait_for("Interrupted")
+    assert (agent.project / "b.txt").exists()
+
+
 def test_a_subagent_is_told_of_the_rules_and_held_to_them(agent: ClaudeCodeDriver) -> None:
     agent.server.then("Understood.")
     agent.prompt("Never push to main.")
