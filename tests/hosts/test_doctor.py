@@ -57,6 +57,8 @@ def edit(project: Path, change: Callable[[dict[str, Any]], None]) -> None:
 def test_a_fresh_install_is_in_order(examined) -> None:
     code, found = examined()
     assert (code, wrong(found)) == (0, [])
+    assert Receipts().counts() == {}  # what was made up is no event
+    assert Receipts().sessions() == []
     assert {"settings", "interpreter", "trial", "store"} <= {each["check"] for each in found if each["level"] == "ok"}
 
 

@@ -80,6 +80,21 @@ def test_comments_and_a_comma_at_the_end_stay() -> None:
     assert changed("{ // none\n}", {"a": 1}, comments=True) == '{\n  "a": 1\n // none\n}'
 
 
+COMMENTED = st.lists(st.sampled_from(["// x,}\n", "/* , */", "\n", "  ", "\n    "]), max_size=3).map("".join)
+
+
+@given(st.lists(st.tuples(COMMENTED, COMMENTED, COMMENTED), min_size=1, max_size=3), COMMENTED, st.booleans())
+def test_what_is_added_beside_comments_and_removed_again_leaves_the_same_bytes(
+    gaps: list[tuple[str, str, str]], last: str, trailing: bool
+) -> None:
+    members = [f'{before}"{key}":{within}1{after}' for key, (before, within, after) in zip("abc", gaps, strict=False)]
+    text = "{" + ",".join(members) + ("," if trailing else "") + last + "}"
+    settings = JsonText(text, comments=True).root.value
+    added = changed(text, {**settings, "hooks": [OURS]}, comments=True)
+    assert JsonText(added, comments=True).root.value == {**settings, "hooks": [OURS]}
+    assert changed(added, settings, comments=True) == text
+
+
 @given(
     st.lists(
         st.sampled_from(['"a": 1', '"b": [1, 2]', '"c": {"d": 2}', "// x,}\n", "/* , */", "\n", "  ", ","]), max_size=12

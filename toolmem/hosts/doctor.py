@@ -208,6 +208,7 @@ def _trial(place: HookPlace, line: InstalledLine, receipts: Receipts, install: s
         yield HookFinding("wrong", "trial", f"{line.shown}: {tried.problem}", install)
         return
     kept = receipts.of_session(session)
+    receipts.forget(session)
     if not kept:
         remedy = f"look into hooks.log beside {receipts.path}"
         yield HookFinding("wrong", "trial", "the line answered, and left no receipt", remedy)

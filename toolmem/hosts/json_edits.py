@@ -223,13 +223,14 @@ class _Layout:
         if index < len(span.items):
             return [(span.items[index].start, span.items[index].start, f"{new},{lead}")]
         last = span.items[-1]
+        ends = max(last.end, last.comma + 1)
+        behind = self._behind_comments(ends, span.end - 1)
+        if behind > ends and not lead.strip(" "):
+            lead = self._line_end  # a comment may end with its line
         if last.comma >= 0:  # one stood behind the last value already, and so it does again
-            return [(last.comma + 1, last.comma + 1, f"{lead}{new},")]
-        behind = self._behind_comments(last.end, span.end - 1)
+            return [(behind, behind, f"{lead}{new},")]
         if behind == last.end:
             return [(last.end, last.end, f",{lead}{new}")]
-        if not lead.strip(" "):
-            lead = self._line_end  # a comment may end with its line
         return [(last.end, last.end, ","), (behind, behind, lead + new)]
 
     def _first_added(self, span: TextSpan, named: str, value: Any) -> list[_Edit]:
@@ -253,7 +254,7 @@ class _Layout:
             is_plain = not self._text[item.end : following].replace(",", "", 1).strip()
             return [(item.start, following, "")] if is_plain else self._cut(item.start, item)
         before = items[index - 1]
-        start = self._behind_comments(before.comma + 1, item.start)
+        start = self._after_comments(before.comma + 1, item)
         if index < len(items) - 1 or item.comma >= 0:
             return self._cut(start, item)
         return [(before.comma, before.comma + 1, ""), (start, item.end, "")]
@@ -264,14 +265,27 @@ class _Layout:
             return [(start, max(item.end, item.comma + 1), "")]
         return [(start, item.end, ""), (item.comma, item.comma + 1, "")]
 
+    def _after_comments(self, at: int, item: TextItem) -> int:
+        """Where to cut before an item: a comment that ends with its line keeps the line's end."""
+        comment = self._last_comment(at, item.start)
+        if comment is None:
+            return at
+        end = item.end if self._text[item.end : item.comma].strip() else max(item.end, item.comma + 1)
+        line = _LINE_END.match(self._text, comment.end()) if comment[0].startswith("//") else None
+        return comment.end() if line is None or self._text[end : end + 1] in ("\r", "\n") else line.end()
+
     def _behind_comments(self, at: int, end: int) -> int:
         """Where the last comment between two places ends; the first place where there is none."""
-        behind = at
+        comment = self._last_comment(at, end)
+        return comment.end() if comment else at
+
+    def _last_comment(self, at: int, end: int) -> re.Match[str] | None:
+        last: re.Match[str] | None = None
         while at < end and self._text[at] in " \t\r\n/":
             found = _COMMENT.match(self._text, at)
             at = found.end() if found else at + 1
-            behind = at if found else behind
-        return min(behind, end)
+            last = found or last
+        return last
 
     def _block(self, value: Any, indent: str) -> str:
         """A value over several lines; what holds plain values alone, and is short, in one."""

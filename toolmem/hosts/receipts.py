@@ -189,6 +189,12 @@ class Receipts(ReceiptsFile):
         """One row, at once: some agents wait a second and a half for it."""
         self._do("UPDATE sessions SET ended = ? WHERE session = ?", time.time(), _bounded(session))
 
+    def forget(self, session: str) -> None:
+        """A session that was made up to try the hooks."""
+        name = _bounded(session)
+        self._do("DELETE FROM receipts WHERE session = ?", name)
+        self._do("DELETE FROM sessions WHERE session = ?", name)
+
     # -- what was said for a session alone
 
     def demands(self, session: str) -> list[SaidHere]:
