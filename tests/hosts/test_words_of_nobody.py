@@ -42,12 +42,12 @@ def read(host: Host, told: dict[str, Any], payload: Any) -> HookEvent | None:
 
 
 def with_text(value: Any, old: str, new: str) -> Any:
-    """The payload with another prompt."""
+    """The payload with another prompt, in what the agent puts around it."""
     if isinstance(value, dict):
         return {key: with_text(each, old, new) for key, each in value.items()}
     if isinstance(value, list):
         return [with_text(each, old, new) for each in value]
-    return new if value == old else value
+    return value.replace(old, new) if isinstance(value, str) else value
 
 
 def spoken(value: Any, keep: frozenset[str], name: str = "") -> Any:

@@ -17,7 +17,12 @@ from typing import Any
 
 from tests.hosts_live.agent_driver import PROGRAMS, ROOT, AgentDriver
 from tests.hosts_live.claude_code_driver import ClaudeCodeDriver
+from tests.hosts_live.cline_driver import ClineDriver
 from tests.hosts_live.codex_driver import CodexDriver
+from tests.hosts_live.copilot_driver import CopilotDriver
+from tests.hosts_live.gemini_driver import GeminiDriver
+from tests.hosts_live.opencode_driver import OpenCodeDriver
+from toolmem.hosts.host import host_of
 from toolmem.testing.agent_server import AgentServer, AskedCall
 
 HERE = Path(__file__).resolve().parent
@@ -45,11 +50,14 @@ class Recorder:
         for number, line in enumerate(self.log.read_text(encoding="utf-8").splitlines(), 1):
             told = self.scrubbed(json.loads(line))
             payload = told["payload"]
-            detail = payload.get("tool_name") or payload.get("source") or payload.get("trigger") or ""
-            name = "-".join(filter(None, [f"{number:02}", payload["hook_event_name"], detail]))
+            detail = (
+                payload.get("tool_name") or payload.get("source") or payload.get("trigger") or payload.get("tool") or ""
+            )
+            name = "-".join(filter(None, [f"{number:02}", _event(payload), detail]))
             (folder / f"{name}.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
         for number, session in enumerate(sessions, 1):
-            lines = [json.loads(line) for line in session.read_text(encoding="utf-8").splitlines()]
+            told = session.read_text(encoding="utf-8")
+            lines = [json.loads(told)] if told.startswith("{\n") else [json.loads(line) for line in told.splitlines()]
             text = "\n".join(json.dumps(self.scrubbed(line), ensure_ascii=False) for line in lines)
             (folder / f"session-{number}.jsonl").write_text(text + "\n", encoding="utf-8")
         return folder
@@ -72,6 +80,11 @@ class Recorder:
             value = value.replace(str(path), name).replace(re.sub(r"\W", "-", str(path)), re.sub(r"\W", "-", name))
         value = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:80", value)
         return value if len(value) <= LONG else f"{value[:100]} ... ({len(value):,} characters)"
+
+
+def _event(payload: dict[str, Any]) -> str:
+    told = payload.get("hook_event_name") or payload.get("event") or payload.get("hookName")
+    return str(told or ("SubagentStart" if "agentName" in payload else "Other"))
 
 
 def claude_code(folder: Path) -> Path:
@@ -145,7 +158,137 @@ def codex(folder: Path) -> Path:
         return recorder.write(sessions)
 
 
-RECORDERS = {"claude-code": claude_code, "codex": codex}
+GEMINI_EVENTS = ["SessionStart", "SessionEnd", "BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool"]
+GEMINI_EVENTS += ["PreCompress", "Notification"]
+
+
+def gemini(folder: Path) -> Path:
+    with AgentServer() as server:
+        agent = GeminiDriver(server, folder)
+        agent.prepare()
+        recorder = Recorder(agent)
+        hook = {"type": "command", "command": " ".join(recorder.command), "timeout": 10_000}
+        hooks = {event: [{"hooks": [hook]}] for event in GEMINI_EVENTS}
+        servers = {"mail": {"command": recorder.mail[0], "args": recorder.mail[1:], "trust": True}}
+        agent.settings.write_text(json.dumps({"hooks": hooks, "mcpServers": servers}))
+        shell, file = agent.shell, {"file_path": f"{agent.project}/a.txt"}
+        server.then(
+            shell("echo hello"),
+            shell("ls /nowhere"),
+            shell("echo 'Exit Code: 1'"),
+            AskedCall("read_file", {"file_path": "missing.txt"}),
+            AskedCall("write_file", {**file, "content": "one\n"}),
+            AskedCall("replace", {**file, "instruction": "change", "old_string": "one", "new_string": "two"}),
+            AskedCall("mcp_mail_send_email", {"to": "bob@example.com"}),
+            AskedCall("mcp_mail_send_email", {"to": "bob@example.com", "fail": True}),
+            [shell("echo one"), shell("echo two")],
+            "It is done.",
+        )
+        session = agent.prompt("Try everything. Never push to main.")
+        agent.compact(session)
+        server.then(shell("echo resumed"), "Resumed.")
+        agent.prompt("Go on.", session=session)
+        return recorder.write(sorted((agent.home / ".gemini" / "tmp").rglob("session-*.jsonl")))
+
+
+def copilot(folder: Path) -> Path:
+    with AgentServer(is_aside=lambda asked: agent.is_aside(asked)) as server:
+        agent = CopilotDriver(server, folder)
+        recorder = Recorder(agent)
+        hook = {"type": "command", "exec": recorder.command[0], "args": recorder.command[1:], "timeoutSec": 10}
+        hooks = agent.home / ".copilot" / "hooks" / "record.json"
+        hooks.parent.mkdir(parents=True)
+        hooks.write_text(json.dumps({"version": 1, "hooks": {event: [hook] for event in CLAUDE_EVENTS}}))
+        mail = {"type": "local", "command": recorder.mail[0], "args": recorder.mail[1:], "tools": ["*"]}
+        (agent.home / ".copilot" / "mcp-config.json").write_text(json.dumps({"mcpServers": {"mail": mail}}))
+        shell, file = agent.shell, f"{agent.project}/a.txt"
+        server.then(
+            shell("echo hello"),
+            shell("ls /nowhere"),
+            AskedCall("view", {"path": f"{agent.project}/missing.txt"}),
+            AskedCall("create", {"path": file, "file_text": "one\n"}),
+            AskedCall("edit", {"path": file, "old_str": "one", "new_str": "two"}),
+            AskedCall("mail-send_email", {"to": "bob@example.com"}),
+            AskedCall("mail-send_email", {"to": "bob@example.com", "fail": True}),
+            [shell("echo one"), shell("echo two")],
+            "It is done.",
+        )
+        session = agent.prompt("Try everything. Never push to main.")
+        agent.compact(session)
+        server.then(shell("echo resumed"), "Resumed.")
+        agent.prompt("Go on.", session=session)
+        helper = {"agent_type": "explore", "prompt": "Look around.", "description": "look", "name": "looker"}
+        server.then(AskedCall("task", helper), shell("echo below"), "Looked.", "All is done.")
+        agent.prompt("Let a helper look.")
+        return recorder.write(sorted((agent.home / ".copilot" / "session-state").glob("*/events.jsonl")))
+
+
+def opencode(folder: Path) -> Path:
+    """What the plugin tells; the sessions lie in a database, which is not recorded."""
+    with AgentServer() as server:
+        agent = OpenCodeDriver(server, folder)
+        agent.prepare()
+        recorder = Recorder(agent)
+        plugin_files(agent, recorder)
+        settings = agent.home / ".config" / "opencode" / "opencode.json"
+        mail = {"mail": {"type": "local", "command": recorder.mail}}
+        settings.write_text(json.dumps({**json.loads(settings.read_text()), "mcp": mail}))
+        shell, file = agent.shell, f"{agent.project}/a.txt"
+        server.then(
+            shell("echo hello"),
+            shell("ls /nowhere"),
+            AskedCall("read", {"filePath": f"{agent.project}/missing.txt"}),
+            AskedCall("write", {"filePath": file, "content": "one\n"}),
+            AskedCall("edit", {"filePath": file, "oldString": "one", "newString": "two"}),
+            AskedCall("mail_send_email", {"to": "bob@example.com"}),
+            AskedCall("mail_send_email", {"to": "bob@example.com", "fail": True}),
+            [shell("echo one"), shell("echo two")],
+            "It is done.",
+        )
+        session = agent.prompt("Try everything. Never push to main.")
+        agent.compact(session)
+        server.then(shell("echo resumed"), "Resumed.")
+        agent.prompt("Go on.", session=session)
+        helper = {"subagent_type": "general", "prompt": "Look around.", "description": "look"}
+        server.then(AskedCall("task", helper), shell("echo below"), "Looked.", "All is done.")
+        agent.prompt("Let a helper look.")
+        return recorder.write([])
+
+
+def cline(folder: Path) -> Path:
+    """What the plugin tells."""
+    with AgentServer() as server:
+        agent = ClineDriver(server, folder)
+        agent.prepare()
+        recorder = Recorder(agent)
+        plugin_files(agent, recorder)
+        shell = agent.shell
+        patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch"
+        server.then(
+            shell("echo hello"),
+            shell("ls /nowhere"),
+            AskedCall("read_files", {"files": [{"path": f"{agent.project}/missing.txt"}]}),
+            AskedCall("apply_patch", {"input": patch}),
+            [shell("echo one"), shell("echo two")],
+            "It is done.",
+        )
+        agent.prompt("Try everything. Never push to main.")
+        server.then(AskedCall("spawn_agent", {"task": "Look around."}), shell("echo below"), "Looked.", "All is done.")
+        agent.prompt("Let a helper look.")
+        sessions = (agent.home / ".cline" / "data" / "sessions").glob("*/*.messages.json")
+        return recorder.write(sorted(sessions))
+
+
+def plugin_files(agent: AgentDriver, recorder: Recorder) -> None:
+    """Our own plugin, with the recorder in place of toolmem."""
+    host = host_of(agent.host)
+    for path, text in host.own_files("project", agent.project, agent.home, {}, recorder.command).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+RECORDERS = {"claude-code": claude_code, "codex": codex, "gemini": gemini, "copilot": copilot}
+RECORDERS |= {"opencode": opencode, "cline": cline}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:

@@ -11,11 +11,16 @@ import pytest
 
 from tests.hosts_live.agent_driver import PROGRAMS, AgentDriver
 from tests.hosts_live.claude_code_driver import ClaudeCodeDriver
+from tests.hosts_live.cline_driver import ClineDriver
 from tests.hosts_live.codex_driver import CodexDriver
+from tests.hosts_live.copilot_driver import CopilotDriver
+from tests.hosts_live.gemini_driver import GeminiDriver
+from tests.hosts_live.opencode_driver import OpenCodeDriver
 from tests.hosts_live.step_report import StepReport
 from toolmem.testing.agent_server import AgentRequest, AgentServer, AskedCall, ToolAnswer
 
-DRIVERS: list[type[AgentDriver]] = [ClaudeCodeDriver, CodexDriver]
+DRIVERS: list[type[AgentDriver]] = [ClaudeCodeDriver, CodexDriver, GeminiDriver, CopilotDriver, OpenCodeDriver]
+DRIVERS.append(ClineDriver)
 RULE = "never push to main"
 MANY = 200
 AT_ONCE = 10
@@ -186,7 +191,10 @@ def failed_calls(agent: AgentDriver, report: StepReport) -> None:
 
 def ran(answer: ToolAnswer) -> bool:
     """Did `cat` itself speak? What stopped it quotes it at most within a sentence of its own."""
-    return re.search(r"^cat: missing\.txt: No such file or directory\s*$", answer.text, re.M) is not None
+    spoken = (
+        r"(?:^|\\n)(?:Output: )?cat: missing\.txt: No such file or directory\s*(?:$|\\n)"  # \n in JSON is two letters
+    )
+    return re.search(spoken, answer.text, re.M) is not None
 
 
 def receipts(agent: AgentDriver, report: StepReport) -> None:

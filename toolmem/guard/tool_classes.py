@@ -80,8 +80,8 @@ _NAMES = {
     "": "task agent todowrite todoread todo write_todos update_plan glob grep list ls list_directory list_dir "
     "search_files list_files grep_search search_file_content glob_file_search codebase_search exitplanmode "
     "enterplanmode askuserquestion ask_followup_question attempt_completion skill save_memory bashoutput killshell "
-    "killbash read_bash stop_bash taskoutput taskstop question plan_mode_respond request_user_input slashcommand "
-    "team_send_message team_broadcast",
+    "killbash read_bash stop_bash list_bash taskoutput taskstop question plan_mode_respond request_user_input "
+    "slashcommand team_send_message team_broadcast",
 }
 _KNOWN = {name: tuple(classes.split()) for classes, names in _NAMES.items() for name in names.split()}
 _OF_FILES = frozenset(("read", "write", "delete", "fetch"))  # classes whose names other tools have too

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolmem.hosts.receipts import Receipts, SessionNotes
+from toolmem.hosts.unseen_calls import unseen
 from toolmem.late import late_logger
 from toolmem.late_dataclasses import dataclass, field
 
@@ -153,12 +154,9 @@ def _missed(receipts: Receipts, notes: SessionNotes) -> tuple[str, str, int]:
     try:
         if stores.main is None:
             raise OSError(stores.trouble or "no store can be opened")
-        told = {
-            each.key for each in receipts.of_session(notes.session) if each.event == "after_call" and not each.error
-        }
         kept = 0
-        for call in _calls(host, notes, folder):
-            if call.denied or _own_key(call, notes) in told or call.call_id in told:
+        for call in unseen(host, notes.session, _calls(host, notes, folder), receipts, ended=True):
+            if call.denied:
                 continue
             decided = receipts.note_of(notes.session, "before_call", _own_key(call, notes))
             decision = str(decided["id"]) if isinstance(decided, Mapping) and decided.get("id") else None

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from toolmem.errors import RequestError
-from toolmem.hosts.events import call_id_of
 from toolmem.hosts.host import Host, RecordedCall
 from toolmem.hosts.installed_lines import InstalledLine, installed_lines, other_installs, try_line
 from toolmem.hosts.installing import passing_interpreter
@@ -21,6 +20,7 @@ from toolmem.hosts.receipts import Install, Receipts
 from toolmem.hosts.rule_snapshots import gone, remedy_of, told_of
 from toolmem.hosts.settings_files import HookPlace, settings_value
 from toolmem.hosts.status import active_rules
+from toolmem.hosts.unseen_calls import unseen
 from toolmem.readers.plain_text import counted
 
 _SESSIONS = 3  # whose recordings are compared
@@ -234,16 +234,15 @@ def _recordings(place: HookPlace, lines: list[InstalledLine], receipts: Receipts
         if not calls:
             continue
         compared += 1
-        yield _compared(session, calls, receipts)
+        yield _compared(place.host, session, calls, receipts)
     if not compared:
         yield HookFinding("note", "recordings", f"{place.host.title} has recorded no call here since the install")
 
 
-def _compared(session: str, calls: list[RecordedCall], receipts: Receipts) -> HookFinding:
-    told = [each.key for each in receipts.of_session(session) if each.event in ("before_call", "after_call")]
-    known = {*told, *(call_id_of(session, key) for key in told)}
-    calls = [call for call in calls if not call.denied or call.call_id in known]
-    missing = [call for call in calls if call.call_id not in known]
+def _compared(host: Host, session: str, calls: list[RecordedCall], receipts: Receipts) -> HookFinding:
+    without = list(unseen(host, session, calls, receipts))
+    missing = [call for call in without if not call.denied]
+    calls = [call for call in calls if not call.denied or call not in without]
     seen = f"session {session}: {len(calls):,} calls, {len(calls) - len(missing):,} receipts"
     if not missing:
         return HookFinding("ok", "recordings", seen)

@@ -163,6 +163,9 @@ def claimed(
     key, within = receipt_key(event)
     told = (event.session_id, event.kind)
     if not receipts.begin(host.name, *told, key, within=within, store=place):
+        if event.kind == "before_call" and not host.call_ids:
+            # Two calls at one moment that are alike have one key: the second is no less guarded than the first.
+            return _acted(host, event, options, environment, receipts, folder, place)[0]
         if not receipts.is_of_other_store(*told, key, place):
             return _as_before(event, receipts, key, within)
         key = _key_there(key, place)  # that of an install on another store, whose rules bind as well
@@ -213,9 +216,7 @@ def _acted(
 
     decided = None
     if event.kind == "after_call":
-        key = _decision_key(event)
-        other = receipts.is_of_other_store(event.session_id, "before_call", key, place)
-        decided = receipts.note_of(event.session_id, "before_call", _key_there(key, place) if other else key)
+        decided = _decided(host, event, receipts, place)
     stores = open_stores(folder, options.store)  # not closed: the process ends, and its logs are moved by a later one
     if stores.trouble:
         log(host.name, OSError(stores.trouble), event)
@@ -234,6 +235,17 @@ def receipt_key(event: HookEvent) -> tuple[str, float | None]:
 
 def _key_there(key: str, place: str) -> str:
     return f"{key} in {place}"
+
+
+def _decided(host: Host, event: HookEvent, receipts: Receipts, place: str) -> Any:
+    """What was noted of the call before it ran."""
+    if not host.call_ids:
+        from toolmem.hosts.payloads import alike
+
+        return receipts.newest_note(event.session_id, "before_call", alike(event.tool, event.arguments))
+    key = _decision_key(event)
+    elsewhere = receipts.is_of_other_store(event.session_id, "before_call", key, place)
+    return receipts.note_of(event.session_id, "before_call", _key_there(key, place) if elsewhere else key)
 
 
 def _decision_key(event: HookEvent) -> str:

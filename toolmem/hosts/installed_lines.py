@@ -22,6 +22,7 @@ from toolmem.hosts.settings_files import HookPlace, settings_value
 from toolmem.late import late_pattern
 
 _OURS = late_pattern(r"\btoolmem[.-]hosts?\b|\btoolmem[-.]hook\b|\btoolmem(?:\.exe)?[\"']? hook\b")
+_PLUGIN = late_pattern(r"(?m)^const COMMAND = (\[.{1,4000}\])$")  # of our plugins
 _COMMANDS = ("command", "exec", "bash")
 _KEPT = ("HOME", "XDG_STATE_HOME", "USERPROFILE", "LOCALAPPDATA", "SYSTEMROOT", "TMPDIR")
 _SECONDS = 30
@@ -123,6 +124,9 @@ def _lines(path: Path, data: bytes, *, comments: bool) -> Iterator[InstalledLine
     if data.startswith(b"#!"):
         if _OURS.search(data.decode("utf-8", "replace")):
             yield InstalledLine(path, (str(path),))
+    elif path.suffix == ".js" and (command := _PLUGIN.search(data.decode("utf-8", "replace"))) is not None:
+        with suppress(ValueError, TypeError):
+            yield InstalledLine(path, tuple(map(str, json.loads(command[1]))))
     elif path.suffix in (".json", ".jsonc"):
         yield from _in_value(path, settings_value(data, path, comments=comments))
 

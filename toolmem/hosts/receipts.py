@@ -127,6 +127,15 @@ class Receipts(ReceiptsFile):
         rows = self._rows(sql, *_place(session, event, key))
         return _json(rows[0][0]) if rows else None
 
+    def newest_note(self, session: str, event: str, beginning: str) -> Any:
+        """What `end` noted of the newest event of this kind whose key begins so, a space after it."""
+        sql = (
+            "SELECT note FROM receipts WHERE session = ? AND event = ? AND key >= ? || ' ' AND key < ? || '!' "
+            "ORDER BY number DESC LIMIT 1"
+        )
+        rows = self._rows(sql, _bounded(session), event, beginning, beginning)
+        return _json(rows[0][0]) if rows else None
+
     def of_session(self, session: str) -> list[Receipt]:
         """In the order in which they came."""
         sql = (
