@@ -138,7 +138,7 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
   An agent with a shell under the user's own account can still do what that text does not show: run a script, a
   Makefile or a program of its own that opens the store or calls `toolmem`, reach it by a link that an earlier call
   made or from a folder whose place the host does not tell, wait for a job that it left behind, start another agent
-  without the guard, read the token of changes and send it from a program, undo a settings file that lies in git with
+  without the guard, have a program find the token of changes and send it, undo a settings file that lies in git with
   the rest of the tree (`git stash`, `git reset --hard`), name hooks off in words that only its agent knows, change
   the environment that its agent is started in, kill the hook's process, or replace what its interpreter loads from
   elsewhere. Hooks answer by the rules that they kept of a store that is gone; a new store that the user's own
