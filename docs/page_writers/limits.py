@@ -181,6 +181,14 @@ What no hook of an agent can do stands on [its page](how-to/hosts/index.md). Of 
   a payload over 64 MB is not read at all, and its call runs (with `--on-error closed` it does not).
 * What its user types and what a program puts into the same field is told apart by the envelopes that agents are known
   to write. A machine's prompt without one, in an agent that does not say who sent it, is read as the user's.
+* `doctor` compares the agent's recordings of its three newest sessions in the working directory, from the install on;
+  an agent whose recordings are in no file that is read line by line is compared with nothing, and `doctor` says so.
+* A session whose end no agent told is caught up with a day later; calls older than a week are not.
+* An install is undone to the byte while nobody changed the file since. Where somebody did, our entries are taken out
+  and what stood beside them stays, but an object or a list that was empty before may be gone, or be written as `{}`.
+* A settings file that is a hard link becomes a file of its own; its times and extended attributes are new ones.
+* Where toolmem is found through `PYTHONPATH` alone, the installed line has no `-E`, and of a `PYTHONPATH` that names
+  the working directory modules are imported.
 """
 _UNTRUSTED = """\
 ## Text from tools, secrets, folders
