@@ -303,3 +303,17 @@ def test_kept_by_class_a_sentence_stops_what_it_stops_by_tool(store: StoreFile, 
         assert action(store, tool, given, tools=TOOLS, cwd=row.get("directory", "")) != "allow"
     for tool, given in row["passed"]:
         assert action(store, tool, given, tools=TOOLS, cwd=row.get("directory", "")) == "allow", given
+
+
+def test_a_rule_of_no_tool_with_a_condition_is_checked_on_every_call(store: StoreFile, tmp_path: Path) -> None:
+    when = {
+        "type": "object",
+        "required": ["values"],
+        "properties": {"values": {"type": "array", "contains": {"const": "prod"}}},
+    }
+    with ToolMem(tmp_path / "memory.db") as mem:
+        mem.rules.put("__unscoped__", "Never touch prod", effect="deny", when=when)
+
+    for tool in ("Bash", "exec_command", "deploy", "a tool of tomorrow"):
+        assert action(store, tool, {"target": "prod"}) == "deny"
+        assert action(store, tool, {"target": "dev"}) == "allow"
