@@ -169,3 +169,77 @@ def test_the_file_of_hooks_holds_the_command_as_it_is(agent: str, tmp_path: Path
             assert json.loads(line.removeprefix("const COMMAND = ")) == command
         else:
             assert all([each["exec"], *each["args"]] == command for (each,) in json.loads(text)["hooks"].values())
+
+
+# What Cursor and Goose document, written down here: neither could be run.
+_CURSOR = {"conversation_id": "c1", "generation_id": "g1", "workspace_roots": ["/home/user/project"]}
+_CALL = {**_CURSOR, "tool_name": "Shell", "tool_input": {"command": "ls"}, "tool_use_id": "call_1\nfc_2", "cwd": "/x"}
+
+
+def test_cursor_is_read_as_it_is_documented() -> None:
+    host = host_of("cursor")
+    before = host.read({"hook_event_name": "preToolUse", **_CALL}, {})
+    assert before is not None
+    assert (before.tool, before.arguments, before.call_id, before.cwd) == (
+        "Shell",
+        {"command": "ls"},
+        "c1/call_1 fc_2",
+        "/x",
+    )
+    after = host.read(
+        {"hook_event_name": "postToolUse", **_CALL, "tool_output": '{"output": "a", "exitCode": 0}', "duration": 1500},
+        {},
+    )
+    assert after is not None
+    assert (after.output, after.failed, after.seconds, after.key) == ("a", False, 1.5, before.key)
+    failed = host.read({"hook_event_name": "postToolUseFailure", **_CALL, "error_message": "no such file"}, {})
+    assert failed is not None
+    assert (failed.output, failed.failed) == ("no such file", True)
+    mail = host.read({"hook_event_name": "preToolUse", **_CALL, "tool_name": "MCP:send_email", "tool_input": "{}"}, {})
+    assert mail is not None
+    assert (mail.tool, mail.arguments) == ("send_email", {})
+    said = host.read({"hook_event_name": "beforeSubmitPrompt", **_CURSOR, "prompt": "Never push to main."}, {})
+    assert said is not None
+    assert said.prompt == "Never push to main."
+
+
+def test_cursor_is_told_to_deny_where_it_would_not_ask_and_never_to_allow() -> None:
+    host = host_of("cursor")
+    before = host.read({"hook_event_name": "preToolUse", **_CALL}, {})
+    assert before is not None
+    assert host.write(before, HookAnswer(action="ask", reason="May it?"))["permission"] == "deny"
+    assert host.write(before, HookAnswer(action="advise", context="It failed before.")) == {}
+
+
+def test_cursors_own_hooks_stay_beside_ours_and_ours_go_again(tmp_path: Path) -> None:
+    host, theirs = host_of("cursor"), {"version": 1, "hooks": {"stop": [{"command": "./mine.sh"}]}}
+    with_ours = host.add_hooks(theirs, ["/opt/a b/python", "-m", "toolmem.hosts", "cursor"])
+    assert with_ours["hooks"]["preToolUse"] == [{"command": "'/opt/a b/python' -m toolmem.hosts cursor", "timeout": 10}]
+    assert host.add_hooks(with_ours, ["/opt/a b/python", "-m", "toolmem.hosts", "cursor"]) == with_ours
+    assert host.remove_hooks(with_ours) == theirs
+
+
+def test_goose_is_read_as_it_is_documented_and_told_to_block() -> None:
+    host = host_of("goose")
+    call = {"session_id": "s", "tool_name": "developer__shell", "tool_input": {"command": "ls"}, "tool_call_id": "t1"}
+    before = host.read({"event": "PreToolUse", **call, "working_dir": "/x"}, {})
+    assert before is not None
+    assert (before.tool, before.call_id, before.cwd) == ("developer__shell", "s/t1", "/x")
+    assert host.write(before, HookAnswer(action="ask", reason="May it?")) == {"decision": "block", "reason": "May it?"}
+    failed = host.read({"event": "PostToolUseFailure", **call}, {})
+    assert failed is not None
+    assert (failed.failed, failed.key) == (True, before.key)
+    mail = host.read({"event": "PreToolUse", **call, "tool_name": "mail__send_email"}, {})
+    assert mail is not None
+    assert (mail.tool, mail.server) == ("send_email", "mail")
+    assert (
+        host.read({"event": "UserPromptSubmit", "session_id": "s", "message": "Never push."}, {}).prompt
+        == "Never push."
+    )
+
+
+def test_gooses_plugin_names_the_command_for_a_shell(tmp_path: Path) -> None:
+    files = host_of("goose").own_files("user", tmp_path, tmp_path, {}, ["/a b/python", "-m", "toolmem.hosts", "goose"])
+    hooks = json.loads(files[tmp_path / ".agents/plugins/toolmem/hooks/hooks.json"])["hooks"]
+    assert hooks["PreToolUse"][0]["hooks"][0]["command"] == "'/a b/python' -m toolmem.hosts goose"
+    assert "matcher" not in hooks["PreToolUse"][0]

@@ -68,9 +68,11 @@ _NAMES = {
     "shell": "bash shell exec_command local_shell shell_command unified_exec run_shell_command execute_command "
     "run_command run_terminal_cmd run_in_terminal powershell developer__shell execute_bash terminal write_stdin "
     "write_bash run_commands execute_shell_command bash_tool",
-    "read": "read read_file read_many_files read_files notebookread view_image view developer__view readfile",
+    "read": "read read_file read_many_files read_files notebookread view_image view developer__view readfile "
+    "developer__read_image",
     "write": "write edit multiedit notebookedit write_file edit_file replace replace_in_file write_to_file apply_patch "
-    "patch create_file create str_replace insert_edit_into_file search_replace new_file apply_diff editor",
+    "patch create_file create str_replace insert_edit_into_file search_replace new_file apply_diff editor "
+    "strreplace tabwrite developer__write developer__edit",
     "read write": "text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool",
     "delete": "delete_file delete_files remove_file remove_files",
     "fetch": "webfetch web_fetch fetch fetch_url fetch_webpage url_fetch fetch_web_content",
