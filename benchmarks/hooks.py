@@ -3,29 +3,29 @@
     python benchmarks/hooks.py [--quick] [--json FILE]
 
 The rules are of 200 tools. Each run stands beside a run of the bare interpreter (`python -P -c pass`), in turn; the
-figures are how much longer it took: files in the cache, compiled as pip leaves them, fsync included. Each kind is run
-as the engine's function alone.
+figures are how much longer it took: files in the cache, modules compiled as pip leaves them, fsync included. First the
+processes that an installed hook of Claude Code starts, each with an event of its own, then functions of the engine.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tables import Figure, arguments, show
 
 CALLED = [f"tool_{number}" for number in range(10)]
-OPEN = (
-    "from toolmem.engine import StoreFile, after, before, prompt_for, user_said\nwith StoreFile('memory.db') as store: "
-)
 LIGHT, CHECKED, SPOKEN = 60, 120, 300  # ms over the bare interpreter (95th percentile)
+STORE = ".toolmem/memory.db"
+OPEN = f"from toolmem.engine import StoreFile, before, prompt_for, user_said\nwith StoreFile('{STORE}') as store: "
 
 
 class Run(NamedTuple):
@@ -45,40 +45,52 @@ class Taken(NamedTuple):
     peak: float
 
 
-def engine(name: str, goal: float | None, code: str) -> Run:
-    return Run(name, goal, ["-c", f"{OPEN}{code}"])
+def hook(name: str, goal: float | None, event: str, **given: Any) -> Run:
+    """An event of Claude Code; `NUMBER` in its texts is another one each time."""
+
+    def payload(number: int) -> str:
+        told = {"session_id": "s1", "transcript_path": "", "hook_event_name": event, **given}
+        told |= {"tool_use_id": "toolu_NUMBER"} if "tool_name" in given else {"prompt_id": "prompt_NUMBER"}
+        return json.dumps(told).replace("NUMBER", f"{event}{number}{time.monotonic_ns()}")
+
+    return Run(f"{event}, {name}", goal, ["-m", "toolmem.hosts", "claude-code"], payload)
 
 
-def call(tool: str, **given: object) -> str:
-    return repr({"tool_name": tool, "input": given})
+def engine(name: str, code: str) -> Run:
+    return Run(f"engine: {name}", None, ["-c", f"{OPEN}{code}"])
 
 
+def bash(command: str) -> dict[str, Any]:
+    return {"tool_name": "Bash", "tool_input": {"command": command}}
+
+
+READ = {"tool_name": "Read", "tool_input": {"file_path": "/tmp/x"}}
+WORKED = {"stdout": "a.txt", "stderr": "", "interrupted": False}
 RUNS = [
+    hook("a tool without rules", LIGHT, "PreToolUse", **READ),
+    hook("reminders alone", LIGHT, "PreToolUse", tool_name="tool_1", tool_input={"q": "rain"}),
+    hook("a condition that does not hold", CHECKED, "PreToolUse", **bash("git push origin feature")),
+    hook("denied", CHECKED, "PreToolUse", **bash("git push origin main")),
+    hook("a call that worked", None, "PostToolUse", **bash("ls"), tool_response=WORKED),
+    hook("a call that failed", None, "PostToolUseFailure", **bash("lsx"), error="command not found: lsx"),
+    hook("a demand", SPOKEN, "UserPromptSubmit", prompt="Never email Sarah at NUMBER@example.com."),
+    hook("a request", SPOKEN, "UserPromptSubmit", prompt="Please find out why NUMBER broke."),
+    hook("startup", None, "SessionStart", source="startup", session_id="NUMBER"),
     Run("import toolmem", 50, ["-c", "import toolmem"]),
-    engine("open the store", None, "pass"),
-    engine("prompt_for, 10 tools", None, f"assert prompt_for(store, {CALLED})"),
-    engine("before, a tool without rules", LIGHT, f"assert not before(store, {call('Read', file_path='/x')}).stops"),
-    engine("before, reminders alone", LIGHT, f"assert not before(store, {call('tool_1', q='rain')}).stops"),
-    engine(
-        "before, a condition that does not hold",
-        CHECKED,
-        f"assert not before(store, {call('Bash', command='git push origin x')}, conversation_id='c').stops",
-    ),
-    engine("before, denied", CHECKED, f"assert before(store, {call('Bash', command='git push origin main')}).stops"),
-    engine("after", None, f"after(store, {{**{call('Read', file_path='/x')}, 'output': 'ok', 'success': True}})"),
-    engine(
-        "user_said, a demand", SPOKEN, f"user_said(store, 'Never email Sarah at sarah@example.com.', tools={CALLED})"
-    ),
-    engine("user_said, a request", SPOKEN, f"user_said(store, 'Please find out why it broke.', tools={CALLED})"),
+    engine("open the store", "pass"),
+    engine("prompt_for, 10 tools", f"assert prompt_for(store, {CALLED})"),
+    engine("before, a tool without rules", "assert not before(store, {'tool_name': 'Read', 'input': {}}).stops"),
+    engine("user_said, a demand", f"user_said(store, 'Never email Sarah at sarah@example.com.', tools={CALLED})"),
 ]
 BARE = Run("the bare interpreter", None, ["-c", "pass"])
 
 
-def taken(run: Run, number: int, folder: Path) -> Taken:
+def taken(run: Run, number: int, home: Path) -> Taken:
     begun = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-P", *run.command],
-        cwd=folder,
+        cwd=home,
+        env=environment(home),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -95,18 +107,25 @@ def taken(run: Run, number: int, folder: Path) -> Taken:
     return Taken(wall * 1000, (used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024)
 
 
-def loaded(run: Run, folder: Path) -> set[str]:
+def environment(home: Path) -> dict[str, str]:
+    """Of a user whose home folder this is."""
+    return {"HOME": str(home), "PATH": os.environ["PATH"], "CLAUDE_PROJECT_DIR": str(home)}
+
+
+def loaded(run: Run, home: Path) -> set[str]:
     """Modules that it loads."""
     command = [sys.executable, "-P", "-X", "importtime", *run.command]
-    told = subprocess.run(command, cwd=folder, input=run.stdin(-1), check=True, capture_output=True, text=True).stderr
+    told = subprocess.run(
+        command, cwd=home, env=environment(home), input=run.stdin(-1), check=True, capture_output=True, text=True
+    ).stderr
     return {line.rsplit("|", 1)[1].strip() for line in told.splitlines() if line.startswith("import time:")}
 
 
-def fill(folder: Path, rules: int, tools: int) -> None:
+def fill(home: Path, rules: int, tools: int) -> None:
     """A store as a long use leaves it; on `Bash` a rule that is checked."""
     from toolmem import ToolMem
 
-    with ToolMem(folder / "memory.db") as mem:
+    with ToolMem(home / STORE) as mem:
         calls = [
             {"input": {"q": f"rain {number}"}, "output": "[1]", "success": True} for number in range(1000 // tools)
         ]
@@ -118,34 +137,50 @@ def fill(folder: Path, rules: int, tools: int) -> None:
         mem.rules.put("Bash", "never push to main", priority="critical")
 
 
-def figures_of(run: Run, pairs: list[tuple[Taken, Taken]], modules: set[str], rules: int) -> list[Figure]:
+def filled(home: Path, rules: int) -> None:
+    """In a process of its own: the peak memory of a process begins with that of the one that starts it."""
+    path = f"import sys, pathlib; sys.path.insert(0, {str(Path(__file__).parent)!r}); import hooks"
+    code = f"{path}; hooks.fill(pathlib.Path({str(home)!r}), {rules}, {rules // 5})"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def figures_of(run: Run, pairs: Iterable[tuple[Taken, Taken]], modules: set[str], rules: int) -> list[Figure]:
+    pairs = list(pairs)
     over = sorted(ours.wall - bare.wall for bare, ours in pairs)
     cpu = statistics.median(ours.cpu - bare.cpu for bare, ours in pairs)
-    memory = statistics.median(ours.peak - bare.peak for bare, ours in pairs)
+    peak = statistics.median(ours.peak for _, ours in pairs)
+    bare = statistics.median(bare.peak for bare, _ in pairs)
     own = sum(each.startswith("toolmem") for each in modules)
     basis = f"{len(pairs)} pairs, {rules} rules"
-    told = f"over the bare interpreter's; {memory:.0f} MB more; {len(modules)} modules, {own} of them toolmem's"
+    told = f"at its peak {peak:.0f} MB (bare: {bare:.0f}); {len(modules)} modules, {own} of them toolmem's"
     return [
         Figure(run.name, statistics.median(over), "ms", None, "", basis),
         Figure("  95th percentile", over[round(0.95 * (len(over) - 1))], "ms", run.goal, "", basis),
-        Figure("  CPU time", cpu, "ms", None, "", told),
+        Figure("  processor time", cpu, "ms", None, "", told),
     ]
 
 
 def main() -> None:
     options = arguments(__doc__)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # installed modules have their bytecode
-    runs, rules = (5, 100) if options.quick else (40, 1000)
+    runs, rules = (5, 100) if options.quick else (60, 1000)
     figures = []
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        fill(folder, rules, rules // 5)
-        bare = loaded(BARE, folder)
+        home = Path(place)
+        filled(home, rules)
+        bare = loaded(BARE, home)
+        busy = [os.getloadavg()[0]]
         for run in RUNS:
-            taken(run, -2, folder)  # its bytecode is there from now on
-            modules = loaded(run, folder) - bare
-            pairs = [(taken(BARE, number, folder), taken(run, number, folder)) for number in range(runs)]
+            taken(run, -2, home)  # its bytecode is there from now on
+            modules = loaded(run, home) - bare
+            pairs = [(taken(BARE, number, home), taken(run, number, home)) for number in range(runs)]
             figures += figures_of(run, pairs, modules, rules)
+            busy.append(os.getloadavg()[0])
+        trouble = home / ".local" / "state" / "toolmem" / "hooks.log"
+        if trouble.exists():
+            raise SystemExit(trouble.read_text())
+    told = f"{os.cpu_count()} cores; this program alone makes it 1"
+    figures.append(Figure("load of the machine while it ran", statistics.mean(busy), "", None, "", told))
     show(figures, options.json)
 
 

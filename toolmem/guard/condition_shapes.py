@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolmem.guard.shell_commands import UNKNOWN
 from toolmem.late import late_pattern
+from toolmem.late_dataclasses import dataclass, field
 
 LISTS = frozenset(["targets", "values", "emails", "hosts", "paths", "programs", "statements", "tables"])
 _BOUNDS = frozenset(("exclusiveMinimum", "minimum", "exclusiveMaximum", "maximum"))

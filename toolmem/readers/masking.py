@@ -138,6 +138,16 @@ class SecretMask:
                     items[at] = self._masked(value)
 
 
+class NoMask(SecretMask):
+    """A mask that masks nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda secret: secret)
+
+    def text(self, text: str) -> str:
+        return text
+
+
 def _may_hide(value: Any) -> bool:
     """Whether a value must be gone through place by place. Of most it is soon told that they hold no secret."""
     waiting = [value]

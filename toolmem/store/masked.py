@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from toolmem.errors import Conflict, StoreError
 from toolmem.late_dataclasses import replace
-from toolmem.readers.masking import SecretMask, count_secrets, marked_by, mask_call
 from toolmem.readers.weight import aside
 from toolmem.stored import OF_THE_STORE, Appended, Document, LoggedDecision
 
 if TYPE_CHECKING:
     from toolmem.models import Claim, Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
     from toolmem.protocols import MemoryStore
+    from toolmem.readers.masking import SecretMask
 
 T = TypeVar("T")
 
@@ -105,6 +105,7 @@ class MaskedStore:
 
     async def with_key(self, read: Any, work: Callable[[SecretMask], T]) -> T:
         """Do it, which goes through `read`; where it finds a secret and the key is unknown, get it and do it again."""
+        from toolmem.readers.masking import SecretMask, marked_by
 
         def carried_out() -> T:
             return work(SecretMask(_without_key if self._key is None else marked_by(self._key)))
@@ -129,6 +130,8 @@ def _without_key(_: str) -> str:
 
 def _masked(call: ToolCallResult, mask: SecretMask) -> MaskedCall:
     """A call of wrong types is left to the store, which refuses it."""
+    from toolmem.readers.masking import SecretMask, mask_call
+
     try:
         return mask_call(call, mask.mark)
     except (TypeError, AttributeError):
@@ -167,6 +170,8 @@ async def _masked_by(store: MemoryStore, mask: SecretMask, work: Callable[[], T]
     try:
         return work()
     except _NoKey:  # the call has no secret, so the mask was made without the key
+        from toolmem.readers.masking import marked_by
+
         mask.mark = marked_by(await store_key(unmasked(store)))
         return work()
 
@@ -251,7 +256,9 @@ def unmasked(store: MemoryStore) -> MemoryStore:
 async def masked_calls(store: MemoryStore | MaskedStore, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:
     """Each call as this store would keep it, and the mask that knows its secrets."""
     if not isinstance(store, MaskedStore):
-        return [(call, _Nothing()) for call in calls]
+        from toolmem.readers.masking import NoMask
+
+        return [(call, NoMask()) for call in calls]
     texts = [(call.input, call.output, call.context, call.metadata) for call in calls]
     hidden: list[MaskedCall] = []
 
@@ -290,18 +297,10 @@ def as_given(store: MemoryStore, workspace: str, calls: Iterable[ToolCallResult]
     return [given(call) for call in calls]
 
 
-class _Nothing(SecretMask):
-    """A mask that masks nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda secret: secret)
-
-    def text(self, text: str) -> str:
-        return text
-
-
 async def unmasked_secrets(store: MemoryStore, workspace: str) -> int:
     """Values in the kept calls of a workspace, and in the guidance, that would be masked today."""
+    from toolmem.readers.masking import SecretMask, count_secrets
+
     found = 0
     for tool in await store.tool_names(workspace):
         for stored in await store.memories(workspace, [tool], calls=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from toolmem.guard.condition_shapes import Joined, ListShape, Shape, read_condition
 from toolmem.guard.tool_classes import by_class, declared_as, scopes_of
+from toolmem.late_dataclasses import replace
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.tools_meant import named_exactly
 from toolmem.rules.rule_checks import Check, checks_of
