@@ -23,6 +23,7 @@ from page_writers.frameworks import frameworks
 from page_writers.front_page import front_page
 from page_writers.last_report import last_report
 from page_writers.limits import limits
+from page_writers.mcp_conformance import mcp_conformance
 from page_writers.one_call import one_call
 from page_writers.ops import ops
 from page_writers.python_api import python_api
@@ -44,6 +45,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits,
     "how-to/hosts/frameworks.md": frameworks,
     "how-to/hosts/last-report.md": last_report,
+    "how-to/hosts/mcp-conformance.md": mcp_conformance,
     "../README.md": front_page,
 }
 
