@@ -29,6 +29,9 @@ SHELLS: list[tuple[str, Any]] = [
     ("shell", lambda line: {"command": ["bash", "-lc", line]}),
     ("run_shell_command", lambda line: {"command": line}),
     ("execute_command", lambda line: {"command": line, "requires_approval": False}),
+    ("run_commands", lambda line: {"commands": ["ls", line]}),
+    ("start_process", lambda line: {"command": line.split()[0], "args": line.split()[1:]}),
+    ("run_commands", lambda line: {"commands": [{"command": line.split()[0], "args": line.split()[1:]}]}),
     ("terminal_of_tomorrow", lambda line: {"command": line}),
 ]
 

@@ -37,9 +37,10 @@ def run_in(name: str) -> tuple[Told, str] | None:
     """A recorded call of the agent's shell, and its command line."""
     for told, event in events(name, "before_call"):
         if "shell" in host_of(name).tools.get(event.tool, ()) and isinstance(event.arguments, dict):
-            for value in event.arguments.values():
-                if isinstance(value, str) and " " in value:
-                    return told, value
+            given = [each if isinstance(each, list) else [each] for each in event.arguments.values()]
+            lines = [each for listed in given for each in listed if isinstance(each, str) and " " in each]
+            if lines:
+                return told, lines[0]
     return None
 
 

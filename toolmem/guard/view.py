@@ -37,6 +37,7 @@ _WORDS = late_pattern(r"[a-z]+|[^\W\d_a-z]+")
 _NUMBER = late_pattern(r"[-+]?(?:\d{1,3}(?:[,' \u00a0\u202f]\d{3})+|\d{1,18})(?:\.\d{1,12})?")
 
 _TARGET, _CONTENT = words("target_words"), words("content_words")
+_ARGS = ("args", "arguments", "argv", "params")  # of a program that stands beside them
 _WITH_HOST = late_pattern(r"(?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2}")
 _ROUNDABOUT = late_pattern(r"//|(?:^|/)\.{1,2}/")  # a path that says where it does not lead
 _QUOTED_LOCAL = late_pattern(r"\"([^\"\s@]{1,64})\"@")
@@ -82,9 +83,8 @@ def view_of(
     commands: list[Argv] = []
     run: list[Argv] = []
     patches = "@write" in scopes_of(tool_name)
-    for name, value in arguments.items():
-        if isinstance(value, list) and names_command(name) and all(isinstance(each, str) for each in value):
-            run += [lowered(each) for each in simple_commands(visible(shlex.join(value)), directory)]
+    for line in _apart(arguments):
+        run += [lowered(each) for each in simple_commands(visible(shlex.join(line)), directory)]
     for place, name, value in scalars(arguments):
         if isinstance(value, bool) or value is None:
             text = str(value).lower()
@@ -138,6 +138,20 @@ def view_of(
         "numbers": [{"name": name, "value": value} for name, value in sorted(numbers)],
     }
     return View(fields, commands, run)
+
+
+def _apart(arguments: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Command lines that are handed over word by word: `{"command": ["git", "push"]}`, or a program and its `args`."""
+    inside = (each for value in arguments.values() if isinstance(value, list) for each in value[:_MOST_NESTED])
+    for given in (arguments, *(each for each in inside if isinstance(each, Mapping))):
+        args = next((each for each in map(given.get, _ARGS) if isinstance(each, list)), [])
+        for name, value in given.items():
+            if not names_command(str(name)):
+                continue
+            if isinstance(value, list) and all(isinstance(each, str) for each in value):
+                yield value
+            elif isinstance(value, str) and args and all(isinstance(each, str) for each in args):
+                yield [value, *args]
 
 
 def patched_files(text: str) -> list[str]:
