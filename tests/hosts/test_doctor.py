@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,8 +15,14 @@ import pytest
 
 from tests.hosts.claude_session import ClaudeSession
 from toolmem.engine import StoreFile
+from toolmem.hosts import installing
+from toolmem.hosts.doctor import examine
+from toolmem.hosts.host import HOSTS, host_of
+from toolmem.hosts.installing import hook_command
 from toolmem.hosts.receipts import Receipts
+from toolmem.hosts.settings_files import HookPlace, plan_install, write_all
 
+PRESENT = [name for name, module in HOSTS.items() if importlib.util.find_spec(module)]
 SETTINGS = ".claude/settings.local.json"
 
 
@@ -60,6 +67,25 @@ def test_a_fresh_install_is_in_order(examined) -> None:
     assert Receipts().counts() == {}  # what was made up is no event
     assert Receipts().sessions() == []
     assert {"settings", "interpreter", "trial", "store"} <= {each["check"] for each in found if each["level"] == "ok"}
+
+
+@pytest.mark.parametrize("agent", PRESENT)
+def test_blanks_quotes_and_signs_of_a_shell_in_paths_are_no_trouble_with_any_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    odd = tmp_path / "a 'b\" $x; ü"
+    (odd / "project").mkdir(parents=True)
+    (odd / "environment").symlink_to(sys.prefix)
+    monkeypatch.setattr(installing.sys, "executable", str(odd / "environment" / "bin" / "python"))
+    monkeypatch.setenv("HOME", str(odd))
+    monkeypatch.setenv("XDG_STATE_HOME", str(odd / "state"))
+    place = HookPlace(host_of(agent), "project", odd / "project", odd, {})
+    command = hook_command(agent, store=odd / "my store.db", on_error="open", config=None)
+    write_all(place.host, plan_install(place, command), installs=True)
+    found = examine(place)
+    assert [each for each in found if each.level == "wrong"] == []
+    assert [each.level for each in found if each.check == "trial"] == ["ok"]
+    assert (odd / "my store.db").is_file()
 
 
 def test_without_an_install_the_remedy_is_the_command(project: Path, run_command) -> None:
