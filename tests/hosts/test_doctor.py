@@ -61,6 +61,40 @@ def edit(project: Path, change: Callable[[dict[str, Any]], None]) -> None:
     (project / SETTINGS).write_text(json.dumps(value))
 
 
+def note(project: Path) -> None:
+    """The line that stands there is the one that was installed."""
+    hook = json.loads((project / SETTINGS).read_text())["hooks"]["PreToolUse"][0]["hooks"][0]
+    command = [hook["command"], *hook["args"]] if "args" in hook else hook["command"].split()
+    receipts = Receipts()
+    receipts.install_added("claude-code", "project", str(project), command=command, files=[str(project / SETTINGS)])
+    receipts.close()
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"command": "MARK", "args": ["toolmem.hosts"]},
+        {"command": "MARK toolmem-hook claude-code"},
+        {"command": sys.executable, "args": ["-c", "MARK", "-m", "toolmem.hosts", "claude-code"]},
+        {"command": f"{sys.executable} -P -m toolmem.hosts claude-code; MARK"},
+        {"command": f"{sys.executable} -P -m toolmem.hosts claude-code\nMARK"},
+        {"command": f'{sys.executable} -P -m toolmem.hosts claude-code "$(MARK)"'},
+    ],
+)
+def test_a_line_that_came_with_a_folder_is_not_run(project: Path, examined, hook: dict[str, Any]) -> None:
+    mark = project.parent / "ran"
+    program = project / "program"
+    program.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    program.chmod(0o755)
+    code = f"open({str(mark)!r}, 'w')" if "-c" in hook.get("args", ()) else str(program)
+    put = json.loads(json.dumps({"type": "command", **hook}).replace("MARK", code))
+    (project / SETTINGS).write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [put]}]}}))
+    ended, found = examined()
+    assert ended == 1
+    assert "line" in wrong(found)
+    assert not mark.exists()
+
+
 def test_a_fresh_install_is_in_order(examined) -> None:
     code, found = examined()
     assert (code, wrong(found)) == (0, [])
@@ -119,6 +153,7 @@ def _each_hook(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, 
 )
 def test_a_line_that_does_not_work_is_found(project: Path, examined, change, expected: str, told: str) -> None:
     edit(project, change)
+    note(project)
     code, found = examined()
     assert code == 1
     assert expected in wrong(found)
@@ -130,6 +165,7 @@ def test_a_program_that_answers_something_else_is_found(project: Path, examined,
     other.write_text(f"#!{sys.executable}\nprint('hello')\n")
     other.chmod(0o755)
     edit(project, _each_hook(lambda hook: (hook.pop("args"), hook.update(command=f"{other} claude-code"))))
+    note(project)
     code, found = examined()
     assert code == 1
     assert any("no JSON object" in each["seen"] for each in found if each["check"] == "trial")

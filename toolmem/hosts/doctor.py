@@ -14,7 +14,7 @@ from typing import Literal
 
 from toolmem.errors import RequestError
 from toolmem.hosts.host import Host, RecordedCall
-from toolmem.hosts.installed_lines import InstalledLine, installed_lines, other_installs, try_line
+from toolmem.hosts.installed_lines import InstalledLine, installed_lines, other_installs, try_line, was_installed
 from toolmem.hosts.installing import passing_interpreter
 from toolmem.hosts.receipts import Install, Receipts
 from toolmem.hosts.rule_snapshots import gone, remedy_of, told_of
@@ -160,6 +160,12 @@ def _duplicates(place: HookPlace) -> Iterator[HookFinding]:
 
 
 def _line(place: HookPlace, line: InstalledLine, receipts: Receipts, install: str) -> Iterator[HookFinding]:
+    if not was_installed(place, line, receipts.installs(place.host.name)):
+        seen = f"{line.path}: no install of yours wrote this line, so it was not tried: {line.shown}"
+        yield HookFinding(
+            "wrong", "line", seen, f"look at it before your agent runs it; {install} puts yours in its place"
+        )
+        return
     yield from _interpreter(line, install)
     yield from _trial(place, line, receipts, install)
 

@@ -9,8 +9,9 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from toolmem.errors import RequestError
+from toolmem.hosts.receipts import Install
 from toolmem.hosts.settings_files import HookPlace, settings_value
 from toolmem.late import late_pattern
 
@@ -75,6 +77,21 @@ def installed_lines(place: HookPlace) -> list[InstalledLine]:
             for line in _lines(path, data, comments=place.host.comments):
                 found.setdefault(line.shown, line)
     return list(found.values())
+
+
+def was_installed(place: HookPlace, line: InstalledLine, known: Iterable[Install]) -> bool:
+    """Did an install of this user write the line, or would one now? Others are not run: a folder may be anybody's."""
+    commands, words = [list(each.command) for each in known], line.words
+    if line.parts == (str(line.path),):
+        return any(place.own_files(each).get(line.path, "").encode() == line.path.read_bytes() for each in commands)
+    if not line.shell.isprintable():
+        return False
+    if any(words[: len(each)] == each for each in commands):
+        return True
+    plain = [each for each in words[1:] if each not in ("-P", "-E")]
+    if line.shell and shlex.join(words) != line.shell:
+        return False
+    return words[:1] == [sys.executable] and plain[:3] == ["-m", "toolmem.hosts", place.host.name]
 
 
 def try_line(line: InstalledLine, payload: Mapping[str, Any], cwd: Path) -> TriedLine:
