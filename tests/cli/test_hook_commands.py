@@ -146,6 +146,8 @@ def test_a_store_that_came_with_a_folder_is_named_and_not_believed(project: Path
     assert "was made by somebody else" in ran.err
     with StoreFile(project / ".toolmem" / "memory.db") as store:
         assert not store.is_known()
+    told = json.loads(run_command("hook", "status", "claude-code", "--json").out)
+    assert (told["rules"], told["stores"]) == (0, [])
 
 
 def test_status_tells_installs_rules_and_answers(project: Path, run_command) -> None:

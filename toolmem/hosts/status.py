@@ -25,14 +25,14 @@ def figures(place: HookPlace) -> dict[str, Any]:
     """Installs, stores, active rules, and how calls were answered."""
     receipts = Receipts()
     try:
-        installs = [_install(each) for each in receipts.installs(place.host.name)]
+        known = receipts.installs(place.host.name)
         counts = receipts.counts(host=place.host.name)
     finally:
         receipts.close()
-    stores = _stores(place.project, place.home, [str(each["store"]) for each in installs])
+    stores = _stores(place.project, place.home, known)
     return {
         "agent": place.host.name,
-        "installs": installs,
+        "installs": [_install(each) for each in known],
         "stores": [str(each) for each in stores],
         "rules": sum(map(active_rules, stores)),
         "gone": [f"{told_of(each)}; {remedy_of(each)}" for each in gone()],
@@ -46,13 +46,13 @@ def line_of(told: Mapping[str, Any], agent: str, environment: Mapping[str, str])
     receipts = Receipts(busy_timeout=0.05)
     try:
         counts = receipts.counts(session=_text(told, "session_id"), host=agent)
-        named = [_option(each.command, "--store") for each in receipts.installs(agent)]
+        known = receipts.installs(agent)
     finally:
         receipts.close()
     workspace = told.get("workspace")
     project = _text(workspace, "project_dir") if isinstance(workspace, Mapping) else ""
     folder = Path(project or _text(told, "cwd") or os.getcwd())
-    rules = sum(map(active_rules, _stores(folder, Path.home(), named)))
+    rules = sum(map(active_rules, _stores(folder, Path.home(), known)))
     answered = _answered(counts)
     parts = [f"{rules:,} rule{'' if rules == 1 else 's'}"]
     parts += [f"{count:,} {verb}" for verb, count in answered.items() if count or verb != "asked"]
@@ -83,10 +83,24 @@ def _answered(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
     return {verb: counts.get(("before_call", action), 0) for action, verb in _VERBS.items()}
 
 
-def _stores(project: Path, home: Path, named: Iterable[str]) -> list[Path]:
-    """Those that are there: the project's, the user's, and what installs name."""
-    places = [project_store(str(project), str(home)), users_store(str(home)), *(Path(each) for each in named if each)]
-    return [each for each in dict.fromkeys(places) if each is not None and each.is_file()]
+def _stores(project: Path, home: Path, known: Iterable[Install]) -> list[Path]:
+    """Those that bind here: what installs for this folder name, else the project's where it is trusted, and the user's.
+
+    As hooks find them, without opening one that is not there.
+    """
+    lines = {each.place: each.command for each in known}
+    named = _option(lines.get(str(project), lines.get("", ())), "--store")
+    found, users = project_store(str(project), str(home)), users_store(str(home))
+    first = Path(named) if named else found if found is not None and _is_trusted(found) else None
+    return [each for each in dict.fromkeys((first, users)) if each is not None and each.is_file()]
+
+
+def _is_trusted(path: Path) -> bool:
+    from toolmem.engine.store_file import StoreFile
+
+    with suppress(ToolMemError, OSError), StoreFile(path) as store:
+        return store.is_known()
+    return False
 
 
 def _install(install: Install) -> dict[str, Any]:
