@@ -180,8 +180,9 @@ What no hook of an agent can do stands on [its page](how-to/hosts/index.md). Of 
   reminds.
 * An agent whose events name no calls cannot say whether two that are alike are one: within two seconds the second is
   answered as the first, and its receipt counts once.
-* Of a call's output the first 100,000 characters are kept. A message over 100,000 characters is not read for demands;
-  a payload over 64 MB is not read at all, and its call runs (with `--on-error closed` it does not).
+* Of each text that a call was given or answered the first 200,000 characters are kept. A message over 100,000
+  characters is not read for demands; a payload over 64 MB is not read at all, and its call runs (with
+  `--on-error closed` it does not).
 * What its user types and what a program puts into the same field is told apart by the envelopes that agents are known
   to write. A machine's prompt without one, in an agent that does not say who sent it, is read as the user's.
 * `doctor` compares the agent's recordings of its three newest sessions in the working directory, from the install on;

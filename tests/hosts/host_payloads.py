@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ class ClaudeShaped:
     tells_of_failures: bool = True  # its hook is told of calls that failed
     tells_of_prompts: bool = True
     context_at_start: bool = True
+    tells_its_project: bool = False  # with each event
+
+    def arguments(self, command: str) -> Payload:
+        """Of its shell."""
+        return {"command": command}
 
     def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
         return {"session_id": session, "transcript_path": "", "cwd": cwd, "hook_event_name": name, **more}
@@ -100,7 +106,185 @@ class Codex(ClaudeShaped):
         return {**payload, "transcript_path": str(recording)}
 
 
-PAYLOADS: dict[str, Any] = {"claude-code": ClaudeShaped(), "codex": Codex()}
+class _Clocked(ClaudeShaped):
+    """Its events bear the time in place of ids."""
+
+    _ticks = count()
+
+    def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
+        number = more.pop("number", None)
+        at = f"{7000 + next(self._ticks)}" if number is None else f"{1000 + number}"
+        return {**super()._base(session, cwd, name, **more), "timestamp": f"2026-11-22T10:00:00.{at}Z"}
+
+    def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
+        return self._base(session, cwd, "UserPromptSubmit", prompt=text, number=number)
+
+    def _call(self, session: str, cwd: str, name: str, command: str, number: int, **more: Any) -> Payload:
+        given = {"tool_name": self.shell, "tool_input": self.arguments(command)}
+        return self._base(session, cwd, name, **given, number=number, **more)
+
+
+@dataclass
+class Copilot(_Clocked):
+    """Its answers stand at the top, and what failed as a command succeeded as a tool."""
+
+    calls_have_ids: bool = False
+    context_before_a_call: bool = True
+
+    def start(self, session: str, cwd: str, origin: str = "startup") -> Payload:
+        return self._base(session, cwd, "SessionStart", source="new" if origin == "startup" else origin)
+
+    def worked(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        return self._ended(session, cwd, command, number, output, 0)
+
+    def failed(self, session: str, cwd: str, command: str, number: int, error: str) -> Payload:
+        return self._ended(session, cwd, command, number, error, 2)
+
+    def _ended(self, session: str, cwd: str, command: str, number: int, output: str, code: int) -> Payload:
+        text = f"{output}\n<shellId: {number} completed with exit code {code}>"
+        result = {"result_type": "success", "text_result_for_llm": text}
+        return self._call(session, cwd, "PostToolUse", command, number, tool_result=result)
+
+    def denial(self, answer: Mapping[str, Any]) -> str:
+        return answer.get("permissionDecisionReason", "") if answer.get("permissionDecision") == "deny" else ""
+
+    def question(self, answer: Mapping[str, Any]) -> str:
+        return answer.get("permissionDecisionReason", "") if answer.get("permissionDecision") == "ask" else ""
+
+    def context(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("additionalContext", ""))
+
+
+@dataclass
+class Gemini(_Clocked):
+    """Events of its own names; what a command answered stands in an envelope."""
+
+    shell: str = "run_shell_command"
+    asks: bool = False
+    calls_have_ids: bool = False
+    context_before_a_call: bool = False
+
+    def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
+        return self._base(session, cwd, "BeforeAgent", prompt=text, number=number)
+
+    def before(self, session: str, cwd: str, command: str, number: int) -> Payload:
+        return self._call(session, cwd, "BeforeTool", command, number)
+
+    def worked(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        return self._ended(session, cwd, command, number, output)
+
+    def failed(self, session: str, cwd: str, command: str, number: int, error: str) -> Payload:
+        return self._ended(session, cwd, command, number, f"{error}\nExit Code: 2")
+
+    def _ended(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        text = f"<untrusted_context>\nOutput: {output}\nProcess Group PGID: 19619\n</untrusted_context>"
+        answer = {"llmContent": text, "returnDisplay": output}
+        return self._call(session, cwd, "AfterTool", command, number, tool_response=answer)
+
+    def compaction(self, session: str, cwd: str) -> Payload | None:
+        return self._base(session, cwd, "PreCompress", trigger="auto")
+
+    def denial(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("reason", "")) if answer.get("decision") == "deny" else ""
+
+
+@dataclass
+class _ByPlugin(ClaudeShaped):
+    """A plugin of ours hands over what it is told, and takes `stop`, `context` and `notice`."""
+
+    asks: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def end(self, session: str, cwd: str) -> Payload | None:
+        return None
+
+    def denial(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("stop", ""))
+
+    def context(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("context", ""))
+
+    def notice(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("notice", ""))
+
+
+@dataclass
+class Cline(_ByPlugin):
+    shell: str = "run_commands"
+    tells_its_project: bool = True
+
+    def arguments(self, command: str) -> Payload:
+        return {"commands": [command]}
+
+    def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
+        return {"event": name, "session": session, "subagent": False, "cwd": cwd, **more}
+
+    def start(self, session: str, cwd: str, origin: str = "startup") -> Payload:
+        return self._base(session, cwd, "start", key=f"start-{origin}-{next(_NUMBERS)}")
+
+    def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
+        typed = f'<user_input mode="act">{text}</user_input>'
+        return self._base(session, cwd, "prompt", key=f"prompt-{number}", prompt=typed)
+
+    def before(self, session: str, cwd: str, command: str, number: int) -> Payload:
+        return self._call(session, cwd, "call", command, number)
+
+    def worked(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        answer = [{"query": command, "result": output, "success": True}]
+        return self._call(session, cwd, "result", command, number, output=answer, isError=False, milliseconds=15)
+
+    def failed(self, session: str, cwd: str, command: str, number: int, error: str) -> Payload:
+        answer = [{"query": command, "result": error, "error": "Command exited with code 2", "success": False}]
+        return self._call(session, cwd, "result", command, number, output=answer, isError=False, milliseconds=15)
+
+    def compaction(self, session: str, cwd: str) -> Payload | None:
+        return None
+
+    def _call(self, session: str, cwd: str, name: str, command: str, number: int, **more: Any) -> Payload:
+        given = {"tool": self.shell, "callId": f"call_{number}", "input": self.arguments(command)}
+        return self._base(session, cwd, name, **given, **more)
+
+
+@dataclass
+class OpenCode(_ByPlugin):
+    shell: str = "bash"
+    context_before_a_call: bool = False
+
+    def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
+        return {"event": name, "sessionID": session, "cwd": cwd, "project": "/", **more}
+
+    def start(self, session: str, cwd: str, origin: str = "startup") -> Payload:
+        return self._base(session, cwd, "session.start", key=f"start-{origin}-{next(_NUMBERS)}")
+
+    def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
+        return self._base(session, cwd, "chat.message", key=f"msg-{number}", prompt=text)
+
+    def before(self, session: str, cwd: str, command: str, number: int) -> Payload:
+        return self._call(session, cwd, "tool.execute.before", command, number)
+
+    def worked(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        return self._call(session, cwd, "tool.execute.after", command, number, output=output, exit=0, milliseconds=15)
+
+    def failed(self, session: str, cwd: str, command: str, number: int, error: str) -> Payload:
+        return self._call(session, cwd, "tool.execute.after", command, number, output=error, exit=2, milliseconds=15)
+
+    def compaction(self, session: str, cwd: str) -> Payload | None:
+        return self._base(session, cwd, "session.compacting")
+
+    def _call(self, session: str, cwd: str, name: str, command: str, number: int, **more: Any) -> Payload:
+        given = {"tool": self.shell, "callID": f"call_{number}", "args": self.arguments(command)}
+        return self._base(session, cwd, name, **given, **more)
+
+
+_NUMBERS = count()
+PAYLOADS: dict[str, Any] = {
+    "claude-code": ClaudeShaped(),
+    "codex": Codex(),
+    "copilot": Copilot(),
+    "gemini": Gemini(),
+    "cline": Cline(),
+    "opencode": OpenCode(),
+}
 
 
 def as_bytes(payload: Mapping[str, Any]) -> bytes:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 GUIDANCE_TOKENS = 500
 CAPS = (30, 4500, 6000)  # of the pinned rules: agents cut what a hook adds at some 10,000 characters
 _MOST_TOOLS = 200  # that the store knows
-_LONGEST_OUTPUT = 100_000  # characters of a call's output that are kept
 _ENFORCED = {"repeats": "enforce"}
 
 
@@ -102,7 +101,8 @@ class Acting:
         user_spoke(store, event.session_id)
         said = [each for each in self._receipts.demands(event.session_id) if not each.effect]
         newest = max((each.turn for each in said), default=0)
-        tools = self._tools()
+        # What an agent has for itself (plans, helpers) no sentence on calls is about, unless it says its name.
+        tools = [name for name in self._tools() if self._host.tools.get(name) != () or name in event.prompt]
         spoken: dict[str, Any] = {
             "tools": tools,
             "session_id": event.session_id,
@@ -200,14 +200,14 @@ class Acting:
         return SILENT
 
     def _record(self, event: HookEvent) -> dict[str, Any]:
-        arguments = event.arguments
+        from toolmem.readers.long_values import shortened
+
+        arguments, output = shortened(event.arguments), shortened(event.output)
         metadata: dict[str, Any] = {"host": self._host.name}
         metadata |= {"mcp_server": event.server} if event.server else {}
         metadata |= {"cwd": event.cwd} if event.cwd else {}
-        output = event.output
-        if len(output) > _LONGEST_OUTPUT:
-            metadata["output_characters"] = len(output)
-            output = f"{output[:_LONGEST_OUTPUT]}…"
+        if output != event.output:
+            metadata["output_characters"] = len(event.output)
         return {
             "id": event.call_id or None,
             "tool_name": event.tool,

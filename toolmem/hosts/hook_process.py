@@ -128,8 +128,10 @@ def _named_event(host: Host, raw: bytes, environment: Mapping[str, str]) -> Hook
     """The event of a payload that cannot be read, by its name alone."""
     import re
 
-    name = re.search(rb'"hook_?[eE]vent_?[nN]ame"\s{0,9}:\s{0,9}"(\w{1,60})"', raw)
-    return host.read({"hook_event_name": name[1].decode(), "tool_name": "unknown"}, environment) if name else None
+    named = re.search(rb'"(hook_event_name|hookName|event)"\s{0,9}:\s{0,9}"([\w.]{1,60})"', raw)
+    if named is None:
+        return None
+    return host.read({named[1].decode(): named[2].decode(), "tool_name": "unknown", "tool": "unknown"}, environment)
 
 
 # Until the process ends: to close a file of SQLite is to bring its log home and wait for the disk, three times as long

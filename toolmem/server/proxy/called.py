@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolmem.readers.long_values import shortened
+
 Ending = Literal["answered", "tool_error", "protocol_error", "cancelled", "no_answer"]
 
 _META = "io.modelcontextprotocol/"
 _CALL_ID = "claudecode/toolUseId"  # as Claude Code tells a server which of the model's calls this is
 _IN_SESSION = ("sessionId", "callId")  # as Codex does
-_MOST_OUTPUT = 200_000  # characters of an output that are kept
 _MOST_ID = 200
-_DEEPEST = 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class CallEnd:
         code = error.get("code")
         known = code if isinstance(code, int) else None
         told = f"error {known}: {error.get('message', '')}" if known is not None else str(error.get("message", ""))
-        return cls(ending="protocol_error", output=told[:_MOST_OUTPUT], success=False, code=known)
+        return cls(ending="protocol_error", output=shortened(told), success=False, code=known)
 
 
 CANCELLED = CallEnd(ending="cancelled")
@@ -111,7 +111,7 @@ def _output(result: Mapping[str, Any]) -> str:
     text = "\n".join(_block(_object(block)) for block in blocks)
     if not text.strip() and "structuredContent" in result:
         text = json.dumps(result["structuredContent"], ensure_ascii=False)
-    return text if len(text) <= _MOST_OUTPUT else f"{text[:_MOST_OUTPUT]}…"
+    return str(shortened(text))
 
 
 def _block(block: Mapping[str, Any]) -> str:
@@ -132,17 +132,6 @@ def _told_by_host(meta: Mapping[str, Any]) -> tuple[str, str]:
     if isinstance(session, str) and isinstance(call, str) and session and len(session) + len(call) < _MOST_ID:
         return session, call
     return "", ""
-
-
-def shortened(arguments: Any, depth: int = 0) -> Any:
-    """The arguments with long texts cut, so that a record holds no file of sixty megabytes."""
-    if isinstance(arguments, str):
-        return arguments if len(arguments) <= _MOST_OUTPUT else f"{arguments[:_MOST_OUTPUT]}…"
-    if depth < _DEEPEST and isinstance(arguments, dict):
-        return {name: shortened(value, depth + 1) for name, value in arguments.items()}
-    if depth < _DEEPEST and isinstance(arguments, list):
-        return [shortened(value, depth + 1) for value in arguments]
-    return arguments
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.guard.decision import Finding, GuardDecision, decide
-from toolmem.server.proxy.called import CallEnd, ProxiedCall, shortened
+from toolmem.readers.long_values import shortened
+from toolmem.server.proxy.called import CallEnd, ProxiedCall
 
 if TYPE_CHECKING:
     from toolmem.app import AsyncToolMem
