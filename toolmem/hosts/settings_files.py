@@ -97,9 +97,7 @@ def plan_uninstall(place: HookPlace, command: Sequence[str]) -> tuple[list[Plann
         planned.append(PlannedFile(place.settings, before, _without_hooks(place, place.settings, before)))
     for path, text in place.own_files(command).items():
         before, note = _bytes(path), note_of(place.host.name, path)
-        if before is None:
-            continue
-        if before == text.encode() or (note is not None and note.wrote(before)):
+        if before is None or before == text.encode() or (note is not None and note.wrote(before)):
             planned.append(PlannedFile(path, before, None))
         else:
             kept.append(path)
@@ -108,11 +106,12 @@ def plan_uninstall(place: HookPlace, command: Sequence[str]) -> tuple[list[Plann
 
 def write_all(host: Host, planned: Iterable[PlannedFile], *, installs: bool) -> None:
     """Write what was planned, and note how it is undone (or that nothing is left to undo)."""
+    emptied = set[str]()
     for each in planned:
         known = note_of(host.name, each.path)
         if not installs:
             each.write()
-            _remove_folders(known.folders if known else ())
+            emptied.update(known.folders if known else ())
             forget_note(host.name, each.path)
             continue
         folders = _missing_folders(each.path)
@@ -121,6 +120,7 @@ def write_all(host: Host, planned: Iterable[PlannedFile], *, installs: bool) -> 
         )
         keep_note(host.name, each.path, note)  # first: killed here, it fits no file, and changes nothing
         each.write()
+    _remove_folders(emptied)
 
 
 def settings_value(data: bytes, path: Path, *, comments: bool = False) -> dict[str, Any]:
@@ -260,9 +260,9 @@ def _missing_folders(path: Path) -> tuple[str, ...]:
 
 
 def _remove_folders(folders: Iterable[str]) -> None:
-    """Those that an install made and that are empty now."""
-    with suppress(OSError):
-        for each in folders:
+    """Those that an install made and that are empty now, the innermost first."""
+    for each in sorted(folders, key=len, reverse=True):
+        with suppress(OSError):
             os.rmdir(each)
 
 
