@@ -15,6 +15,7 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.engine import StoreFile, before
+from toolmem.hosts.receipts import Receipts
 from toolmem.late import late_logger, late_pattern
 from toolmem.stored import RawRecord
 
@@ -90,6 +91,7 @@ EVENTS: dict[str, dict[str, Any]] = {
     },
     "UserPromptSubmit": {"prompt": "Never run sudo. 永远不要删除文件.", "prompt_id": "p1"},
 }
+KINDS = {"PreToolUse": "before_call", "PostToolUse": "after_call", "UserPromptSubmit": "prompt"}
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -113,6 +115,9 @@ def test_a_hooks_process_loads_neither_what_takes_long_nor_what_its_event_does_n
     assert HEAVY & loaded == set()
     assert event == "UserPromptSubmit" or NEEDLESS & loaded == set()
     assert not list(tmp_path.rglob("hooks.log"))
+    (log,) = tmp_path.rglob("hooks.db-wal")  # not brought home at the end, which waits for the disk
+    assert log.stat().st_size > 0
+    assert [each.event for each in Receipts(log.with_name("hooks.db")).of_session("s1")] == [KINDS[event]]
 
 
 def test_a_late_pattern_is_the_compiled_one_and_a_late_logger_the_named_one(caplog: pytest.LogCaptureFixture) -> None:
