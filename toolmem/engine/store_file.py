@@ -7,7 +7,7 @@ server is reached through `toolmem serve`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from toolmem.late import late_logger
 from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
-from toolmem.store.codec import GuidanceCache
 from toolmem.store.keyed import RecordStore
-from toolmem.store.logged_decisions import decision_json
-from toolmem.store.semantics import AppendCalls, ToolRow
-from toolmem.store.sqlite import decision_log, keyed_records, tool_reads, tool_writes
+from toolmem.store.sqlite import keyed_records
 from toolmem.store.sqlite.connection import (
     OpenFile,
     can_be_written,
@@ -98,6 +95,8 @@ class StoreFile(RecordStore):
 
     def tool_names(self, workspace: str, most: int) -> list[str]:
         """The tools that have calls, by name; no more than so many, the newest."""
+        from toolmem.store.sqlite import tool_reads
+
         rows = self._file.read(lambda db: tool_reads.read_tools(db, workspace, None))
         return sorted(row.name for row in sorted(rows, key=lambda row: row.time_modified, reverse=True)[:most])
 
@@ -107,6 +106,7 @@ class StoreFile(RecordStore):
         self, workspace: str, namespaces: Sequence[str] | None, tools: Sequence[str]
     ) -> tuple[list[RawRecord], list[tuple[str, GuidanceLines]]]:
         """The records of rules (None: of all tools), and the guidance of these tools, of one moment of the store."""
+        from toolmem.store.sqlite import tool_reads
 
         def rows(db: apsw.Connection) -> tuple[list[RawRecord], list[tuple[str, str | None]]]:
             rules = keyed_records.list_raw(db, workspace, namespaces, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
@@ -141,30 +141,21 @@ class StoreFile(RecordStore):
 
     async def append_calls(self, workspace: str, tool: str, calls: Sequence[Any], keep: int) -> Appended:
         """`record` of the answer is None."""
-        request = _KeepCalls(self.clock.now(), workspace, tool, lambda: calls, keep)
-        request.prepare()
-        return self._file.write(lambda db: tool_writes.commit(db, request, _NoGuidance(), None, self._limits)).answer()
+        from toolmem.engine.file_writes import append
+
+        return append(self._file, self._limits, self.clock.now(), workspace, tool, calls, keep)
 
     async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
+        from toolmem.store.logged_decisions import decision_json
+        from toolmem.store.sqlite import decision_log
+
         text, most = decision_json(workspace, decision), self._limits.max_decisions
         self._file.write(lambda db: decision_log.write(db, workspace, decision, text, most))
 
     async def decisions(self, workspace: str, **asked: Any) -> list[LoggedDecision]:
+        from toolmem.store.sqlite import decision_log
+
         return self._file.read(lambda db: decision_log.read(db, workspace, **asked))
-
-
-class _KeepCalls(AppendCalls):
-    """Answers no record: that is a model of its own."""
-
-    def _answer(self, row: ToolRow | None, stored: int, duplicates: tuple[int, ...], trimmed: int) -> Appended:
-        return super()._answer(None, stored, duplicates, trimmed)
-
-
-class _NoGuidance(GuidanceCache):
-    """A call changes no guidance, so nobody reads it."""
-
-    def get(self, key: Hashable, tool: str, read: Callable[[], str | None]) -> None:
-        return None
 
 
 def _guidance_lines(tool: str, text: str | None) -> GuidanceLines | None:

@@ -39,7 +39,6 @@ from toolmem.guard.view import view_of
 from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import ToolSchema
 from toolmem.readers.denied_calls import is_denied
-from toolmem.readers.error_messages import mask, telling_line
 
 FORCED_LEAST = 5  # forced flags of a source before it is doubted
 FORCED_WORKED = 0.05  # share of these that worked from which on it only advises
@@ -173,13 +172,13 @@ class ConversationGuard:
             self.standing.state += writes
             return
         self.watch.count(checked.forced, worked=not failed)
-        line = telling_line(output) if failed else ""
+        line, error = _told(checked.tool_name, output) if failed else ("", "")
         self.standing.after(
             checked.identity,
             failed=failed,
             writes=writes,
             call_id=call_id,
-            error=error_id(checked.tool_name, mask(line)) if failed else "",
+            error=error,
             line=line,
             transient=is_transient(line),
             began=checked.began,
@@ -265,3 +264,11 @@ def identity_of(tool_name: str, arguments: Any, key: bytes) -> str:
         return identity(tool_name, arguments, key)
     except (RecursionError, ValueError, TypeError):
         return ""
+
+
+def _told(tool_name: str, output: str) -> tuple[str, str]:
+    """The telling line of a failure, and the id of its error."""
+    from toolmem.readers.error_messages import mask, telling_line  # late: a call that is asked about has no output yet
+
+    line = telling_line(output)
+    return line, error_id(tool_name, mask(line))

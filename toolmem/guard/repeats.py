@@ -18,7 +18,6 @@ from typing import Any
 
 from toolmem.late import late_pattern
 from toolmem.late_dataclasses import dataclass, field, replace
-from toolmem.readers.error_classes import error_class_of
 
 # Errors of a service that its caller did not cause. The same call may be sent again, twice.
 TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
@@ -37,7 +36,11 @@ WAITS = (1.0, 4.0)  # seconds before each
 
 def is_transient(line: str) -> bool:
     """Is an error, by its telling line, one that its caller did not cause?"""
-    return bool(line) and (error_class_of(line) in TRANSIENT or _PASSES.search(line[:2000]) is not None)
+    if not line:
+        return False
+    from toolmem.readers.error_classes import error_class_of  # late: before most calls no failure stands
+
+    return error_class_of(line) in TRANSIENT or _PASSES.search(line[:2000]) is not None
 
 
 def identity(tool_name: str, arguments: Any, key: bytes = b"") -> str:

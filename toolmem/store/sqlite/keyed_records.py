@@ -10,7 +10,6 @@ import apsw
 
 from toolmem.store.codec import storable, storables
 from toolmem.store.keyed import PutRecord
-from toolmem.store.sqlite import documents
 from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
 from toolmem.stored import RawRecord, Stamped
 
@@ -28,6 +27,8 @@ _PUT = (
 
 def put(db: apsw.Connection, record: PutRecord, embedder: EmbedderIdentity | None) -> RawRecord:
     """Runs inside a write transaction."""
+    from toolmem.store.sqlite import documents  # a hook that only asks needs no text index
+
     number = require_workspace_id(db, record.workspace)
     place = (number, record.namespace, record.key)
     new = record.decide(_held(db, *place))
@@ -94,6 +95,8 @@ def delete(db: apsw.Connection, workspace: str, namespace: str, key: str) -> boo
     db.execute("DELETE FROM records WHERE workspace = ? AND namespace = ? AND key = ?", (number, namespace, key))
     if number is None or not db.changes():
         return False
+    from toolmem.store.sqlite import documents
+
     documents.remove(db, number, documents.RECORDS, namespace, key)
     return True
 
