@@ -9,6 +9,7 @@ from typing import Any
 from page_writers.markdown import GENERATED, page, table
 
 REPORT = Path(__file__).resolve().parents[2] / "tests" / "hosts_live" / "last_report.json"
+BESIDE = REPORT.with_name("last_report_beside.json")
 
 _HEAD = f"""`make test-hosts` installs each agent from npm, gives it a fresh home, an environment of its own and a
 model that follows a script, all on this machine, and goes with it from `hook install` to `hook uninstall`. The project
@@ -26,6 +27,9 @@ def last_report() -> str:
     rows = [[step, *(_shown(each["steps"].get(step)) for each in told.values())] for step in steps]
     parts = [_HEAD, table(["program", "version", "run on", "Python"], runs)]
     parts += ["## Steps", table(["", *(each["program"] for each in told.values())], rows)]
+    beside = json.loads(BESIDE.read_text(encoding="utf-8")) if BESIDE.is_file() else {}
+    if beside:
+        parts += ["## Beside the steps", table(["test", "came to"], beside.items())]
     reasons = [
         f"* {each['program']}, {step}: {came.removeprefix('not possible: ')}"
         for each in told.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from abc import ABC, abstractmethod
@@ -98,8 +99,10 @@ class AgentDriver(ABC):
         return self._run(["git", *arguments], True).stdout.strip()
 
     def version(self) -> str:
-        """As the program itself says it."""
-        return self.run("--version").stdout.strip()
+        """The number that the program itself says."""
+        said = self.run("--version").stdout
+        number = re.search(r"\d+(?:\.\d+)+", said)
+        return number[0] if number else said.strip()
 
     def _run(self, command: Sequence[str], check: bool) -> subprocess.CompletedProcess[str]:
         ran = subprocess.run(

@@ -7,10 +7,11 @@ import json
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 REPORT = Path(__file__).with_name("last_report.json")
+BESIDE = Path(__file__).with_name("last_report_beside.json")
 
 
 @dataclass
@@ -39,6 +40,13 @@ class StepReport:
     def write(self, host: str, path: Path = REPORT) -> None:
         """Into the file of the last run of every program, in place of this one's."""
         kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        told = {key: value for key, value in asdict(self).items() if key not in ("cannot", "failures")}
+        told = {"program": self.program, "version": self.version, "steps": self.steps}
         kept[host] = {**told, "date": datetime.date.today().isoformat(), "python": platform.python_version()}
         path.write_text(json.dumps(dict(sorted(kept.items())), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_beside(outcomes: dict[str, str], path: Path = BESIDE) -> None:
+    """What the tests beside the scenario came to: the sentence of each, and its outcome."""
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    kept |= outcomes
+    path.write_text(json.dumps(dict(sorted(kept.items())), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

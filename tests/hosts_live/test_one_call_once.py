@@ -15,6 +15,7 @@ from tests.hosts_live.codex_driver import CodexDriver
 from tests.hosts_live.test_whole_path import asked, started, told
 from toolmem import ToolMem
 from toolmem.models import ToolCallResult
+from toolmem.testing.agent_server import AgentRequest, AskedCall
 
 pytestmark = pytest.mark.hosts
 MAIL = [sys.executable, str(Path(__file__).with_name("mail_server.py"))]
@@ -42,12 +43,16 @@ def test_a_call_that_hook_proxy_and_recording_tell_is_one_call(agent: AgentDrive
     store = str(agent.project / ".toolmem" / "memory.db")
     proxied = [sys.executable, "-P", "-m", "toolmem", "mcp", "proxy", "--store", store, "--", *MAIL]
     agent.add_server("mail", proxied)
+
+    def once_connected(request: AgentRequest) -> AskedCall:
+        return agent.shell("true" if any("mail" in tool for tool in request.tools) else "sleep 2")
+
     good = agent.server_call("mail", "send_email", {"to": "bob@example.com"})
     bad = agent.server_call("mail", "send_email", {"to": "eve@example.com", "fail": True})
-    answers = asked(agent, "Send them.", good, bad)
-    assert "sent" in answers[0].text
-    assert "unavailable" in answers[1].text
-    found = kept(agent, 2)
+    *_, first, second = asked(agent, "Send them.", *[once_connected] * 10, good, bad)
+    assert "sent" in first.text
+    assert "unavailable" in second.text
+    found = kept(agent, 12)[10:]
     assert [(call.tool_name, call.success) for call in found] == [("send_email", True), ("send_email", False)]
 
 

@@ -18,9 +18,16 @@ from tests.hosts_live.gemini_driver import GeminiDriver
 from tests.hosts_live.opencode_driver import OpenCodeDriver
 from tests.hosts_live.step_report import StepReport
 from toolmem.testing.agent_server import AgentRequest, AgentServer, AskedCall, ToolAnswer
+from toolmem.testing.agent_turns import Script
 
-DRIVERS: list[type[AgentDriver]] = [ClaudeCodeDriver, CodexDriver, GeminiDriver, CopilotDriver, OpenCodeDriver]
-DRIVERS.append(ClineDriver)
+DRIVERS: list[type[AgentDriver]] = [
+    ClaudeCodeDriver,
+    CodexDriver,
+    GeminiDriver,
+    CopilotDriver,
+    OpenCodeDriver,
+    ClineDriver,
+]
 RULE = "never push to main"
 MANY = 200
 AT_ONCE = 10
@@ -69,7 +76,7 @@ def pushed(agent: AgentDriver, branch: str) -> str:
     return agent.git("ls-remote", "origin", f"refs/heads/{branch}").partition("\t")[0]
 
 
-def asked(agent: AgentDriver, prompt: str, *calls: AskedCall, session: str = "") -> list[ToolAnswer]:
+def asked(agent: AgentDriver, prompt: str, *calls: AskedCall | Script, session: str = "") -> list[ToolAnswer]:
     """The results, as the model was sent them, of calls that it asks for one after the other."""
     before = len(agent.server.requests)
     agent.server.then(*calls, "That is all.")
