@@ -276,6 +276,84 @@ class OpenCode(_ByPlugin):
         return self._base(session, cwd, name, **given, **more)
 
 
+@dataclass
+class Cursor(_ByPlugin):
+    """As its documentation has it: results are JSON text."""
+
+    shell: str = "Shell"
+    context_before_a_call: bool = False
+    tells_its_project: bool = True
+
+    def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
+        return {"hook_event_name": name, "conversation_id": session, "workspace_roots": [cwd], **more}
+
+    def start(self, session: str, cwd: str, origin: str = "startup") -> Payload:
+        return self._base(session, cwd, "sessionStart")
+
+    def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
+        return self._base(session, cwd, "beforeSubmitPrompt", prompt=text, generation_id=f"generation-{number}")
+
+    def before(self, session: str, cwd: str, command: str, number: int) -> Payload:
+        return self._call(session, cwd, "preToolUse", command, number)
+
+    def worked(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        answer = json.dumps({"output": output, "exitCode": 0})
+        return self._call(session, cwd, "postToolUse", command, number, tool_output=answer, duration=15)
+
+    def failed(self, session: str, cwd: str, command: str, number: int, error: str) -> Payload:
+        return self._call(session, cwd, "postToolUseFailure", command, number, error_message=error, duration=15)
+
+    def compaction(self, session: str, cwd: str) -> Payload | None:
+        return self._base(session, cwd, "preCompact", trigger="auto")
+
+    def end(self, session: str, cwd: str) -> Payload | None:
+        return self._base(session, cwd, "sessionEnd", reason="completed")
+
+    def denial(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("agent_message", "")) if answer.get("permission") == "deny" else ""
+
+    def context(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("additional_context", ""))
+
+
+@dataclass
+class Goose(_ByPlugin):
+    """As its documentation has it: it takes a denial and nothing else."""
+
+    shell: str = "developer__shell"
+    context_before_a_call: bool = False
+    context_at_start: bool = False
+    tells_its_project: bool = True
+
+    def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
+        return {"event": name, "session_id": session, "working_dir": cwd, **more}
+
+    def start(self, session: str, cwd: str, origin: str = "startup") -> Payload:
+        return self._base(session, cwd, "SessionStart")
+
+    def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
+        return self._base(session, cwd, "UserPromptSubmit", message=text)
+
+    def worked(self, session: str, cwd: str, command: str, number: int, output: str) -> Payload:
+        return self._call(session, cwd, "PostToolUse", command, number, tool_output=output)
+
+    def failed(self, session: str, cwd: str, command: str, number: int, error: str) -> Payload:
+        return self._call(session, cwd, "PostToolUseFailure", command, number, error=error)
+
+    def compaction(self, session: str, cwd: str) -> Payload | None:
+        return None
+
+    def end(self, session: str, cwd: str) -> Payload | None:
+        return self._base(session, cwd, "SessionEnd")
+
+    def _call(self, session: str, cwd: str, name: str, command: str, number: int, **more: Any) -> Payload:
+        given = {"tool_name": self.shell, "tool_input": self.arguments(command), "tool_call_id": f"call_{number}"}
+        return self._base(session, cwd, name, **given, **more)
+
+    def denial(self, answer: Mapping[str, Any]) -> str:
+        return str(answer.get("reason", "")) if answer.get("decision") == "block" else ""
+
+
 _NUMBERS = count()
 PAYLOADS: dict[str, Any] = {
     "claude-code": ClaudeShaped(),
@@ -284,6 +362,8 @@ PAYLOADS: dict[str, Any] = {
     "gemini": Gemini(),
     "cline": Cline(),
     "opencode": OpenCode(),
+    "cursor": Cursor(),
+    "goose": Goose(),
 }
 
 

@@ -301,8 +301,9 @@ def test_the_project_is_where_the_session_began(agent: HookedAgent, project_stor
 def test_of_two_installs_one_acts(agent: HookedAgent) -> None:
     agent.says(RULE)
     first = agent.speaks.prompt(*agent.place, "never run npm publish", 90)
-    assert agent.send(first) or not agent.speaks.tells_of_prompts
+    agent.send(first)
     assert agent.send(first) == {}
+    assert sorted(agent.rules()) == [RULE, "never run npm publish"]
     payload = agent.speaks.before(*agent.place, PUSH, 91)
     assert agent.stopped(agent.send(payload))
     again = agent.send(payload)
@@ -437,8 +438,28 @@ def test_a_user_without_a_home_folder_is_in_nobodys_way(agent: HookedAgent, monk
     monkeypatch.setenv("HOME", str(agent.home / "file" / "none"))
     monkeypatch.setenv("XDG_STATE_HOME", str(agent.home / "file" / "state"))
     assert agent.runs("ls") == {}
-    assert agent.says(RULE) == {}
+    answer = agent.says(RULE)
+    told = agent.speaks.notice(answer) + agent.speaks.context(answer)
+    assert not told or ("Not kept" in told and "for this session" not in told)
     assert agent.start() == {}
+
+
+def test_without_a_store_what_the_user_says_binds_in_its_session(agent: HookedAgent) -> None:
+    (agent.home / ".toolmem").write_text("no folder")
+    answer = agent.says(RULE)
+    told = agent.speaks.notice(answer) + agent.speaks.context(answer)
+    assert not told or ("Not kept" in told and "for this session" in told)
+    assert RULE in agent.stopped(agent.asks(PUSH))
+    assert not agent.stopped(agent.runs("ls"))
+
+
+def test_where_a_store_cannot_be_read_calls_are_stopped_by_who_chose_so(
+    agent: HookedAgent, project_store: Path
+) -> None:
+    project_store.write_bytes(b"SQLite format 3\x00" + b"\xff" * 8000)
+    assert not agent.stopped(agent.asks("ls"))
+    agent.options = ("--on-error", "closed")
+    assert "could not be checked" in agent.speaks.denial(agent.asks("ls -a"))
 
 
 @pytest.mark.parametrize(

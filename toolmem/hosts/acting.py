@@ -122,7 +122,7 @@ class Acting:
             captured.told += back.told
             captured.failures += back.failures
         if store.location == ":memory:" and (captured.rules or captured.withdrawn):
-            captured.failures.append("its store is gone")
+            captured.failures.append("its store is gone, or cannot be opened")
             captured.rules, captured.withdrawn, captured.told = [], [], []
         self._bind(event, captured, said, turn or newest + 1, tools)
         self._keep_rules()
@@ -146,10 +146,10 @@ class Acting:
             for each, at in demands.items()
             if each not in captured.lifted and without_duration(each.rule) not in kept
         }
-        if captured.failures:
-            captured.session += [each for each in left if each not in held and each not in captured.session]
         if left != held:
             self._receipts.set_demands(event.session_id, _with_checks(left, tools))
+        if captured.failures and event.session_id and not self._receipts.trouble:
+            captured.session += [each for each in left if each not in held and each not in captured.session]
 
     # -- before and after a call
 
@@ -157,7 +157,7 @@ class Acting:
         if not self._guard_on:
             return Acted()
         store = self._stores.main
-        if store is None:
+        if store is None or (self._stores.trouble and self._on_error == "closed"):  # some rules cannot be read
             raise OSError(self._stores.trouble or "no store can be opened")
         from toolmem.engine import before
 

@@ -222,6 +222,10 @@ def _acted(
     stores = open_stores(folder, options.store)  # not closed: the process ends, and its logs are moved by a later one
     if stores.trouble:
         log(host.name, OSError(stores.trouble), event)
+    if stores.main is None:  # what is demanded of this session, and what protects toolmem itself, binds all the same
+        from toolmem.engine import StoreFile
+
+        stores = stores._replace(main=StoreFile(":memory:"))
     acting = Acting(host, stores, receipts, on_error=options.on_error, guard_on=_guard_on(environment))
     answer, note = acting.act(event, decided if isinstance(decided, Mapping) else None)
     return answer, note
