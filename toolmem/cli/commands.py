@@ -147,6 +147,7 @@ app.command("mcp proxy", short_help="Stand between an MCP host and one of its se
 )
 app.command("mcp wrap", short_help="Put the proxy before one server in a host's configuration.")(mcp_proxy.wrap)
 app.command("mcp unwrap", short_help="Take the proxy out of a host's configuration again.")(mcp_proxy.unwrap)
+app.command("mcp intercept", short_help="Decide on one call that Docker's MCP gateway shows.")(mcp_proxy.intercept)
 _group("testing", "A loopback model server, to try out real backends without paying.", {"serve": testing.serve})
 
 
@@ -179,9 +180,8 @@ def option_names() -> list[str]:
 # toolmem backend=http http.port=8002 config=my.yaml
 
 
-OF_MCP = frozenset(
-    {"mcp proxy", "mcp wrap", "mcp unwrap"}
-)  # commands of two words; `toolmem mcp` itself takes overrides
+# Commands of two words; `toolmem mcp` itself takes overrides.
+OF_MCP = frozenset({"mcp proxy", "mcp wrap", "mcp unwrap", "mcp intercept"})
 
 
 def arrange(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
