@@ -38,7 +38,7 @@ def _reason(message: str, named: str, on_error: Literal["open", "closed"]) -> st
         return ""
     stores = open_stores(os.getcwd(), named)
     try:
-        if stores.main is None:
+        if stores.main is None or (named and stores.trouble):
             raise OSError(stores.trouble or "no store can be opened")
         call = {"tool_name": tool, "input": {} if arguments is None else arguments}
         classes = [each.lstrip("@") for each in scopes_of(tool, None, arguments)]
