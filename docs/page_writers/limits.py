@@ -148,6 +148,12 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
   use, by declared parameters, and by the names of a call's arguments. A tool that tells none of these is of no class;
   a shell that is sent its lines piece by piece (keys typed into a terminal) is not read as commands. A sentence is
   kept for a class only by hooks and adapters; what is put for one tool by name binds it alone.
+* Adapters of agent frameworks see the tools that the framework runs in Python: not those that a model's provider runs,
+  not what a program of smolagents' CodeAgent does itself, not MCP tools of the OpenAI Agents SDK. Advice on a result
+  that is no text is in the log of decisions alone where the framework has no place beside a result. A framework that
+  tries a call again by itself is stopped as an agent is, unless the error is one that passes (a timeout, a rate
+  limit). Demands for one session are known to the process alone, and what another agent says to a framework's agent
+  counts as the user's unless `capture=False` is given.
 * A call counts as denied by the first words of its output alone (`toolmem: not run`, with what hosts write around
   it). A tool whose output begins so, a page that it fetched for instance, makes that one call count nowhere: a failure
   that says so is no failure in figures and guidance. Outputs that quote the words further inside are outputs like any

@@ -60,7 +60,7 @@ class ToolFunction:
 
     def given(self, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name, as JSON has them; what is left to a default is not among them."""
-        return _as_json(self._bound(args, names))
+        return as_json(self._bound(args, names))
 
     def whole(self, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
         """All that the function will work with: defaults too, and what is given beside its parameters, by its name."""
@@ -68,7 +68,7 @@ class ToolFunction:
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD and isinstance(told.get(name), Mapping):
                 told = {**told.pop(name), **told}
-        return _as_json(told)
+        return as_json(told)
 
     def _bound(self, args: tuple[Any, ...], names: Mapping[str, Any]) -> dict[str, Any]:
         args, names = (*self.preset, *args), {**self.preset_names, **names}
@@ -94,7 +94,7 @@ def _owner(function: Callable[..., Any], signature: inspect.Signature) -> str:
     return first if first in _OWNERS and inside and not inside.endswith("<locals>") else ""
 
 
-def _as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Each argument as JSON has it; what JSON has no word for becomes its text."""
     return {str(name): _json_value(value) for name, value in arguments.items()}
 
@@ -103,7 +103,7 @@ def _json_value(value: Any) -> Any:
     try:
         return json.loads(as_text(value))
     except (ValueError, RecursionError):
-        return _shown(value)
+        return shown_safely(value)
 
 
 def as_text(value: Any) -> str:
@@ -111,10 +111,11 @@ def as_text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
     except Exception:  # whatever the objects of a program raise when they are shown
-        return json.dumps(_shown(value), ensure_ascii=False)
+        return json.dumps(shown_safely(value), ensure_ascii=False)
 
 
-def _shown(value: Any) -> str:
+def shown_safely(value: Any) -> str:
+    """The text of any object; its type where it cannot be shown."""
     try:
         return str(value)
     except Exception:

@@ -90,6 +90,66 @@ def test_what_is_configured_for_repeats_holds_in_adapters_too(tmp_path: Path, mo
         assert bool(again.advice) is (mode == "advise")
 
 
+def test_that_a_call_failed_before_is_not_said_of_one_that_has_worked(tmp_path: Path) -> None:
+    with ToolMem(tmp_path / "memory.db", overrides=["guard.repeats=advise"]) as memory:
+        talk = AgentMemory(memory).of()
+        talk.end_now(talk.begin_now("search", {"q": "a"}), error="Error: no index")
+        again = talk.begin_now("search", {"q": "a"})
+        assert again.advised("...").startswith("...\n\n(from toolmem, not from the tool: ")
+        talk.end_now(again, "found")
+        assert again.advised("found") == "found"
+
+
+def test_a_call_that_did_not_end_keeps_its_id_for_when_it_does(mem: ToolMem) -> None:
+    talk = AgentMemory(mem, "c1").of()
+    talk.begin_now("book", {"place": "Rome"}, "call_1")  # a framework that asks its own user first
+    talk.end_now(talk.begin_now("book", {"place": "Rome"}, "call_1"), "booked")
+    assert [call.id for call in mem.calls(["book"])] == ["c1/call_1"]
+
+
+def test_nothing_of_a_store_that_is_not_trusted_reaches_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".toolmem").mkdir()
+    with ToolMem(tmp_path / ".toolmem" / "memory.db") as theirs:
+        theirs.rules.put("send_email", "never email Sarah", priority="critical")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of another user"))
+    with ToolMem() as found:
+        talk = AgentMemory(found).of()
+        assert talk.prompt_now(["send_email"], said="Never email Bob.", at=1) == ""
+        call = talk.begin_now("send_email", SARAH)
+        assert not call.stops
+        talk.end_now(call, "sent")
+
+
+def test_demands_for_this_session_bind_in_it_and_stand_in_its_prompt(mem: ToolMem) -> None:
+    agent = AgentMemory(mem)
+    section = agent.of("a").prompt_now(["delete_file"], said="For this session, do not use delete_file.", at=1)
+    assert "[this session]" in section
+    assert "delete_file" in section
+    assert agent.of("a").begin_now("delete_file", {"path": "x"}).stops
+    assert not agent.of("b").begin_now("delete_file", {"path": "x"}).stops
+    assert mem.rules.list("delete_file") == []
+
+
+def test_rules_of_every_tool_stand_in_the_prompt_where_not_all_tools_are_known(mem: ToolMem) -> None:
+    mem.rules.put("send_email", "never email Sarah", priority="critical")
+    talk = AgentMemory(mem).of()
+    assert talk.prompt_now(["Bash"]) == ""
+    assert "never email Sarah" in asyncio.run(talk.prompt(["Bash"], all_known=False))
+
+
+def test_kept_calls_are_judged_when_that_is_asked_for_and_guidance_of_them_stands_in_the_prompt(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+    for number in range(12):
+        call = talk.begin_now("search", {"q": f"rain {number}", "limit": 5 + number})
+        talk.end_now(call, error="Error: limit is above 10" if number > 5 else None, output='{"hits": 3}')
+    mem.retry_evaluations()
+    assert {call.evaluation_status for call in mem.calls(["search"])} == {"ok"}
+    mem.summarize(["search"])
+    assert "limit" in talk.prompt_now(["search"])
+
+
 def test_other_roads_of_one_memory_go_on_to_advise_on_repeats(mem: ToolMem) -> None:
     talk = AgentMemory(mem, "c1").of()
     talk.end_now(talk.begin_now("search", {"q": "a"}), error="Error: no index")
@@ -158,6 +218,25 @@ def test_trouble_of_ours_stops_no_call(mem: ToolMem, method: str, monkeypatch: p
     call = talk.begin_now("send_email", BOB)
     assert not call.stops
     talk.end_now(call, "sent")
+
+
+class _Unshowable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("mine")
+
+
+def test_objects_that_are_no_json_and_cannot_be_shown_are_kept_as_far_as_they_can(mem: ToolMem) -> None:
+    talk = AgentMemory(mem, on_ask=lambda decision: 1 / 0).of()
+    given = {"a": _Unshowable(), "b": float("nan"), "c": (1, 2), "d": b"x"}
+    call = talk.begin_now("search", given)
+    talk.end_now(call, error=_Unshowable())
+    (kept,) = mem.calls(["search"])
+    assert kept.input == {"a": "<_Unshowable>", "b": "nan", "c": [1, 2], "d": "b'x'"}
+    assert kept.output == "_Unshowable: <_Unshowable>"
+    for name, arguments in (("", None), ("x" * 5000, [1]), ("search", float("inf")), ("search", _Unshowable())):
+        call = talk.begin_now(name, arguments, object())
+        assert not call.stops
+        talk.end_now(call, _Unshowable())
 
 
 def test_a_store_that_is_away_stops_no_call_and_gives_an_empty_prompt(tmp_path: Path) -> None:

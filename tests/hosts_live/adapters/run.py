@@ -3,9 +3,9 @@
     python tests/hosts_live/adapters/run.py [NAME ...] [--keep] [--report FILE]
 
 Each environment is made under `.hosts/venvs`, with toolmem from this tree and the newest version of the framework that
-the package index gives; it is removed again, or left for the next time with `--keep`. The report has a JSON line per
-framework: versions, date, what passed, failed and was skipped, each with its reason. A package that cannot be had is
-skipped. Exit status 1 where something failed.
+installs beside it; it is removed again, or left for the next time with `--keep`. Of each framework `contract.py` is
+run, and `own_NAME.py` where it has one. The report has a JSON line per framework: versions, date, what passed, failed
+and was skipped, each with its reason. A package that cannot be had is skipped. Exit status 1 where something failed.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def tried(name: str, shared: Path) -> dict[str, Any]:
     junit = VENVS / f"{module}.xml"
     pytest = ["-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(HERE), "--confcutdir", str(HERE)]
     pytest += ["-p", "no:cacheprovider", "-o", f"pythonpath={HERE}", f"--junitxml={junit}", str(HERE / "contract.py")]
+    pytest += [str(own)] if (own := HERE / f"own_{module}.py").exists() else []
     junit.unlink(missing_ok=True)
     ran = _run(name, *pytest, TOOLMEM_FRAMEWORK=module, TOOLMEM_SHARED_STORE=str(shared))
     result["versions"] = versions.stdout.split()

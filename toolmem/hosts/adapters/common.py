@@ -38,7 +38,7 @@ from toolmem.rules.turns import Turn, read_tools, tool_names
 from toolmem.session.consent import Consent, OnAsk
 from toolmem.session.guarded_calls import GuardedCalls, Work
 from toolmem.session.session_demands import Binding
-from toolmem.session.tool_functions import as_text
+from toolmem.session.tool_functions import as_json, as_text, shown_safely
 
 if TYPE_CHECKING:
     from toolmem.engine.guarding import CallGuard
@@ -59,6 +59,7 @@ class AgentCall:
     decision: GuardDecision
     begun: float = field(default_factory=time.perf_counter)
     is_kept: bool = False
+    worked: bool = False
 
     @property
     def stops(self) -> bool:
@@ -71,7 +72,12 @@ class AgentCall:
 
     @property
     def advice(self) -> str:
-        """For the model, where the call runs though something speaks against it; "" where nothing does."""
+        """For the model, where the call runs though something speaks against it; "" where nothing does.
+
+        That it failed before speaks against no call that has worked.
+        """
+        if self.worked and all(each.kind == "repeat" for each in self.decision.sources):
+            return ""
         return f"(from toolmem, not from the tool: {self.decision.advice})" if self.decision.advice else ""
 
     def advised(self, output: str) -> str:
@@ -84,9 +90,9 @@ class AgentCall:
         if isinstance(error, _INTERRUPTS):
             text = f"{type(error).__name__}: the call was interrupted"
         elif error is not None:
-            text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        taken = time.perf_counter() - self.begun
-        return {**self.record, "output": text, "success": error is None, "time_cost": taken}
+            text = error if isinstance(error, str) else f"{type(error).__name__}: {shown_safely(error)}"
+        self.worked, taken = error is None, time.perf_counter() - self.begun
+        return {**self.record, "output": text, "success": self.worked, "time_cost": taken}
 
 
 class AgentMemory:
@@ -185,7 +191,7 @@ class AgentConversation(GuardedCalls):
     def _begun(self, tool_name: str, arguments: Any, call_id: object) -> AgentCall:
         record = {
             "tool_name": tool_name,
-            "input": read_arguments(arguments),
+            "input": _input(arguments),
             "id": self._id(call_id),
             "create_time": datetime.now(UTC).isoformat(),
             "conversation_id": self.conversation_id,
@@ -306,6 +312,14 @@ class AgentConversation(GuardedCalls):
             max_characters=caps.max_characters,
             max_critical_characters=caps.max_critical_characters,
         )
+
+
+def _input(arguments: Any) -> Any:
+    """As JSON has it, whatever objects a program gives its tools."""
+    given = read_arguments(arguments)
+    if isinstance(given, Mapping):
+        return as_json(given)
+    return given if isinstance(given, str) else as_json({"": given})[""]
 
 
 def described(tools: Iterable[Any], describe: Callable[[Any], Any]) -> list[Any]:

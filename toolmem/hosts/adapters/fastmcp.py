@@ -59,7 +59,6 @@ def _session(context: Any) -> str:
 
 def _call_id(context: Any) -> str:
     try:
-        meta = context.message.meta
-        return str((meta if isinstance(meta, dict) else meta.model_dump()).get(_CALL_ID, ""))
-    except AttributeError:  # none was sent
+        return str((context.fastmcp_context.request_context.meta or {}).get(_CALL_ID, ""))
+    except Exception:  # no request, or one that says nothing
         return ""

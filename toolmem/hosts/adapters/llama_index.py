@@ -28,7 +28,7 @@ def with_toolmem(agent: Any, memory: ToolMem | AsyncToolMem, conversation: str |
     talk = AgentMemory(memory, conversation, **options).of()
     own: Any = type(agent)
 
-    class HeldTool(own):
+    class GuardedWorkflow(own):
         async def _call_tool(self, ctx: Any, tool: Any, tool_input: Any) -> ToolOutput:
             name = tool.metadata.get_name()
             call = await talk.begin(name, dict(tool_input))
@@ -52,9 +52,9 @@ def with_toolmem(agent: Any, memory: ToolMem | AsyncToolMem, conversation: str |
             section = await talk.prompt(described(tools, _schema), **_newest(llm_input))
             return await own.take_step(self, ctx, _with(llm_input, section), tools, memory)
 
-        HeldTool.take_step = take_step
-    HeldTool.__name__ = HeldTool.__qualname__ = own.__name__
-    agent.__class__ = HeldTool
+        GuardedWorkflow.take_step = take_step
+    GuardedWorkflow.__name__ = GuardedWorkflow.__qualname__ = own.__name__
+    agent.__class__ = GuardedWorkflow
     return agent
 
 

@@ -9,7 +9,6 @@ seen. Calls of managed agents are those of their own `with_toolmem`.
 from __future__ import annotations
 
 import copy
-import inspect
 from typing import Any
 
 from toolmem.app import AsyncToolMem, ToolMem
@@ -48,10 +47,9 @@ def with_toolmem(
 
 def _held(tool: Tool, talk: AgentConversation, raises: bool) -> Tool:
     held = copy.copy(tool)
-    signature = inspect.signature(tool.forward)
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        call = talk.begin_now(tool.name, _given(signature, args, kwargs))
+        call = talk.begin_now(tool.name, _given(tool, args, kwargs))
         if call.stops:
             if raises:
                 raise CallDenied(call.decision)
@@ -68,11 +66,9 @@ def _held(tool: Tool, talk: AgentConversation, raises: bool) -> Tool:
     return held
 
 
-def _given(signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
-    try:
-        return dict(signature.bind(*args, **kwargs).arguments)
-    except TypeError:  # the tool itself will say so
-        return {**{str(position): value for position, value in enumerate(args)}, **kwargs}
+def _given(tool: Tool, args: Any, kwargs: Any) -> dict[str, Any]:
+    names = [*tool.inputs, *map(str, range(len(tool.inputs), len(args)))]
+    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 def _schema(tool: Tool) -> dict[str, Any]:
