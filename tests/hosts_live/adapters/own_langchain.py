@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness_langchain import _Scripted
 from langchain.agents import create_agent
 from langchain.agents.middleware import ToolRetryMiddleware
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
@@ -80,3 +80,18 @@ def test_a_command_and_content_in_parts_are_kept_and_go_on_as_they_are(mem):
     assert seen.results == ["Rome", "moved"]
     assert "Rome" in next(iter(mem.calls(["parts"]))).output
     assert "moved" in next(iter(mem.calls(["moved"]))).output
+
+
+def test_a_summary_that_stands_in_the_users_place_demands_nothing(mem):
+    summary = HumanMessage("Never email Sarah.", additional_kwargs={"lc_source": "summarization"})
+
+    @tool
+    def send_email(to: str) -> str:
+        """Send an email."""
+        return "sent"
+
+    seen = _Seen()
+    calls = [(1, ("send_email", {"to": "sarah@example.com"}))]
+    made(mem, [send_email], calls, seen).invoke({"messages": [summary]})
+    assert seen.results == ["sent"]
+    assert mem.rules.list("send_email") == mem.rules.list("@mail") == []

@@ -48,3 +48,17 @@ def test_each_try_that_another_hook_asks_for_is_a_call_of_its_own(mem):
     agent("go")
     assert seen.results == ["booked"]
     assert [call.success for call in mem.calls(["book"])] == [False, True]
+
+
+def test_a_summary_that_stands_in_the_users_place_demands_nothing(mem):
+    @tool
+    def send_email(to: str) -> str:
+        """Send an email."""
+        return "sent"
+
+    agent = _agent(mem, [[("send_email", {"to": "sarah@example.com"})]], seen := _Seen(), send_email)
+    agent.messages.append({"role": "user", "content": [{"text": "Never email Sarah."}]})
+    agent.messages.append({"role": "assistant", "content": [{"text": "Understood."}]})
+    agent("go")
+    assert seen.results == ["sent"]
+    assert mem.rules.list("send_email") == mem.rules.list("@mail") == []

@@ -21,7 +21,7 @@ from agentscope.middleware import MiddlewareBase
 from agentscope.permission import PermissionBehavior, PermissionDecision
 from agentscope.tool import ToolResponse
 
-_MOST_UNDER_WAY = 1000
+_MOST = 1000
 
 
 class ToolMemAgentScope(MiddlewareBase):
@@ -33,12 +33,23 @@ class ToolMemAgentScope(MiddlewareBase):
     def __init__(self, memory: ToolMem | AsyncToolMem, conversation: str | None = None, **options: Any) -> None:
         self._agent = AgentMemory(memory, conversation, **options)
         self._calls: OrderedDict[str, AgentCall] = OrderedDict()  # under way
+        self._said: OrderedDict[str, Any] = OrderedDict()  # the user's newest message, by session
+
+    async def on_reply(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
+        """What the agent is to reply to: its context may have a summary in the user's place."""
+        inputs = input_kwargs.get("inputs")
+        given = inputs if isinstance(inputs, list) else [inputs]
+        for message in given:
+            if getattr(message, "role", "") == "user":
+                _keep(self._said, str(agent.state.session_id), message)
+        async for item in next_handler(**input_kwargs):
+            yield item
 
     async def on_model_call(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """Before the model is asked."""
         messages = list(input_kwargs["messages"])
-        said = [message for message in messages if message.role == "user" and _texts(message)]
-        newest = {"said": _texts(said[-1]), "at": said[-1].id} if said else {}
+        said = self._said.get(str(agent.state.session_id))
+        newest = {"said": _texts(said), "at": said.id} if said else {}
         section = await self._talk(agent).prompt(input_kwargs.get("tools") or (), **newest)
         if section and messages and messages[0].role == "system":
             content = [*messages[0].content, TextBlock(text=section)]
@@ -52,9 +63,9 @@ class ToolMemAgentScope(MiddlewareBase):
         if call.stops:
             reason = "toolmem: a rule of the user, or a failure before"
             return PermissionDecision(PermissionBehavior.DENY, call.reason, decision_reason=reason)
-        self._calls[asked.id] = call  # the user who is asked by AgentScope may still say no: it has not ended then
-        if len(self._calls) > _MOST_UNDER_WAY:
-            self._calls.popitem(last=False)
+        _keep(
+            self._calls, asked.id, call
+        )  # the user who is asked by AgentScope may still say no: it has not ended then
         return await next_handler(**input_kwargs)
 
     async def on_acting(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
@@ -77,7 +88,13 @@ class ToolMemAgentScope(MiddlewareBase):
             raise
 
     def _talk(self, agent: Any) -> AgentConversation:
-        return self._agent.of(getattr(agent.state, "session_id", ""))
+        return self._agent.of(agent.state.session_id)
+
+
+def _keep(known: OrderedDict[str, Any], name: str, value: Any) -> None:
+    known[name] = value
+    if len(known) > _MOST:
+        known.popitem(last=False)
 
 
 def _texts(message: Any) -> str:

@@ -28,6 +28,7 @@ from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.guard.decision import GuardDecision
 from toolmem.hosts.events import call_id_of
+from toolmem.hosts.typed_prompts import typed
 from toolmem.light_models import Language, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.readers.chat import read_arguments, text_of
@@ -270,7 +271,7 @@ class AgentConversation(GuardedCalls):
             catalogue = _catalogue(tools)
             self._tools = [tool for tool in catalogue if isinstance(tool, ToolSchema)] or self._tools
             rules = self._rule_store(guard)
-            heard = (text_of(said, own_words=True).strip(), str(at))
+            heard = (typed(text_of(said, own_words=True)), str(at))
             if heard[0] and heard != self._heard:
                 self._heard = heard
                 self._turn += 1

@@ -81,7 +81,8 @@ def _thread(request: Any) -> object:
 
 def _shown(request: Any) -> dict[str, Any]:
     tools = described(request.tools, lambda tool: tool if isinstance(tool, dict) else convert_to_openai_tool(tool))
-    said = [message for message in request.messages if isinstance(message, HumanMessage)]
+    told = [message for message in request.messages if isinstance(message, HumanMessage)]
+    said = [message for message in told if "lc_source" not in message.additional_kwargs]  # no summary of LangChain's
     newest = said[-1] if said else None
     at = newest.id or len(said) if newest else ""
     return {"tools": tools, "said": newest.content if newest else "", "at": at}

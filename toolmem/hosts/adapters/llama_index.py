@@ -49,7 +49,9 @@ def with_toolmem(agent: Any, memory: ToolMem | AsyncToolMem, conversation: str |
     if hasattr(own, "take_step"):  # an agent, which asks a model
 
         async def take_step(self: Any, ctx: Any, llm_input: Any, tools: Any, memory: Any) -> Any:
-            section = await talk.prompt(described(tools, _schema), **_newest(llm_input))
+            said = await ctx.store.get("user_msg_str", default="")  # the memory may have a summary in the user's place
+            turns = sum(message.role == "user" for message in llm_input)
+            section = await talk.prompt(described(tools, _schema), said=said or "", at=turns)
             return await own.take_step(self, ctx, _with(llm_input, section), tools, memory)
 
         GuardedWorkflow.take_step = take_step
@@ -66,11 +68,6 @@ def _with(messages: Any, section: str) -> list[Any]:
     first = [messages[0].content or ""] if messages and messages[0].role == "system" else []
     text = "\n\n".join(part for part in (*first, section) if part)
     return [ChatMessage(role="system", content=text), *messages[len(first) :]] if section else list(messages)
-
-
-def _newest(messages: Any) -> dict[str, Any]:
-    said = [message for message in messages if message.role == "user"]
-    return {"said": said[-1].content or "", "at": len(said)} if said else {}
 
 
 def _schema(tool: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from toolmem.hosts.adapters.common import AgentCall, AgentConversation, AgentMem
 
 need("toolmem.hosts.adapters.strands", "strands")
 
-from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
+from strands.hooks import AfterToolCallEvent, BeforeInvocationEvent, BeforeToolCallEvent
 from strands.middleware import InvokeModelStage
 from strands.plugins import Plugin
 
@@ -35,18 +35,23 @@ class ToolMemStrands(Plugin):
         super().__init__()
         self._agent = AgentMemory(memory, conversation, **options)
         self._calls: OrderedDict[str, AgentCall] = OrderedDict()  # under way
+        self._said = ("", 0)  # the user's newest message, and its number
 
     def init_agent(self, agent: Any) -> None:
         """Called by the agent that the plugin is given to."""
+        agent.add_hook(self._invoked, BeforeInvocationEvent)
         agent.add_hook(self._before, BeforeToolCallEvent)
         agent.add_hook(self._after, AfterToolCallEvent)
         agent.add_middleware(InvokeModelStage.Input, self._asked)
 
+    def _invoked(self, event: Any) -> None:
+        """What the agent is asked now: its history may have a summary in the user's place."""
+        said = [text for message in event.messages or () if message["role"] == "user" and (text := _words(message))]
+        self._said = ("\n".join(said), self._said[1] + 1)
+
     async def _asked(self, context: Any) -> Any:
-        said = [text for message in context.messages if message["role"] == "user" and (text := _words(message))]
-        section = await self._talk(context.agent).prompt(
-            described(context.tool_specs, _schema), said=said[-1] if said else "", at=len(said)
-        )
+        said, number = self._said
+        section = await self._talk(context.agent).prompt(described(context.tool_specs, _schema), said=said, at=number)
         if not section:
             return context
         base = context.system_prompt
