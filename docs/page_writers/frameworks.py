@@ -25,7 +25,8 @@ Three lines put a memory into an agent of these frameworks. From then on
 * where the framework allows it, rules and guidance stand in the system prompt, and what the user says there is read for
   demands. Give `capture=False` to an agent that only other agents speak to.
 
-`mem` is a `ToolMem` or an `AsyncToolMem`; rules hold in every framework on one store. `conversation` names the
+The memory is a `ToolMem`, which works from every thread and event loop, or an `AsyncToolMem`, which over Elasticsearch
+belongs to one event loop; rules hold in every framework on one store. `conversation` names the
 conversation that repeats are known in: without it, it is the framework's own session, or one that is made. Trouble of
 the memory is logged and stops no call (`guard.on_error: closed` stops them all).
 """
