@@ -33,6 +33,15 @@ SUBJECTS = {  # name of the results, and of the program that writes them
     "mcp_calls": "Serving to an MCP host",
 }
 
+TOLD = {  # what stands before the figures
+    "hooks": (
+        "How much longer a process took than the bare interpreter (`python -P -c pass`), run in turn: first those "
+        "that the installed hook of Claude Code starts, each with an event of its own (a call that ended is kept, to "
+        "be judged later), then functions of the engine. 1,000 rules of 200 tools and 1,000 calls in the store; "
+        "modules compiled."
+    ),
+}
+
 # What the columns of a table mean, by the beginning of its title.
 MEANINGS = {
     "Instructions kept": (
@@ -163,6 +172,7 @@ def benchmarks() -> str:
             continue
         body = json.loads(path.read_text(encoding="utf-8"))
         lines += [f"## {title}", "", f"`python benchmarks/{name}.py`", ""]
+        lines += [TOLD[name], ""] if name in TOLD else []
         picture = next((IMAGES / f"{name}{ending}" for ending in (".svg", ".png") if _is_there(name, ending)), None)
         if picture is not None:
             lines += [f"![{title}](images/{picture.name})", ""]
