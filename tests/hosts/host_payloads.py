@@ -248,7 +248,6 @@ class Cline(_ByPlugin):
 @dataclass
 class OpenCode(_ByPlugin):
     shell: str = "bash"
-    context_before_a_call: bool = False
 
     def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
         return {"event": name, "sessionID": session, "cwd": cwd, "project": "/", **more}

@@ -87,8 +87,12 @@ def test_a_call_is_advised_on_and_runs(agent: HookedAgent) -> None:
     agent.runs(fetch, error="Exit code 7\ncurl: (7) Failed to connect")
     answer = agent.asks(fetch)
     assert not agent.stopped(answer)
+    ended = agent.send(agent.speaks.worked(*agent.place, fetch, agent.number, "page"))
     if agent.speaks.context_before_a_call:
         assert "failed" in agent.speaks.context(answer)
+        assert ended == {}
+    elif "after_call" in host_of(agent.host).context_at:
+        assert "failed" in agent.speaks.context(ended)
 
 
 def test_a_call_that_failed_is_recorded_with_its_error_and_stopped_when_it_is_repeated(agent: HookedAgent) -> None:

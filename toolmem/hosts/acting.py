@@ -174,7 +174,9 @@ class Acting:
             demands=self._demands(event, classes),
         )
         advice = decision.advice if decision.action == "advise" else ""
-        return Acted(HookAnswer(action=decision.action, reason=decision.reason, context=advice), _noted(decision))
+        later = advice if advice and "before_call" not in self._host.context_at else ""  # with its result, if anywhere
+        note = {**_noted(decision), "advice": later} if later else _noted(decision)
+        return Acted(HookAnswer(action=decision.action, reason=decision.reason, context=advice), note)
 
     def _demands(self, event: HookEvent, classes: Sequence[str]) -> list[CheckedRule]:
         """What binds beside the rules of the main store."""
@@ -197,7 +199,8 @@ class Acting:
         from toolmem.engine import after
 
         after(store, self._record(event), decision=_decision(decided, event) if decided else None)
-        return SILENT
+        advice = decided.get("advice") if decided else None
+        return HookAnswer(action="advise", context=advice) if isinstance(advice, str) and advice else SILENT
 
     def _record(self, event: HookEvent) -> dict[str, Any]:
         from toolmem.readers.long_values import shortened
