@@ -191,6 +191,9 @@ What no hook of an agent can do stands on [its page](how-to/hosts/index.md). Of 
   `--on-error closed` it does not).
 * What its user types and what a program puts into the same field is told apart by the envelopes that agents are known
   to write. A machine's prompt without one, in an agent that does not say who sent it, is read as the user's.
+* `make test-hosts` runs the programs with a model that follows a script, on Linux, without their sandboxes, and mostly
+  without a terminal: what a real model makes of a reason, and their own screens (but for Claude Code's question before
+  a call), nobody has tried there.
 * `doctor` compares the agent's recordings of its three newest sessions in the working directory, from the install on;
   an agent whose recordings are in no file that is read line by line is compared with nothing, and `doctor` says so.
 * A session whose end no agent told is caught up with a day later; calls older than a week are not.

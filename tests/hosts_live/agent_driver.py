@@ -16,7 +16,7 @@ from toolmem.testing.agent_server import AgentRequest, AgentServer, AskedCall
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / ".hosts" / "node_modules" / ".bin"
 PATH = "/usr/local/bin:/usr/bin:/bin"
-WAIT = 300.0  # seconds for one run of a program
+WAIT = 1200.0  # seconds for one run of a program: 200 calls on a busy machine
 
 
 class AgentDriver(ABC):

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_78])")
-WAIT = 30.0  # seconds for a text to appear
+WAIT = 120.0  # seconds for a text to appear
 
 
 class Terminal:
