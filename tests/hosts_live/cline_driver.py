@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from tests.hosts_live.agent_driver import AgentDriver
 from toolmem.testing.agent_server import AskedCall
@@ -12,7 +13,7 @@ class ClineDriver(AgentDriver):
     host = "cline"
     title = "Cline"
     program = "cline"
-    cannot = {
+    cannot: ClassVar[dict[str, str]] = {
         "the rule is before the model after a compaction": (
             "Cline resumes no session without a terminal (`--id` asks for one, with `--json` and a prompt too), so "
             "that none grows that could be compacted; tried instead: each prompt in a session of its own"

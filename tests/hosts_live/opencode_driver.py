@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 from tests.hosts_live.agent_driver import AgentDriver
 from toolmem.testing.agent_server import AskedCall, ModelTurn
@@ -14,6 +15,11 @@ class OpenCodeDriver(AgentDriver):
     host = "opencode"
     title = "OpenCode"
     program = "opencode"
+    cannot: ClassVar[dict[str, str]] = {
+        "200 calls: 200 receipts": (
+            "OpenCode keeps its sessions in a database, which `doctor` does not read; tried instead: the receipts alone"
+        ),
+    }
 
     def prepare(self) -> None:
         folder = self.home / ".config" / "opencode"

@@ -40,17 +40,11 @@ class Cline(Host):
         search="list_files search_codebase search_files list_code_definition_names",
         fetch="fetch_web_content web_fetch",
         web="web_search",
-        none=(
-            "ask_question ask_followup_question spawn_agent skills attempt_completion submit_and_exit "
-            "team_spawn_teammate team_shutdown_teammate team_status team_task team_run_task team_cancel_run "
-            "team_list_runs team_await_runs team_send_message team_broadcast team_read_mailbox team_mission_log "
-            "team_cleanup team_create_outcome team_attach_outcome_fragment team_review_outcome_fragment "
-            "team_finalize_outcome team_list_outcomes"
-        ),
+        none="ask_question ask_followup_question spawn_agent skills attempt_completion submit_and_exit",
     )
     cannot = (
         "A plugin cannot ask the user about a call: what toolmem would ask about is denied, and the model told to ask.",
-        "Cline gives a plugin three seconds: where toolmem takes longer, the call runs.",
+        "Cline gives a plugin three seconds: where toolmem has not answered by then, the call runs.",
         "It shows its user no notice of a plugin: what was kept is told to the model, which can pass it on.",
         "It tells plugins of no compaction and no end of a session: the rules come with what the user says next.",
         "What the user types while a run goes on is heard with the next run.",
@@ -72,7 +66,6 @@ class Cline(Host):
             name=name,
             session_id=session,
             cwd=text_in(payload, "cwd"),
-            project=text_in(payload, "cwd"),
             key=call_id_of(session, call) or text_in(payload, "key"),
             origin="startup" if kind == "session_start" and not subagent else "",
             prompt=typed(_typed_input(text_in(payload, "prompt"))) if kind == "prompt" and not subagent else "",

@@ -65,7 +65,6 @@ class Goose(Host):
             name=name,
             session_id=session,
             cwd=text_in(payload, "working_dir"),
-            project=text_in(payload, "working_dir"),
             key=call,
             origin="startup" if kind == "session_start" else "",
             prompt=typed(text_in(payload, "message")) if kind == "prompt" else "",

@@ -3,16 +3,17 @@
 import { spawn } from "node:child_process"
 
 const COMMAND = ["@COMMAND@"]
-const PATIENCE = 2_500 // milliseconds: Cline itself gives a plugin three seconds
+const PATIENCE = 2_500 // milliseconds: Cline itself gives a plugin three seconds, and ends the run after these
 
-function ask(event) {
+function ask(event, patience = PATIENCE) {
   return new Promise((resolve) => {
     const [program, ...args] = COMMAND
-    const child = spawn(program, args, { cwd: event.cwd, stdio: ["pipe", "pipe", "ignore"], timeout: PATIENCE })
+    const child = spawn(program, args, { cwd: event.cwd, stdio: ["pipe", "pipe", "ignore"] })
+    const timer = setTimeout(() => { resolve({}); child.kill("SIGKILL") }, Math.max(patience, 0))
     let said = ""
     child.stdout.on("data", (part) => (said += part))
     child.on("error", () => resolve({}))
-    child.on("close", () => { try { resolve(JSON.parse(said || "{}")) } catch { resolve({}) } })
+    child.on("close", () => { clearTimeout(timer); try { resolve(JSON.parse(said || "{}")) } catch { resolve({}) } })
     child.stdin.on("error", () => {})
     child.stdin.end(JSON.stringify(event))
   })
@@ -22,8 +23,10 @@ let session = "", project = process.cwd()
 const heard = new Set(), stopped = new Set()
 const textOf = (content) =>
   typeof content === "string" ? content : content.filter((part) => part.type === "text").map((part) => part.text).join("\n")
-const tell = (event, snapshot, rest) => // a subagent's steps belong to the session
-  ask({ event, session: session || snapshot.conversationId, subagent: Boolean(snapshot.parentAgentId), cwd: project, ...rest })
+const tell = (event, snapshot, rest, patience) => { // a subagent's steps belong to the session
+  const told = { event, session: session || snapshot.conversationId, subagent: Boolean(snapshot.parentAgentId) }
+  return ask({ ...told, cwd: project, ...rest }, patience)
+}
 const call = ({ toolCall, input }) => ({ tool: toolCall.toolName, callId: toolCall.toolCallId, input })
 const added = (...texts) => { const text = texts.filter(Boolean).join("\n\n"); return text ? { appendContext: text } : undefined }
 
@@ -40,8 +43,9 @@ export default {
       const last = typed.at(-1)
       const prompt = last && !heard.has(last.id) && !snapshot.parentAgentId ? textOf(last.content) : ""
       if (last) heard.add(last.id)
+      const until = Date.now() + PATIENCE
       const said = prompt ? await tell("prompt", snapshot, { key: last.id, prompt }) : {}
-      const begun = await tell("start", snapshot, { key: last?.id ?? "" })
+      const begun = await tell("start", snapshot, { key: last?.id ?? "" }, until - Date.now())
       return added(begun.context, said.context)
     },
     beforeTool: async (context) => {
