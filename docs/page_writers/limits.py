@@ -202,6 +202,12 @@ What no hook of an agent can do stands on [its page](how-to/hosts/index.md). Of 
 * A settings file that is a hard link becomes a file of its own; its times and extended attributes are new ones.
 * Where toolmem is found through `PYTHONPATH` alone, the installed line has no `-E`, and of a `PYTHONPATH` that names
   the working directory modules are imported.
+* **The [MCP proxy](how-to/hosts/mcp-proxy.md)** holds the calls of the server behind it, and no other. It hears no
+  user: a message of theirs resets no repeats there, and what was said for one session alone binds in hooks only. A
+  message of the client of more than 64 MiB does not pass; an answer of more passes unread, and its call is kept as
+  one without an answer. Texts of more than 200,000 characters are cut in what is kept. What the store does not take
+  while it is away is not recorded later. Descriptions of tools change only when the server says that its list did, or
+  with a new process: a rule that was put since is enforced at once, and read by the model later.
 """
 _UNTRUSTED = """\
 ## Text from tools, secrets, folders

@@ -29,6 +29,14 @@ def answer(line: bytes) -> bytes:
         return TOOLS % id
     if method == "tools/call" and message["params"]["name"] == "broken":
         return b'{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no such tool","data":{"n":1.0}}}\n' % id
+    if (
+        method == "tools/call"
+        and message["params"]["arguments"].get("asks")
+        and "requestState" not in message["params"]
+    ):
+        asks = b'{"q":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object"}}}}'
+        told = b'"resultType":"input_required","inputRequests":%s,"requestState":"of-the-server"' % asks
+        return b'{"jsonrpc":"2.0","id":%s,"result":{%s}}\n' % (id, told)
     if method == "tools/call":
         return ODD % id
     if method == "noise":

@@ -166,3 +166,19 @@ def test_the_server_sees_nothing_of_the_question(start, told, tmp_path):
     proxy.ask(stateless({"to": "Sarah", "n": 1}, 2, requestState=state, inputResponses=yes))
     (seen,) = (tmp_path / "log").read_text().splitlines()
     assert json.loads(seen)["params"].keys() == {"name", "arguments", "_meta"}
+
+
+def test_a_server_that_asks_itself_goes_on_asking_and_the_consent_holds_for_that_call(start, told, kept):
+    told(ASK)
+    proxy = start()
+    arguments = {"to": "Sarah", "asks": True}
+    ours = proxy.ask(stateless(arguments, 1))["result"]["requestState"]
+    yes = {"toolmem": {"action": "accept", "content": {"run": True}}}
+    round_two = proxy.ask(stateless(arguments, 2, requestState=ours, inputResponses=yes))["result"]
+    assert round_two["requestState"] == "of-the-server"
+    filled = {"requestState": "of-the-server", "inputResponses": {"q": {"action": "accept", "content": {}}}}
+    assert proxy.ask(stateless(arguments, 3, **filled))["result"]["isError"] is False
+    again = proxy.ask(stateless(arguments, 4, **filled))["result"]  # the same call once more is another one
+    assert again["requestState"].startswith("toolmem.")
+    proxy.end()
+    assert [each.metadata["ending"] for each in kept()] == ["answered"]

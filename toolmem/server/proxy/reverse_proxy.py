@@ -15,7 +15,7 @@ from contextlib import suppress
 import httpx
 
 from toolmem.readers.loopback import is_loopback
-from toolmem.server.http.access import AccessControl
+from toolmem.server.http.access import AccessControl, host_name
 from toolmem.server.http.access import header as header_of
 from toolmem.server.proxy.called import CANCELLED, NO_ANSWER
 from toolmem.server.proxy.event_stream import event_of, seen_events
@@ -173,6 +173,8 @@ class ReverseProxy:
         passed = [(name, value) for name, value in scope["headers"] if name not in _HOP and name not in ours]
         if not self._is_open:
             passed = [(name, value) for name, value in passed if name not in {b"host", b"origin"}]
+        elif is_loopback(host_name(header_of(passed, b"host"))):  # the server knows its own address, and not ours
+            passed = [(name, value) for name, value in passed if name != b"host"]
         url = self._url.copy_with(query=scope["query_string"] or None)
         passed += [*self._headers, (b"accept-encoding", b"identity")]
         request = httpx.Request(scope["method"], url, headers=passed, content=body or None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,8 +15,6 @@ from toolmem.server.http.listening import listen, url_of
 from toolmem.server.proxy.interception import Shared
 from toolmem.server.proxy.reverse_proxy import ReverseProxy
 from toolmem.server.proxy.served_child import ServedChild
-
-log = logging.getLogger("toolmem.proxy")
 
 _TOKEN = "TOOLMEM_TOKEN"
 _GRACE = 5  # seconds for requests in flight
@@ -63,7 +61,7 @@ async def serve(app: Any, host: str, port: int, path: str, close: Callable[[], A
         lifespan="off",
         timeout_graceful_shutdown=_GRACE,
     )
-    log.warning("MCP at %s%s", url_of(host, sockets), path)
+    print(f"toolmem serves MCP at {url_of(host, sockets)}{path}", file=sys.stderr, flush=True)
     try:
         await uvicorn.Server(config).serve(sockets=sockets)
     finally:
