@@ -365,10 +365,6 @@ PAYLOADS: dict[str, Any] = {
     "goose": Goose(),
 }
 
-from tests.hosts.other_payloads import OTHER_PAYLOADS  # noqa: E402 - they are of the form above
-
-PAYLOADS |= OTHER_PAYLOADS
-
 
 def as_bytes(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(payload).encode()
