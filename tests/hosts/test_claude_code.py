@@ -19,7 +19,7 @@ COMMAND = ["/usr/bin/python3", "-P", "-m", "toolmem.hosts", "claude-code"]
 
 
 def event(**payload: Any) -> HookEvent:
-    read = HOST.read({"session_id": "s1", "cwd": "/work/p", **payload}, {"CLAUDE_PROJECT_DIR": "/work"})
+    read = HOST.read({"session_id": "s1", "cwd": "/home/me/p", **payload}, {"CLAUDE_PROJECT_DIR": "/home/me"})
     assert read is not None
     return read
 
@@ -33,7 +33,7 @@ def test_a_call_is_read_with_its_id_its_folder_and_its_project() -> None:
         "toolu_1",
         "toolu_1",
     )
-    assert (read.cwd, read.project, read.arguments) == ("/work/p", "/work", {"command": "ls"})
+    assert (read.cwd, read.project, read.arguments) == ("/home/me/p", "/home/me", {"command": "ls"})
 
 
 @pytest.mark.parametrize(
@@ -268,12 +268,12 @@ def test_what_its_hooks_were_told_and_what_it_recorded_are_the_same_calls() -> N
 
 
 def test_recordings_of_a_project_are_found_the_newest_first_with_those_of_subagents(tmp_path: Path) -> None:
-    folder = tmp_path / ".claude" / "projects" / "-work-my-project"
+    folder = tmp_path / ".claude" / "projects" / "-home-me-my-project"
     (folder / "new" / "subagents").mkdir(parents=True)
     for at, name in enumerate(("old.jsonl", "new.jsonl", "new/subagents/agent-1.jsonl")):
         (folder / name).write_text("")
         os.utime(folder / name, (at, at))
-    found = list(HOST.transcripts(Path("/work/my project"), tmp_path, {}))
+    found = list(HOST.transcripts(Path("/home/me/my project"), tmp_path, {}))
     assert found == [
         ("new", folder / "new.jsonl"),
         ("new", folder / "new" / "subagents" / "agent-1.jsonl"),
@@ -283,6 +283,6 @@ def test_recordings_of_a_project_are_found_the_newest_first_with_those_of_subage
 
 
 def test_the_payload_that_a_doctor_sends_is_an_event_before_a_call() -> None:
-    read = HOST.read(HOST.synthetic("doctor-1", "/work"), {})
+    read = HOST.read(HOST.synthetic("doctor-1", "/home/me"), {})
     assert read is not None
     assert (read.kind, read.session_id, read.call_id) == ("before_call", "doctor-1", "toolu_doctor-1")

@@ -51,7 +51,7 @@ def install(
 
     toolmem hook install codex --user --dry-run
 
-    toolmem hook install gemini --project ~/work/shop --store ~/shop.db --on-error closed
+    toolmem hook install gemini --project ~/shop --store ~/shop.db --on-error closed
     """
     from toolmem.errors import RequestError, ToolMemError
     from toolmem.hosts.installing import hook_command, hook_place, passing_interpreter, require_config, store_of
