@@ -150,6 +150,14 @@ def test_kept_calls_are_judged_when_that_is_asked_for_and_guidance_of_them_stand
     assert "limit" in talk.prompt_now(["search"])
 
 
+def test_where_one_conversation_is_several_a_repeat_is_advised_against_and_runs(mem: ToolMem) -> None:
+    talk = AgentMemory(mem, stops_repeats=False).of()
+    talk.end_now(talk.begin_now("search", {"q": "a"}), error="Error: no index")
+    again = talk.begin_now("search", {"q": "a"})
+    assert not again.stops
+    assert "failed once" in again.advice
+
+
 def test_other_roads_of_one_memory_go_on_to_advise_on_repeats(mem: ToolMem) -> None:
     talk = AgentMemory(mem, "c1").of()
     talk.end_now(talk.begin_now("search", {"q": "a"}), error="Error: no index")

@@ -102,7 +102,9 @@ class AgentMemory:
     `conversation`: None is the framework's own session where it names one, else one that is made. `on_ask(decision) ->
     bool`, plain or async, asks the user about a call that a rule lets run only with their consent; without it such a
     call is not run. `capture`: whether what the user says is read for demands, as far as the framework shows it; not so
-    for an agent that only other agents speak to.
+    for an agent that only other agents speak to. `stops_repeats`: where nobody configured `guard.repeats`, a call that
+    failed is stopped when it is repeated unchanged, and not only advised against; not so where one conversation is
+    several.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class AgentMemory:
         *,
         on_ask: OnAsk | None = None,
         capture: bool = True,
+        stops_repeats: bool = True,
     ) -> None:
         if not isinstance(memory, ToolMem | AsyncToolMem):
             raise RequestError(
@@ -120,10 +123,8 @@ class AgentMemory:
         self._memory = memory
         self._given = conversation or ""
         self._made = uuid.uuid4().hex
-        self._options: dict[str, Any] = {
-            "on_ask": on_ask,
-            "capture": capture and bool(memory.app.settings.rules.capture),
-        }
+        capture = capture and bool(memory.app.settings.rules.capture)
+        self._options: dict[str, Any] = {"on_ask": on_ask, "capture": capture, "strict": stops_repeats}
         self._known: OrderedDict[str, AgentConversation] = OrderedDict()
 
     def of(self, session_id: object = "") -> AgentConversation:
@@ -139,7 +140,9 @@ class AgentMemory:
 class AgentConversation(GuardedCalls):
     """One conversation: `..._now` of each method is for synchronous code, also in the thread of a running loop."""
 
-    def __init__(self, memory: ToolMem | AsyncToolMem, conversation_id: str, *, on_ask: Any, capture: bool) -> None:
+    def __init__(
+        self, memory: ToolMem | AsyncToolMem, conversation_id: str, *, on_ask: Any, capture: bool, strict: bool
+    ) -> None:
         super().__init__(
             memory.app,
             workspace_id=memory.workspace_id,
@@ -149,13 +152,14 @@ class AgentConversation(GuardedCalls):
         )
         self._consent = Consent(on_ask)
         self._captures = capture
+        self._strict = strict
         self._binding = Binding()
         self._turn = 0
         self._heard: tuple[str, str] = ("", "")
         self._ended_ids: OrderedDict[str, int] = OrderedDict()
 
     async def _with_guard(self, work: Work[Any], store: MemoryStore | None = None) -> Any:
-        return await work(await self._app.services.call_guard(*self._workspaces, beside=store, strict=True))
+        return await work(await self._app.services.call_guard(*self._workspaces, beside=store, strict=self._strict))
 
     # -- around a call
 

@@ -35,7 +35,7 @@ class ToolMemGatewayPlugin(Plugin):
         super().__init__(config)
         told = config.config or {}
         self._memory = AsyncToolMem(told.get("store"), workspace=told.get("workspace", "default"))
-        self._agent = AgentMemory(self._memory, capture=False)
+        self._agent = AgentMemory(self._memory, capture=False, stops_repeats=False)
         self._under_way: OrderedDict[tuple[str, str], AgentCall] = OrderedDict()
 
     async def tool_pre_invoke(self, payload: Any, context: Any) -> PluginResult:
