@@ -178,6 +178,12 @@ What no hook of an agent can do stands on [its page](how-to/hosts/index.md). Of 
 * A hook is a process of Python. Where its modules have no compiled files and none can be written (installed without
   them into folders that are not writable, `PYTHONDONTWRITEBYTECODE`), each takes some 0.2 s more: run
   `python -m compileall` once over the packages of that environment.
+* **Gemini CLI and Copilot** tell their hooks no id of a call: what ended is known by its tool and arguments, so that of
+  two calls that are alike and run at once one may be taken for the other.
+* **OpenCode and Cline** have plugins in place of hooks. Ours start toolmem for each event, as a hook does, and do not
+  speak to `toolmem serve`: over HTTP any program of this machine could say that the user spoke. Cline ends a run whose
+  plugin takes more than three seconds; ours lets the call run after two and a half.
+* **Cursor and Goose** were read from their documentation; nothing of them was seen in the program.
 * A hook reads no configuration: rules and repeats are enforced, names and schemas advise, the caps of the prompt are
   its own (some 9,000 characters, because agents cut what is longer).
 * Where project and user both have a store, a newer instruction replaces older ones of the project's alone. The user's
