@@ -230,8 +230,7 @@ def test_rules_and_demands_are_before_the_model_when_a_session_begins_and_after_
 def test_many_long_rules_stay_within_what_an_agent_takes(agent: HookedAgent) -> None:
     if not agent.speaks.context_at_start:
         pytest.skip("its hook puts nothing before the model there")
-    for number in range(60):
-        agent.says(f"never push to branch-{number}-{'x' * 150}")
+    agent.says("\n".join(f"Never push to branch-{number}-{'x' * 150}." for number in range(60)))
     assert 3000 < len(agent.speaks.context(agent.start())) < 10_000
 
 
