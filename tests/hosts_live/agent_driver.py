@@ -25,6 +25,7 @@ class AgentDriver(ABC):
     host: ClassVar[str]  # as `toolmem hook install` calls it
     title: ClassVar[str]
     program: ClassVar[str]  # in .hosts/node_modules/.bin
+    recorded: ClassVar[bool] = True  # `doctor` reads its recordings of sessions
     # Step of the scenario (see STEPS there) -> why it cannot be done without a person at the keys, and what was tried.
     cannot: ClassVar[dict[str, str]] = {}
 

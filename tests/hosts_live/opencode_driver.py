@@ -15,6 +15,7 @@ class OpenCodeDriver(AgentDriver):
     host = "opencode"
     title = "OpenCode"
     program = "opencode"
+    recorded = False
     cannot: ClassVar[dict[str, str]] = {
         "200 calls: 200 receipts": (
             "OpenCode keeps its sessions in a database, which `doctor` does not read; tried instead: the receipts alone"

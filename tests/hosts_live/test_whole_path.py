@@ -79,6 +79,7 @@ def pushed(agent: AgentDriver, branch: str) -> str:
 def asked(agent: AgentDriver, prompt: str, *calls: AskedCall | Script, session: str = "") -> list[ToolAnswer]:
     """The results, as the model was sent them, of calls that it asks for one after the other."""
     before = len(agent.server.requests)
+    agent.server.drop_turns()  # of a step that failed
     agent.server.then(*calls, "That is all.")
     agent.prompt(prompt, session=session)
     assert agent.server.turns_left == 0, "the agent ended before the script"
@@ -209,10 +210,18 @@ def receipts(agent: AgentDriver, report: StepReport) -> None:
     with report.step(f"{MANY} calls: {MANY} receipts"):
         numbers = [list(range(start, start + AT_ONCE)) for start in range(0, MANY, AT_ONCE)]
         turns = [[agent.shell(f"echo {number}") for number in group] for group in numbers]
+        agent.server.drop_turns()
         agent.server.then(*turns, "That is all.")
-        session = agent.prompt("Count.")
+        before = calls_seen(agent)
+        session = agent.prompt("Count to two hundred.")
+        assert calls_seen(agent) - before == MANY
         found = json.loads(agent.toolmem("hook", "doctor", agent.host, "--json", check=False).stdout)
         seen = [each["seen"] for each in found if session in each["seen"]]
-        assert any(f"{MANY} calls, {MANY} receipts" in each for each in seen), found
+        assert not agent.recorded or any(f"{MANY} calls, {MANY} receipts" in each for each in seen), found
     with report.step("`doctor` finds nothing wrong"):
         agent.toolmem("hook", "doctor", agent.host)
+
+
+def calls_seen(agent: AgentDriver) -> int:
+    """The receipts of calls, before they run, in this home."""
+    return int(json.loads(agent.toolmem("hook", "status", agent.host, "--json").stdout)["calls"])

@@ -141,6 +141,8 @@ def test_a_turn_may_be_a_function_of_the_request_and_turns_can_be_added():
         server.then("Added.")
         assert server.turns_left == 1
         assert "Added." in post(server, spoken.path, spoken.body("on"))
+        server.then("Never said.")
+        server.drop_turns()
         assert LAST_WORD in post(server, spoken.path, spoken.body("and then"))
 
 

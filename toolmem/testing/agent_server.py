@@ -74,6 +74,10 @@ class AgentServer(LoopbackServer):
         """Turns to do after those that are left."""
         self._left.extend(turns)
 
+    def drop_turns(self) -> None:
+        """Forget the turns that are left."""
+        self._left.clear()
+
     async def handle(self, http: web.Request) -> web.StreamResponse:
         api = next((api for api in APIS if http.method == "POST" and api.serves(http.path)), None)
         body = read_object(await http.read())
