@@ -303,6 +303,7 @@ def test_two_hosts_with_a_server_each_keep_into_one_store(start, kept):
     assert len(kept()) == 20
 
 
+@pytest.mark.slow
 def test_a_message_of_sixty_megabytes_passes_and_its_call_is_checked(start, told, tmp_path):
     told(SARAH)
     proxy = start(server=[*SCRIPTED, str(tmp_path / "log")])
@@ -315,6 +316,7 @@ def test_a_message_of_sixty_megabytes_passes_and_its_call_is_checked(start, told
     assert peak < 1_500_000, "kB"
 
 
+@pytest.mark.slow
 def test_a_message_that_is_longer_than_can_be_checked_does_not_pass(start, tmp_path):
     proxy = start(server=[*SCRIPTED, str(tmp_path / "log")])
     answer = proxy.call("send_email", {"to": "bob@example.com", "text": "x" * 70_000_000}, 3)
