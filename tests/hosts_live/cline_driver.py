@@ -31,7 +31,8 @@ class ClineDriver(AgentDriver):
     def prompt(self, text: str, *, session: str = "") -> str:
         """Without a terminal it resumes no session: each prompt begins one."""
         known = set(self._sessions())
-        self.run("--auto-approve", "true", text)
+        # One word alone is taken for a command.
+        self.run("--auto-approve", "true", text if " " in text else f"{text} Please.")
         return next(each.name for each in self._sessions() if each not in known)
 
     def _sessions(self) -> list[Path]:
