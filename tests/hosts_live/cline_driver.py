@@ -39,7 +39,7 @@ class ClineDriver(AgentDriver):
         return sorted((self.home / ".cline" / "data" / "sessions").glob("*"))
 
     def compact(self, session: str) -> None:
-        self.prompt("/compact", session=session)
+        raise NotImplementedError("no session is resumed, so none can be compacted")
 
     def shell(self, command: str) -> AskedCall:
         return AskedCall("run_commands", {"commands": [command]})
