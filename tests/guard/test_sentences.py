@@ -93,6 +93,12 @@ Never call the API more than 10 times.
 Never share my password with anyone.
 Never open example.com or any of its subdomains.
 Stop emailing my boss.
+Never email them.
+Never write to her again.
+Never search for this.
+Never email Sarah, but you may cc Bob.
+Never email Sarah, always answer within a day unless I say otherwise.
+不要给他发邮件
 不要在周末部署
 不要给客户发邮件
 不要用英文给王经理发邮件
@@ -116,6 +122,39 @@ def test_what_limits_a_sentence_and_is_not_understood_leaves_it_a_reminder_that_
     checked, stopped = stops(sentence)
     assert (checked.effect, stopped) == ("remind", [])
     assert checked.reason
+
+
+SEVERAL = [
+    ("never push to main, and always run the tests before you commit", ["git push origin main"]),
+    ("never push to main, always open a pull request", ["git push origin main"]),
+    ("never push to main and never use sudo", ["git push origin main", "sudo ls"]),
+    ("Never force-push; don't use sudo.", ["git push -f origin feature/x", "sudo ls"]),
+    ("Don't run npm install, use pnpm instead.", ["npm install"]),
+]
+
+
+@pytest.mark.parametrize(("sentence", "forbidden"), SEVERAL, ids=[each[0] for each in SEVERAL])
+def test_of_a_sentence_with_several_demands_each_that_is_understood_is_checked(
+    sentence: str, forbidden: list[str]
+) -> None:
+    shell = ToolSchema(name="bash", parameters={"type": "object", "properties": {"command": {"type": "string"}}})
+    when = condition_of(sentence, [shell]).when["bash"]
+    calls = [
+        "git push origin main",
+        "git push origin feature/x",
+        "git push -f origin feature/x",
+        "sudo ls",
+        "npm install",
+        "pnpm add x",
+    ]
+    assert [each for each in calls if holds(when, view_of("bash", {"command": each}).fields)] == forbidden
+
+
+def test_a_demand_on_somebody_named_by_another_demand_is_not_widened_to_everybody() -> None:
+    made = condition_of(
+        "never email Sarah and never call her", [ToolSchema(name="send_email"), ToolSchema(name="call")]
+    )
+    assert list(made.when) == ["send_email"]
 
 
 def test_a_sentence_binds_no_tool_that_is_not_there() -> None:

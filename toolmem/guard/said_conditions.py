@@ -30,6 +30,27 @@ from toolmem.light_models import ToolSchema
 
 _LONGEST = 500  # characters of a sentence
 _CJK = late_pattern(r"[\u3400-\u9fff]")
+# Between two demands of one sentence, each with a word of its own that makes it one
+_NEXT_DEMAND = late_pattern(
+    r"\s{0,3}[,;]\s{0,3}(?:and\s{1,3})?(?=(?:please\s{1,3})?(?:never|always|do not|don['’]t)\b)"
+    r"|\s{1,3}and\s{1,3}(?=(?:please\s{1,3})?(?:never|do not|don['’]t)\b)",
+    re.I,
+)
+_INSTEAD = late_pattern(r"\s{0,3}[,;]\s{0,3}(?:please\s{1,3})?use\s[^,;]{1,80}\sinstead[.!]?\s{0,3}$", re.I)
+# A word by which one of them may limit another
+_RELAXES = late_pattern(
+    r"\b(?:ask\w*|confirm\w*|permission|approv\w*|consent|unless|except|only|otherwise|ok(?:ay)?|agree\w*|allow\w*|may"
+    r"|can|could|if|when|while|until|then|but)\b",
+    re.I,
+)
+# Words that stand for somebody or something named elsewhere
+_STANDS_FOR = late_pattern(
+    r"\b(?:him|her|them|it|he|she|they|his|hers|their|theirs|its)\b"
+    r"|\b(?:this|that|these|those)\b(?=\s{0,3}(?:[.,;:!]|$|(?:to|in|on|at|for|from|with|and|or|again|ever|anymore)\b))"
+    r"|[他她它]们?|这[个些]?(?=[，。！\s]|$)|那[个些]?(?=[，。！\s]|$)",
+    re.I,
+)
+_MOST_PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +73,44 @@ def asks_first(sentence: str) -> bool:
 
 
 def condition_of(sentence: str, tools: Sequence[ToolSchema], bound: Sequence[str] = ()) -> CheckableDemand:
-    """What a sentence asks to be checked on the calls of `tools`; `bound`: the tools that it was captured for."""
+    """What a sentence asks to be checked on the calls of `tools`; `bound`: the tools that it was captured for.
+
+    Of a sentence that demands several things, each by itself, what can be checked is.
+    """
     if len(sentence) > _LONGEST:
         return CheckableDemand("remind", reason="it is too long to be read as a condition")
     known = [read_tool(schema) for schema in tools]
+    whole = _of_one(sentence, known, bound)
+    if whole.effect != "remind":
+        return whole
+    parts = [_of_one(part, known, bound) for part in _demands_in(sentence)]
+    denied = [part.when for part in parts if part.effect == "deny"]
+    if not denied:
+        return whole
+    when = {name: _either([part[name] for part in denied if name in part]) for part in denied for name in part}
+    return CheckableDemand("deny", tuple(when), when)
+
+
+def _demands_in(sentence: str) -> list[str]:
+    """The demands of a sentence that makes several; none where one may limit another, or there is but one."""
+    bare = _INSTEAD.sub("", sentence)
+    parts = _NEXT_DEMAND.split(bare)
+    if bare == sentence and not 1 < len(parts) <= _MOST_PARTS:
+        return []
+    return [] if _CJK.search(sentence) or _RELAXES.search(sentence) else parts
+
+
+def _either(conditions: Sequence[Mapping[str, Any] | bool]) -> Mapping[str, Any] | bool:
+    return True if True in conditions else any_of([each for each in conditions if isinstance(each, Mapping)])
+
+
+def _of_one(sentence: str, known: Sequence[DeclaredTool], bound: Sequence[str]) -> CheckableDemand:
     demand = _read(sentence, frozenset().union(*(tool.told for tool in known)))
     if demand.effect == "remind":
         return CheckableDemand("remind", reason="it does not say what must not be done")
+    named = [each for each in demand.literals if not _STANDS_FOR.fullmatch(each.text)]
+    if not named and (other := _STANDS_FOR.search(sentence)) is not None:
+        return CheckableDemand("remind", reason=f"whom or what “{other.group()}” means is not known")
     if demand.unread:
         said = "”, “".join(dict.fromkeys(demand.unread))
         return CheckableDemand("remind", reason=f"“{said}” may limit it, and how is not understood")

@@ -40,7 +40,8 @@ class Cursor(Host):
         search="Grep Glob LS SemanticSearch",
         fetch="WebFetch",
         web="WebSearch",
-        none="Delete Task TodoWrite ReadLints AskQuestion SwitchMode",
+        delete="Delete",
+        none="Task TodoWrite ReadLints AskQuestion SwitchMode",
     )
     cannot = (
         "It does not keep to an answer that asks before a tool runs: what toolmem would ask about is denied.",
