@@ -74,7 +74,7 @@ _NAMES = {
     "patch create_file create str_replace insert_edit_into_file search_replace new_file apply_diff editor "
     "strreplace tabwrite developer__write developer__edit",
     "read write": "text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool",
-    "delete": "delete_file delete_files remove_file remove_files",
+    "delete": "delete delete_file delete_files remove_file remove_files",
     "fetch": "webfetch web_fetch fetch fetch_url fetch_webpage url_fetch fetch_web_content",
     "web": "websearch web_search google_web_search search_web",
     "mail": "send_email send_mail sendmail send_gmail gmail_send",
