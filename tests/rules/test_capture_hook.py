@@ -47,7 +47,11 @@ async def test_the_safety_case_is_captured_whole_under_its_tool(hook, rules, sto
 
 @pytest.mark.parametrize(
     ("demand", "answer"),
-    [("don't send it yet", "Always."), ("don't cancel my order", "yes, always please"), ("先别发邮件", "永远")],
+    [
+        ("don't send it yet", "Always."),
+        ("don't cancel my order", "yes, always please"),
+        ("先别发邮件", "永远"),
+    ],
 )
 async def test_a_demand_of_this_session_is_told_and_kept_for_good_by_always(hook, rules, demand, answer):
     captured = await hook.after_turn(turn(demand, "send_email"))
@@ -55,6 +59,21 @@ async def test_a_demand_of_this_session_is_told_and_kept_for_good_by_always(hook
     assert captured.notes == [f"{demand}: kept for this session; say 'always' to keep it"]
     (rule,) = (await hook.after_turn(turn(answer))).rules
     assert (rule.tool_name, rule.rule, rule.priority) == ("send_email", demand, "critical")
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        "for this session, never email Sarah",
+        "never email Sarah in this conversation",
+        "In this chat, never email Sarah",
+    ],
+)
+async def test_never_in_this_session_holds_for_the_session_until_always_is_said(hook, demand):
+    captured = await hook.after_turn(turn(demand, "send_email"))
+    assert ([each.rule for each in captured.session], captured.rules) == ([demand], [])
+    (rule,) = (await hook.after_turn(turn("always"))).rules
+    assert rule.rule == "never email Sarah"
 
 
 @pytest.mark.parametrize("message", ["always?", "It always fails.", "Always use the staging database.", "ok", "thanks"])
