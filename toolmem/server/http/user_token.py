@@ -49,4 +49,5 @@ class UserToken:
 
 def deletes(flow: str, request: Mapping[str, Any]) -> bool:
     """Does a request of a flow delete?"""
-    return flow == "delete_workspace" or (flow == "vector_store" and request.get("action") in _DELETES)
+    action = request.get("action") if flow == "vector_store" else flow
+    return isinstance(action, str) and action in _DELETES
