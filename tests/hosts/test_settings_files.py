@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,6 +40,14 @@ LAYOUTS = (
     lambda value: "\ufeff" + json.dumps(value, indent=4),
     lambda value: " \n" + json.dumps(value, separators=(" ,", " :  ")) + "\n\n",
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What these tests leave installed holds nobody else's store."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 def place_of(folder: Path, host: Host | None = None) -> HookPlace:

@@ -107,13 +107,9 @@ def claude_code(folder: Path) -> Path:
             [shell("echo one"), shell("echo two")],
             "It is done.",
         )
-        session = agent.prompt("Try everything. Never push to main.")
-        agent.compact(session)
-        server.then(shell("echo resumed"), "Resumed.")
-        agent.prompt("Go on.", session=session)
+        try_compact_and_resume(agent, server)
         helper = {"description": "look", "prompt": "Look around.", "subagent_type": "general-purpose"}
-        server.then(AskedCall("Agent", helper), shell("echo below"), "Looked.", "All is done.")
-        agent.prompt("Let a helper look.")
+        let_a_helper_look(agent, server, AskedCall("Agent", helper))
         server.then("Typed.", "Cleared.")
         (project / ".mcp.json").unlink()
         with agent.terminal() as terminal:
@@ -150,10 +146,7 @@ def codex(folder: Path) -> Path:
             [shell("echo one"), shell("echo two")],
             "It is done.",
         )
-        session = agent.prompt("Try everything. Never push to main.")
-        agent.compact(session)
-        server.then(shell("echo resumed"), "Resumed.")
-        agent.prompt("Go on.", session=session)
+        try_compact_and_resume(agent, server)
         sessions = sorted((agent.home / ".codex" / "sessions").rglob("*.jsonl"))
         return recorder.write(sessions)
 
@@ -184,10 +177,7 @@ def gemini(folder: Path) -> Path:
             [shell("echo one"), shell("echo two")],
             "It is done.",
         )
-        session = agent.prompt("Try everything. Never push to main.")
-        agent.compact(session)
-        server.then(shell("echo resumed"), "Resumed.")
-        agent.prompt("Go on.", session=session)
+        try_compact_and_resume(agent, server)
         return recorder.write(sorted((agent.home / ".gemini" / "tmp").rglob("session-*.jsonl")))
 
 
@@ -213,13 +203,9 @@ def copilot(folder: Path) -> Path:
             [shell("echo one"), shell("echo two")],
             "It is done.",
         )
-        session = agent.prompt("Try everything. Never push to main.")
-        agent.compact(session)
-        server.then(shell("echo resumed"), "Resumed.")
-        agent.prompt("Go on.", session=session)
+        try_compact_and_resume(agent, server)
         helper = {"agent_type": "explore", "prompt": "Look around.", "description": "look", "name": "looker"}
-        server.then(AskedCall("task", helper), shell("echo below"), "Looked.", "All is done.")
-        agent.prompt("Let a helper look.")
+        let_a_helper_look(agent, server, AskedCall("task", helper))
         return recorder.write(sorted((agent.home / ".copilot" / "session-state").glob("*/events.jsonl")))
 
 
@@ -245,13 +231,9 @@ def opencode(folder: Path) -> Path:
             [shell("echo one"), shell("echo two")],
             "It is done.",
         )
-        session = agent.prompt("Try everything. Never push to main.")
-        agent.compact(session)
-        server.then(shell("echo resumed"), "Resumed.")
-        agent.prompt("Go on.", session=session)
+        try_compact_and_resume(agent, server)
         helper = {"subagent_type": "general", "prompt": "Look around.", "description": "look"}
-        server.then(AskedCall("task", helper), shell("echo below"), "Looked.", "All is done.")
-        agent.prompt("Let a helper look.")
+        let_a_helper_look(agent, server, AskedCall("task", helper))
         return recorder.write([])
 
 
@@ -273,10 +255,22 @@ def cline(folder: Path) -> Path:
             "It is done.",
         )
         agent.prompt("Try everything. Never push to main.")
-        server.then(AskedCall("spawn_agent", {"task": "Look around."}), shell("echo below"), "Looked.", "All is done.")
-        agent.prompt("Let a helper look.")
+        let_a_helper_look(agent, server, AskedCall("spawn_agent", {"task": "Look around."}))
         sessions = (agent.home / ".cline" / "data" / "sessions").glob("*/*.messages.json")
         return recorder.write(sorted(sessions))
+
+
+def try_compact_and_resume(agent: AgentDriver, server: AgentServer) -> None:
+    """What the model was told to do, a compaction, and the same session again."""
+    session = agent.prompt("Try everything. Never push to main.")
+    agent.compact(session)
+    server.then(agent.shell("echo resumed"), "Resumed.")
+    agent.prompt("Go on.", session=session)
+
+
+def let_a_helper_look(agent: AgentDriver, server: AgentServer, spawn: AskedCall) -> None:
+    server.then(spawn, agent.shell("echo below"), "Looked.", "All is done.")
+    agent.prompt("Let a helper look.")
 
 
 def plugin_files(agent: AgentDriver, recorder: Recorder) -> None:

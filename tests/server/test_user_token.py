@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from toolmem.hosts.install_notes import InstallNote, forget_note, keep_note
 from toolmem.testing.service_process import ServiceProcess
 
 RULE = {"tool_name": "bash", "rule": "never push to main", "workspace_id": "w"}
-SETTINGS = Path("/home/agent/.claude/settings.json")
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +35,11 @@ def service(tmp_path: Path) -> Iterator[ServiceProcess]:
         yield started
 
 
-def installed() -> None:
-    keep_note("claude-code", SETTINGS, InstallNote.between(SETTINGS, None, b"{}", []))
+def installed() -> Path:
+    settings = Path(os.environ["XDG_STATE_HOME"]).parent / "settings.json"
+    settings.write_text("{}")
+    keep_note("claude-code", settings, InstallNote.between(settings, None, b"{}", []))
+    return settings
 
 
 def rpc(service: ServiceProcess, method: str, token: str = "", **params: Any) -> requests.Response:
@@ -112,9 +115,16 @@ def test_where_nothing_is_installed_loopback_needs_no_token_as_before(service: S
     assert rpc(service, "memory.tool_rule_put", **RULE).status_code == 200
     assert not token_file().exists()
 
-    installed()
+    settings = installed()
     assert rpc(service, "memory.tool_rule_put", **RULE).status_code == 401
-    forget_note("claude-code", SETTINGS)
+    forget_note("claude-code", settings)
+    assert rpc(service, "memory.tool_rule_put", **RULE).status_code == 200
+
+
+def test_hooks_in_a_file_that_is_gone_ask_for_none(service: ServiceProcess) -> None:
+    settings = installed()
+    assert rpc(service, "memory.tool_rule_put", **RULE).status_code == 401
+    settings.unlink()
     assert rpc(service, "memory.tool_rule_put", **RULE).status_code == 200
 
 

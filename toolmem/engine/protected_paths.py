@@ -35,9 +35,9 @@ def protected_paths(store: MemoryStore) -> tuple[str, ...]:
 
 
 def has_installs() -> bool:
-    """Does a hook or a proxy of this user's stand in an agent's settings?"""
+    """Does a hook or a proxy of this user's stand in an agent's settings? Not in a file that is gone."""
     with suppress(OSError):
-        return next(_noted(state_folder() / INSTALLS), None) is not None
+        return any(map(os.path.exists, _noted(state_folder() / INSTALLS)))
     return False
 
 
