@@ -160,7 +160,9 @@ async def test_a_budget_in_money_exits_3_keeps_what_was_done_and_is_taken_up_lat
         assert "budget.max_cost: 0.003 CNY" in response["metadata"]["stopped"]
         judged = len(server.requests)
         assert 5 < judged < 20
-        assert 0.0025 < response["metadata"]["usage"]["cost"] < 0.0033
+        usage = response["metadata"]["usage"]
+        assert usage["cost"] > 0.0025
+        assert usage["cost"] - usage["completion_tokens"] * 0.002 / 1000 <= 0.003  # beyond it only replies under way
         report = json.loads(next((job.folder / "reports").glob("*.json")).read_text())
         assert len(report["entries"]) == judged
         async with job.app(server) as app:
