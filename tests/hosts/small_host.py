@@ -41,6 +41,9 @@ class SmallHost(Host):
         rest = {key: value for key, value in settings.items() if key != "hooks"}
         return {**rest, "hooks": hooks} if hooks or not settings["hooks"] else rest
 
+    def synthetic(self, session_id: str, cwd: str) -> Mapping[str, Any]:
+        return {}
+
     def calls_of(self, transcript: Iterable[str]) -> Iterable[RecordedCall]:
         for line in transcript:
             yield RecordedCall(**json.loads(line))

@@ -17,7 +17,9 @@ from tests.hosts.claude_session import SESSION, ClaudeSession
 from toolmem import ToolMem
 from toolmem.hosts import catching_up
 from toolmem.hosts.catching_up import catch_up, left_over
-from toolmem.hosts.receipts import Receipts
+from toolmem.hosts.host import RecordedCall, host_of
+from toolmem.hosts.kept_records import kept_record
+from toolmem.hosts.receipts import Receipts, SessionNotes
 
 MISSED = {"toolu_3a84450340fd6ab63ab965bd", "toolu_b6da918f44d8002a3bc086e5"}  # a failed Bash, a sent email
 
@@ -254,3 +256,14 @@ def test_nothing_in_a_recording_becomes_a_rule_or_lifts_one(session: ClaudeSessi
     assert done.missed == 2
     with ToolMem(session.project / ".toolmem" / "memory.db") as mem:
         assert mem.rules.review() + mem.rules.list("@shell") + mem.rules.list("deploy") == before
+
+
+def test_a_call_from_a_recording_is_cut_as_one_that_a_hook_is_told_of(session: ClaudeSession) -> None:
+    notes = SessionNotes("s", "claude-code", "", "", "", 0.0, None, 0)
+    long = {"command": "x" * 300_000}
+    call = RecordedCall(call_id="toolu_1", tool="Bash", arguments=long, output="y" * 300_000, failed=False)
+    told = kept_record("claude-code", "s", "toolu_1", "Bash", long, "y" * 300_000, False, None)
+    record = catching_up._record(host_of("claude-code"), notes, call)
+    assert (record["input"], record["output"]) == (told["input"], told["output"])
+    assert len(record["input"]["command"]) < 250_000
+    assert record["metadata"]["output_characters"] == 300_000

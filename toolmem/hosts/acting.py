@@ -197,30 +197,23 @@ class Acting:
         if is_denied(event.output):  # it never ran
             return SILENT
         from toolmem.engine import after
+        from toolmem.hosts.kept_records import kept_record
 
-        after(store, self._record(event), decision=_decision(decided, event) if decided else None)
+        record = kept_record(
+            self._host.name,
+            event.session_id,
+            event.call_id,
+            event.tool,
+            event.arguments,
+            event.output,
+            event.failed,
+            event.seconds,
+            mcp_server=event.server,
+            cwd=event.cwd,
+        )
+        after(store, record, decision=_decision(decided, event) if decided else None)
         advice = decided.get("advice") if decided else None
         return HookAnswer(action="advise", context=advice) if isinstance(advice, str) and advice else SILENT
-
-    def _record(self, event: HookEvent) -> dict[str, Any]:
-        from toolmem.readers.long_values import shortened
-
-        arguments, output = shortened(event.arguments), shortened(event.output)
-        metadata: dict[str, Any] = {"host": self._host.name}
-        metadata |= {"mcp_server": event.server} if event.server else {}
-        metadata |= {"cwd": event.cwd} if event.cwd else {}
-        if output != event.output:
-            metadata["output_characters"] = len(event.output)
-        return {
-            "id": event.call_id or None,
-            "tool_name": event.tool,
-            "input": arguments if isinstance(arguments, Mapping | list | str) else {},
-            "output": output,
-            "success": None if event.failed is None else not event.failed,
-            "time_cost": event.seconds,
-            "conversation_id": event.session_id or None,
-            "metadata": metadata,
-        }
 
 
 # ---------------------------------------------------------------- demands of a session

@@ -34,7 +34,6 @@ _NEVER_ENDED = 86_400  # seconds after which a session whose end nobody told is 
 _RETRY = 3_600
 _MOST_SESSIONS = 200
 _LARGEST = 500_000_000  # bytes of a recording
-_LONGEST_OUTPUT = 100_000  # characters, as hooks keep them
 _OFFLINE = ("llm.default.backend=offline", "embedding_model.default.backend=hashing")
 
 
@@ -183,18 +182,10 @@ def _calls(host: Host, notes: SessionNotes, folder: str) -> Iterator[RecordedCal
 
 
 def _record(host: Host, notes: SessionNotes, call: RecordedCall) -> dict[str, Any]:
-    arguments = call.arguments
-    return {
-        "id": call.call_id or None,
-        "tool_name": call.tool,
-        "input": arguments if isinstance(arguments, Mapping | list | str) else {},
-        "output": call.output[:_LONGEST_OUTPUT],
-        "success": None if call.failed is None else not call.failed,
-        "time_cost": call.seconds,
-        "create_time": call.at or None,
-        "conversation_id": notes.session,
-        "metadata": {"host": host.name, "told_by": "recording"},
-    }
+    from toolmem.hosts.kept_records import kept_record
+
+    told = (call.call_id, call.tool, call.arguments, call.output, call.failed, call.seconds)
+    return {**kept_record(host.name, notes.session, *told, told_by="recording"), "create_time": call.at or None}
 
 
 def _installed(receipts: Receipts, notes: SessionNotes) -> dict[str, str]:

@@ -93,9 +93,9 @@ class Host(ABC):
         """
         return ()
 
+    @abstractmethod
     def synthetic(self, session_id: str, cwd: str) -> Mapping[str, Any]:
         """A payload of its event before a call, by which `doctor` tries the installed command."""
-        raise NotImplementedError
 
     after_install: ClassVar[str] = ""  # what the user must still do, e.g. trust the hooks
 
