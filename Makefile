@@ -31,6 +31,7 @@ test-server: $(VENV)/.dev  ## run only those that need an Elasticsearch server (
 	@$(BIN)/python -m pytest tests/elasticsearch $(ARGS)
 
 test-hosts: $(VENV)/.dev .hosts/.programs  ## run the agents' own programs and the frameworks through it all (needs npm)
+	@$(BIN)/python -m tests.hosts_live.editions || echo "npm did not say what is newest: that was not tried" >&2
 	@$(BIN)/python -m pytest tests/hosts_live -m hosts -rA $(ARGS); programs=$$?; \
 	  $(BIN)/python tests/hosts_live/adapters/run.py; frameworks=$$?; \
 	  $(BIN)/python docs/generate.py; exit $$((programs + frameworks))

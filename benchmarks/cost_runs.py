@@ -13,7 +13,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from cost_streams import Pattern, drawn, recorded, spread
+from cost_streams import Pattern, recorded, spread
 
 from toolmem import ToolMemApp
 from toolmem.judge.llm_judge import LLMJudge, judge_prompts
@@ -51,7 +51,6 @@ WAYS = (
     Way("smart skip, each conversation", {}, "conversation"),
     Way(SMART_SKIP_10, {"min_new_calls": 10}),
     Way("incremental, 10 new calls", {"policy": "incremental", "min_new_calls": 10}),
-    Way("on change", {"policy": "on_change"}),
 )
 BASELINES = ("no guidance", "counting only")
 
@@ -235,26 +234,3 @@ def _cycled(calls: Sequence[ToolCallResult], least: int) -> list[ToolCallResult]
     while len(found) < least:
         found += calls[: least - len(found)]
     return found
-
-
-# ---------------------------------------------------------------- change
-
-
-def stationary(dataset: str, tool: str, calls: int, rate: float, seed: int) -> dict[str, Any]:
-    """Summaries of `on_change` where nothing changes: independent calls of one success rate."""
-    stream = drawn(recorded(dataset, tool=tool), [rate] * calls, seed)
-    run = asyncio.run(replay(stream, {"policy": "on_change"}, model=MODEL))
-    return {"kind": "stationary", "seed": seed, "calls": calls, "rate": rate, "summaries": run.requests}
-
-
-def drop(dataset: str, tool: str, before: int, after: int, rates: tuple[float, float], seed: int) -> dict[str, Any]:
-    """Calls from the drop of the success rate to the summary that it caused; None where it was not noticed."""
-    stream = drawn(recorded(dataset, tool=tool), [rates[0]] * before + [rates[1]] * after, seed)
-    run = asyncio.run(replay(stream, {"policy": "on_change"}, model=MODEL))
-    noticed = None
-    for place, report in enumerate(run.reports):
-        changed = any(row["reason"] == "changed" for op in report.ops for row in op.details)
-        if place >= before and changed:
-            noticed = place - before + 1
-            break
-    return {"kind": "drop", "seed": seed, "before": before, "after": after, "rates": rates, "noticed_after": noticed}

@@ -86,17 +86,3 @@ def spread(calls: Sequence[ToolCallResult], tools: int, pattern: Pattern, seed: 
         )
         for place, (call, tool) in enumerate(zip(calls, arrivals(pattern, tools, len(calls), seed), strict=True))
     ]
-
-
-def drawn(calls: Sequence[ToolCallResult], rates: Sequence[float], seed: int) -> list[ToolCallResult]:
-    """One call per rate, of one tool: a recorded success with that probability, else a recorded failure."""
-    chance = random.Random(seed)
-    worked = [call for call in calls if call.failed is False]
-    failed = [call for call in calls if call.failed is True]
-    start = datetime(2026, 3, 1, tzinfo=UTC)
-    return [
-        chance.choice(worked if chance.random() < rate else failed).model_copy(
-            update={"id": f"{place}", "create_time": start + timedelta(minutes=place), "metadata": {}}
-        )
-        for place, rate in enumerate(rates)
-    ]

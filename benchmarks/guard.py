@@ -42,7 +42,7 @@ from tables import Figure, show
 from toolmem.guard.conversation import ConversationGuard
 from toolmem.guard.decision import CheckedRule, against_repeat, against_rules
 from toolmem.guard.effects import command_in, statement_in
-from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
+from toolmem.guard.repeats import Ended, Forgiveness, StandingFailures, identity
 from toolmem.guard.replaying import replay
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
@@ -198,7 +198,7 @@ def timed(times: int) -> dict[str, dict[str, float]]:
 
     standing = StandingFailures(Forgiveness())
     for n in range(1000):
-        standing.after(identity("sql", {"q": n}), failed=n % 3 == 0, writes=False, error="no", line="no")
+        standing.ended(identity("sql", {"q": n}), Ended(error="no", line="no"), failed=n % 3 == 0)
 
     def repeat_step(n: int) -> object:
         return against_repeat(standing.before(identity("sql", {"q": n % 1000})), "enforce")

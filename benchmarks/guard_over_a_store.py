@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tables import Figure
 
@@ -18,14 +19,15 @@ from toolmem.light_models import ToolCall, ToolMemoryRule
 from toolmem.models import ToolCallResult
 from toolmem.protocols import MemoryStore
 from toolmem.providers.hashing import HashingEmbedder
+from toolmem.rules.rule_store import RuleStore
 from toolmem.store.sqlite import SqliteStore
 
 CONVERSATION, WORKSPACE = "c1", "guard"
 ARGUMENTS = {"to": "sarah@example.com", "subject": "Report", "body": "The report is attached. " * 40}
 
 
-async def fill(store: MemoryStore, guard: CallGuard) -> None:
-    """1,000 rules of 200 tools, and a conversation of 1,000 calls."""
+async def fill(store: MemoryStore, guard: CallGuard, *, ordered: bool = False) -> None:
+    """1,000 rules of 200 tools, and a conversation of 1,000 calls. `ordered`: and a rule of order by day."""
     now = SystemClock().now()
     for n in range(1000):
         tool = f"send_{n % 200}"
@@ -38,6 +40,12 @@ async def fill(store: MemoryStore, guard: CallGuard) -> None:
             id=f"r{n}", tool_name=tool, rule="never", created_at=now, updated_at=now, effect="deny", when=when
         )
         await store.put(WORKSPACE, f"tool-{tool}", f"rule/r{n}", rule.model_dump(mode="json"))
+    if ordered:
+        tested = {"command": "^pytest", "worked": True, "since": {"writes": True}}
+        clock = {"from": "08:00", "to": "20:00"}
+        when: Any = {"when": [{"command": "^git commit"}], "unless": [{"earlier": tested, "clock": clock}]}
+        rules = RuleStore(store, WORKSPACE, clock=SystemClock())
+        await rules.put_rule("bash", "by day, run the tests before you commit", effect="deny", when=when)
     calls = [ToolCall("sql", {"q": n}, "Error: no such table", success=n % 3 != 0) for n in range(1000)]
     await guard.learn(calls, CONVERSATION)
 
@@ -87,6 +95,13 @@ async def over_a_store(store: MemoryStore, times: int, clock: Callable[[], int])
         await decided(n)  # rules are read and validators are compiled once
     took = await in_turn({"before": decided, "read": read}, times, clock)
     took |= await in_turn({"keep": kept, "after": learned}, min(times, 300), time.perf_counter_ns)
+    await fill(store, guard, ordered=True)
+
+    async def ordered(n: int) -> object:
+        return await guard.before("bash", {"command": "git commit -m x"}, conversation_id=f"{CONVERSATION} {n}")
+
+    await ordered(-1)
+    took |= await in_turn({"before, order asked": decided, "before a commit": ordered}, times, clock)
     await store.delete_workspace(WORKSPACE)
     return took
 
@@ -112,6 +127,10 @@ def on_sqlite(times: int) -> list[Figure]:
     return [
         Figure("SQLite: before, median", middle(took["before"]), "ms", 0.3, basis=basis),
         Figure("SQLite: before, 99th percentile", late(took["before"]), "ms", 1.0, basis=basis),
+        Figure(
+            "SQLite: before, with order asked, median", middle(took["before, order asked"]), "ms", None, basis=basis
+        ),
+        Figure("SQLite: before an ordered call, median", middle(took["before a commit"]), "ms", None, basis=basis),
         Figure("SQLite: keeping a call, median", middle(took["keep"]), "ms", None, basis="on the clock"),
         Figure("SQLite: after, median", middle(took["after"]), "ms", None, basis="on the clock, the call kept"),
     ]

@@ -9,9 +9,9 @@ from typing import Any
 
 from toolmem.guard.call_conditions import check_condition
 from toolmem.guard.decision import CheckedRule, against_rules
-from toolmem.guard.said_conditions import condition_of
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
+from toolmem.sentences.said_conditions import condition_of
 
 HERE = Path(__file__).resolve().parent
 TOOLS = [ToolSchema.read(tool) for tool in json.loads((HERE / "guard_tools.json").read_text(encoding="utf-8"))]

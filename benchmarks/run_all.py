@@ -1,4 +1,4 @@
-"""Run every benchmark: prints their tables and writes benchmarks/results/<name>.json.
+"""Run every benchmark: prints their tables and writes benchmarks/results/<name>.json, and in made.json of what each is.
 
     python benchmarks/run_all.py [--quick] [NAME ...]
 
@@ -8,22 +8,20 @@ With --quick the tables are only printed: the results and figures that the docum
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import apsw
+from result_stamps import write_stamp
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 NAMES = [
     *("store", "flows", "recordings", "start_up", "hooks", "files_entered"),
-    *("judge_agreement", "guidance_evidence", "instructions"),
-    *("guidance_benefit", "sentence_kinds", "change_detection"),
+    *("judge_agreement", "corrected_rates", "instructions"),
+    "guidance_benefit",
     *(
         "compaction_canaries",
         "kept_to_the_end",
@@ -54,14 +52,14 @@ def main() -> int:
     for name in options.names or NAMES:
         command = command_of(name, options.quick)
         print(f"\n== {name} ==", flush=True)
-        begun = time.perf_counter()
+        begun, load = time.perf_counter(), os.getloadavg()[0]
         if subprocess.run(command, check=False).returncode:
             failed.append(name)
             continue
+        if not options.quick:
+            write_stamp(name, load)
         written = "nothing written" if options.quick else str(result_of(name).relative_to(HERE.parent))
         print(f"({time.perf_counter() - begun:.0f} s; {written})")
-    if not options.quick:
-        _write_machine()
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -75,17 +73,6 @@ def command_of(name: str, quick: bool) -> list[str]:
     """Smaller sizes are no results: without --json a benchmark prints and writes nothing."""
     command = [sys.executable, str(HERE / f"{name}.py")]
     return [*command, "--quick"] if quick else [*command, "--json", str(result_of(name))]
-
-
-def _write_machine() -> None:
-    machine = {
-        "date": time.strftime("%Y-%m-%d"),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "sqlite": apsw.sqlite_lib_version(),
-    }
-    (RESULTS / "machine.json").write_text(json.dumps(machine, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ is taken for granted, which favours policies that read calls again.
 * Many tools: the calls of a recording, as if they were of 1, 10, 100 or 1000 tools, in three patterns of arrival. 150
   calls per cell; the three recordings with fewer than 300 calls for 1 and 10 tools that are called steadily; 1000 tools
   with 1000 calls of the sample, steadily and with one hot tool.
-* Change: independent calls drawn from a recorded tool with a set success rate, ten seeds.
 
 The single pass reads each call's line once. Calls read: the share of the calls that any summary read. Waiting at most:
 calls of one tool that its guidance did not hold yet, those among them that the store keeps no more. The public
@@ -25,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -33,7 +31,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cost_runs import BUDGET, MODEL, SMART_SKIP_10, app, cell, drop, recording, stationary
+from cost_runs import BUDGET, MODEL, SMART_SKIP_10, app, cell, recording
 from cost_streams import PATTERNS, ROOT, present
 from tables import Figure, TextTable, show
 
@@ -45,9 +43,7 @@ PANELS = 3
 TOOLS = (1, 10, 100)
 SMALL, SMALL_TOOLS = ("toolbench", "tau2_airline", "openhands"), (1, 10)  # recordings with fewer than 300 calls
 MANY, MANY_PATTERNS = 1000, (PATTERNS[0], PATTERNS[2])  # tools, and calls of the sample
-CALLS, CELL_CALLS, SEEDS = 1000, 150, 10
-DRAWN_FROM = ("sample", "http_request")  # successes and failures of the change experiments
-BEFORE, AFTER, RATES = 300, 100, (0.9, 0.6)
+CALLS, CELL_CALLS = 1000, 150
 ONE_TOOL = "intercode: sql_execute"
 INCREMENTAL, FRESH = "incremental, 10 new calls", "always fresh"
 OVER = "summary tokens over a single pass"
@@ -56,7 +52,7 @@ OVER = "summary tokens over a single pass"
 def measure(quick: bool) -> dict[str, list[dict[str, Any]]]:
     """All runs, on two processes; the largest first."""
     here = ["sample"] if quick else present()
-    calls, cell_calls, seeds = (150, 40, 2) if quick else (CALLS, CELL_CALLS, SEEDS)
+    calls, cell_calls = (150, 40) if quick else (CALLS, CELL_CALLS)
     many = [] if quick else [("sample", MANY, pattern, MANY) for pattern in MANY_PATTERNS]
     cells = [
         (name, tools, pattern, cell_calls)
@@ -67,12 +63,9 @@ def measure(quick: bool) -> dict[str, list[dict[str, Any]]]:
     with ProcessPoolExecutor(2) as workers:
         streams = [workers.submit(recording, name, tool, calls) for name, tool in STREAMS if name in here]
         filled = [workers.submit(cell, *each) for each in [*many, *cells]]
-        still = [workers.submit(stationary, *DRAWN_FROM, calls, RATES[0], seed) for seed in range(seeds)]
-        dropped = [workers.submit(drop, *DRAWN_FROM, BEFORE, AFTER, RATES, seed) for seed in range(seeds)]
         return {
             "recordings": [each.result() for each in streams],
             "many_tools": [row for each in filled for row in each.result()],
-            "change": [each.result() for each in [*still, *dropped]],
         }
 
 
@@ -97,7 +90,6 @@ def figures(found: dict[str, Any], seconds: float, quick: bool) -> list[Figure]:
         *(figure for figure in lost if figure is not None),
         Figure(f"{OVER}: {SMART_SKIP_10}", rows[SMART_SKIP_10]["times_single_pass"], "x", None, "", basis),
         Figure(f"{OVER}: {FRESH}", rows[FRESH]["times_single_pass"], "x", None, "", basis),
-        *_change(found["change"]),
         Figure("the whole benchmark", seconds / 60, "min", None if quick else 10, "", "two processes"),
     ]
 
@@ -117,35 +109,6 @@ def _lost(stream: dict[str, Any], goal: float | None) -> Figure | None:
         "",
         f"{stream['repaired']} repairs, paired; difference {beside['difference']:+.3f}: {beside['verdict']}",
     )
-
-
-def _change(rows: Sequence[dict[str, Any]]) -> list[Figure]:
-    still = [row for row in rows if row["kind"] == "stationary"]
-    after = [row["noticed_after"] for row in rows if row["kind"] == "drop"]
-    noticed = [calls for calls in after if calls is not None]
-    found = [
-        Figure(
-            "on_change, stationary tool: summaries, at most",
-            max(row["summaries"] for row in still),
-            "",
-            3,
-            "",
-            f"{len(still)} seeds of {still[0]['calls']:,} calls; median "
-            f"{statistics.median(row['summaries'] for row in still):g}",
-        )
-    ]
-    if noticed:
-        found.append(
-            Figure(
-                "on_change, success rate 0.9 to 0.6: calls until it is noticed, median",
-                statistics.median(noticed),
-                "calls",
-                30,
-                "",
-                f"noticed in {len(noticed)} of {len(after)} seeds, within {min(noticed)} to {max(noticed)} calls",
-            )
-        )
-    return found
 
 
 # ---------------------------------------------------------------- tables and the picture

@@ -25,6 +25,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+os.environ.pop("COLUMNS", None)  # tables are as wide as what they say, whoever starts the tests
+
 # Properties are about what holds, never about how fast this machine is. Where CI runs them, the same examples are tried
 # each time: a red run then means a change of the code. How many there are is the profile's to say, not each test's:
 # `--hypothesis-profile=thorough` (`make test-all`) tries many.
@@ -67,6 +69,18 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_ancestors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks that run in this process were started by an agent, by none that somebody runs the tests with."""
+    from toolmem.hosts import ancestry
+
+    agent = ancestry.Process(2**22 + 1, "", "agent")  # an id that no process has
+    monkeypatch.setattr(ancestry, "agent_of_hook", lambda: ancestry.HookAgent(agent))
+    monkeypatch.setattr(ancestry, "ancestors", lambda pid=0: ())
+    for mark in (*(mark for marks in ancestry.MARKS.values() for mark in marks), "COPILOT_CLI"):
+        monkeypatch.delenv(mark.partition("=")[0], raising=False)
 
 
 @pytest.fixture

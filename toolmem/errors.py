@@ -5,12 +5,15 @@
     │   ├── ConfigError          configuration: all problems at once
     │   │   └── FlowSyntaxError  a `flow_content` that cannot be read: line, column, fragment
     │   ├── RequestError         a request: the field and what would be right
+    │   │   └── NoteRefused      a note of a demand: each problem, so that it can be written anew
     │   ├── NotProvided          a flow or op of another toolkit that toolmem does not have
     │   └── StoreUntrusted       a store that was found and that this user neither made nor trusts
     ├── RecordError              one record of a good request is bad; the others go on
     ├── CallDenied               the guard stopped a tool call before it ran: its decision
+    ├── LiftProposed             a rule binds less only where its user wants it: nothing changed (exit code 1)
     ├── StoreError               the store cannot do it
     │   ├── StoreUnavailable     cannot be opened or reached
+    │   │   └── StoreDamaged     its file holds what no toolmem wrote
     │   ├── StoreVersionError    written by a newer (or too old) toolmem
     │   ├── StoreClosed          used after close, or after a fork
     │   ├── Conflict             compare-and-swap lost: somebody else wrote first
@@ -85,6 +88,15 @@ class RequestError(Refused):
         super().__init__(message)
 
 
+class NoteRefused(RequestError):
+    """A note of a demand that is not kept. `problems`: (place in the note, what to change), as they were found."""
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        self.problems = list(problems)
+        told = "; ".join(f"`{place}`: {problem}" for place, problem in self.problems)
+        super().__init__(told, field=self.problems[0][0].partition("[")[0])
+
+
 class NotProvided(Refused):
     """A flow or op that other toolkits have and toolmem does not."""
 
@@ -113,12 +125,32 @@ class CallDenied(ToolMemError):
         super().__init__(decision.reason)
 
 
+class LiftProposed(ToolMemError):
+    """What was asked would let a rule bind less, and only its user decides that: nothing was changed.
+
+    `code`: what the user says to accept it, as `lift CODE`; "" where no proposal could be noted.
+    """
+
+    def __init__(self, message: str, *, rule_id: str, code: str = "") -> None:
+        self.rule_id = rule_id
+        self.code = code
+        super().__init__(message)
+
+
 class StoreError(ToolMemError):
     """The store could not do what it was asked."""
 
 
 class StoreUnavailable(StoreError):
     """The store cannot be opened or reached."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """The store's file, at `path`, holds what no toolmem wrote: a flipped byte, a page of something else."""
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        self.path = path
+        super().__init__(message)
 
 
 class StoreVersionError(StoreError):

@@ -74,6 +74,8 @@ class Said(Row):
     session: str = ""
     turn: int | None = None
     time: datetime | None = None
+    noted_by: str = ""  # the model or agent that wrote down what was said; "": nobody did
+    understood: str = ""  # in its words; shown where people look, never in a prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,9 +134,11 @@ class ToolMemoryRule(Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimLine(Row):
-    """What a prompt shows of a claim."""
+    """What a prompt shows of a claim, and by what it chooses."""
 
     text: str
+    kind: str = ""
+    k: int = 0
 
 
 def _condition(value: Any) -> When:
@@ -244,9 +248,13 @@ DENIED: Mapping[str, Any] = {
 
 def conversation_told(fields: Mapping[str, Any]) -> str | None:
     """The conversation that a record, or the metadata of a call, tells; None where none of its keys does."""
-    told = (fields.get(key) for key in CONVERSATION_KEYS)
-    known = (value for value in told if isinstance(value, str | int) and not isinstance(value, bool))
-    return next((text for value in known if (text := str(value).strip())), None)
+    for key in CONVERSATION_KEYS:  # asked of every call, several times
+        value = fields.get(key)
+        if value is None or isinstance(value, bool):
+            continue
+        if isinstance(value, (str, int)) and (text := str(value).strip()):
+            return text
+    return None
 
 
 def merge_ranges(seqs: Sequence[int], ranges: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:

@@ -37,10 +37,10 @@ __all__ = [
     "CLAIM_DATA",
     "CONVERSATION_KEYS",
     "UPKEEP",
-    "Baseline",
     "CallFigures",
     "Claim",
     "EvaluationStatus",
+    "FailureCount",
     "FlowResponse",
     "Guidance",
     "JudgeIdentity",
@@ -75,7 +75,7 @@ class JudgeIdentity(BaseModel):
 
     backend: str  # offline, dry_run, scripted, dashscope, openai_compatible
     model: str  # the model's name; "rule_based_check" for the offline judge
-    prompt_version: str  # first 12 characters of the hash of the prompt file (or of the rules)
+    prompt_version: str  # first 12 characters of the hash of the prompt file; the rule-based judge's number
 
     def __str__(self) -> str:
         return f"{self.backend}/{self.model}@{self.prompt_version}"
@@ -209,15 +209,11 @@ class Subject(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    form: str  # which sentence of its kind; a key of `guidance.counted.phrases.PHRASES`
+    form: str  # which line of its kind; a key of `guidance.counted.phrases.PHRASES`
     path: Bounded = ""  # a parameter
     error: Bounded = ""  # a message, particulars masked
-    conditions: tuple[
-        tuple[str, Bounded, Bounded, float], ...
-    ] = ()  # `counted.conditions.Condition`: any of them holds
-    within: tuple[str, Bounded, Bounded, float] | None = None  # compared among the calls where this holds
+    condition: tuple[str, Bounded, Bounded] | None = None  # `counted.conditions.Condition`
     repairs: tuple[tuple[str, Bounded, Bounded, Bounded], ...] = ()  # `counted.repairs.Repair`
-    named: tuple[tuple[Bounded, ...], ...] = ()  # parameters, answers or values: (name, shape, what the shape holds)
 
     @model_serializer(mode="wrap")
     def _without_what_is_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -257,8 +253,29 @@ class RepairCount(BaseModel):
     call_ids: tuple[str, ...] = ()  # of the failures before the newest of them
 
 
+class FailureCount(BaseModel):
+    """How often a tool failed with one kind of error, or answered nothing of worth, and what worked instead."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: str  # the message, or the answer, particulars masked
+    message: str = ""  # as it came, in one line
+    silent: bool = False  # the call ran, and its answer was worth nothing
+    k: int  # calls
+    sent: str = ""  # arguments that were changed or left out later, as JSON; all of them where nothing worked
+    lacked: tuple[str, ...] = ()  # parameters that were added later
+    worked: str = ""  # the arguments that worked instead, as JSON, as far as they may be told
+    others: tuple[str, ...] = ()  # parameters of which another value worked, another entity's
+    left_out: tuple[str, ...] = ()
+    size: int = 0  # parameters that differ
+    repaired: bool = False  # what worked instead is known
+    past: bool = False  # it led to another error
+    tried: bool = False  # the tool was called again, and nothing worked
+    call_ids: tuple[str, ...] = ()  # of the newest
+
+
 class RepairHistory(BaseModel):
-    """Repairs over every call that a tool's guidance was ever written from, the window's and those before it."""
+    """Failures and repairs over every call that a tool's guidance was written from, those before the window too."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -268,20 +285,7 @@ class RepairHistory(BaseModel):
     last_seq: int  # the newest of them: what lies behind it is counted already
     recovered: dict[str, int] = Field(default_factory=dict)  # successes after failures, by the last one's error
     repairs: tuple[RepairCount, ...] = ()
-
-
-class Baseline(BaseModel):
-    """How a tool did up to the time of its guidance: what `on_change` compares later calls with."""
-
-    model_config = ConfigDict(frozen=True)
-
-    seq: int = 0  # the newest call that was there; those after it are compared
-    successes: int = 0  # since the tool's last change, up to there
-    failures: int = 0
-    all_successes: int = 0  # the tool's lifetime counters at that time
-    all_failures: int = 0
-    trait_calls: int = 0  # judged calls that were looked at for traits
-    traits: dict[str, int] = Field(default_factory=dict)  # calls by error class, and by parameter that they give
+    failures: tuple[FailureCount, ...] = ()
 
 
 class Guidance(BaseModel):
@@ -296,7 +300,6 @@ class Guidance(BaseModel):
     prompt_tokens: int = 0  # of the window; what the next skip saves (an estimate where nothing was sent)
     update_tokens: int = 0  # of an incremental prompt beside its calls: this text and the instructions
     edits: int = 0  # incremental summaries since the window was last read as a whole
-    baseline: Baseline | None = None  # kept by `on_change`
     history: RepairHistory | None = None  # kept by the data-driven writer
     created_at: datetime | None = None
 
@@ -305,7 +308,7 @@ class Guidance(BaseModel):
         return self.model_dump(mode="json", include=set(UPKEEP))
 
 
-UPKEEP = ("update_tokens", "edits", "baseline", "history")  # fields of Guidance; `upkeep` in a memory's metadata
+UPKEEP = ("update_tokens", "edits", "history")  # fields of Guidance; `upkeep` in a memory's metadata
 
 
 class ToolRecord(BaseModel):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from toolmem.errors import RequestError
 from toolmem.late_dataclasses import dataclass, field
@@ -38,6 +38,16 @@ class Appended:
     failures: tuple[CallFailure, ...] = ()
 
 
+class BesideCalls(Protocol):
+    """What a commit of calls changes in keyed records."""
+
+    def prepare(self, kept: Sequence[Any]) -> None:
+        """Before a lock is taken. `kept`: the calls as the store keeps them, in the order in which they were given."""
+
+    def change(self, records: RecordsOfCommit, appended: Mapping[str, Appended]) -> None:
+        """Inside the commit. `appended`: by tool; its positions are those among the tool's calls."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
     """A tool record with its kept calls (oldest first)."""
@@ -69,6 +79,19 @@ class RawRecord(NamedTuple):
     version: int
     born: int  # `time_created` in microseconds since 1970, UTC
     modified: int = 0  # `time_modified`, the same
+
+
+class RecordsOfCommit(Protocol):
+    """The keyed records of a workspace inside a commit."""
+
+    now: int  # microseconds since 1970, UTC
+
+    def get(self, namespace: str, key: str) -> RawRecord | None: ...
+    def put(self, held: RawRecord | None, namespace: str, key: str, value: Mapping[str, Any]) -> None:
+        """Write it. `held`: what `get` answered in this commit."""
+
+    def of(self, namespace: str) -> list[RawRecord]: ...
+    def delete(self, namespace: str, key: str) -> None: ...
 
 
 class Stamped(NamedTuple):

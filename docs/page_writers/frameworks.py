@@ -12,7 +12,8 @@ REPORT = Path(__file__).resolve().parents[2] / "tests" / "hosts_live" / "adapter
 
 _HEAD = """# Agent frameworks in Python
 
-Three lines put a memory into an agent of these frameworks. From then on
+Three lines put a memory into an agent of these frameworks. Each is an extra of toolmem, installed from its checkout
+(`.` is that folder: no package index has toolmem). From then on
 
 * each call is held against the user's rules, and against what failed before in its conversation: where it is stopped,
   the model reads why, in the form in which the framework tells a tool's error;
@@ -23,7 +24,12 @@ Three lines put a memory into an agent of these frameworks. From then on
 * each call is kept once, with the tool's result or the framework's error and how long it took; one that was stopped
   stands in the log of decisions as not run. Calls are kept unjudged: `mem.retry_evaluations()` judges them;
 * where the framework allows it, rules and guidance stand in the system prompt, and what the user says there is read for
-  demands. Give `capture=False` to an agent that only other agents speak to.
+  demands. Give `capture=False` to an agent that only other agents speak to;
+* there the agent's model is offered two tools beside its own, `note_demand` and `lift_demand`: it writes down what the
+  user demands, the note is checked against the user's words and its own examples, and holds from the next call on
+  ([Bring your own agent](../bring-your-own-agent.md)). They cost some 1,000 tokens of each request;
+  `demand_tools=False` takes them away. FastMCP and the gateway, which hear no user, and the Claude Agent SDK, whose
+  adapter is hooks alone, offer none.
 
 The memory is a `ToolMem`, which works from every thread and event loop, or an `AsyncToolMem`, which over Elasticsearch
 belongs to one event loop; rules hold in every framework on one store. `conversation` names the
@@ -35,7 +41,8 @@ _TRIED = """## Last tried
 
 `make test-hosts` runs one contract over the real packages, each in a virtual environment of its own, offline, with a
 model that follows a script: allow, deny, ask, advise, errors, trouble of the memory, async, calls at once, streaming,
-tools without parameters, what the user says, and rules of one framework in the others on one store.
+tools without parameters, what the user says and the model notes of it, and rules of one framework in the others on one
+store.
 """
 
 # The extra, the title, the lines, and what the framework does not allow.
@@ -157,7 +164,7 @@ def frameworks() -> str:
     told = {each["framework"]: each for each in _report()}
     parts = [_HEAD, f"{GENERATED}\n"]
     for extra, title, lines, notes in FRAMEWORKS:
-        parts.append(f"## {title}\n\n`pip install 'toolmem[{extra}]'`\n\n```python\n{lines}\n```\n\n{notes}\n")
+        parts.append(f"## {title}\n\n`pip install '.[{extra}]'`\n\n```python\n{lines}\n```\n\n{notes}\n")
     parts.append(_TRIED)
     head = ["framework", "versions", "date", "Python", "passed", "failed", "skipped"]
     parts.append(table(head, [_row(title, told.get(extra)) for extra, title, *_ in FRAMEWORKS]) + "\n")

@@ -24,25 +24,34 @@ schema:
   calls. Expect figures like these on outputs that are unlike the recordings.
 * What it misses most is a failure that prints nothing at all; what it takes for a failure by mistake is most often
   the complaint of a program whose exit status a pipeline hides.
+* How far a judge is off on your calls only labels tell: `toolmem judge label` draws calls for a person to label, and
+  `toolmem judge calibrate` corrects the rate by them. A label changes no verdict. The interval takes the labels as
+  drawn at random over calls; where whole conversations are labelled instead, it is too narrow.
 """
 _GUIDANCE = """\
 ## The data-driven guidance
 
 * It counts; it does not understand. It finds that `limit` above 10 failed, not why a page has ten entries.
-* A claim says what was true of these calls. The counts and the interval beside it say how much that is; a few calls
-  carry little.
-* It sees the window (the newest 30 judged calls unless configured otherwise). What left the window is in counters
-  only.
-* The same repair is said once per kind of error: of a tool with one parameter it says "change `expression`" five times,
-  which is true and of little use.
-* Calls of one conversation are not independent, so intervals are somewhat too narrow.
+* A line says what was true of these calls: that something worked next is no proof that it repaired what had failed. The
+  counts beside it say how often it was seen; once is little.
+* Failures and repairs are counted over every call that a summary read; examples and the rate are those of the window
+  (the newest 30 judged calls unless configured otherwise).
+* Whose a value is, is told by its form: `SKU-2002` after `SKU-2001` is another's and is not shown, `#W456` after `W123`
+  is taken for another way to write an order's number and is.
+* Only calls of the same tool are looked at: that another tool had to be called first is not told.
 """
 _EMBEDDER = """\
-## The hashing embedder
+## Search by a query
 
-Search by a query compares character n-grams. It finds similar wording in any language, and no synonyms: a query for
-"mail" finds `send_email`, a query for "letter" does not. A real embedder is a matter of
-[configuration](real-models.md). Guidance by a tool's name does not depend on it.
+Search compares meanings with a small multilingual encoder that comes along. Of 60 queries that share no word with
+the tool meant (40 tools, `benchmarks/meaning.py`) it has the right tool first in 70 of 100 in English and 87 in
+Chinese, and among three in 90 and 97. What fits poorly is listed all the same and marked `relevance: low`: 13 % of the
+good hits are marked as well, and 3 of 20 queries that fit nothing are not. It is blind to negation, and takes about a
+second and 130 MB at the first query of a process. `embedding_model.default.backend: fastembed`
+([other encoders](real-models.md#other-encoders)) finds more in English.
+
+A store that was made with the hashing embedder goes on with it: that one finds similar wording, and no synonyms, until
+`toolmem store reembed`. Guidance by a tool's name depends on neither.
 """
 _RULES = """\
 ## Rules
@@ -56,11 +65,10 @@ own sentences. The half of every set that is measured here was not looked at whi
 equal sentence of the same author may stand in the other half, so expect somewhat less on yours:
 """
 _RULES_MORE = """\
-On 95 sentences of an author who had not read the cues, all that was captured was rightly captured, but of the standing
-demands 0.73 (en, 26 demands) and 0.88 (zh, 24) were found at first sight; what was missed were mostly duties ("whenever
-you ..., set ..."). Cues for such forms were written after that. On 52 further sentences of that author, in other
-forms again ("Hands off the production database."), 0.60 (en, 15 demands) and 0.69 (zh, 13) were found, and one of the
-captured was none: **of demands in a form that nobody thought of, a third or more are missed.**
+The forms are few on purpose: duties ("whenever you ..., set ...") and most indirect wishes are not among them. On 52
+sentences in forms that nobody looked at, 0.53 (en, 15 demands) and 0.69 (zh, 13) were found, and one of the captured
+was none; of 77 standing demands in ordinary words of another author 28 were found, and 3 of 85 other messages were
+taken for one. **Of demands in a form that nobody thought of, a half are missed**: a model that notes them misses fewer.
 So a demand is missed now and then, and a wish is taken for a demand now and then. Look at `toolmem rules list` from
 time to time; put by hand what must not be missed. Other languages are not read at all.
 """
@@ -68,8 +76,8 @@ _PASTED = """\
 Telling pasted text from the user's own words is a matter of forms, not of understanding. On wordings that were
 written after each repair and measured once, pasted text still got through: 37 of 70 in English and 23 of 58 in
 Chinese after the first repair, 7 of 50 and 12 of 36 after the second, 4 of 30 and 5 of 28 after the third. One
-author wrote forms and wordings, and used all of them to improve the forms, so that none of the 277 English and
-249 Chinese texts of the tests gets through today: a fit, not a forecast. Expect something like one in eight
+author wrote forms and wordings, and used all of them to improve the forms. The forms are fewer since: of the 401
+English and 319 Chinese texts of the tests at most one in fifty gets through. Expect something like one in eight
 unusual wordings to get through.
 
 * Others than that author found more: of 60 fresh pasted texts in English and 60 in Chinese 10 and 11 got through when
@@ -91,9 +99,9 @@ unusual wordings to get through.
 * A process of 0.1 on the same SQLite file knows no status of rules: it would pin a proposed one. Upgrade all
   processes of a store together.
 * `AgentSession.messages()` asks the store each time; the event loop waits for it.
-* `rules.capture: model`, `rules.compile: llm`: the flow asks a model; sessions, `rules capture` and hooks do not.
-  Of other languages, sentences with one of some 25 words in ten languages are asked about; 20 sentences of a message
-  at most.
+* `rules.capture: model`: the flow and sessions ask the configured model, once for each message of up to 100,000
+  characters (twice where something of its reply is refused) and for 20 notes at most; `rules capture`, hooks and
+  adapters do not. In a session what it notes binds from the next turn on.
 * A hook (`toolmem.engine`) estimates tokens: where guidance does not fit into its budget, it may be cut at another
   sentence than in `ToolMem.prompt` on a machine with `dashscope`. A rule that a hook keeps has no vector before
   `toolmem store reembed`: `memory.recall` finds it by its words.
@@ -125,25 +133,52 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
   shows what a sentence of yours becomes.
 * A repeat is found by the exact input within one conversation. Whether a call may have changed something is read from
   declarations, programs, statements and names: a tool that is called `get_...` and writes is taken for a reader.
-* What is remembered is bounded, and the oldest go: 500 failures that stand in a conversation, 1,000 conversations with
-  such, 1,000 working folders, 500 contexts with 1,000 names of each kind, repeats of 500 errors. What went may be
+* Order, flow and counts (`earlier`, `more_than`) know the calls that this guard let through in this conversation
+  since such a rule was kept in the store, by the end that was told of them: not what a person or another program
+  ran, what was imported, and tests that ran before the demand was made. In a loop of your own an end is told by
+  `after_turn`, or by a record with its `decision_id`. Success is read from a command's place (`pytest && x`, not
+  `pytest; x`, `pytest | tail`, a subshell or a loop) and the call's own; tests in the background never count.
+  Whether files were written is read from tools, programs and redirections: a program that is not known for reading,
+  checking or talking to a service is taken to write. A call counts once for `more_than`, however often its text
+  sends, and also where the host did not run it after all; nothing is counted per conversation where none is named.
+  Where the store does not answer, nothing is known of earlier calls: what they would let through is stopped, and
+  flow and counts stop nothing.
+* What is remembered is bounded, and the oldest go: 100 tests of earlier calls in the rules of a store, 1,000 histories
+  and counts, 500 failures that stand in a conversation, 1,000 conversations with such,
+  1,000 working folders, 500 contexts with 1,000 names of each kind, repeats of 500 errors. What went may be
   repeated once more. Two writes within the same moment in one working folder may reset a failure once.
 * While a store does not answer, a call waits 2 seconds for it and is then held against the rules that were read last:
   one that was withdrawn meanwhile still binds, a new one does not yet. A process that never read any lets calls run
   (`guard.on_error: open`) or stops them (`closed`). What was decided waits for the log, 100 decisions at most.
 * Calls that change toolmem itself (its stores, every `.toolmem`, rules, trust, settings, such routes of a server, the
   files that an install wrote with the interpreter and the code that run there, an event fed to a hook by hand) are
-  stopped by their text; what switches hooks or the guard off (`disableAllHooks`, `TOOLMEM_GUARD=off`) is asked about.
-  A settings file with our hooks in it is protected whole: an agent that is to change another key of it asks its user.
-  An agent with a shell under the user's own account can still do what that text does not show: run a script, a
-  Makefile or a program of its own that opens the store or calls `toolmem`, reach it by a link that an earlier call
-  made or from a folder whose place the host does not tell, wait for a job that it left behind, start another agent
-  without the guard, have a program find the token of changes and send it, undo a settings file that lies in git with
-  the rest of the tree (`git stash`, `git reset --hard`), name hooks off in words that only its agent knows, change
-  the environment that its agent is started in, kill the hook's process, or replace what its interpreter loads from
-  elsewhere. Hooks answer by the rules that they kept of a store that is gone; a new store that the user's own
-  `toolmem` made in its place counts as the user's, and its rules alone hold. Who must exclude that runs the agent
-  under another account, or in a container without the store.
+  stopped where their text shows it; what switches hooks or the guard off (`disableAllHooks`, `TOOLMEM_GUARD=off`) is
+  asked about. A settings file with our hooks in it is protected whole: an agent that is to change another key of it
+  asks its user. An agent with a shell under the user's own account can do what no text shows: run a script, a Makefile
+  or a program of its own, reach a file by a link that an earlier call made, start another agent without the guard, undo
+  a settings file that lies in git with the rest of the tree (`git stash`), name hooks off in words that only its agent
+  knows, change the environment that its agent is started in, kill the hook's process, or replace what its interpreter
+  loads from elsewhere. Rules do not hang on that list: one that such a call deletes or narrows holds on from the
+  journal, and one that a command lifts needs evidence of its user (the next point). What takes the hooks themselves
+  away, nobody answers for: who must exclude that runs the agent under another account, or in a container without the
+  store.
+* That a user wants a rule to bind less is read from what can be seen: the shape of a message, the processes above a
+  hook or a command, the marks that agents leave in the environment, calls under way. None of it is a wall. An agent
+  with a shell under the user's account can type into a terminal that the user opened (`tmux send-keys`), have a
+  process start where its own ancestors are not seen (a service, a container, a job of `cron` or `at`), feed a hook an
+  event after its call has ended, or delete store, journal and receipts together. What is promised is that nothing
+  loosens silently: what let a rule go is told at the next prompt, with the word that brings it back. Plain text that
+  a host hands over as its user's, without its source and without any mark, counts as the user's.
+* What you answer to an agent's question, and what you type where you reject a call, no hook is told: a note that quotes
+  it is refused. Of a prompt the first 20,000 characters are kept for quotes, of a session the newest 500 prompts, for 7
+  days; a session without a name keeps none.
+* A note of a demand (`note_demand`) is as good as the model that wrote it: the memory proves that the user said its
+  words, that its examples come out as it says and that it is not far wider than what was said, and no more. On 170
+  labelled messages of one author with the notes of one large model 138 of 150 forbidden calls were stopped, and 3 of
+  219 near ones; without any model 28 of the 77 standing demands were kept, and 3 of 85 other messages, and no forbidden
+  call was stopped (`python benchmarks/demands.py`). The notes were written one message at a time: what a busy agent
+  thirty turns later notes, and what other models note, was not measured. A demand whose note has no word in common
+  with the user's own is asked about, in its session alone.
 * A class of tools (`@shell`, `@write`, ...) is known by what an agent's file says, by names that agents are known to
   use, by declared parameters, and by the names of a call's arguments. A tool that tells none of these is of no class;
   a shell that is sent its lines piece by piece (keys typed into a terminal) is not read as commands. A sentence is
@@ -154,10 +189,10 @@ tool that is called past them runs. What a guard on arguments cannot do, now or 
   tries a call again by itself is stopped as an agent is, unless the error is one that passes (a timeout, a rate
   limit). Demands for one session are known to the process alone, and what another agent says to a framework's agent
   counts as the user's unless `capture=False` is given.
-* A call counts as denied by the first words of its output alone (`toolmem: not run`, with what hosts write around
-  it). A tool whose output begins so, a page that it fetched for instance, makes that one call count nowhere: a failure
-  that says so is no failure in figures and guidance. Outputs that quote the words further inside are outputs like any
-  other.
+* A call counts as denied by the first words of its output alone (`toolmem: not run`, or `toolmem: kept.` of a note,
+  with what hosts write around it). A tool whose output begins so, a page that it fetched for instance, makes that one
+  call count nowhere: a failure that says so is no failure in figures and guidance. Outputs that quote the words
+  further inside are outputs like any other.
 * A function is held by what it is given: what it reads elsewhere (a global, an environment variable, an attribute of
   its object) is not seen. A call that was interrupted teaches the guard nothing. What a plain tool waits for in the
   thread of a running event loop (the store, an answer of `on_ask`) that loop waits for as well.
@@ -190,7 +225,7 @@ What no hook of an agent can do stands on [its page](how-to/hosts/index.md). Of 
   own holds beside it until it is taken back ("you may ... again"), which is read for both.
 * Demands for one session end where the agent begins another: a fork, `/clear`. A demand that cannot be checked
   reminds.
-* An agent whose events name no calls cannot say whether two that are alike are one: within two seconds the second is
+* An agent whose events name no calls cannot say whether two of one moment that are alike are one: the second is
   answered as the first, and its receipt counts once.
 * Of each text that a call was given or answered the first 200,000 characters are kept. A message over 100,000
   characters is not read for demands; a payload over 64 MB is not read at all, and its call runs (with
@@ -279,9 +314,6 @@ _POLICIES = """\
   prompts; what it buys (the share of later repairs that the guidance names) is that writer's.
 * Most of the recordings are public ones that are not in this repository (`intercode`, `tau_bench`, `toolbench`); with
   the repository alone you can repeat the rows of the project's own `sample`.
-* `on_change` is cheap because most calls are never read, and it loses coverage. A fall of the success rate that is
-  small, or comes long after a summary, may not be noticed for hundreds of calls; a new mistake that leaves the success
-  rate as it is may not be noticed at all.
 * `incremental` names fewer repairs than smart skip at the same number of new calls on `intercode` (undecided by the
   margin) and on the project's own sample; the other recordings are too small to tell.
 * Counting errors and repairs alone, which costs nothing, is not shown to be worse on the small recordings.
@@ -306,7 +338,7 @@ table of list prices with the day on which they were read. Not measured:
 def limits() -> str:
     parts = [_HEAD, _JUDGE, _GUIDANCE, _EMBEDDER, _RULES, _unseen_instructions(), _RULES_MORE, _PASTED, _GUARD, _HOOKS]
     parts += [_UNTRUSTED, _STORE, _SERVICE]
-    parts += [_POLICIES, _policies(), _detection(), _MODELS]
+    parts += [_POLICIES, _policies(), _MODELS]
     return page("Limits", *parts, "## Goals that were not met", _missed())
 
 
@@ -318,24 +350,12 @@ def _policies() -> str:
         if not recording["repaired"]:
             continue
         found = {row["policy"]: row for row in recording["policies"]}
-        for name in ("counting only", "incremental, 10 new calls", "on change"):
+        for name in ("counting only", "incremental, 10 new calls"):
             beside = found[name]["than_smart_skip_10"]
             interval = f"{beside['difference']:+.2f} ({beside['low']:+.2f} to {beside['high']:+.2f})"
             coverage = f"{found[name]['coverage']:.2f}"
             rows.append((recording["recording"], name, coverage, interval, beside["verdict"]))
     return table(["recording", "policy", "repairs named", "beside smart skip", "verdict"], rows)
-
-
-def _detection() -> str:
-    """How many of the drawn drops `on_change` noticed."""
-    body = json.loads((RESULTS / "summarization_cost.json").read_text(encoding="utf-8"))
-    drops = [row for row in body["change"] if row["kind"] == "drop"]
-    missed = sum(row["noticed_after"] is None for row in drops)
-    before, after = drops[0]["rates"]
-    return (
-        f"Where the success rate fell from {before:g} to {after:g}, `on_change` missed {missed} of {len(drops)} drops "
-        f"within {drops[0]['after']} calls; [the benchmarks](benchmarks.md) have the delays."
-    )
 
 
 def _unseen_instructions() -> str:

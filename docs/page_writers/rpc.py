@@ -22,6 +22,15 @@ written by `python docs/generate.py`.
 _ID = "6f1c2a44-0d5e-4c1a-9b57-0f2d8a6e3b10"
 _RULE = {"tool_name": "send_email", "rule": "never email Sarah at sarah@example.com", "priority": "critical"}
 _CALL = {"tool_name": "search", "input": {"query": "rain"}, "output": '["umbrella"]', "success": True, "id": "c-1"}
+_HEARD = {"user_message": "and never push to main, ever", "tools_available": ["Bash"]}
+_NOTE = {
+    "quote": "never push to main",
+    "effect": "deny",
+    "tools": ["Bash"],
+    "when": [{"command": "^git push\\b.*\\bmain\\b"}],
+    "stops": [{"tool": "Bash", "arguments": {"command": "git push origin main"}}],
+    "passes": [{"tool": "Bash", "arguments": {"command": "git push origin dev"}}],
+}
 EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.tool_rule_put", {**_RULE, "id": _ID, "tags": ["people"]}),
     ("memory.tool_rule_get", {"tool_name": "send_email", "id": _ID}),
@@ -33,6 +42,8 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.tool_rule_set_status", {"id": _ID[:8], "status": "withdrawn"}),
     ("memory.tool_rule_review", {}),
     ("memory.tool_rule_replay", {"ids": [_ID[:8]]}),
+    ("memory.demand_note", {**_NOTE, **_HEARD}),
+    ("memory.demand_lift", {"quote": "you may push to main again", "lifted": "never push to main"}),
     ("memory.tool_rule_delete", {"tool_name": "send_email", "id": _ID}),
     ("memory.store", {"content": "The staging database is called blue.", "id": "staging"}),
     ("memory.recall", {"query": "which database is staging?", "limit": 1}),

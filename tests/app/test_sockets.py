@@ -246,7 +246,10 @@ def test_a_name_that_nobody_knows_is_told_with_those_that_there_are():
     told = "\n".join(caught.value.problems)
     assert f"{PARSE}.judge: no judge is called 'strct' (did you mean 'strict'?); there are strict, lenient" in told
     assert f"{SUMMARY}.writer: no writer is called 'terse'" in told
-    assert "no embedding backend is called 'onse' (did you mean 'ones'?); there are hashing, dashscope" in told
+    assert (
+        "no embedding backend is called 'onse' (did you mean 'ones'?); there are multilingual, hashing, fastembed"
+        in told
+    )
 
 
 # -- installed

@@ -50,14 +50,6 @@ def test_the_patterns_are_what_they_are_called(modules):
     assert 0.75 < Counter(hot)[0] / 2000 < 0.85
 
 
-def test_drawn_calls_have_the_rate_that_was_asked_for_and_ids_of_their_own(modules):
-    streams = modules["cost_streams"]
-    calls = streams.drawn(streams.recorded("sample", tool="http_request"), [1.0] * 50 + [0.0] * 50, seed=3)
-    assert [call.failed for call in calls] == [False] * 50 + [True] * 50
-    assert len({call.id for call in calls}) == 100
-    assert all(call.score is not None for call in calls)
-
-
 def test_one_recording_is_measured_whole(modules):
     runs = modules["cost_runs"]
     found = runs.recording("sample", "sql_query", 24)

@@ -26,6 +26,14 @@ QUICK = {"client", "rules", "how-to-agent-loop", "how-to-write-an-op", "migratio
 
 # Page: what it says, what has to be said now, and the words of the changelog that tell so.
 TOLD = {
+    "02_rule_store": (
+        """    assert again.rules == []
+    assert [draft.rule for draft in again.deleted] == [sentence]
+    assert await store.list_rules("send_email") == []
+""",
+        "    assert [rule.rule for rule in again.rules] == [sentence]\n",
+        "can be said again",
+    ),
     "how-to-costs": (
         "--workspace evaluate",
         "--workspace default",

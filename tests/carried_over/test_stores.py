@@ -27,7 +27,9 @@ def unpacked(path: Path) -> Path:
 async def test_a_file_of_0_1_gives_a_program_of_0_1_the_same_answers(tmp_path: Path) -> None:
     then = json.loads(gzip.decompress((HERE / "sqlite_answers.json.gz").read_bytes()))
     now = await BY_0_1["ask"]([f"vector_store.default.params.path={unpacked(tmp_path / 'memory.db')}"])
-    assert BY_0_1["missing"](then, json.loads(json.dumps(now))) == []
+    missing = BY_0_1["missing"](then, json.loads(json.dumps(now)))
+    newer = ("## Tool-scoped rules", "captured though it was deleted")  # words before rules; a demand said anew is kept
+    assert [each for each in missing if not any(words in each for words in newer)] == []
 
 
 def test_a_file_of_0_1_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.hosts.hook_agent import HookedAgent
 from toolmem.engine import StoreFile
 from toolmem.hosts import installing, settings_files
 from toolmem.hosts.receipts import Receipts
+from toolmem.providers.tokenizer import estimated_tokens
 
 SETTINGS = ".claude/settings.local.json"
 
@@ -133,7 +135,7 @@ def test_an_interpreter_that_is_thrown_away_is_refused(
     monkeypatch.setattr(installing.sys, "executable", str(passing))
     ran = run_command("hook", "install", "claude-code")
     assert ran.code == 2
-    assert "uv tool install toolmem" in ran.err
+    assert "`uv tool install .`" in ran.err
     assert list(project.iterdir()) == []
 
 
@@ -165,6 +167,25 @@ def test_status_tells_installs_rules_and_answers(project: Path, run_command) -> 
     (project / SETTINGS).write_text("{}")
     told = json.loads(run_command("hook", "status", "claude-code", "--json").out)
     assert told["installs"][0]["state"] == "taken out by hand"
+
+
+def test_status_tells_what_toolmem_added_to_the_models_context(project: Path, run_command) -> None:
+    assert "added to the model's context: nothing" in run_command("hook", "status", "claude-code").out
+    agent = HookedAgent("claude-code", Path(os.environ["HOME"]), project)
+    agent.says("what is the time?")  # adds nothing
+    added = [agent.says("never push to main"), agent.start(), agent.start("resume")]
+    contexts = [agent.speaks.context(each) for each in added]
+    tokens = [estimated_tokens(each) for each in contexts]
+    assert min(tokens) > 10
+    told = json.loads(run_command("hook", "status", "claude-code", "--json").out)["context"]
+    assert told == {
+        "prompt": {"times": 1, "tokens": tokens[0]},
+        "session_start": {"times": 2, "tokens": tokens[1] + tokens[2]},
+    }
+    shown = run_command("hook", "status", "claude-code").out
+    assert f"about {sum(tokens):,} tokens ({tokens[1] + tokens[2]:,} at 2 × session's start, " in shown
+    other = json.loads(run_command("hook", "status", "codex", "--json").out)
+    assert other["context"] == {}
 
 
 def test_where_the_agents_folder_is_a_link_what_changes_is_named(project: Path, run_command, tmp_path: Path) -> None:

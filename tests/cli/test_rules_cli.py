@@ -23,7 +23,9 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture
-def toolmem(capsys):
+def toolmem(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
     def run(*arguments: str) -> Ran:
         code = 0
         try:
@@ -238,7 +240,8 @@ def test_capture_prints_one_line_per_turn_and_keeps_nothing(toolmem, turns, tmp_
         "status": "active",
         "effect": "deny",
         "unchecked": "",
-        "said": {"by": "user", "sentence": SARAH, "session": "", "turn": None, "time": None},
+        "said": {"by": "user", "sentence": SARAH, "session": "", "turn": None, "time": None}
+        | {"noted_by": "", "understood": ""},
     }
     assert {name: results[0][name] for name in ("turn", "session", "too_long")} == {
         "turn": 0,
@@ -298,7 +301,9 @@ def test_capture_shows_people_what_is_taken_back(toolmem, tmp_path):
     assert "2 rules taken back" in ran.err
 
 
-def test_a_deleted_rule_is_not_captured_again(toolmem, turns):
+def test_a_deleted_rule_is_not_captured_again_from_the_same_turn(toolmem, tmp_path):
+    turns, said = "said.jsonl", {"user_message": SARAH, "tools": ["send_email"], "session_id": "s1"}
+    (tmp_path / turns).write_text(lines(said), encoding="utf-8")
     toolmem("capture", "--turns", turns, "--apply")
     for rule in json.loads(toolmem("list", "--json").out):
         toolmem("delete", rule["id"])

@@ -70,7 +70,8 @@ def test_a_difference_is_an_exit_code(filled: Path, tmp_path: Path, capsys: pyte
 
 
 def test_reembed_takes_on_the_configured_embedder(filled: Path, capsys: pytest.CaptureFixture[str]):
-    command = ("store", "reembed", "--store", f"sqlite:{filled}", "embedding_model.default.params.dimensions=64")
+    hashing = ("embedding_model.default.backend=hashing", "embedding_model.default.params.dimensions=64")
+    command = ("store", "reembed", "--store", f"sqlite:{filled}", *hashing)
     assert run(*command) == 0
     assert "1 text embedded" in capsys.readouterr().out
     run("store", "info", "--store", f"sqlite:{filled}", "--json")

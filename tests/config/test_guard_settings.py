@@ -100,9 +100,12 @@ def test_what_is_no_mode_is_refused_with_its_name_and_what_would_be_right(writte
     assert "my.yaml:1" in caught.value.problems[0]
 
 
-def test_a_word_in_the_environment_that_is_neither_on_nor_off_is_refused():
-    with pytest.raises(ConfigError, match=r"environment TOOLMEM_GUARD: expected one of .*; got 'maybe'"):
-        loaded(env={"TOOLMEM_GUARD": "maybe"})
+@pytest.mark.parametrize("word", ["maybe", "disabled", "none", "-1", "off!"])
+def test_a_word_in_the_environment_that_is_neither_on_nor_off_leaves_it_on_and_is_told(word):
+    found = loaded(env={"TOOLMEM_GUARD": word})
+    assert modes(found) == MODES
+    (told,) = [each for each in found.warnings if "TOOLMEM_GUARD" in each]
+    assert f"got '{word}', so the guard stays on" in told
 
 
 @pytest.mark.parametrize("value", ["enforce", "true", "3"])

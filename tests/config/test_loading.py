@@ -38,8 +38,7 @@ def loaded(files=(), overrides=(), env=None):
 def test_the_default_configuration_needs_no_key_and_no_network():
     settings = loaded().settings
     assert settings.llm["default"].backend == "offline"
-    assert settings.embedding_model["default"].backend == "hashing"
-    assert settings.embedding_model["default"].params.dimensions == 384
+    assert settings.embedding_model["default"].backend == "multilingual"
     assert settings.vector_store["default"].backend == "sqlite"
     assert settings.vector_store["default"].params.path == ".toolmem/memory.db"
     assert settings.http.host == "127.0.0.1"
@@ -55,6 +54,8 @@ def test_the_default_configuration_needs_no_key_and_no_network():
         "rejudge",
         "capture_tool_rules",
         "tool_rules_for_prompt",
+        "note_demand",
+        "lift_demand",
         "check_tool_call",
     ]
 

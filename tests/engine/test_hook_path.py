@@ -112,7 +112,8 @@ def test_a_hooks_process_loads_neither_what_takes_long_nor_what_its_event_does_n
     )
     loaded = {line.rsplit("|", 1)[1].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
     assert "toolmem.hosts.acting" in loaded
-    assert HEAVY & loaded == set()
+    tried = {"jsonschema_rs"} if event == "UserPromptSubmit" else set()  # what a demand stops is tried on a call
+    assert HEAVY & loaded == tried
     assert event == "UserPromptSubmit" or NEEDLESS & loaded == set()
     assert not list(tmp_path.rglob("hooks.log"))
     (log,) = tmp_path.rglob("hooks.db-wal")  # not brought home at the end, which waits for the disk

@@ -12,10 +12,10 @@ from benchmarks.guard_rows import TOOLS, rows
 from toolmem import ToolMem
 from toolmem.engine import StoreFile, before, prompt_for, user_said
 from toolmem.guard.replaying import replay
-from toolmem.guard.rule_file import read_rules
 from toolmem.guard.tool_classes import SCOPES, class_schema, scopes_of
 from toolmem.light_models import ToolCall, ToolSchema
 from toolmem.rules.capture.hook import Captured
+from toolmem.rules.rule_file import read_rules
 
 CLAUDE = ["Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch", "WebSearch", "Task", "TodoWrite"]
 CODEX = ["exec_command", "apply_patch", "web_search", "update_plan", "view_image"]

@@ -1,4 +1,4 @@
-"""What `pip install toolmem` is good for without any extra."""
+"""What toolmem is good for without any extra."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from toolmem.config.extras import EXTRAS, FRAMEWORKS
+from toolmem.config.extras import EXTRAS, FRAMEWORKS, LARGE, install_line
 
 ROOT = Path(__file__).parents[2]
 TABLES = ("calls.csv", "tools.csv", "skips.csv", "errors.csv", "claims.csv")
@@ -35,8 +35,8 @@ def test_an_extra_brings_the_packages_that_a_missing_one_is_told_by(extra):
     assert requirements(extra) == set(map(canonicalize_name, EXTRAS[extra]))
 
 
-@pytest.mark.parametrize("extra", FRAMEWORKS)
-def test_an_extra_of_an_agent_framework_brings_that_framework_alone(extra):
+@pytest.mark.parametrize("extra", {**FRAMEWORKS, **LARGE})
+def test_an_extra_beside_the_others_brings_one_package_alone(extra):
     """They are tried in environments of their own, so that no constraint is about them."""
     (line,) = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition(f"\n{extra} = [")[2].splitlines()[:1]
     assert len(requirements(extra)) == 1
@@ -60,7 +60,7 @@ def test_the_lowest_versions_that_are_tried_are_the_lower_bounds():
     lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").split()
     tried = {canonicalize_name(name): Version(version) for name, _, version in (line.partition("==") for line in lines)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = [lines for name, lines in project["optional-dependencies"].items() if name not in FRAMEWORKS]
+    extras = [lines for name, lines in project["optional-dependencies"].items() if name not in {**FRAMEWORKS, **LARGE}]
     for line in chain(project["dependencies"], *extras):
         asked = Requirement(line)
         if asked.name != "toolmem" and (not asked.marker or asked.marker.evaluate()):
@@ -156,7 +156,7 @@ def test_flows_and_rules_run_from_the_command_line(command, tmp_path):
 def test_an_evaluation_writes_its_tables_and_a_page_without_figures(command, tmp_path):
     done = command("evaluate", "--limit", "150", "--out", "report")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1].endswith("pip install 'toolmem[research]'")
+    assert done.stderr.splitlines()[-1].endswith(install_line("research"))
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     headings = ("How often each tool worked", "Scores", "Guidance per tool", "What the skip saved")
     assert [heading for heading in headings if f">{heading}</h2>" not in page] == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from toolmem.config.extras import install_line
+
 BACKENDS = (
     "llm.default.backend=dashscope",
     "embedding_model.default.backend=dashscope",
@@ -16,7 +18,7 @@ def test_a_backend_without_its_package_is_a_problem_of_the_configuration(command
     done = command("config", "check", override)
     assert done.returncode == 2
     setting, _, extra = override.partition("=")
-    expected = f"{setting}: {extra} needs the package {extra}: pip install 'toolmem[{extra}]'"
+    expected = f"{setting}: {extra} needs the package {extra}: {install_line(extra)}"
     assert expected in done.stdout + done.stderr
 
 
@@ -24,7 +26,7 @@ def test_it_is_told_beside_every_other_problem_and_with_its_place(command, tmp_p
     (tmp_path / "my.yaml").write_text("llm:\n  default:\n    backend: dashscope\nhttp:\n  prt: 1\n")
     done = command("config", "check", "--config", "my.yaml")
     said = done.stdout + done.stderr
-    assert "pip install 'toolmem[dashscope]' [my.yaml:3" in said
+    assert f"{install_line('dashscope')} [my.yaml:3" in said
     assert "http.prt: unknown" in said
 
 
@@ -38,13 +40,13 @@ def test_serving_names_its_extra(command, words):
     done = command(*words)
     assert done.returncode == 2
     assert f"toolmem {words[0]} needs the packages fastapi, fastapi_offline, uvicorn, mcp: " in done.stderr
-    assert "pip install 'toolmem[serve]'" in done.stderr
+    assert install_line("serve") in done.stderr
 
 
 def test_an_address_of_elasticsearch_on_the_command_line_names_it_too(command):
     done = command("store", "info", "--store", "elasticsearch:http://127.0.0.1:1")
     assert done.returncode == 2
-    assert "needs the package elasticsearch: pip install 'toolmem[elasticsearch]'" in done.stderr
+    assert f"needs the package elasticsearch: {install_line('elasticsearch')}" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_an_address_of_elasticsearch_on_the_command_line_names_it_too(command):
 )
 def test_frames_figures_and_pages_name_the_extra_of_research(core, code):
     done = core(f"from toolmem import ConfigError\ntry:\n    {code}\nexcept ConfigError as error:\n    print(error)")
-    assert "pip install 'toolmem[research]'" in done.stdout, done.stderr
+    assert install_line("research") in done.stdout, done.stderr
 
 
 def test_the_figures_of_the_bill_name_it_before_anything_is_written(core, command, tmp_path):
@@ -70,6 +72,6 @@ def test_the_figures_of_the_bill_name_it_before_anything_is_written(core, comman
     store = f"vector_store.default.params.path={tmp_path / 'm.db'}"
     done = command("ledger", "--savings", "--plots", "figures", "--csv", "bill.csv", store)
     assert done.returncode == 2
-    assert "pip install 'toolmem[research]'" in done.stderr
+    assert install_line("research") in done.stderr
     assert "Traceback" not in done.stderr
     assert not {"figures", "bill.csv"} & {each.name for each in tmp_path.iterdir()}

@@ -306,3 +306,45 @@ def test_a_call_that_was_denied_is_neither_failure_nor_success_and_has_no_verdic
     assert (call.evaluation, call.execution_failed, call.error_class) == ("", None, "")
     assert read(call, trust=trust) == call
     assert read({**given, "output": "sent", "evaluation_status": "denied"}, trust=trust).evaluation_status == "pending"
+
+
+REME = {"create_time": "2025-10-15 10:00:00", "token_cost": 12, "success": True}
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        REME,
+        {"create_time": ""},
+        {"token_cost": -1},
+        {"call_hash": "9b01"},
+        {"is_summarized": False, "summary": "", "evaluation": ""},
+    ],
+    ids=["a time in its form", "an empty time", "unknown tokens", "a hash", "what it notes"],
+)
+def test_a_time_of_0_in_a_record_of_remes_is_unknown(fields, zero):
+    raw = {"tool_name": "search", "input": {}, "output": "[]", "time_cost": zero, **fields}
+    call = read(raw)
+    assert call.time_cost is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"create_time": "2025-10-15T10:00:00Z"},
+        {"token_cost": 12},
+        {"id": "c1", "create_time": "2025-10-15 10:00:00"},
+    ],
+    ids=["nothing else", "a time in ISO 8601", "tokens", "an id"],
+)
+def test_a_time_of_0_in_another_record_was_measured(fields):
+    raw = {"tool_name": "search", "input": {}, "output": "[]", "time_cost": 0.0, **fields}
+    call = read(raw)
+    assert call.time_cost == 0.0
+
+
+def test_a_measured_time_in_a_record_of_remes_is_kept():
+    call = read({"tool_name": "s", "output": "", "time_cost": 2.3, **REME})
+    assert call.time_cost == 2.3

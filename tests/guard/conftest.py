@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from toolmem.guard.call_conditions import check_condition, holds
-from toolmem.guard.said_conditions import CheckableDemand, condition_of
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
+from toolmem.sentences.said_conditions import CheckableDemand, condition_of
 
 Stops = Callable[[str], tuple[CheckableDemand, list[str]]]
 

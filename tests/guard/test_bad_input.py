@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.processor_time import grows_at_most
 from toolmem.guard.conversation import ConversationGuard
 from toolmem.guard.decision import CheckedRule
-from toolmem.guard.schemas import command, listed, word_pattern
 from toolmem.light_models import ToolSchema
+from toolmem.sentences.schemas import command, listed, word_pattern
 
 NO_SARAH = CheckedRule("sarah", "never email Sarah", "deny", listed("targets", word_pattern("sarah")))
 ASK_MAIL = CheckedRule("ask", "ask me before you send an email", "ask", True)
@@ -48,7 +50,6 @@ ODD: dict[str, Any] = {
     "a lone surrogate": {"to": "a\ud800b", "body": "\udfff"},
     "null characters": {"to": "a\0b", "command": "ls \0 x"},
     "200 levels": {"body": deep(200, "x")},
-    "20,000 levels": {"body": deep(20_000, "x")},
     "empty": {},
     "an empty name": {"": ""},
     "a command that is a list of lists": {"command": [["ls"], "x"]},
@@ -65,6 +66,11 @@ def test_odd_arguments_are_decided_on_and_stop_nobody(tool: str, arguments: Any)
     assert said_to(tool, arguments) == "allow"
 
 
+def test_what_is_nested_20_000_levels_deep_is_asked_about_where_a_rule_could_bind() -> None:
+    said = [said_to(tool, {"body": deep(20_000, "x")}) for tool in ("send_email", "bash", "other")]
+    assert said == ["ask", "ask", "allow"]
+
+
 def test_what_is_forbidden_is_found_200_levels_deep() -> None:
     assert said_to("send_email", {"to": deep(198)}) == "deny"
 
@@ -75,7 +81,7 @@ def test_arguments_of_8_megabytes_are_decided_on(size: int) -> None:
     assert said_to("send_email", {"to": "bob@acme.com", "body": "sarah " * (size // 6)}) == "allow"
     assert said_to("send_email", {"to": "sarah@example.com", "body": "x" * size}) == "deny"
     assert said_to("bash", {"command": "rm x", "input": "y" * size}) == "deny"
-    assert said_to("bash", {"command": "echo '" + "y " * (size // 2) + "'"}) == "allow"
+    assert said_to("bash", {"command": "echo '" + "y " * (size // 2) + "'"}) == "ask"
     assert said_to("other", {"rows": [{"a": n, "b": "x"} for n in range(size // 40)]}) == "allow"
     assert time.process_time() - begun < 120
 
@@ -130,16 +136,11 @@ _NASTY = [
 
 @pytest.mark.parametrize("piece", [*_NASTY, ".toolmem/*", "cd .toolmem;", "rm -r .;", "find . -name x -delete;"])
 @pytest.mark.parametrize("name", ["command", "path", "to"])
-def test_twice_the_arguments_cost_about_twice_the_time(piece: str, name: str) -> None:
+def test_four_times_the_arguments_cost_about_four_times_the_time(piece: str, name: str) -> None:
     guard = ConversationGuard(RULES, protected=("/srv/data/toolmem.db",))
 
-    def least(size: int) -> float:
+    def weighed(size: int) -> Callable[[], object]:
         arguments = {name: piece * (size // len(piece)), "b": "x"}
-        took = []
-        for _ in range(3):
-            begun = time.process_time()
-            guard.weigh("bash", arguments, directory=Path("/srv/app"))
-            took.append(time.process_time() - begun)
-        return min(took)
+        return lambda: guard.weigh("bash", arguments, directory=Path("/srv/app"))
 
-    assert least(16_000) <= 4 * least(8_000) + 0.05
+    assert grows_at_most(8, weighed, 4_000, 16_000)

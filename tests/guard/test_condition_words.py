@@ -8,9 +8,9 @@ import pytest
 
 from toolmem.guard.call_conditions import check_condition, holds
 from toolmem.guard.condition_words import in_words
-from toolmem.guard.said_conditions import condition_of
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
+from toolmem.sentences.said_conditions import condition_of
 
 
 def tool(name: str, description: str, **parameters: str) -> ToolSchema:

@@ -9,8 +9,8 @@ import pytest
 
 from toolmem.errors import RequestError
 from toolmem.guard.call_conditions import check_condition, holds
-from toolmem.guard.schemas import listed, text_like
 from toolmem.guard.view import view_of
+from toolmem.sentences.schemas import listed, text_like
 
 GOOD = listed("targets", {"const": "a@b.org"})
 
@@ -22,9 +22,9 @@ def nested(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("when", "place"),
     [
-        ("never", "`when`: expected a JSON Schema"),
-        (False, "`when`: expected a JSON Schema"),
-        (["a"], "`when`: expected a JSON Schema"),
+        ("never", "`when`: expected alternatives of tests, a JSON Schema"),
+        (False, "`when`: expected alternatives of tests, a JSON Schema"),
+        (["a"], "`when[0]`: expected an object of tests"),
         ({"$ref": "#"}, "`when.$ref`: not allowed"),
         ({"allOf": [{"$ref": "https://example.org/schema"}]}, "`when.allOf.0.$ref`: not allowed"),
         ({"not": {"$dynamicRef": "#a"}}, "`when.not.$dynamicRef`: not allowed"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,6 +45,22 @@ def test_a_stopped_call_is_told_who_said_what_and_when() -> None:
         "toolmem: not run. The user said on 2026-11-22: never email Sarah. Leave it out, or ask them to take it back."
     )
     assert decision.as_json()["sources"] == [{"kind": "rule", "rule_id": "r1", "k": None, "n": None, "call_ids": []}]
+
+
+def test_what_several_rules_have_in_common_is_said_once() -> None:
+    twice = replace(RULE, id="r2")  # one sentence, kept for two classes of tools
+    other = replace(RULE, id="r3", text="never write to anybody")
+    decision = decide("d", against_rules([RULE, twice, other], view_of("send_email", {}), "enforce"))
+    assert decision.reason == (
+        "toolmem: not run. The user said on 2026-11-22: never email Sarah. "
+        "The user said on 2026-11-22: never write to anybody. Leave it out, or ask them to take it back."
+    )
+    assert [each.rule_id for each in decision.sources] == ["r1", "r2", "r3"]
+
+
+def test_advice_of_several_rules_says_what_to_do_once() -> None:
+    rules = [RULE, replace(RULE, id="r2", text="never write to anybody")]
+    assert decide("d", against_rules(rules, view_of("send_email", {}), "advise")).advice.count("Leave it out") == 1
 
 
 def test_a_rule_without_a_condition_or_with_a_damaged_one_stops_nothing() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolmem.guard.effects import asks_outside, may_write
-from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
+from toolmem.guard.repeats import Ended, Forgiveness, StandingFailures, identity
 from toolmem.guard.replaying import replay
 from toolmem.models import ToolCallResult
 
@@ -24,14 +24,9 @@ class Conversation:
         self.repeats = StandingFailures(forgiveness or Forgiveness())
 
     def run(self, command: str, *, failed: bool = False, error: str = "no", transient: bool = False) -> None:
-        self.repeats.after(
-            identity("bash", {"command": command}),
-            failed=failed,
-            writes=not failed and may_write("bash", {"command": command}),
-            error=error,
-            line=error,
-            transient=transient,
-        )
+        writes = not failed and may_write("bash", {"command": command})
+        ended = Ended(changes=writes, error=error, line=error, transient=transient)
+        self.repeats.ended(identity("bash", {"command": command}), ended, failed=failed)
 
     def held(self, command: str) -> bool:
         held = self.repeats.before(identity("bash", {"command": command}))

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from toolmem.guard.call_conditions import check_condition, holds
-from toolmem.guard.said_conditions import condition_of
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolSchema
 from toolmem.rules.capture.instructions import find_instructions
+from toolmem.sentences.said_conditions import condition_of
 
 AGENTDOJO = Path(__file__).resolve().parents[3] / "shared" / "data" / "guard" / "agentdojo.json"
 
@@ -122,6 +122,21 @@ def test_what_limits_a_sentence_and_is_not_understood_leaves_it_a_reminder_that_
     checked, stopped = stops(sentence)
     assert (checked.effect, stopped) == ("remind", [])
     assert checked.reason
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Don't install new dependencies without asking.",
+        "Without asking, don't install any new packages",
+        "ask me before installing a new library",
+        "Never install new packages",
+    ],
+)
+def test_what_is_new_to_a_project_no_call_says_so_that_its_own_manifest_is_installed(sentence: str, stops: Any) -> None:
+    checked, stopped = stops(sentence)
+    assert (checked.effect, stopped) == ("remind", [])
+    assert checked.reason == "of what is installed no call says whether it is “new”"
 
 
 SEVERAL = [

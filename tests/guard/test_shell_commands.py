@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from toolmem.guard.decision import CheckedRule, against_rules
-from toolmem.guard.schemas import command
 from toolmem.guard.shell_commands import simple_commands
 from toolmem.guard.view import view_of
+from toolmem.sentences.schemas import command
 
 NO_RM = CheckedRule("r", "never use rm", "deny", command(("rm",)))
 
@@ -127,8 +127,8 @@ def test_the_branch_of_a_push_is_read_from_the_repository(tmp_path: Path) -> Non
 
 
 def push_to(branch: str) -> dict[str, object]:
-    from toolmem.guard.demands import Demand, LiteralValue
-    from toolmem.guard.schemas import shell_condition
+    from toolmem.sentences.said_literals import Demand, LiteralValue
+    from toolmem.sentences.schemas import shell_condition
 
     made = shell_condition(Demand(effect="deny", families={"push"}, literals=[LiteralValue("word", branch)]))
     assert isinstance(made, dict)

@@ -218,7 +218,7 @@ async def test_a_repair_of_the_first_window_counts_in_the_second_summary_whoever
     first = await model.write("search", [*repaired(1), *repaired(3)], None, purpose())
     second = await model.write("search", repaired(5), first, purpose())
     counted = await DataDrivenWriter().write("search", repaired(5), first, purpose())
-    assert [(claim.k, claim.n) for claim in second.claims if claim.kind == "repair_since"] == [(3, 3)]
+    assert [(claim.k, claim.n) for claim in second.claims if claim.kind == "failure"] == [(3, 6)]
     assert (second.history, second.claims) == (counted.history, counted.claims)
     assert second.history is not None
     assert (second.history.calls, second.history.last_seq) == (6, 6)
@@ -237,8 +237,8 @@ async def test_a_repair_of_the_first_window_counts_in_guidance_that_was_edited(s
     first = await model.write("search", window[:4], None, purpose())
     edited = await model.edit("search", window, [5, 6], first, purpose())
     again = await model.edit("search", [*window[2:], *repaired(7)], [7, 8], edited, purpose())
-    assert [(claim.k, claim.n) for claim in edited.claims if claim.kind == "repair_since"] == [(3, 3)]
-    assert [(claim.k, claim.n) for claim in again.claims if claim.kind == "repair_since"] == [(4, 4)]
+    assert [(claim.k, claim.n) for claim in edited.claims if claim.kind == "failure"] == [(3, 6)]
+    assert [(claim.k, claim.n) for claim in again.claims if claim.kind == "failure"] == [(4, 8)]
     assert again.history is not None
     assert (again.history.calls, again.history.last_seq) == (8, 8)
 
@@ -310,9 +310,9 @@ async def test_a_models_guidance_carries_what_was_counted_and_an_edit_is_not_sho
     writer = LLMWriter(llm, writer_prompts(), QwenTokenizer(), evidence=DataDrivenWriter())
     calls = [judged(seq) for seq in range(1, 4)]
     guidance = await writer.write("search", calls, None, purpose())
-    text, figures = guidance.text.split("\n## Statistics\n")
+    text, card = guidance.text.split("\n## From earlier calls\n")
     assert text == "Ask for one thing."
-    assert figures.startswith("- 3 of 3 calls worked")
+    assert card.startswith("- worked: {")
     edited = await writer.edit("search", [*calls, judged(4)], [4], guidance, purpose())
-    assert "Statistics" not in llm.prompts[-1]
-    assert edited.text.startswith("Ask for one thing.\nNever for two.\n## Statistics\n- 4 of 4 calls worked")
+    assert "From earlier calls" not in llm.prompts[-1]
+    assert edited.text.startswith("Ask for one thing.\nNever for two.\n## From earlier calls\n- worked: {")

@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.guidance.counted.analysis import analyze
-from toolmem.guidance.counted.data_driven import DataDrivenWriter
-from toolmem.guidance.counted.repair_claims import spelled
-from toolmem.guidance.counted.repairs import Recovery, Repair, tally
+from toolmem.guidance.counted.repairs import Recovery, Repair
 from toolmem.models import ToolCallResult
 
 
@@ -86,67 +84,6 @@ def test_a_choice_that_takes_the_same_parameters_is_no_action() -> None:
     assert Repair("changed", "units") in {repair for r in recoveries(*calls) for repair in r.repairs}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "text"),
-    [
-        ("$", "USD", "'$' → 'USD'"),
-        (30, 3000, "30 → 3000"),
-        ("x" * 60 + " ^ 2", "x" * 60 + " ** 2", "'…xxxxxxx ^ 2' → '…xxxxxxx ** 2'"),
-        ("a" * 60, "b" * 60, ""),
-        (list(range(40)), [1], ""),
-    ],
-)
-def test_a_change_is_shown_where_it_is_short(before: object, after: object, text: str) -> None:
-    assert spelled(before, after) == text
-
-
-def test_a_second_change_is_told_only_where_the_first_does_not_explain_it() -> None:
-    calls = []
-    for i in range(6):
-        calls += [call({"unit": "$", "amount": i}, False, i)]
-        calls += [call({"unit": "USD", "amount": i} | ({"day": 1} if i < 3 else {}), True, i)]
-    for i in (6, 7):
-        calls += [call({"unit": "EUR", "amount": i}, success, i) for success in (False, True)]
-    text = DataDrivenWriter().compose("t", calls).text
-    assert "change `unit`, e.g. '$' → 'USD' (6 of 8 recoveries)" in text
-    assert "send the same call again (2 of 8 recoveries)." in text
-    assert "add `day`" not in text
-
-
-def test_a_run_of_failures_that_ends_in_one_success_is_one_repair() -> None:
-    def tried(trips: str, *starts: int) -> list[ToolCallResult]:
-        made = [call({"start": start, "bus": trips}, False, trips) for start in starts[:-1]]
-        return [*made, call({"start": starts[-1], "bus": trips}, True, trips)]
-
-    calls = [*tried("a", 1, 2, 3, 9), *tried("b", 4, 5, 9)]
-    found = analyze("t", calls)
-    assert [(one.failure, one.success) for one in found.repaired] == [(2, 3), (5, 6)]
-    assert len(found.recoveries) == 5
-    repairs = [one for one in DataDrivenWriter().compose("t", calls).claims if one.kind == "repair"]
-    assert {(one.k, one.n, one.call_ids) for one in repairs} == {(2, 2, ("#3", "#6"))}
-    assert all("change `start`" in one.text and "(2 of 2 recoveries)" in one.text for one in repairs)
-
-
-def test_a_single_run_was_seen_once_however_many_tries_it_took() -> None:
-    calls = [call({"start": i, "bus": "a"}, i == 3, "a") for i in range(4)]
-    repairs = [one for one in DataDrivenWriter().compose("t", calls).claims if one.kind == "repair"]
-    assert repairs
-    assert {(one.k, one.n, one.call_ids) for one in repairs} == {(1, 1, ("#3",))}
-
-
-def test_statements_are_tallied_by_what_they_became() -> None:
-    found = recoveries(
-        call({"q": "SELECT a FROM t"}, False, 1),
-        call({"q": "SHOW TABLES"}, True, 1),
-        call({"q": "DESC t"}, False, 2),
-        call({"q": "SHOW TABLES"}, True, 2),
-        call({"q": "SELECT b FROM t"}, False, 3),
-        call({"q": "SHOW TABLES"}, True, 3),
-    )
-    ((repair, some),) = tally(found)
-    assert (repair, len(some)) == (Repair("statement", "q", "SELECT", "SHOW"), 3)
-
-
 def alike(a: dict[str, int], b: dict[str, int]) -> bool:
     """They differ in one parameter at most, or a value stands in both under one name, or under another one."""
     differing = {name for name in a.keys() | b.keys() if a.get(name) != b.get(name)}
@@ -164,17 +101,13 @@ def alike(a: dict[str, int], b: dict[str, int]) -> bool:
         max_size=25,
     )
 )
-def test_recoveries_and_repeats_agree_with_a_plain_recount(
+def test_recoveries_agree_with_a_plain_recount(
     rows: list[tuple[dict[str, int], bool | None, int]],
 ) -> None:
     found = analyze("t", [call(dict(given_), success, conversation) for given_, success, conversation in rows])
-    expected, again, cured = [], [], []
+    expected = []
     for i, (given_, success, conversation) in enumerate(rows):
         later = [j for j in range(i + 1, len(rows)) if rows[j][2] == conversation][:3]
         if success is False and (good := [j for j in later if rows[j][1] and alike(given_, rows[j][0])]):
             expected.append((i, good[0]))
-        earlier = [j for j in range(i) if rows[j][2] == conversation]
-        if success is not None and any(rows[j][0] == given_ and rows[j][1] is False for j in earlier):
-            (cured if success else again).append(i)
     assert sorted((r.failure, r.success) for r in found.recoveries) == expected
-    assert (list(found.repeats.failed), list(found.repeats.succeeded)) == (again, cured)

@@ -16,6 +16,7 @@ from tests.hosts.host_payloads import PAYLOADS, as_bytes
 from toolmem.engine import StoreFile
 from toolmem.hosts.hook_process import answered
 from toolmem.hosts.receipts import Receipts
+from toolmem.light_models import ToolMemoryRule
 from toolmem.readers.weight import at_once
 
 
@@ -92,11 +93,14 @@ class HookedAgent:
 
     def rules(self, store: Path | None = None) -> list[str]:
         """The sentences that hold."""
+        return [rule.rule for rule in self.whole_rules(store)]
+
+    def whole_rules(self, store: Path | None = None) -> list[ToolMemoryRule]:
+        """Those that hold."""
         from toolmem.rules.rule_store import RuleStore
 
         with StoreFile(store or self.users_store) as opened:
-            found, _ = at_once(RuleStore(opened.protocol, "default", clock=opened.clock).all_rules())
-        return [rule.rule for rule in found]
+            return at_once(RuleStore(opened.protocol, "default", clock=opened.clock).all_rules())[0]
 
     def calls(self, store: Path | None = None) -> list[dict[str, Any]]:
         """What was recorded, in the order in which it came."""

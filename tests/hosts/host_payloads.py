@@ -23,7 +23,7 @@ class ClaudeShaped:
     environment: Mapping[str, str] = field(default_factory=dict)
     asks: bool = True  # it can ask its user
     calls_have_ids: bool = True
-    context_before_a_call: bool = True
+    context_after_a_failure: bool = True
     tells_of_failures: bool = True  # its hook is told of calls that failed
     tells_of_prompts: bool = True
     context_at_start: bool = True
@@ -129,7 +129,6 @@ class Copilot(_Clocked):
     """Its answers stand at the top, and what failed as a command succeeded as a tool."""
 
     calls_have_ids: bool = False
-    context_before_a_call: bool = True
 
     def start(self, session: str, cwd: str, origin: str = "startup") -> Payload:
         return self._base(session, cwd, "SessionStart", source="new" if origin == "startup" else origin)
@@ -162,7 +161,6 @@ class Gemini(_Clocked):
     shell: str = "run_shell_command"
     asks: bool = False
     calls_have_ids: bool = False
-    context_before_a_call: bool = False
 
     def prompt(self, session: str, cwd: str, text: str, number: int) -> Payload:
         return self._base(session, cwd, "BeforeAgent", prompt=text, number=number)
@@ -280,7 +278,7 @@ class Cursor(_ByPlugin):
     """As its documentation has it: results are JSON text."""
 
     shell: str = "Shell"
-    context_before_a_call: bool = False
+    context_after_a_failure: bool = False
     tells_its_project: bool = True
 
     def _base(self, session: str, cwd: str, name: str, **more: Any) -> Payload:
@@ -320,7 +318,7 @@ class Goose(_ByPlugin):
     """As its documentation has it: it takes a denial and nothing else."""
 
     shell: str = "developer__shell"
-    context_before_a_call: bool = False
+    context_after_a_failure: bool = False
     context_at_start: bool = False
     tells_its_project: bool = True
 

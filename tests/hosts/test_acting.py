@@ -79,7 +79,7 @@ def test_what_a_call_was_given_is_kept_cut(agent: HookedAgent) -> None:
 
 def a_store(folder: Path) -> Path:
     path = folder / ".toolmem" / "memory.db"
-    StoreFile(path).close()
+    StoreFile(path).make().close()
     return path
 
 

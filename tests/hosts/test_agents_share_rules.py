@@ -73,7 +73,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = tmp_path / "repo"
     (folder / ".git").mkdir(parents=True)
-    StoreFile(folder / ".toolmem" / "memory.db").close()
+    StoreFile(folder / ".toolmem" / "memory.db").make().close()
     return folder
 
 

@@ -14,12 +14,15 @@ import psutil
 import pytest
 
 from tests.hosts.claude_session import SESSION, ClaudeSession
+from tests.hosts.small_host import SmallHost
 from toolmem import ToolMem
 from toolmem.hosts import catching_up
+from toolmem.hosts.call_receipts import CallKey
 from toolmem.hosts.catching_up import catch_up, left_over
 from toolmem.hosts.host import RecordedCall, host_of
 from toolmem.hosts.kept_records import kept_record
 from toolmem.hosts.receipts import Receipts, SessionNotes
+from toolmem.hosts.unseen_calls import unseen
 
 MISSED = {"toolu_3a84450340fd6ab63ab965bd", "toolu_b6da918f44d8002a3bc086e5"}  # a failed Bash, a sent email
 
@@ -267,3 +270,18 @@ def test_a_call_from_a_recording_is_cut_as_one_that_a_hook_is_told_of(session: C
     assert (record["input"], record["output"]) == (told["input"], told["output"])
     assert len(record["input"]["command"]) < 250_000
     assert record["metadata"]["output_characters"] == 300_000
+
+
+def test_of_calls_with_one_id_those_are_missed_that_no_hook_was_told_of(tmp_path: Path) -> None:
+    """Some models begin to count anew with every reply."""
+    receipts = Receipts(tmp_path / "hooks.db")
+    for command in ("ls", "pwd"):
+        call = CallKey.of("s/call_0", "Bash", {"command": command})
+        for event in ("before_call", "after_call"):
+            key = receipts.claim_call("small", "s", event, call, "").key
+            receipts.end("s", event, key)
+    commands = ("ls", "pwd", "date", "ls", "ls")
+    calls = [RecordedCall(call_id="s/call_0", tool="Bash", arguments={"command": each}) for each in commands]
+    missed = list(unseen(SmallHost(), "s", calls, receipts, ended=True))
+    assert [each.arguments["command"] for each in missed] == ["date", "ls", "ls"]
+    assert len({"s/call_0", *(each.call_id for each in missed)}) == 4

@@ -14,7 +14,7 @@ from toolmem.hosts.claude_shaped import mcp_tool, response_text
 from toolmem.hosts.events import HookAnswer, HookEvent
 from toolmem.hosts.typed_prompts import typed
 
-RECORDED = Path(__file__).parent / "recorded" / "claude-code-2.1.197"
+RECORDED = sorted((Path(__file__).parent / "recorded").glob("claude-code-*"))  # a folder for each version
 COMMAND = ["/usr/bin/python3", "-P", "-m", "toolmem.hosts", "claude-code"]
 
 
@@ -85,7 +85,7 @@ def test_what_a_tool_answered_is_text(response: Any, text: str) -> None:
 
 
 def test_events_that_are_none_of_ours_and_payloads_of_any_shape_are_passed_over() -> None:
-    for payload in ({}, {"hook_event_name": "Stop"}, {"hook_event_name": ["x"]}, {"hook_event_name": {}}):
+    for payload in ({}, {"hook_event_name": "Notification"}, {"hook_event_name": ["x"]}, {"hook_event_name": {}}):
         assert HOST.read(payload, {}) is None
     odd = HOST.read({"hook_event_name": "PreToolUse", "tool_name": 7, "session_id": [], "mcp_server": 3}, {})
     assert odd is not None
@@ -162,7 +162,10 @@ def test_a_denial_is_json_that_names_its_event_and_reason() -> None:
 
 def test_hooks_are_added_beside_what_was_there_and_taken_out_again() -> None:
     theirs = {
-        "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "lint"}]}], "Stop": []}
+        "hooks": {
+            "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "lint"}]}],
+            "Notification": [],
+        }
     }
     settings = {"model": "opus", **theirs}
     added = HOST.add_hooks(settings, COMMAND)
@@ -251,16 +254,59 @@ def test_a_recording_is_read_call_by_call() -> None:
     assert fourth.denied
 
 
-def test_what_its_hooks_were_told_and_what_it_recorded_are_the_same_calls() -> None:
+# What version 2.1.330 wrote of calls that a person, a setting or a hook had kept from running: the text, and its marks.
+KEPT_FROM_RUNNING = [
+    ("touch in '/home/user/project/a' needs approval. The path is inside the working directories.", "user-rejected"),
+    ("PreToolUse:Bash hook error: no", "permission-rule"),
+    ("no", "permission-rule"),
+    ("Permission to use Bash with command curl http://127.0.0.1:1 has been denied.", "permission-rule"),
+]
+# Version 2.1.197 has no such marks: what it wrote in its own words.
+IN_ITS_WORDS = [
+    "ls in '/nowhere' was blocked. For security, Claude Code may only list files in the allowed working directories",
+    "Claude requested permissions to write to /home/user/project/w.txt, but you haven't granted it yet.",
+    "Claude requested permissions to use WebFetch, but you haven't granted it yet.",
+    "PreToolUse:Bash hook error: [/usr/bin/other-hook]: no",
+]
+
+
+def recorded_result(text: str, **marks: Any) -> list[str]:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "x"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": text, "is_error": True}
+    asked = {"type": "assistant", "sessionId": "s", "message": {"role": "assistant", "content": [call]}}
+    told = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": [result]}, **marks}
+    return [json.dumps(asked), json.dumps(told)]
+
+
+@pytest.mark.parametrize(("text", "kind"), KEPT_FROM_RUNNING)
+def test_a_call_that_claude_code_marks_as_kept_from_running_did_not_fail(text: str, kind: str) -> None:
+    (call,) = HOST.calls_of(recorded_result(text, toolDenialKind=kind))
+    assert call.denied
+
+
+@pytest.mark.parametrize("text", IN_ITS_WORDS)
+def test_a_call_that_it_kept_from_running_in_its_own_words_did_not_fail(text: str) -> None:
+    (call,) = HOST.calls_of(recorded_result(text))
+    assert call.denied
+
+
+@pytest.mark.parametrize("text", ["Exit code 2\nls: no such file", "File does not exist.", "It was blocked."])
+def test_a_call_that_ran_and_failed_was_not_kept_from_running(text: str) -> None:
+    (call,) = HOST.calls_of(recorded_result(text))
+    assert not call.denied
+
+
+@pytest.mark.parametrize("recorded_by", RECORDED, ids=lambda folder: folder.name)
+def test_what_its_hooks_were_told_and_what_it_recorded_are_the_same_calls(recorded_by: Path) -> None:
     told = {}
-    for path in sorted(RECORDED.glob("*.json")):
+    for path in sorted(recorded_by.glob("*.json")):
         recorded = json.loads(path.read_text())
         read = HOST.read(recorded["payload"], recorded["environment"])
         if read is not None:
             assert (read.project, read.session_id) == ("/home/user/project", recorded["payload"]["session_id"])
         if read is not None and read.kind == "after_call":
             told[read.call_id] = (read.tool, read.arguments, read.failed)
-    lines = [line for path in sorted(RECORDED.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    lines = [line for path in sorted(recorded_by.glob("*.jsonl")) for line in path.read_text().splitlines()]
     calls = list(HOST.calls_of(lines))
     assert {call.call_id: (call.tool, call.arguments, call.failed) for call in calls} == told
     assert len(calls) == len(told) == 12

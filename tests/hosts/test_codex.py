@@ -38,7 +38,7 @@ def test_a_session_its_prompt_and_its_compaction_are_read() -> None:
     assert prompt.key
     assert event("21-*").kind == "compaction"
     assert event("16-*").kind == "session_end"
-    assert told("15-*") is None
+    assert event("15-*").kind == "turn_end"
 
 
 def test_what_the_model_tells_a_subagent_is_no_demand_of_the_users() -> None:

@@ -210,7 +210,7 @@ def test_a_store_that_somebody_else_made_is_found(project: Path, examined, monke
         path.unlink()
     with monkeypatch.context() as other:
         other.setenv("XDG_STATE_HOME", os.environ["HOME"] + "/other")
-        StoreFile(project / ".toolmem" / "memory.db").close()
+        StoreFile(project / ".toolmem" / "memory.db").make().close()
     code, found = examined()
     assert code == 1
     assert any("toolmem store trust" in each["remedy"] for each in found if each["check"] == "store")
@@ -220,10 +220,14 @@ def test_a_switched_off_guard_and_a_second_install_are_told(project: Path, run_c
     assert run_command("hook", "install", "claude-code", "--user").code == 0
     code, found = examined()
     assert code == 0
-    assert any("the second stays silent" in each["seen"] for each in found if each["level"] == "note")
+    assert any("one acts" in each["seen"] for each in found if each["level"] == "note")
     monkeypatch.setenv("TOOLMEM_GUARD", "off")
     code, found = examined()
     assert (code, wrong(found)) == (1, ["guard"])
+    monkeypatch.setenv("TOOLMEM_GUARD", "disabled")
+    code, found = examined()
+    assert code == 0
+    assert any("so the guard stays on" in each["seen"] for each in found if each["check"] == "guard")
 
 
 def test_the_status_line_is_of_the_session_that_is_told(project: Path, run_command) -> None:
@@ -240,3 +244,26 @@ def test_the_status_line_is_of_the_session_that_is_told(project: Path, run_comma
     for strange in ("", "[]", "{", '{"session_id": 1, "workspace": 2}'):
         ran = subprocess.run(command, input=strange, capture_output=True, text=True, check=True)
         assert ran.stdout == "1 rule · 1 advised · 3 stopped\n"
+
+
+def test_hooks_for_all_that_a_user_does_are_found_from_a_project(project: Path, run_command, examined) -> None:
+    assert run_command("hook", "uninstall", "claude-code").code == 0
+    assert run_command("hook", "install", "claude-code", "--user").code == 0
+    code, found = examined()
+    assert (code, wrong(found)) == (0, [])
+    assert "--user" in found[0]["seen"]
+    assert not any("hook install" in each["remedy"] for each in found)
+    ran = run_command("hook", "uninstall", "claude-code")
+    assert "settings.json still: --user takes them out" in ran.err
+    assert run_command("hook", "uninstall", "claude-code", "--user").code == 0
+    assert wrong(examined()[1]) == ["settings"]
+
+
+def test_hooks_of_a_project_are_found_from_a_folder_in_it(
+    project: Path, run_command, examined, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    code, found = examined()
+    assert (code, wrong(found)) == (0, [])
+    assert f"--project {project}" in found[0]["seen"]

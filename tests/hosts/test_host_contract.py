@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -17,9 +19,11 @@ import pytest
 from tests.hosts.hook_agent import HookedAgent
 from tests.hosts.host_payloads import PAYLOADS, as_bytes
 from toolmem.engine import StoreFile, after
-from toolmem.hosts import event_stores, hook_process
+from toolmem.hosts import call_claims, event_stores, hook_process
 from toolmem.hosts.acting import Acting
 from toolmem.hosts.host import HOSTS, host_of
+from toolmem.hosts.receipts import Receipts
+from toolmem.readers.weight import at_once
 
 THERE = [name for name, module in HOSTS.items() if find_spec(module) is not None]
 PUSH = "git push origin main"
@@ -41,7 +45,7 @@ def agent(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 def project_store(agent: HookedAgent) -> Path:
     """A store of the project's own, that this user made."""
     path = agent.project / ".toolmem" / "memory.db"
-    StoreFile(path).close()
+    StoreFile(path).make().close()
     return path
 
 
@@ -72,6 +76,33 @@ def test_a_call_that_a_rule_forbids_is_denied_with_the_users_sentence(agent: Hoo
     assert [call["input"] for call in agent.calls()] == [agent.speaks.arguments("git push origin feature/x")]
 
 
+def test_each_message_is_heard_where_events_bear_no_name_and_follow_one_another_at_once(agent: HookedAgent) -> None:
+    def says(text: str) -> None:
+        given = agent.speaks.prompt(*agent.place, text, 1)
+        named = {"prompt_id", "turn_id", "generation_id", "timestamp", "key"}
+        agent.send({name: value for name, value in given.items() if name not in named})
+
+    for _ in range(3):
+        says(RULE)
+        assert agent.rules() == [RULE]
+        says("undo")
+        assert agent.rules() == []
+
+
+def test_the_log_says_of_a_denied_call_that_it_did_not_run(agent: HookedAgent) -> None:
+    agent.says(RULE)
+    agent.says("always ask me before you run npm publish")
+    agent.asks(PUSH)
+    asked = agent.asks("npm publish")
+    with StoreFile(agent.users_store) as store:
+        outcomes = {each.action: each.outcome for each in at_once(store.decisions("default"))}
+    assert outcomes == {"deny": "not_run", "ask": "" if agent.speaks.question(asked) else "not_run"}
+    agent.send(agent.speaks.worked(*agent.place, "npm publish", agent.number, "published"))  # the user said yes
+    with StoreFile(agent.users_store) as store:
+        outcomes = {each.action: each.outcome for each in at_once(store.decisions("default"))}
+    assert outcomes["ask"] in ("worked", "unknown"), "as far as it tells"
+
+
 def test_a_call_that_the_user_wants_to_be_asked_about_does_not_run_unasked(agent: HookedAgent) -> None:
     agent.says("always ask me before you run git push")
     answer = agent.asks("git push origin feature/x")
@@ -83,16 +114,34 @@ def test_a_call_is_advised_on_and_runs(agent: HookedAgent) -> None:
     """What asks the outside world may well come out differently."""
     if not agent.speaks.tells_of_failures:
         pytest.skip("its hook is told of no failure")
-    fetch = "curl -sf http://127.0.0.1:9/x"
-    agent.runs(fetch, error="Exit code 7\ncurl: (7) Failed to connect")
-    answer = agent.asks(fetch)
+    look = "docker inspect db"
+    agent.runs(look, error="Exit code 1\nno such object")
+    answer = agent.asks(look)
     assert not agent.stopped(answer)
-    ended = agent.send(agent.speaks.worked(*agent.place, fetch, agent.number, "page"))
-    if agent.speaks.context_before_a_call:
-        assert "failed" in agent.speaks.context(answer)
-        assert ended == {}
-    elif "after_call" in host_of(agent.host).context_at:
-        assert "failed" in agent.speaks.context(ended)
+    assert "failed" not in agent.speaks.context(answer), "while it runs nobody can act on it"
+    ended = agent.send(agent.speaks.failed(*agent.place, look, agent.number, "Exit code 1\nno such object"))
+    if agent.speaks.context_after_a_failure:
+        assert "failed once in this conversation: “no such object”" in agent.speaks.context(ended)
+    agent.asks(look)
+    ended = agent.send(agent.speaks.worked(*agent.place, look, agent.number, "db"))
+    assert ended == {} or agent.host == "codex", "whose recording alone says whether it worked"
+
+
+def test_how_long_to_wait_is_told_with_the_failure(agent: HookedAgent) -> None:
+    if not agent.speaks.tells_of_failures:
+        pytest.skip("its hook is told of no failure")
+    fetch, error = "curl -sf http://127.0.0.1:9/x", "Exit code 7\ncurl: (7) Connection refused"
+    told = []
+    for _ in range(4):
+        answer = agent.asks(fetch)
+        assert not agent.stopped(answer)
+        assert "wait" not in agent.speaks.context(answer)
+        told.append(agent.speaks.context(agent.send(agent.speaks.failed(*agent.place, fetch, agent.number, error))))
+    if agent.speaks.context_after_a_failure:
+        assert "“curl: (7) Connection refused”; wait 1 s" in told[0]
+        assert "wait 4 s" in told[1]
+        assert "wait" not in told[2]
+    assert agent.runs(fetch) == {}
 
 
 def test_a_call_that_failed_is_recorded_with_its_error_and_stopped_when_it_is_repeated(agent: HookedAgent) -> None:
@@ -102,7 +151,9 @@ def test_a_call_that_failed_is_recorded_with_its_error_and_stopped_when_it_is_re
     (call,) = agent.calls()
     assert call["success"] is False
     assert "boom" in call["output"]
-    assert "failed once" in agent.stopped(agent.asks("make test"))
+    told = agent.stopped(agent.asks("make test"))
+    assert "failed once" in told
+    assert "“boom”" in told, "what it says, and not its exit code"
     assert not agent.stopped(agent.runs("make test", error="Exit code 2\nboom"))  # sent once more: on purpose
     assert "failed twice" in agent.stopped(agent.asks("make test"))
     agent.runs("sed -i s/a/b/ main.c")
@@ -122,6 +173,15 @@ def test_the_guard_is_switched_off_by_the_environment(agent: HookedAgent) -> Non
     agent.environment["TOOLMEM_GUARD"] = "off"
     assert agent.runs(PUSH) == {}
     assert len(agent.calls()) == 1
+
+
+@pytest.mark.parametrize("word", ["disabled", "none", "0ff"])
+def test_a_word_that_is_no_switch_leaves_the_guard_on_and_is_told(agent: HookedAgent, word: str) -> None:
+    agent.says(RULE)
+    agent.environment["TOOLMEM_GUARD"] = word
+    agent.start()
+    assert agent.stopped(agent.asks(PUSH))
+    assert f"got '{word}', so the guard stays on" in agent.log
 
 
 def test_a_denied_call_never_becomes_one(agent: HookedAgent) -> None:
@@ -215,7 +275,9 @@ def test_rules_and_demands_are_before_the_model_when_a_session_begins_and_after_
     monkeypatch.setattr(hook_process, "SAME_MOMENT", 0.0)  # this one begins more than once in a moment
     if not agent.speaks.context_at_start:
         pytest.skip("its hook puts nothing before the model there")
-    assert agent.start() == {}
+    assert agent.speaks.context(agent.start()).endswith("Whole contract: `note --help`."), (
+        "nothing but how to note demands"
+    )
     agent.says(RULE)
     agent.says("Don't touch setup.py in this session")
     if (payload := agent.speaks.compaction(*agent.place)) is not None:
@@ -279,7 +341,8 @@ def test_a_store_that_came_with_the_project_is_not_believed_and_said_once(
     monkeypatch.setenv("XDG_STATE_HOME", str(agent.home / "elsewhere"))  # another user's list of known stores
     agent.session = "s2"
     answer = agent.start()
-    assert str(project_store) in agent.speaks.notice(answer) + agent.speaks.context(answer) or not answer
+    told = agent.speaks.notice(answer) + agent.speaks.context(answer)
+    assert str(project_store) in told or "session_start" not in host_of(agent.host).notices_at
     assert "npm publish" not in agent.speaks.context(answer)
     assert not agent.stopped(agent.runs("npm publish"))
     assert len(agent.calls()) == 1
@@ -309,13 +372,108 @@ def test_of_two_installs_one_acts(agent: HookedAgent) -> None:
     assert sorted(agent.rules()) == [RULE, "never run npm publish"]
     payload = agent.speaks.before(*agent.place, PUSH, 91)
     assert agent.stopped(agent.send(payload))
-    again = agent.send(payload)
-    assert again == {} if agent.speaks.calls_have_ids else agent.stopped(again)
+    assert agent.stopped(agent.send(payload))
+    with StoreFile(agent.users_store) as store:
+        assert len(at_once(store.decisions("default"))) == 1
     worked = agent.speaks.worked(*agent.place, "ls", 92, "fine")
     agent.send(agent.speaks.before(*agent.place, "ls", 92))
     agent.send(worked)
     agent.send(worked)
     assert len(agent.calls()) == 1
+
+
+@pytest.mark.parametrize("moment", [0.0, 2.0])
+def test_an_id_that_was_seen_lets_no_other_call_through(
+    agent: HookedAgent, moment: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some models begin to count anew with every reply."""
+    if not agent.speaks.calls_have_ids:
+        pytest.skip("its calls have no ids")
+    monkeypatch.setattr(hook_process, "SAME_MOMENT", moment)
+    agent.says(RULE)
+
+    def call(command: str, output: str = "fine") -> str:
+        stopped = agent.stopped(agent.send(agent.speaks.before(*agent.place, command, 0)))
+        if not stopped:
+            agent.send(agent.speaks.worked(*agent.place, command, 0, output))
+        return stopped
+
+    assert not call("ls", "a.txt")
+    assert RULE in call(PUSH)
+    assert RULE in call(PUSH), "and none that was denied"
+    assert not call("ls", "b.txt")
+    assert not call("ls -a", "c.txt")
+    assert RULE in call(PUSH)
+    assert [each["output"] for each in agent.calls()] == ["a.txt", "b.txt", "c.txt"]
+    assert len({each["id"] for each in agent.calls()}) == 3
+    agent.says("you can push to main again")
+    assert not call(PUSH, "pushed")
+    agent.says(f"{RULE}, please")
+    assert call(PUSH)
+
+
+def test_a_call_that_comes_without_an_id_is_checked(agent: HookedAgent) -> None:
+    agent.says(RULE)
+    ids = ("tool_use_id", "callId", "callID", "tool_call_id", "timestamp")
+
+    def nameless(command: str) -> dict[str, Any]:
+        payload = agent.speaks.before(*agent.place, command, 0)
+        return {"agent_id": "a1", **{name: value for name, value in payload.items() if name not in ids}}
+
+    assert not agent.stopped(agent.send(nameless("ls")))
+    for _ in range(3):
+        assert RULE in agent.stopped(agent.send(nameless(PUSH)))
+
+
+def test_a_failure_and_its_repair_are_known_under_one_id(agent: HookedAgent) -> None:
+    if not (agent.speaks.calls_have_ids and agent.speaks.tells_of_failures):
+        pytest.skip("its calls have no ids, or it tells of no failures")
+
+    def asks(command: str) -> str:
+        return agent.stopped(agent.send(agent.speaks.before(*agent.place, command, 0)))
+
+    assert not asks("make test")
+    agent.send(agent.speaks.failed(*agent.place, "make test", 0, "Exit code 2\nboom"))
+    assert "failed once" in asks("make test")
+    assert not asks("sed -i s/a/b/ main.c")
+    agent.send(agent.speaks.worked(*agent.place, "sed -i s/a/b/ main.c", 0, ""))
+    assert not asks("make test")
+
+
+def test_a_rule_that_came_after_the_first_was_asked_binds_the_second(agent: HookedAgent) -> None:
+    payload = agent.speaks.before(*agent.place, PUSH, 7)
+    assert not agent.stopped(agent.send(payload))
+    agent.says(RULE)
+    assert agent.stopped(agent.send(payload))
+    agent.says("you can push to main again")
+    assert not agent.stopped(agent.send(payload))
+
+
+def test_an_install_that_was_killed_midway_leaves_the_other_one_to_act(
+    agent: HookedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.says(RULE)
+    real, killed = Receipts.end, []
+
+    def no_end(self: Receipts, *told: Any, **more: Any) -> None:
+        killed.append(told) if len(killed) < 2 else real(self, *told, **more)
+
+    monkeypatch.setattr(Receipts, "end", no_end)
+    monkeypatch.setattr(call_claims, "PATIENCE", {"before_call": 0.05, "after_call": 0.05})
+    payload = agent.speaks.before(*agent.place, PUSH, 7)
+    for _ in range(3):
+        assert agent.stopped(agent.send(payload))
+    assert len(killed) == 2
+
+
+def test_of_two_installs_at_once_one_decides(agent: HookedAgent) -> None:
+    agent.says(RULE)
+    payload = agent.speaks.before(*agent.place, PUSH, 7)
+    with ThreadPoolExecutor(2) as both:
+        answers = [json.loads(ran.stdout) for ran in both.map(agent.send_to_process, [payload, payload])]
+    assert all(map(agent.stopped, answers))
+    with StoreFile(agent.users_store) as store:
+        assert len(at_once(store.decisions("default"))) == 1
 
 
 def test_of_two_installs_on_different_stores_the_rules_of_both_bind(agent: HookedAgent, tmp_path: Path) -> None:
@@ -325,8 +483,7 @@ def test_of_two_installs_on_different_stores_the_rules_of_both_bind(agent: Hooke
     payload = agent.speaks.before(*agent.place, PUSH, 7)
     assert not agent.stopped(agent.send(payload))
     assert other.stopped(other.send(payload))
-    again = other.send(payload)
-    assert again == {} if agent.speaks.calls_have_ids else other.stopped(again)
+    assert other.stopped(other.send(payload))
     agent.send(agent.speaks.worked(*agent.place, PUSH, 7, "pushed"))
     other.send(agent.speaks.worked(*agent.place, PUSH, 7, "pushed"))
     assert (len(agent.calls()), len(agent.calls(tmp_path / "own.db"))) == (1, 1)

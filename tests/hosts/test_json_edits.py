@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.processor_time import grows_at_most
 from toolmem.errors import RequestError
 from toolmem.hosts.json_edits import JsonText, changed
 
@@ -145,13 +146,8 @@ def test_what_is_read_is_what_the_standard_library_reads(value: Any) -> None:
 
 
 def test_reading_takes_time_in_proportion_to_the_text() -> None:
-    def seconds(count: int) -> float:
+    def edited(count: int) -> Callable[[], object]:
         text = "{" + ", ".join(f'"k{n}": [{n}, "{"x" * 20}"]' for n in range(count)) + "}"
-        best = []
-        for _ in range(3):
-            began = time.process_time()
-            changed(text, {**json.loads(text), "hooks": {}})
-            best.append(time.process_time() - began)
-        return min(best)
+        return lambda: changed(text, {**json.loads(text), "hooks": {}})
 
-    assert seconds(8000) < 4 * 3 * seconds(2000)
+    assert grows_at_most(12, edited, 2000, 8000)  # 16 were quadratic

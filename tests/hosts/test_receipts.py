@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem.hosts import receipts, receipts_file
+from toolmem.hosts import receipts_file
 from toolmem.hosts.events import call_id_of
 from toolmem.hosts.receipts import Receipts, SaidHere
 
@@ -32,6 +32,26 @@ def test_an_event_that_comes_again_later_is_another_one_where_its_key_says_nothi
     assert receipts.begin("gemini", "s1", "prompt", "continue", within=60)
     assert not receipts.begin("gemini", "s1", "prompt", "continue", within=60)
     assert receipts.begin("gemini", "s1", "prompt", "continue", within=-1)
+
+
+def test_a_prompt_is_another_one_where_anything_was_told_of_since(file: Path) -> None:
+    receipts = Receipts(file)
+
+    def is_new(key: str, event: str = "prompt", session: str = "s1") -> bool:
+        return receipts.begin("gemini", session, event, key, within=60)
+
+    assert is_new("a" * 64)
+    assert is_new(f"{'a' * 64} in /other/store")  # the same, told to an install on another store
+    assert is_new("b" * 64, session="s2")
+    assert not is_new("a" * 64)
+    assert is_new("b" * 64)
+    assert is_new("a" * 64)
+    assert is_new(f"{'a' * 64} in /other/store")
+    assert not is_new(f"{'a' * 64} in /other/store")
+    assert is_new("", "turn_end")
+    assert not is_new("", "turn_end")
+    assert is_new("a" * 64)
+    assert is_new("", "turn_end")
 
 
 def test_a_receipt_says_how_its_event_ended(file: Path) -> None:
@@ -149,7 +169,7 @@ def test_names_of_any_length_and_characters_are_kept_apart(file: Path) -> None:
 
 def test_old_rows_go(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receipts_file, "_MOST", {"receipts": 10, "sessions": 2, "demands": 3})
-    monkeypatch.setattr(receipts, "_LOOK_EVERY", 4)
+    monkeypatch.setattr(receipts_file, "LOOK_EVERY", 4)
     kept = Receipts(file)
     for number in range(40):
         kept.note_session(f"s{number}", cwd="/a")

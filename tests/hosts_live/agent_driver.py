@@ -14,23 +14,28 @@ from typing import Any, ClassVar
 from toolmem.testing.agent_server import AgentRequest, AgentServer, AskedCall
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ROOT / ".hosts" / "node_modules" / ".bin"
+PINNED = ROOT / ".hosts" / "node_modules" / ".bin"  # the programs at the versions of package.json
 PATH = "/usr/local/bin:/usr/bin:/bin"
 WAIT = 1200.0  # seconds for one run of a program: 200 calls on a busy machine
 
 
 class AgentDriver(ABC):
-    """`folder`: gets the home and the project. Nothing of this machine's own environment reaches the program."""
+    """`folder`: gets the home and the project. `programs`: where the program lies.
+
+    Nothing of this machine's own environment reaches it.
+    """
 
     host: ClassVar[str]  # as `toolmem hook install` calls it
     title: ClassVar[str]
-    program: ClassVar[str]  # in .hosts/node_modules/.bin
+    package: ClassVar[str]  # on npm
+    program: ClassVar[str]  # what it installs
     recorded: ClassVar[bool] = True  # `doctor` reads its recordings of sessions
     # Step of the scenario (see STEPS there) -> why it cannot be done without a person at the keys, and what was tried.
     cannot: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, server: AgentServer, folder: Path) -> None:
+    def __init__(self, server: AgentServer, folder: Path, programs: Path = PINNED) -> None:
         self.server = server
+        self.executable = str(programs / self.program)
         self.home = folder / "home"
         self.project = folder / "project"
         for each in (self.home, self.project):
@@ -90,7 +95,7 @@ class AgentDriver(ABC):
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """The agent's program, in the project."""
-        return self._run([str(PROGRAMS / self.program), *arguments], check)
+        return self._run([self.executable, *arguments], check)
 
     def toolmem(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """`toolmem` as its user calls it beside the agent: same home, same project."""

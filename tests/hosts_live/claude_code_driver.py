@@ -6,7 +6,7 @@ import json
 import uuid
 from pathlib import Path
 
-from tests.hosts_live.agent_driver import PROGRAMS, AgentDriver
+from tests.hosts_live.agent_driver import AgentDriver
 from tests.hosts_live.terminal import Terminal
 from toolmem.testing.agent_server import AgentRequest, AskedCall
 
@@ -14,6 +14,7 @@ from toolmem.testing.agent_server import AgentRequest, AskedCall
 class ClaudeCodeDriver(AgentDriver):
     host = "claude-code"
     title = "Claude Code"
+    package = "@anthropic-ai/claude-code"
     program = "claude"
 
     @property
@@ -42,7 +43,7 @@ class ClaudeCodeDriver(AgentDriver):
         ran = self.run("-p", text, *named, "--dangerously-skip-permissions", "--output-format", "json")
         return str(json.loads(ran.stdout)["session_id"])
 
-    def terminal(self) -> Terminal:
+    def terminal(self, *arguments: str) -> Terminal:
         """It, as its user has it before them; first questions (theme, trust, key) were answered before."""
         known = {
             "hasCompletedOnboarding": True,
@@ -51,8 +52,8 @@ class ClaudeCodeDriver(AgentDriver):
             "projects": {str(self.project): {"hasTrustDialogAccepted": True}},
         }
         (self.home / ".claude.json").write_text(json.dumps(known))
-        shown = Terminal([str(PROGRAMS / self.program), "--allowedTools", "Bash"], self.project, self.environment)
-        shown.wait_for("? for shortcuts")
+        shown = Terminal([self.executable, "--allowedTools", "Bash", *arguments], self.project, self.environment)
+        shown.wait_for("❯")
         return shown
 
     def compact(self, session: str) -> None:

@@ -12,6 +12,7 @@ from toolmem.testing.agent_server import AskedCall
 class ClineDriver(AgentDriver):
     host = "cline"
     title = "Cline"
+    package = "cline"
     program = "cline"
     cannot: ClassVar[dict[str, str]] = {
         "the rule is before the model after a compaction": (

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.hosts_live.agent_driver import PROGRAMS, AgentDriver
+from tests.hosts_live.agent_driver import AgentDriver
 from toolmem.testing.agent_server import AskedCall, ModelTurn
 
 CONFIG = """\
@@ -32,6 +32,7 @@ FULL = 250_000  # tokens: more than the limit in CONFIG
 class CodexDriver(AgentDriver):
     host = "codex"
     title = "Codex"
+    package = "@openai/codex"
     program = "codex"
 
     @property
@@ -59,7 +60,7 @@ class CodexDriver(AgentDriver):
             {"id": 2, "method": "hooks/list", "params": {"cwds": [str(self.project)]}},
         ]
         server = subprocess.Popen(
-            [str(PROGRAMS / self.program), "app-server"],
+            [self.executable, "app-server"],
             cwd=self.project,
             env=self.environment,
             stdin=subprocess.PIPE,

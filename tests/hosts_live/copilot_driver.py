@@ -11,6 +11,7 @@ from toolmem.testing.agent_server import AgentRequest, AskedCall
 class CopilotDriver(AgentDriver):
     host = "copilot"
     title = "GitHub Copilot CLI"
+    package = "@github/copilot"
     program = "copilot"
 
     def prepare(self) -> None:

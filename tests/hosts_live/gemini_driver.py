@@ -12,6 +12,7 @@ from toolmem.testing.agent_server import AskedCall
 class GeminiDriver(AgentDriver):
     host = "gemini"
     title = "Gemini CLI"
+    package = "@google/gemini-cli"
     program = "gemini"
 
     @property

@@ -14,6 +14,7 @@ CONTEXT = 100_000  # tokens
 class OpenCodeDriver(AgentDriver):
     host = "opencode"
     title = "OpenCode"
+    package = "opencode-ai"
     program = "opencode"
     recorded = False
     cannot: ClassVar[dict[str, str]] = {

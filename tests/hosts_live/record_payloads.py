@@ -1,4 +1,4 @@
-"""Record what a real program tells its hooks: `python -m tests.hosts_live.record_payloads claude-code`.
+"""Record what a real program tells its hooks: `python -m tests.hosts_live.record_payloads claude-code [newest]`.
 
 Writes tests/hosts/recorded/NAME-VERSION/: one JSON file per event (its payload, and the variables of the agent that its
 hook got) in the order in which they came, and the program's own recordings of the sessions (*.jsonl). Paths of this
@@ -15,11 +15,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.hosts_live.agent_driver import PROGRAMS, ROOT, AgentDriver
+from tests.hosts_live.agent_driver import PINNED, ROOT, AgentDriver
 from tests.hosts_live.claude_code_driver import ClaudeCodeDriver
 from tests.hosts_live.cline_driver import ClineDriver
 from tests.hosts_live.codex_driver import CodexDriver
 from tests.hosts_live.copilot_driver import CopilotDriver
+from tests.hosts_live.editions import NEWEST
 from tests.hosts_live.gemini_driver import GeminiDriver
 from tests.hosts_live.opencode_driver import OpenCodeDriver
 from toolmem.hosts.host import host_of
@@ -74,7 +75,8 @@ class Recorder:
             (self.agent.project, "/home/user/project"),
             (self.agent.home, "/home/user"),
             (self.agent.home.parent, "/home"),
-            (PROGRAMS.resolve().parent, "/opt/programs"),
+            (NEWEST.parent, "/opt/programs"),
+            (PINNED.parent, "/opt/programs"),
             (ROOT, "/opt/toolmem"),
         ):
             value = value.replace(str(path), name).replace(re.sub(r"\W", "-", str(path)), re.sub(r"\W", "-", name))
@@ -87,9 +89,9 @@ def _event(payload: dict[str, Any]) -> str:
     return str(told or ("SubagentStart" if "agentName" in payload else "Other"))
 
 
-def claude_code(folder: Path) -> Path:
+def claude_code(folder: Path, programs: Path) -> Path:
     with AgentServer(is_aside=lambda asked: agent.is_aside(asked)) as server:
-        agent = ClaudeCodeDriver(server, folder)
+        agent = ClaudeCodeDriver(server, folder, programs)
         agent.prepare()
         recorder = Recorder(agent)
         hook = {"type": "command", "command": recorder.command[0], "args": recorder.command[1:], "timeout": 10}
@@ -124,9 +126,9 @@ def claude_code(folder: Path) -> Path:
         return recorder.write(sessions)
 
 
-def codex(folder: Path) -> Path:
+def codex(folder: Path, programs: Path) -> Path:
     with AgentServer() as server:
-        agent = CodexDriver(server, folder)
+        agent = CodexDriver(server, folder, programs)
         agent.prepare()
         recorder = Recorder(agent)
         hook = {"type": "command", "command": " ".join(recorder.command), "timeout": 10}
@@ -155,9 +157,9 @@ GEMINI_EVENTS = ["SessionStart", "SessionEnd", "BeforeAgent", "AfterAgent", "Bef
 GEMINI_EVENTS += ["PreCompress", "Notification"]
 
 
-def gemini(folder: Path) -> Path:
+def gemini(folder: Path, programs: Path) -> Path:
     with AgentServer() as server:
-        agent = GeminiDriver(server, folder)
+        agent = GeminiDriver(server, folder, programs)
         agent.prepare()
         recorder = Recorder(agent)
         hook = {"type": "command", "command": " ".join(recorder.command), "timeout": 10_000}
@@ -181,9 +183,9 @@ def gemini(folder: Path) -> Path:
         return recorder.write(sorted((agent.home / ".gemini" / "tmp").rglob("session-*.jsonl")))
 
 
-def copilot(folder: Path) -> Path:
+def copilot(folder: Path, programs: Path) -> Path:
     with AgentServer(is_aside=lambda asked: agent.is_aside(asked)) as server:
-        agent = CopilotDriver(server, folder)
+        agent = CopilotDriver(server, folder, programs)
         recorder = Recorder(agent)
         hook = {"type": "command", "exec": recorder.command[0], "args": recorder.command[1:], "timeoutSec": 10}
         hooks = agent.home / ".copilot" / "hooks" / "record.json"
@@ -209,10 +211,10 @@ def copilot(folder: Path) -> Path:
         return recorder.write(sorted((agent.home / ".copilot" / "session-state").glob("*/events.jsonl")))
 
 
-def opencode(folder: Path) -> Path:
+def opencode(folder: Path, programs: Path) -> Path:
     """What the plugin tells; the sessions lie in a database, which is not recorded."""
     with AgentServer() as server:
-        agent = OpenCodeDriver(server, folder)
+        agent = OpenCodeDriver(server, folder, programs)
         agent.prepare()
         recorder = Recorder(agent)
         plugin_files(agent, recorder)
@@ -237,10 +239,10 @@ def opencode(folder: Path) -> Path:
         return recorder.write([])
 
 
-def cline(folder: Path) -> Path:
+def cline(folder: Path, programs: Path) -> Path:
     """What the plugin tells."""
     with AgentServer() as server:
-        agent = ClineDriver(server, folder)
+        agent = ClineDriver(server, folder, programs)
         agent.prepare()
         recorder = Recorder(agent)
         plugin_files(agent, recorder)
@@ -286,4 +288,4 @@ RECORDERS |= {"opencode": opencode, "cline": cline}
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
-        print(RECORDERS[sys.argv[1]](Path(temporary)))
+        print(RECORDERS[sys.argv[1]](Path(temporary), NEWEST if sys.argv[2:] == ["newest"] else PINNED))

@@ -8,7 +8,7 @@ KEPT = ("CLAUDE_", "CLAUDECODE", "CODEX_", "GEMINI_", "COPILOT_", "CLINE_")
 
 told = {
     "payload": json.loads(sys.stdin.read() or "null"),
-    "environment": {name: value for name, value in os.environ.items() if name.startswith(KEPT)},
+    "environment": {name: value for name, value in os.environ.items() if name.startswith(KEPT) and "TOKEN" not in name},
 }
 with open(sys.argv[1], "a", encoding="utf-8") as record:
     record.write(json.dumps(told) + "\n")

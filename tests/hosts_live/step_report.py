@@ -20,6 +20,7 @@ class StepReport:
 
     program: str
     version: str
+    served: str  # the newest version that npm had then
     cannot: dict[str, str]  # step -> why it was not tried, and what was tried instead
     steps: dict[str, str] = field(default_factory=dict)  # step -> passed, failed, or why it was not tried
     failures: list[str] = field(default_factory=list)
@@ -37,11 +38,13 @@ class StepReport:
             self.steps[name] = "failed"
             self.failures.append(f"{name}: {type(error).__name__}: {error}")
 
-    def write(self, host: str, path: Path = REPORT) -> None:
-        """Into the file of the last run of every program, in place of this one's."""
+    def write(self, name: str, path: Path = REPORT) -> None:
+        """Into the file of the last run of every program, in place of this one's. `name`: of its edition."""
         kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        told = {"program": self.program, "version": self.version, "steps": self.steps}
-        kept[host] = {**told, "date": datetime.date.today().isoformat(), "python": platform.python_version()}
+        told = {"program": self.program, "version": self.version, "served": self.served, "steps": self.steps}
+        if self.served == self.version:
+            kept.pop(f"{name}-newest", None)
+        kept[name] = {**told, "date": datetime.date.today().isoformat(), "python": platform.python_version()}
         path.write_text(json.dumps(dict(sorted(kept.items())), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

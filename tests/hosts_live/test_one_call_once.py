@@ -12,6 +12,7 @@ import pytest
 from tests.hosts_live.agent_driver import AgentDriver
 from tests.hosts_live.claude_code_driver import ClaudeCodeDriver
 from tests.hosts_live.codex_driver import CodexDriver
+from tests.hosts_live.editions import editions
 from tests.hosts_live.test_whole_path import asked, started, told
 from toolmem import ToolMem
 from toolmem.models import ToolCallResult
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.hosts
 MAIL = [sys.executable, str(Path(__file__).with_name("mail_server.py"))]
 
 
-@pytest.fixture(params=[ClaudeCodeDriver, CodexDriver], ids=lambda driver: driver.host)
+@pytest.fixture(params=editions(ClaudeCodeDriver, CodexDriver), ids=lambda edition: edition.name)
 def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AgentDriver]:
     yield from started(request.param, tmp_path)
 

@@ -9,25 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts_live.agent_driver import PROGRAMS, AgentDriver
-from tests.hosts_live.claude_code_driver import ClaudeCodeDriver
-from tests.hosts_live.cline_driver import ClineDriver
-from tests.hosts_live.codex_driver import CodexDriver
-from tests.hosts_live.copilot_driver import CopilotDriver
-from tests.hosts_live.gemini_driver import GeminiDriver
-from tests.hosts_live.opencode_driver import OpenCodeDriver
+from tests.hosts_live.agent_driver import AgentDriver
+from tests.hosts_live.editions import DRIVERS, Edition, editions, served
 from tests.hosts_live.step_report import StepReport
 from toolmem.testing.agent_server import AgentRequest, AgentServer, AskedCall, ToolAnswer
 from toolmem.testing.agent_turns import Script
 
-DRIVERS: list[type[AgentDriver]] = [
-    ClaudeCodeDriver,
-    CodexDriver,
-    GeminiDriver,
-    CopilotDriver,
-    OpenCodeDriver,
-    ClineDriver,
-]
 RULE = "never push to main"
 MANY = 200
 AT_ONCE = 10
@@ -35,17 +22,23 @@ AT_ONCE = 10
 pytestmark = pytest.mark.hosts
 
 
-@pytest.fixture(params=DRIVERS, ids=lambda driver: driver.host)
-def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AgentDriver]:
-    yield from started(request.param, tmp_path)
+@pytest.fixture(params=editions(*DRIVERS), ids=lambda edition: edition.name)
+def edition(request: pytest.FixtureRequest) -> Edition:
+    return request.param
 
 
-def started(made: type[AgentDriver], folder: Path) -> Iterator[AgentDriver]:
+@pytest.fixture
+def agent(edition: Edition, tmp_path: Path) -> Iterator[AgentDriver]:
+    yield from started(edition, tmp_path)
+
+
+def started(edition: Edition, folder: Path) -> Iterator[AgentDriver]:
     """The agent, ready to be installed into; its model runs as long as the test."""
-    if not (PROGRAMS / made.program).exists():
-        pytest.skip(f"{made.title}: {PROGRAMS / made.program} is not there; `make test-hosts` installs it")
+    made, programs = edition
+    if not (programs / made.program).exists():
+        pytest.skip(f"{made.title}: {programs / made.program} is not there; `make test-hosts` installs it")
     with AgentServer(is_aside=lambda asked: driver.is_aside(asked)) as server:
-        driver: AgentDriver = made(server, folder)
+        driver: AgentDriver = made(server, folder, programs)
         driver.prepare()
         yield driver
 
@@ -101,8 +94,8 @@ def told(request: AgentRequest) -> bool:
     return any(text.strip().lower().rstrip(".") != RULE for text in said)
 
 
-def test_what_the_user_says_once_binds_in_the_program_itself(agent: AgentDriver):
-    report = StepReport(agent.title, agent.version(), agent.cannot)
+def test_what_the_user_says_once_binds_in_the_program_itself(agent: AgentDriver, edition: Edition):
+    report = StepReport(agent.title, agent.version(), served(agent.package), agent.cannot)
     repository(agent)
     before = agent.settings.read_bytes() if agent.settings else b""
     with report.step("installed"):
@@ -118,7 +111,7 @@ def test_what_the_user_says_once_binds_in_the_program_itself(agent: AgentDriver)
     with report.step("uninstalled, the settings as they were to the byte"):
         agent.toolmem("hook", "uninstall", agent.host, *agent.install_arguments())
         assert (agent.settings.read_bytes() if agent.settings else b"") == before
-    report.write(agent.host)
+    report.write(edition.name)
     assert not report.failures, "\n\n".join(report.failures)
 
 

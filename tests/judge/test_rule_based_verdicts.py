@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolmem.judge.rule_based import RuleBasedCheck, rules_version
+from toolmem.judge.rule_based import RULE_BASED_JUDGE, RuleBasedCheck
 from toolmem.models import ToolCallResult, ToolSchema, Verdict
 from toolmem.protocols import Judge, Purpose
 
@@ -30,12 +30,11 @@ def verdict(output: str, tool_name: str = "get_thing", schema: ToolSchema | None
     return RuleBasedCheck().check(call(output, tool_name, **more), schema)
 
 
-def test_it_is_a_free_judge_with_the_identity_of_its_rules() -> None:
+def test_it_is_a_free_judge_with_its_number_as_identity() -> None:
     check: Judge = RuleBasedCheck()
     assert check.paid is False
     assert (check.identity.backend, check.identity.model) == ("offline", "rule_based_check")
-    assert check.identity.prompt_version == rules_version()
-    assert len(rules_version()) == 12
+    assert check.identity.prompt_version == str(RULE_BASED_JUDGE)
 
 
 async def test_the_port_gives_the_same_verdict_as_the_plain_check() -> None:
@@ -178,3 +177,27 @@ def test_halves_of_surrogate_pairs_never_reach_the_verdict() -> None:
     said.evaluation.encode("utf-8")
     said.summary.encode("utf-8")
     assert said.execution_failed is True
+
+
+@pytest.mark.parametrize(
+    ("output", "fails"),
+    [
+        ("limit must be at most 7", True),
+        ("limit不能超过7", True),
+        ("limit 不得超过 7", True),
+        ("limit 不可大于7", True),
+        ("数量不允许超过7", True),
+        ("limit 应不大于 7", True),
+        ("limit 必须大于等于 3", True),
+        ("limit 应小于等于 7", True),
+        ("共有最多7个结果", False),
+        ("本店营业超过7年", False),
+    ],
+)
+async def test_a_bound_that_is_told_in_chinese_is_a_complaint_as_in_english(output, fails):
+    from toolmem import AsyncToolMem
+
+    async with AsyncToolMem(":memory:") as memory:
+        await memory.add([{"tool_name": "t", "input": {"limit": 9}, "output": output}])
+        (kept,) = await memory.calls()
+    assert kept.score == (0.0 if fails else 1.0)

@@ -104,10 +104,7 @@ async def test_a_dump_loaded_elsewhere_holds_the_same_memories_and_twice_adds_no
         assert skipped.metadata["skipped"] == ["search"]
 
 
-@pytest.mark.parametrize(("name", "more"), [("incremental", "full_every=9"), ("on_change", "refresh_after=2")])
-async def test_the_next_summary_goes_on_after_a_dump_and_after_a_copy_as_it_would_have_here(
-    make_app, tmp_path: Path, name: str, more: str
-):
+async def test_the_next_summary_goes_on_after_a_dump_and_after_a_copy_as_it_would_have_here(make_app, tmp_path: Path):
     """What policies and the writer keep of a guidance comes along: there and back, under `metadata.toolmem` alone."""
     params = "op.summary_tool_memory_op.params"
 
@@ -138,14 +135,13 @@ async def test_the_next_summary_goes_on_after_a_dump_and_after_a_copy_as_it_woul
         (found,) = await (await app.services.store_named()).records(workspace, ["search"])
         return found.guidance.upkeep()
 
-    chosen = [f"{params}.policy={name}", f"{params}.{more}", f"{params}.recent_call_count=4"]
+    chosen = [f"{params}.policy=incremental", f"{params}.full_every=9", f"{params}.recent_call_count=4"]
     async with make_app(f"dump_dir='{tmp_path}'", *chosen) as app:
         for number in range(5):
             await add(app, "team", number)
         upkeep = await kept(app, "team")
         assert upkeep["history"]["recovered"] == {"region is missing": 5}
-        assert (upkeep["edits"] > 0) == (name == "incremental")
-        assert (upkeep["baseline"] is not None) == (name == "on_change")
+        assert upkeep["edits"] > 0
         await act(app, "copy", "copied", src_workspace_id="team")
         written = Path((await act(app, "dump")).metadata["path"])
         line = json.loads(written.read_text())

@@ -11,12 +11,11 @@ import pytest
 
 from toolmem import ToolMemApp
 from toolmem.errors import ConfigError
-from toolmem.guidance.shown import without_figures
+from toolmem.guidance.shown import without_card
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 PARAMS = "op.summary_tool_memory_op.params."
 INCREMENTAL = f"{PARAMS}policy=incremental"
-ON_CHANGE = f"{PARAMS}policy=on_change"
 
 
 def record(number: int, tool: str = "search", *, failed: bool = False, **more: Any) -> dict[str, Any]:
@@ -79,17 +78,14 @@ def summaries(llm: ScriptedLLM) -> list[str]:
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["policy=sometimes"], "policy: expected one of 'smart_skip', 'incremental' or 'on_change'"),
+        (["policy=sometimes"], "policy: expected one of 'smart_skip' or 'incremental', got 'sometimes'$"),
+        (["policy=smart_skp"], r"policy: expected one of .*, got 'smart_skp' \(did you mean 'smart_skip'\?\)"),
         (["min_new_calls=0"], "min_new_calls: expected at least 1"),
         (["min_new_calls=31"], "min_new_calls: at most recent_call_count .30."),
         (["min_new_calls=11", "recent_call_count=10"], "min_new_calls: at most recent_call_count .10."),
         (["full_every=5"], "full_every: is a param of the policy 'incremental', and the policy is 'smart_skip'"),
-        (["policy=on_change", "full_every=5"], "the policy is 'on_change'"),
         (["policy=incremental", "full_every=0"], "full_every: expected at least 1"),
-        (["policy=incremental", "false_alarm_rate=0.1"], "param of the policy 'on_change'"),
-        (["policy=on_change", "false_alarm_rate=0"], "false_alarm_rate: expected greater than 0"),
-        (["policy=on_change", "false_alarm_rate=1.0"], "false_alarm_rate: expected less than 1"),
-        (["policy=on_change", "refresh_after=0"], "refresh_after: expected at least 1"),
+        (["refresh_after=40"], "refresh_after: unknown"),
     ],
 )
 def test_wrong_params_are_refused_when_the_configuration_is_loaded(make_app, overrides, told):
@@ -97,17 +93,27 @@ def test_wrong_params_are_refused_when_the_configuration_is_loaded(make_app, ove
         make_app(*(PARAMS + override for override in overrides))
 
 
+def test_a_configuration_that_names_the_policy_that_is_gone_is_told_which_there_are_and_the_nearest(tmp_path):
+    (tmp_path / "old.yaml").write_text("op: {summary_tool_memory_op: {params: {policy: on_change}}}\n")
+    with pytest.raises(ConfigError) as caught:
+        ToolMemApp(tmp_path / "old.yaml")
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"{PARAMS}policy: 'on_change' is gone, expected one of 'smart_skip' or 'incremental'")
+    assert "nearest to it is 'smart_skip' with `min_new_calls`" in problem
+    assert problem.endswith("old.yaml:1]")
+
+
 TUNED = "op: {summary_tool_memory_op: {params: {policy: incremental, full_every: 5}}}\n"
 
 
 def test_an_override_of_the_policy_names_the_line_of_a_file_that_must_go_with_it(tmp_path):
     (tmp_path / "tuned.yaml").write_text(TUNED)
-    with pytest.raises(ConfigError, match=r"policy is 'on_change': leave it out \[.*tuned.yaml:1\]"):
-        ToolMemApp(tmp_path / "tuned.yaml", [PARAMS + "policy=on_change"])
+    with pytest.raises(ConfigError, match=r"policy is 'smart_skip': leave it out \[.*tuned.yaml:1\]"):
+        ToolMemApp(tmp_path / "tuned.yaml", [PARAMS + "policy=smart_skip"])
 
 
 def test_a_param_of_another_policy_is_refused_where_both_stand_in_one_file(tmp_path):
-    (tmp_path / "mixed.yaml").write_text(TUNED.replace("incremental", "on_change"))
+    (tmp_path / "mixed.yaml").write_text(TUNED.replace("incremental", "smart_skip"))
     with pytest.raises(ConfigError, match="full_every: is a param of the policy 'incremental'"):
         ToolMemApp(tmp_path / "mixed.yaml")
 
@@ -163,7 +169,7 @@ async def test_an_incremental_prompt_holds_the_old_guidance_and_the_new_calls_al
         assert [f"customer {n}" in second for n in (0, 9, 10, 11)] == [False, False, True, True]
         assert len(second) < len(first)
         record_ = await stored(app)
-        assert without_figures(record_.guidance.text, "") == "Searches orders.\nSeen 12 calls.\nNewest: customer 11."
+        assert without_card(record_.guidance.text, "") == "Searches orders.\nSeen 12 calls.\nNewest: customer 11."
         assert record_.guidance.covered == [11, 12]
         assert record_.covered == [(1, 12)]
         assert record_.guidance.edits == 1
@@ -210,7 +216,7 @@ async def test_botched_edits_fall_back_to_a_full_summary_that_is_booked_and_told
         assert op.usage.prompt_tokens == sum(entry.prompt_tokens for entry in run.report.entries)
         assert any(why in note for note in op.notes)
         now = await stored(app)
-        assert without_figures(now.guidance.text, "") == "Searches orders.\nSeen 6 calls."
+        assert without_card(now.guidance.text, "") == "Searches orders.\nSeen 6 calls."
         assert now.covered == [(1, 6)]
         assert now.guidance.edits == 0
 
@@ -263,7 +269,7 @@ async def test_a_history_that_was_trimmed_between_two_summaries_is_edited_all_th
         await add(app, 10, 25)
         assert (await stored(app)).covered == []  # every call that the guidance knew is gone
         assert row(await summarize(app))["prompt"] == "incremental"
-        assert without_figures((await stored(app)).guidance.text, "") == "Searches orders.\nLater."
+        assert without_card((await stored(app)).guidance.text, "") == "Searches orders.\nLater."
         assert (await stored(app)).covered == [(16, 25)]
 
 
@@ -328,93 +334,21 @@ async def test_a_dry_run_counts_the_true_incremental_prompt(make_app):
         assert old.update_tokens < entry.prompt_tokens < old.prompt_tokens
         assert entry.outcome == "not_sent"
         assert now.edits == 1
-        assert "22 of 22 calls worked" in now.text  # known from the old text and the two calls
+        assert now.history.calls == 22
 
 
-async def test_the_offline_author_edits_too_and_knows_only_what_a_prompt_would_hold(make_app):
+async def test_the_offline_author_edits_too_and_counts_on(make_app):
     async with make_app(INCREMENTAL, f"{PARAMS}recent_call_count=10") as app:
         await add(app, 0, 10)
         await summarize(app)
         await add(app, 10, 14, failed=True)
         await summarize(app)
-        assert "10 of 14 calls worked" in (await stored(app)).guidance.text  # the window holds six that worked
+        guidance = (await stored(app)).guidance
+        assert guidance.history.calls == 14  # the window holds ten
+        assert '"timeout" (4 calls)' in guidance.text
 
 
-# ---------------------------------------------------------------- on_change
-
-
-async def test_a_tool_that_stays_as_it_is_is_summarized_when_its_window_fills_and_not_again(make_app):
-    async with make_app(ON_CHANGE) as app:
-        reasons = []
-        for number in range(60):
-            await add(app, number, number + 1, failed=number % 10 == 9)
-            response = await summarize(app)
-            assert response.success
-            reasons.append((row(response)["action"], row(response)["reason"]))
-        written = [(number, reason) for number, (action, reason) in enumerate(reasons) if action == "summarized"]
-        assert written == [(0, "new_calls"), (29, "window_filled")] or written == [
-            (0, "no_guidance"),
-            (29, "window_filled"),
-        ]
-        assert reasons[-1] == ("skipped", "not_changed")
-        assert response.answer.endswith("0 skipped (already up-to-date), 1 skipped (no change)")
-
-
-async def test_a_tool_that_fails_more_often_is_summarized_and_told_why(make_app):
-    async with make_app(ON_CHANGE) as app:
-        await add(app, 0, 100)
-        await summarize(app)
-        await add(app, 100, 110)
-        assert row(await summarize(app))["reason"] == "not_changed"
-        await add(app, 110, 130, failed=True)
-        response = await summarize(app)
-        assert row(response)["reason"] == "changed"
-        assert row(response)["detail"].startswith("failed: ")
-        again = await summarize(app)
-        assert row(again)["reason"] == "up_to_date"
-        await add(app, 130, 140, failed=True)  # as before: this is how the tool is now
-        assert row(await summarize(app))["reason"] == "not_changed"
-
-
-async def test_new_parameters_and_other_errors_are_changes(make_app):
-    async with make_app(ON_CHANGE) as app:
-        await add(app, 0, 100)
-        await summarize(app)
-        await add(app, 100, 132, input={"query": "q", "region": "eu"})
-        response = await summarize(app)
-        assert row(response)["detail"].startswith("parameter region: ")
-    async with make_app(ON_CHANGE, store="other.db") as app:
-        for first in range(0, 100, 2):
-            await add(app, first, first + 1)
-            await add(app, first + 1, first + 2, failed=True)
-        await summarize(app)
-        for first in range(100, 132, 2):
-            await add(app, first, first + 1)
-            await add(app, first + 1, first + 2, success=False, output="Error: permission denied")
-        assert row(await summarize(app))["detail"].startswith("error ")
-
-
-async def test_a_summary_is_due_after_so_many_calls_in_any_case(make_app):
-    async with make_app(ON_CHANGE, f"{PARAMS}refresh_after=40") as app:
-        await add(app, 0, 30)
-        await summarize(app)
-        await add(app, 30, 69)
-        assert row(await summarize(app))["reason"] == "not_changed"
-        await add(app, 69, 70)
-        assert row(await summarize(app))["reason"] == "refresh_due"
-
-
-async def test_a_look_on_change_sends_and_writes_nothing_and_says_what_it_spared(make_app):
-    llm = editing()
-    async with make_app(ON_CHANGE, llms={"default": llm}) as app:
-        await add(app, 0, 40)
-        await summarize(app)
-        await add(app, 40, 45)
-        before, sent = await stored(app), len(llm.requests)
-        response = await summarize(app)
-        assert row(response)["window_prompt_tokens"] == before.guidance.prompt_tokens
-        assert (row(response)["new_calls"], len(llm.requests)) == (5, sent)
-        assert await stored(app) == before
+# ---------------------------------------------------------------- both
 
 
 async def test_a_policy_may_be_switched_in_mid_life(make_app):
@@ -422,13 +356,9 @@ async def test_a_policy_may_be_switched_in_mid_life(make_app):
     async with make_app(llms={"default": llm}) as app:
         await add(app, 0, 30)
         await summarize(app)
-    async with make_app(ON_CHANGE, llms={"default": llm}) as app:
-        assert row(await summarize(app))["reason"] == "up_to_date"
-        await add(app, 30, 31)
-        assert row(await summarize(app))["reason"] == "no_baseline"
-        await add(app, 31, 32)
-        assert row(await summarize(app))["reason"] == "not_changed"
     async with make_app(INCREMENTAL, llms={"default": llm}) as app:
+        assert row(await summarize(app))["reason"] == "up_to_date"
+        await add(app, 30, 32)
         response = await summarize(app)
         assert (row(response)["reason"], row(response)["prompt"]) == ("new_calls", "incremental")
         assert (await stored(app)).covered == [(1, 32)]
@@ -440,24 +370,6 @@ async def test_a_policy_may_be_switched_in_mid_life(make_app):
         assert row(response)["window_prompt_tokens"] == (await stored(app)).guidance.prompt_tokens
 
 
-async def test_a_store_whose_baseline_is_ahead_of_its_calls_starts_anew(make_app, tmp_path: Path):
-    """A dump that was loaded elsewhere has guidance, and other sequence numbers."""
-    async with make_app(ON_CHANGE) as app:
-        await add(app, 0, 30)
-        await summarize(app)
-        (loaded,) = [await stored(app)]
-        assert loaded.guidance.baseline.seq == 30
-        store = await app.services.store_named("default")
-        from toolmem.stored import Document
-
-        ahead = loaded.guidance.model_copy(update={"baseline": loaded.guidance.baseline.model_copy(update={"seq": 99})})
-        await store.put_guidance(
-            "team", "search", ahead, document=Document("x"), guidance_version=loaded.guidance_version
-        )
-        await add(app, 30, 31)
-        assert row(await summarize(app))["reason"] == "no_baseline"
-
-
 async def test_many_tools_with_nothing_new_cost_no_request_and_no_write_under_any_policy(make_app, tmp_path: Path):
     tools = [f"tool_{n:04}" for n in range(600)]
     quick = "vector_store.default.params.synchronous=NORMAL"  # how the store is filled is not what is tested
@@ -466,7 +378,7 @@ async def test_many_tools_with_nothing_new_cost_no_request_and_no_write_under_an
             "add_tool_call_result", workspace_id="team", tool_call_results=[record(0, tool) for tool in tools]
         )
         assert len((await summarize(app, *tools)).metadata["summarized"]) == len(tools)
-    for policy in ("smart_skip", "incremental", "on_change"):
+    for policy in ("smart_skip", "incremental"):
         llm = editing()
         async with make_app(f"{PARAMS}policy={policy}", llms={"default": llm}) as app:
             await (await app.services.store_named("default")).records("team", ["tool_0000"])

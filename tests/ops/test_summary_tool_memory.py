@@ -247,7 +247,7 @@ async def test_offline_guidance_names_its_evidence(make_app):
         await summarize(app)
         got = await memory(app, include_calls=True)
         claims = got["metadata"]["claims"]
-        assert any("unknown" in claim["text"] and claim["n"] == 8 for claim in claims), [c["text"] for c in claims]
+        assert any("unknown" in claim["text"] and claim["k"] == 8 for claim in claims), [c["text"] for c in claims]
         known = {call["id"] for call in got["tool_call_results"]}
         assert all(set(claim["call_ids"]) <= known and claim["k"] <= claim["n"] for claim in claims)
 
@@ -293,3 +293,16 @@ async def test_an_embedding_model_that_is_down_costs_the_vector_and_neither_call
         assert len(got["tool_call_results"]) == 5
         again = await summarize(app)
         assert again.metadata["skipped"] == ["search"]
+
+
+async def test_what_is_known_of_skipped_tools_is_answered_as_well_in_the_order_asked(make_app):
+    async with make_app(llms={"default": ScriptedLLM.plausible()}) as app:
+        await add(app, 0, 3, "search")
+        await add(app, 0, 3, "fetch")
+        await summarize(app, "search")
+        told = await summarize(app, "search", "nothing", "fetch")
+        assert (told.metadata["skipped"], told.metadata["summarized"]) == (["search"], ["fetch"])
+        assert [each["when_to_use"] for each in told.metadata["memory_list"]] == ["search", "fetch"]
+        assert all(each["content"] for each in told.metadata["memory_list"])
+        again = await summarize(app, "fetch", "search")
+        assert [each["when_to_use"] for each in again.metadata["memory_list"]] == ["fetch", "search"]

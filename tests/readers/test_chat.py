@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.processor_time import grows_at_most
 from toolmem.engine.store_file import MachineClock
 from toolmem.errors import RequestError
 from toolmem.formats import read_file
@@ -159,13 +160,10 @@ def test_whatever_the_messages_each_answer_is_joined_once_or_named(messages: lis
 @pytest.mark.parametrize("call_id", [None, "", "x"])
 @pytest.mark.parametrize("apart", [True, False])
 def test_joining_takes_linear_time(call_id: str | None, apart: bool) -> None:
-    def seconds(count: int) -> float:
+    def joined(count: int) -> Callable[[], object]:
         calls = [(call_id, "t", "{}")] * count
         asked = [asks(call) for call in calls] if apart else [asks(*calls)]
         messages = [*asked, *(answers(call_id, "1") for _ in calls)]
-        begun = time.process_time()
-        read_chat(messages)
-        return time.process_time() - begun
+        return lambda: read_chat(messages)
 
-    short, long = (min(seconds(count) for _ in range(3)) for count in (1_000, 16_000))
-    assert long < 0.2 or long < 64 * short  # of 16 times as many calls; 256 were quadratic
+    assert grows_at_most(64, joined, 1_000, 16_000, noise=0.2)  # 256 were quadratic

@@ -324,10 +324,10 @@ def test_long_texts_are_read_once(monkeypatch: pytest.MonkeyPatch):
 
     read: list[str] = []
     monkeypatch.setattr(spans, "_read", lambda text: read.append(text) or [])
-    spans._harmless.clear()
+    spans.harmless_texts.clear()
     for _ in range(3):
         spans.secret_spans("a short text that comes again")
-    spans._harmless.clear()
+    spans.harmless_texts.clear()
     assert read == ["a short text that comes again"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -56,7 +58,8 @@ async def test_the_safety_case_is_captured_whole_under_its_tool(hook, rules, sto
 async def test_a_demand_of_this_session_is_told_and_kept_for_good_by_always(hook, rules, demand, answer):
     captured = await hook.after_turn(turn(demand, "send_email"))
     assert captured.rules == []
-    assert captured.notes == [f"{demand}: kept for this session; say 'always' to keep it"]
+    in_english = f"{demand}: kept for this session; say 'always' to keep it"
+    assert captured.notes == [in_english if demand.isascii() else f"{demand}：在本次会话内有效；回复“永远”即可长期保留"]
     (rule,) = (await hook.after_turn(turn(answer))).rules
     assert (rule.tool_name, rule.rule, rule.priority) == ("send_email", demand, "critical")
 
@@ -176,12 +179,48 @@ async def test_a_sentence_too_long_for_a_rule_is_reported_and_not_cut(hook, rule
     assert "Sarah" not in caplog.text
 
 
-async def test_a_rule_that_the_user_deleted_is_not_captured_again(hook, rules):
-    (rule,) = (await hook.after_turn(turn(SARAH, "send_email"))).rules
-    await rules.delete_rule("send_email", rule.id)
-    captured = await hook.after_turn(turn(SARAH, "send_email"))
+LET_GO = {
+    "deleted": lambda rules, rule: rules.delete_rule("send_email", rule.id),
+    "lifted": lambda rules, rule: rules.withdraw(rule),
+    "rejected": lambda rules, rule: rules.set_status(rule.id, "withdrawn"),
+    "superseded": lambda rules, rule: rules.withdraw(rule, superseded_by="other"),
+    "expired": lambda rules, rule: rules.put_rule(
+        "send_email", rule.rule, expires_at=rules.clock.now() - timedelta(seconds=1)
+    ),
+}
+
+
+@pytest.mark.parametrize("how", LET_GO)
+async def test_a_turn_that_is_played_again_brings_back_no_rule_that_was_let_go(hook, rules, how):
+    said = replace(turn(SARAH, "send_email"), session_id="s1", number=3)
+    (rule,) = (await hook.after_turn(said)).rules
+    await LET_GO[how](rules, rule)
+    captured = await hook.after_turn(said)
     assert captured.rules == []
     assert [draft.rule for draft in captured.deleted] == [SARAH]
+
+
+@pytest.mark.parametrize("how", LET_GO)
+@pytest.mark.parametrize(("session", "number"), [("s1", 4), ("s2", 3), ("s2", None), ("s1", None), ("", None)])
+async def test_a_rule_that_was_let_go_can_be_said_again(hook, rules, how, session, number):
+    (rule,) = (await hook.after_turn(replace(turn(SARAH, "send_email"), session_id="s1", number=3))).rules
+    await LET_GO[how](rules, rule)
+    captured = await hook.after_turn(replace(turn(SARAH, "send_email"), session_id=session, number=number))
+    assert [(each.rule, each.status, each.expires_at) for each in captured.rules] == [(SARAH, "active", None)]
+    assert [each.rule for each in await rules.list_rules("send_email")] == [SARAH]
+
+
+@pytest.mark.parametrize("how", LET_GO)
+async def test_who_tells_no_session_says_it_anew_each_time(hook, rules, how):
+    (rule,) = (await hook.after_turn(turn(SARAH, "send_email"))).rules
+    await LET_GO[how](rules, rule)
+    assert len((await hook.after_turn(turn(SARAH, "send_email"))).rules) == 1
+
+
+async def test_a_reminder_of_failures_that_was_deleted_stays_so(hook, rules):
+    (rule,) = (await hook.after_turn(failing("timed out", "Timeout after 30 s"))).rules
+    await rules.delete_rule("fetch", rule.id)
+    assert (await hook.after_turn(failing("timed out", "Timeout after 30 s"))).rules == []
 
 
 # ---------------------------------------------------------------- repeated failures

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from toolmem.errors import RequestError
-from toolmem.guard.said_conditions import condition_of
 from toolmem.guard.view import view_of
 from toolmem.light_models import ToolMemoryRule, ToolSchema
 from toolmem.rules.exports import Export, export_rules
+from toolmem.sentences.said_conditions import condition_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -126,7 +126,8 @@ async def test_what_cannot_be_served_is_refused_by_field(memory, call, field):
 
 # ---------------------------------------------------------------- the agent's tools
 
-NAMES = ["memory_tools_put", "memory_tools_list", "memory_recall", "memory_store", "memory_forget"]
+NAMES = ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list"]
+NAMES += ["memory_recall", "memory_store", "memory_forget"]
 
 
 def test_the_schemas_come_in_both_forms():
@@ -135,7 +136,7 @@ def test_the_schemas_come_in_both_forms():
     for one, other in zip(openai, mcp, strict=True):
         assert one["function"]["parameters"] == other["inputSchema"]
         assert set(other["inputSchema"]["required"]) <= set(other["inputSchema"]["properties"])
-    recall = mcp[2]["inputSchema"]["properties"]
+    recall = mcp[NAMES.index("memory_recall")]["inputSchema"]["properties"]
     assert list(recall) == ["query", "namespace", "limit"]
     assert recall["limit"]["default"] == 5
     json.dumps([openai, mcp])

@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolmem.rules.capture.pasted import MASK, mask_pasted
-from toolmem.rules.capture.sentences import sentences
+from toolmem.sentences.split_text import Sentence, split_message
+
+
+def sentences(message: str) -> list[Sentence]:
+    return list(split_message(message, mask_pasted))
 
 
 def texts(message: str) -> list[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import apsw
 import pytest
 
 from toolmem.errors import RequestError, StoreError
+from toolmem.light_models import Said
 from toolmem.models import ToolMemoryRule
 from toolmem.rules.drafts import RuleDraft
 from toolmem.rules.identity import UNSCOPED
@@ -273,13 +275,14 @@ async def test_capture_raises_a_priority_and_never_lowers_it(rules):
     assert (kept.id, kept.priority) == (rule.id, "critical")
 
 
-async def test_what_the_user_deleted_is_not_captured_again(rules):
-    rule = await rules.capture_rule(capture_of("never email Sarah"))
+async def test_what_the_user_deleted_is_not_captured_again_from_the_same_turn(rules):
+    said = Said(by="user", session="s1", turn=2)
+    rule = await rules.capture_rule(replace(capture_of("never email Sarah"), said=said))
     await rules.delete_rule("send_email", rule.id)
-    assert await rules.capture_rule(capture_of("Never  email Sarah!")) is None
+    assert await rules.capture_rule(replace(capture_of("Never  email Sarah!"), said=said)) is None
     assert await rules.list_rules("send_email") == []
-    assert await rules.capture_rule(capture_of("never email Sarah", tool="slack")) is not None
-    assert await rules.capture_rule(capture_of("never email Bob")) is not None
+    assert await rules.capture_rule(replace(capture_of("never email Sarah", tool="slack"), said=said)) is not None
+    assert await rules.capture_rule(replace(capture_of("never email Bob"), said=said)) is not None
 
 
 async def test_an_explicit_put_clears_the_tombstone(rules):
@@ -290,9 +293,10 @@ async def test_an_explicit_put_clears_the_tombstone(rules):
 
 
 async def test_a_rule_with_an_id_of_its_own_is_buried_by_its_text(rules):
-    await rules.put_rule("send_email", "never email Sarah", id="mine")
+    said = Said(by="user", session="s1", turn=2)
+    await rules.put_rule("send_email", "never email Sarah", id="mine", said=said)
     await rules.delete_rule("send_email", "mine")
-    assert await rules.capture_rule(capture_of("never email Sarah")) is None
+    assert await rules.capture_rule(replace(capture_of("never email Sarah"), said=said)) is None
 
 
 async def test_tombstones_hold_no_words_of_the_user(rules, store):

@@ -138,7 +138,7 @@ async def test_a_rule_deleted_and_put_again_between_reading_and_writing_is_as_yo
     store, rules = rule_store(tmp_path / "memory.db")
     async with store:
         await rules.put_rule("t", "old", id="one")
-        original, done = rules._stored, []
+        original, done = rules.records.stored, []
 
         async def stored_then_others(namespace: str) -> Any:
             stored = await original(namespace)
@@ -148,7 +148,7 @@ async def test_a_rule_deleted_and_put_again_between_reading_and_writing_is_as_yo
                 done.append((await rules.put_rule("t", "young", id="one")).created_at)
             return stored
 
-        monkeypatch.setattr(rules, "_stored", stored_then_others)
+        monkeypatch.setattr(rules.records, "stored", stored_then_others)
         changed = await rules.put_rule("t", "changed", id="one")
         monkeypatch.undo()
         kept = await rules.get_rule("t", "one")

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from toolmem.errors import RequestError
+from toolmem.light_models import Language
 from toolmem.models import Said, ToolMemoryRule, ToolSchema
 from toolmem.readers.plain_text import counted
 from toolmem.readers.plain_text import shown as one_line
 from toolmem.rules.identity import UNSCOPED, folded_name, namespace_of
-from toolmem.rules.pinning import Pinning
+from toolmem.rules.pinning import CAPS, Pinning, chosen_for_prompt, names_of
 from toolmem.rules.section import (
     MAX_CHARACTERS,
     MAX_IN_PROMPT,
@@ -59,9 +60,17 @@ def test_the_safety_rule_stands_in_the_block_as_promised():
     block = render_rules([rule("never email Sarah at sarah@example.com")])
     title, introduction, tool = block.split("\n\n")
     assert title == "## Tool-scoped rules"
-    assert "memory_recall" in introduction
-    assert "`tool-{name}`" in introduction
+    assert "memory_recall" not in introduction, "which most agents do not have"
     assert tool == "### `send_email`\n- **[critical]** never email Sarah at sarah@example.com"
+
+
+@pytest.mark.parametrize("name", ["memory_recall", "mcp__toolmem__memory_recall"])
+@pytest.mark.parametrize("language", ["", "zh"])
+def test_an_agent_that_can_look_up_more_is_told_so(name: str, language: Language):
+    for tools, said in (([name], True), (["send_email"], False), ([], False)):
+        pinned = chosen_for_prompt([], names_of(tools), CAPS, START)
+        block = render_rules([rule("never email Sarah")], language, recalls=pinned.recalls)
+        assert ("memory_recall" in block) is said
 
 
 def test_the_chinese_block_has_chinese_words_around_the_same_rules():

@@ -74,7 +74,7 @@ def test_every_example_request_fits_its_model(document):
 
 def test_each_refusal_is_documented_with_its_model(document):
     responses = document["paths"]["/retrieve_tool_memory"]["post"]["responses"]
-    assert set(responses) == {"200", "401", "403", "408", "413", "415", "422", "429", "500", "502", "503"}
+    assert set(responses) == {"200", "401", "403", "408", "409", "413", "415", "422", "429", "500", "502", "503"}
     for status in set(responses) - {"200"}:
         schema = responses[status]["content"]["application/json"]["schema"]
         assert schema == {"$ref": "#/components/schemas/Refusal"}

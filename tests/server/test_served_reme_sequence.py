@@ -73,7 +73,7 @@ def test_the_demo_runs_from_the_first_step_to_the_last(reme):
         (memory,) = found["metadata"]["memory_list"]
         assert memory["memory_type"] == "tool"
         assert memory["workspace_id"] == WORKSPACE
-        assert "at most 50" in memory["content"]
+        assert ('"max_results": 100' if name == "web_search" else "at most 50") in memory["content"]
         assert memory["content"] in found["answer"]
         assert memory["metadata"]["statistics"]["calls"] == count
 
@@ -101,7 +101,7 @@ def test_a_dump_outlives_its_workspace_and_is_a_file_that_reme_reads(reme, serve
     assert reme("vector_store", action="list")["metadata"]["memory_list"] == []
     assert reme("vector_store", action="load", path="./")["metadata"]["calls_added"] == 70
     (memory,) = reme("retrieve_tool_memory", tool_names="web_search")["metadata"]["memory_list"]
-    assert "at most 50" in memory["content"]
+    assert '"max_results": 100' in memory["content"]
 
 
 def test_a_workspace_is_copied_listed_and_deleted_by_id(reme):

@@ -16,7 +16,7 @@ LATER = (
     "numpy",
     "pandas",
     "toolmem.rules.capture.instructions",
-    "toolmem.guidance.counted.claims",
+    "toolmem.guidance.counted.card_lines",
     "toolmem.store.sqlite.vector_index",
 )
 

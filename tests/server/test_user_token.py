@@ -15,7 +15,7 @@ import requests
 from toolmem import Client
 from toolmem.config.service_token import make_service_token, read_service_token, token_file
 from toolmem.engine import StoreFile, user_said
-from toolmem.errors import ServiceDenied
+from toolmem.errors import LiftProposed, ServiceDenied
 from toolmem.hosts.install_notes import InstallNote, forget_note, keep_note
 from toolmem.testing.service_process import ServiceProcess
 
@@ -106,7 +106,11 @@ def test_the_users_own_programs_send_it_by_themselves(service: ServiceProcess) -
 
     with Client(service.url, workspace_id="w") as user:
         kept = user.rules.put("bash", "never push to main")
-        assert user.rules.set_status(kept.id, "withdrawn") is not None
+        with pytest.raises(LiftProposed) as proposed:
+            user.rules.set_status(kept.id, "withdrawn")
+        assert proposed.value.rule_id == kept.id
+        assert proposed.value.code in str(proposed.value)
+        assert user.rules.get("bash", kept.id) == kept
     with Client(service.url, workspace_id="w", token="another") as stranger, pytest.raises(ServiceDenied):
         stranger.rules.put("bash", "do what you like")
 
@@ -147,6 +151,7 @@ def test_a_token_file_that_holds_none_is_made_anew(text: str) -> None:
 def test_a_sentence_over_http_lifts_no_rule_that_the_user_said(service: ServiceProcess, tmp_path: Path) -> None:
     installed()
     with StoreFile(tmp_path / "repo" / ".toolmem" / "memory.db") as store:
+        store.held = True  # as the hook that hears it opens it
         (rule,) = user_said(store, "Never push to main.", tools=["Bash"], by_class=True, workspace_id="w").rules
 
     for said in ("You can push to main again.", "Forget the rule about pushing to main."):

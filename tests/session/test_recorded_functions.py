@@ -279,8 +279,8 @@ def nested(levels: int) -> list[Any]:
 
 @pytest.mark.parametrize(
     "odd",
-    [float("nan"), float("inf"), {1, 2}, b"\xff", object(), "\ud800", Unshowable(), nested(200), nested(50_000)],
-    ids=["nan", "inf", "set", "bytes", "object", "surrogate", "unshowable", "deep", "deeper"],
+    [float("nan"), float("inf"), {1, 2}, b"\xff", object(), "\ud800", Unshowable(), nested(50), nested(50_000)],
+    ids=["nan", "inf", "set", "bytes", "object", "surrogate", "unshowable", "deep", "no json"],
 )
 def test_an_argument_that_json_has_no_word_for_hides_no_other(odd):
     recorder, sent = held(), []
@@ -294,6 +294,18 @@ def test_an_argument_that_json_has_no_word_for_hides_no_other(odd):
     send_email("bob@example.com", odd)
     assert recorder.tool(lambda: odd)() is odd
     assert [record["tool_name"] for record in recorder.take()] == ["send_email", "send_email", "<lambda>"]
+
+
+def test_a_call_whose_argument_is_nested_too_deeply_to_be_read_is_asked_about():
+    recorder, sent = held(), []
+
+    @recorder.tool
+    def send_email(to: str, parts: Any) -> None:
+        sent.append(to)
+
+    with pytest.raises(CallDenied, match=r"ask the user first.*too deeply nested"):
+        send_email("bob@example.com", nested(200))
+    assert not sent
 
 
 def test_an_argument_that_holds_itself_hides_no_other():

@@ -83,7 +83,8 @@ async def test_somebody_elses_database_is_refused_and_left_alone(tmp_path: Path)
 @pytest.mark.parametrize("path", ["/dev/null/memory.db", "/proc/memory.db", "bad\0name.db"])
 async def test_a_path_where_nothing_can_be_written_is_refused(path: str):
     with pytest.raises(StoreUnavailable) as refused:
-        await make(path).open()
+        async with make(path) as store:
+            await append(store, 1)
     assert "memory.db" in str(refused.value) or "name.db" in str(refused.value)
 
 

@@ -62,6 +62,7 @@ def delete_index_of_the_log(path: Path) -> None:
 async def test_neither_a_write_nor_a_read_is_answered_as_if_nothing_had_happened(path, happen: Callable[[Path], None]):
     async with make(path) as store:
         await append(store, 1)
+        await kept_calls(store)  # both connections are open
         happen(path)
         with pytest.raises(StoreUnavailable, match=r"moved, replaced or deleted while it was open") as refused:
             await append(store, 2)

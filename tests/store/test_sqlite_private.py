@@ -40,7 +40,8 @@ async def test_the_files_and_the_folder_of_a_new_store_are_this_users_alone(tmp_
 async def test_a_folder_of_the_users_own_keeps_its_permissions(tmp_path):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o755)
-    async with make(tmp_path / "shared" / "memory.db"):
+    async with make(tmp_path / "shared" / "memory.db") as store:
+        await append(store, 1)
         assert mode(tmp_path / "shared") == 0o755
         assert mode(tmp_path / "shared" / "memory.db") == 0o600
         assert not (tmp_path / "shared" / ".gitignore").exists()

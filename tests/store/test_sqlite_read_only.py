@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from toolmem.errors import StoreUnavailable
+from toolmem.errors import StoreDamaged
 from toolmem.store.sqlite import SqliteStore
 from toolmem.store.sqlite.schema import APPLICATION_ID
 from toolmem.testing.clock import ManualClock
@@ -93,6 +93,6 @@ async def test_a_file_with_our_mark_and_no_version_of_ours_is_refused_and_left_a
     db.execute(f"CREATE TABLE meta (x); PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version}")
     db.close()
     before = path.read_bytes()
-    with pytest.raises(StoreUnavailable, match=f"schema version {version}.*another application"):
+    with pytest.raises(StoreDamaged, match=f"schema version {version}, which no toolmem writes"):
         await make(path).open()
     assert path.read_bytes() == before

@@ -20,6 +20,7 @@ from toolmem.providers.dashscope import DashScopeEmbedder, DashScopeLLM
 from toolmem.providers.dry_run import DryRunLLM
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.providers.openai_compatible import OpenAICompatibleEmbedder, OpenAICompatibleLLM
+from toolmem.providers.packaged_encoder import PackagedEncoder
 from toolmem.providers.tokenizer import QwenTokenizer
 from toolmem.testing.adapter_contracts import ChatModelContract, EmbedderContract, JudgeContract, WriterContract
 from toolmem.testing.model_server import ModelServer
@@ -49,6 +50,11 @@ class TestTheModelAsWriter(WriterContract):
 class TestTheHashingEmbedder(EmbedderContract):
     def embedder(self):
         return HashingEmbedder(64)
+
+
+class TestThePackagedEncoder(EmbedderContract):
+    def embedder(self):
+        return PackagedEncoder()
 
 
 class TestTheScriptedModel(ChatModelContract):

@@ -1,22 +1,23 @@
-"""Every reader of untrusted text takes time in proportion to its length: twice the text, at most 2.5 times the CPU."""
+"""Readers of untrusted text take time in proportion to its length: four times the text, at most 7 times as long."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.processor_time import ATTEMPTS, seconds_of, takes_less_than
 from toolmem.config import hidden_values
 from toolmem.config.environment import fill_in, read_dotenv
 from toolmem.config.overrides import read_override
 from toolmem.config.scalars import read_scalar
+from toolmem.demands.said_numbers import numbers_said, speaks_of_time
 from toolmem.errors import ToolMemError
 from toolmem.formats import lines
 from toolmem.guidance import writer_reply
@@ -32,17 +33,17 @@ from toolmem.readers.shell import read_command, signers
 from toolmem.rules import identity
 from toolmem.rules.capture.instructions import find_instructions
 from toolmem.rules.capture.repeated_failures import class_of
-from toolmem.rules.capture.sentences import sentences
 from toolmem.rules.turns import ToolUse
+from toolmem.sentences.shown_text import mask_pasted
+from toolmem.sentences.split_text import split_message
 from toolmem.server.json_text import read_json
 from toolmem.store.words import index_words
 
-SIZES = (10_000, 20_000, 40_000, 80_000)  # characters
-MOST = 2.5  # times the CPU for twice the text
+SIZES = (5_000, 20_000, 80_000)  # characters
+MOST = 7  # times the CPU for four times the text; what is quadratic takes 16 times
 # Seconds of CPU that say nothing: caches and other work on the machine. What is quadratic takes several seconds for
 # 80,000 characters.
 NOISE = 0.2
-ATTEMPTS = 8  # the best of them counts: a busy machine makes a run slower, never quicker
 
 
 def _call(output: str, **given: str) -> ToolCallResult:
@@ -65,9 +66,10 @@ def masked_call(text: str) -> object:
 
 # A reader of text that somebody else wrote. A new one is entered here: a name, and a function of the text.
 READERS: dict[str, Callable[[str], object]] = {
-    "sentences of a message": lambda text: list(sentences(text)),
+    "sentences of a message": lambda text: list(split_message(text, mask_pasted)),
     "demands of a message": lambda text: find_instructions(text, ran=["send_email"], catalogue=["bash", "web_search"]),
     "class of a failure in a turn": lambda text: class_of(ToolUse("t", output_summary=text)),
+    "numbers of a demand": lambda text: (numbers_said(text), speaks_of_time(text)),
     "sameness of rules": identity.same_text,
     "plain line": plain_text.plain_line,
     "plain text": plain_text.plain_text,
@@ -223,13 +225,12 @@ def _texts() -> Iterator[tuple[str, Callable[[int], str]]]:
 def test_a_text_of_ten_thousand_characters_is_read_at_once(reader: str) -> None:
     """What is quadratic takes seconds, on however quick a machine. The test below sees it sooner, and takes longer."""
     for name, text in _texts():
-        taken = _seconds(READERS[reader], text(SIZES[0]))
-        assert taken < 1.0, f"{name}: {taken:.3f} s"
+        assert takes_less_than(1.0, partial(_read, READERS[reader], text(2 * SIZES[0]))), name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
-def test_reading_twice_the_text_takes_at_most_two_and_a_half_times_as_long(reader: str) -> None:
+def test_reading_four_times_the_text_takes_at_most_seven_times_as_long(reader: str) -> None:
     read = READERS[reader]
     for name, text in _texts():
         # Most are done at once, however long they are; those alone that take a while are measured step by step.
@@ -256,13 +257,7 @@ def _measured(
 
 
 def _seconds(read: Callable[[str], object], text: str) -> float:
-    gc.disable()  # its work grows with whatever else lives in this process
-    begun = time.process_time()
-    try:
-        _read(read, text)
-    finally:
-        gc.enable()
-    return time.process_time() - begun
+    return seconds_of(partial(_read, read, text))
 
 
 def _read(read: Callable[[str], object], text: str) -> None:

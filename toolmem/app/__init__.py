@@ -118,8 +118,7 @@ class ToolMemApp:
             return prefetch_tool_memory_rules_blocking(own, tools, timeout=timeout).pinned
 
         async def fetched(store: MemoryStore) -> PinnedRules:
-            own.store = store
-            return (await prefetch_tool_memory_rules(own, tools, timeout=timeout)).pinned
+            return (await prefetch_tool_memory_rules(own.over(store), tools, timeout=timeout)).pinned
 
         return self.beside.call(fetched)
 

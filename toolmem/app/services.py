@@ -12,8 +12,10 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from toolmem.app.counted_writer import CountedWriter
-from toolmem.app.own_backends import Handed, is_own, own_embedder, own_for_op, own_llm, own_store
-from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES
+from toolmem.app.own_backends import Handed, is_own, own_for_op, own_llm, own_store
+from toolmem.app.store_embedders import StoreEmbedders
+from toolmem.app.store_places import StorePlaces
+from toolmem.config.sockets import CHAT_MODELS, LOCAL_EMBEDDERS, STORES
 from toolmem.errors import StoreUntrusted
 from toolmem.protocols import (
     LLM,
@@ -44,9 +46,7 @@ if TYPE_CHECKING:
     from toolmem.providers.remote_llm import RemoteLLM
 
 logger = logging.getLogger("toolmem.app")
-
 _told: set[str] = set()  # warnings of untrusted stores: each once in a process
-
 OFFLINE = "offline"
 DRY_RUN = "dry_run"
 
@@ -63,8 +63,9 @@ class AppServices:
         self.count_prompts = False  # where no model is asked, count what one would have been sent for each summary
         self._found_stores = frozenset(found_stores)
         self._stores_of_dotenv = {n for n in found_stores if settings.vector_store[n].backend != "sqlite"}
+        self.places = StorePlaces(configured, given.stores)
         self._stores: dict[str, MemoryStore] = {}
-        self._embedders: dict[str, Embedder] = dict(given.embedders)
+        self.embedders = StoreEmbedders(settings, given.embedders, self._remote_embedder)
         self._llms: dict[str, RemoteLLM] = {}
         self._own_llms: dict[str, LLM] = {}
         self._own: dict[tuple[str, str], Any] = {}  # judges and writers, by setting and name
@@ -72,7 +73,7 @@ class AppServices:
         self.budget = Budget(settings.budget.max_tokens, settings.budget.max_cost, price=self.price)
         backends = {each.backend for each in settings.llm.values()}
         backends |= {each.backend for each in settings.embedding_model.values()}
-        self._remote = not backends <= {OFFLINE, "hashing"}
+        self._remote = not backends <= {OFFLINE, *LOCAL_EMBEDDERS}
         self._runs = 0  # under way, within one budget
         self.ledger: Ledger | None = None  # from when the default store is open
         self._judges: dict[tuple[Any, ...], Judge] = {}
@@ -92,9 +93,7 @@ class AppServices:
         if name not in self._stores:
             async with self._opening:
                 if name not in self._stores:
-                    store = self._make_store(name)
-                    await store.open()
-                    store = masking(store) if self.settings.secrets.mask else store
+                    store = await self._opened(name)
                     self._stores[name] = store
                     self._warn_of_untrusted(name)
                     if name == "default":
@@ -126,19 +125,23 @@ class AppServices:
         """The store for another event loop than this one's, and whether it is a handle of its own, to be closed."""
         if self.usable_from_any_loop(name):
             return await self.store_named(name), False
-        store = self._make_store(name)
-        await store.open()
-        return (masking(store) if self.settings.secrets.mask else store), True
+        return await self._opened(name), True
 
     def usable_from_any_loop(self, name: str = "default") -> bool:
         """Whether any event loop may use the store; a store that is not built in promises it."""
         return name in self._given.stores or self.settings.vector_store[name].backend != "elasticsearch"
 
+    async def _opened(self, name: str) -> MemoryStore:
+        store = self._make_store(name)
+        await store.open()
+        await self.embedders.settle(store, name)
+        return masking(store) if self.settings.secrets.mask else store
+
     def _make_store(self, name: str) -> MemoryStore:
         if name in self._given.stores:
             return self._given.stores[name]
         section = self.settings.vector_store[name]
-        identity = self._embedder_named(section.embedding_model).identity
+        identity = self.embedders.of_store(name).identity
         if is_own(STORES, section.backend):
             return own_store(name, section, clock=self.clock, embedder=identity)
         log = LogLimits(**self.settings.log.model_dump())
@@ -149,28 +152,19 @@ class AppServices:
             return ElasticsearchStore(**section.keywords(), **told, section=f"vector_store.{name}")
         from toolmem.store.sqlite import SqliteStore
 
-        return SqliteStore(**section.keywords(), **told, found=name in self._found_stores)
+        kept = section.keywords() | {"path": self.places.file_of(name)}
+        return SqliteStore(**told, **kept, found=name in self._found_stores)
 
     async def embedder(self, op: ConfiguredOp) -> Embedder:
         """The embedder of the op's store: vectors of two embedders are never mixed."""
-        return self.embedder_of_store(op.settings.vector_store)
+        name = op.settings.vector_store
+        return await self.embedders.current(await self.store_named(name), name)
 
     def embedder_of_store(self, name: str = "default") -> Embedder:
-        return self._embedder_named(self.settings.vector_store[name].embedding_model)
+        """The same, of a store that is open."""
+        return self.embedders.of_store(name)
 
-    def _embedder_named(self, name: str) -> Embedder:
-        if name not in self._embedders:
-            section = self.settings.embedding_model[name]
-            self._embedders[name] = self._make_embedder(name, section)
-        return self._embedders[name]
-
-    def _make_embedder(self, name: str, section: EmbeddingSettings) -> Embedder:
-        if is_own(EMBEDDERS, section.backend):
-            return own_embedder(name, section)
-        if section.backend == "hashing":
-            from toolmem.providers.hashing import HashingEmbedder
-
-            return HashingEmbedder(section.params.dimensions or 384)
+    def _remote_embedder(self, name: str, section: EmbeddingSettings) -> Embedder:
         from toolmem.providers.tokenizer import QwenTokenizer
 
         remote: type[DashScopeEmbedder | OpenAICompatibleEmbedder]
@@ -261,12 +255,11 @@ class AppServices:
     def _make_writer(self, op: ConfiguredOp) -> GuidanceWriter:
         from toolmem.guidance.counted.data_driven import DataDrivenWriter
 
-        counted = DataDrivenWriter(language=self._language(op))
+        counted = DataDrivenWriter(self._language(op), max_tokens=self.settings.guidance.max_tokens)
         if not self._is_offline(op):
             return self._llm_writer(op, self._llm(op), counted)
-        if self.count_prompts:
-            return CountedWriter(counted, self._llm_writer(op, self._dry_run(self._section(op)), counted))
-        return counted
+        dry = self.count_prompts and self._llm_writer(op, self._dry_run(self._section(op)), counted)
+        return CountedWriter(counted, dry) if dry else counted
 
     def _llm_writer(self, op: ConfiguredOp, llm: LLM, evidence: GuidanceWriter) -> LLMWriter:
         from toolmem.guidance.llm_writer import LLMWriter, writer_prompts
@@ -278,6 +271,7 @@ class AppServices:
             QwenTokenizer(),
             language=self._language(op),
             evidence=evidence,
+            max_tokens=self.settings.guidance.max_tokens,
         )
 
     def _own_of(self, setting: str, op: ConfiguredOp) -> Any:
@@ -388,7 +382,7 @@ class AppServices:
                 await self.ledger.close()
         finally:
             self.ledger = None
-            made = (*self._llms.values(), *self._own_llms.values(), *self._embedders.values(), *self._own.values())
+            made = (*self._llms.values(), *self._own_llms.values(), *self.embedders.all(), *self._own.values())
             for adapter in made:
                 if hasattr(adapter, "close"):
                     await adapter.close()

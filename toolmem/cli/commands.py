@@ -16,6 +16,7 @@ from toolmem.cli import (
     ledger,
     mcp,
     mcp_proxy,
+    note_from_input,
     rules_capture,
     rules_commands,
     rules_export,
@@ -126,6 +127,9 @@ _hooks = _group(
 for _agent in HOSTS:
     _any = {"allow_extra_args": True, "ignore_unknown_options": True}
     _hooks.command(_agent, hidden=True, context_settings=_any)(hook_commands.of_agent(_agent))
+app.command("note", add_help_option=False, short_help="Note a demand of the user; JSON from standard input.")(
+    note_from_input.note
+)
 judge_compare.add_to(app)
 ledger.add_to(app)
 _group("config", "Check a configuration, or show every value with its origin.", {"check": check, "show": show})

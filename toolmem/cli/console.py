@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -94,7 +95,7 @@ def print_table(
     notes: Sequence[str] = (),
     style: Callable[[str, str], str] = lambda column, cell: "",
 ) -> None:
-    """Print a table on stdout; a pipe gets every column whole.
+    """Print a table on stdout; a pipe gets every column whole, where COLUMNS does not say how wide it is.
 
     On a terminal that is too narrow for the words of the columns, they go on below, or each row is a block of lines.
     `style`: of a cell, by its column.
@@ -102,14 +103,15 @@ def print_table(
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    is_bounded = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    console = Console(width=None if is_bounded else 200, highlight=False)
     cells = [[cell_shown(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows]
     first_figure = next((at for at, name in enumerate(columns) if name in numeric), 0)
     shown = [
         _Column(name, [Text(row[at], style=style(name, row[at])) for row in cells], name in numeric, at < first_figure)
         for at, name in enumerate(columns)
     ]
-    parts = _side_by_side(shown, console.width) if sys.stdout.isatty() else [shown]
+    parts = _side_by_side(shown, console.width) if is_bounded else [shown]
     console.print(Text(title, style="bold"), soft_wrap=True)
     for part in parts:
         _print_columns(console, part)
@@ -166,15 +168,23 @@ def _print_columns(console: Console, columns: Sequence[_Column]) -> None:
 
 
 def _print_blocks(console: Console, columns: Sequence[_Column]) -> None:
-    """Lines are left to the terminal to wrap, so that a name or an id can be copied whole."""
+    """Lines are left to the terminal to wrap, so that a sentence or an id can be copied whole; elsewhere they are
+    broken between words.
+    """
+    from textwrap import wrap
+
     from rich.text import Text
 
     width = max(len(column.name) for column in columns) + 2
+    left = max(console.width - width, width)
     for row in zip(*(column.cells for column in columns), strict=True):
         console.print()
         for column, cell in zip(columns, row, strict=True):
-            if cell.plain:
-                console.print(Text(f"{column.name:<{width}}").append_text(cell), soft_wrap=True)
+            lines = [cell.plain] if cell.plain else []
+            if not sys.stdout.isatty():
+                lines = wrap(cell.plain, left, break_long_words=False, break_on_hyphens=False)
+            for name, line in zip([column.name, *[""] * len(lines)], lines, strict=False):
+                console.print(Text(f"{name:<{width}}").append(line, style=cell.style), soft_wrap=True)
     console.print()
 
 
@@ -201,14 +211,23 @@ def logs_to_stderr() -> Iterator[None]:
 
 
 def in_app(
-    work: Callable[[ToolMemApp], Awaitable[T]], config: Sequence[Path] | None, overrides: Sequence[str] | None
+    work: Callable[[ToolMemApp], Awaitable[T]],
+    config: Sequence[Path] | None,
+    overrides: Sequence[str] | None,
+    *,
+    reads: bool = False,
 ) -> T:
-    """What `work` answers on an app of this configuration, which is closed behind it. Raises ToolMemError."""
+    """What `work` answers on an app of this configuration, which is closed behind it. Raises ToolMemError.
+
+    `reads`: it only looks at the default store, and one that is not there is told.
+    """
 
     async def whole() -> T:
-        from toolmem.app import ToolMemApp
+        from toolmem.cli.store_meant import app_here, tell_missing
 
-        async with ToolMemApp(config, overrides or ()) as app:
+        async with app_here(config, overrides) as app:
+            if reads:
+                tell_missing(app)
             return await work(app)
 
     with logs_to_stderr():
@@ -225,24 +244,20 @@ def asked(
     config: Sequence[Path] | None,
     overrides: Sequence[str] | None,
     *,
-    of_a_store: bool = False,
+    reads: bool = False,
 ) -> T:
-    """What an operation that is no flow answers. `of_a_store`: one that is not there is refused instead of made."""
+    """What an operation that is no flow answers. `reads`: it only looks at the store."""
 
     async def work(app: ToolMemApp) -> T:
-        request = operation.checked(given)
-        if of_a_store:
-            require_store(app, "default")
-        return await operation.run(app.services, request)
+        return await operation.run(app.services, operation.checked(given))
 
-    return in_app(work, config, overrides)
+    return in_app(work, config, overrides, reads=reads)
 
 
 def require_store(app: ToolMemApp, name: str) -> None:
     """Raises RequestError where the configured store is a file that is not there."""
-    section = app.settings.vector_store[name]
-    if section.backend == "sqlite":
-        require_file(section.params.path)
+    if path := app.services.places.file_of(name):
+        require_file(path)
 
 
 def require_format(name: str | None) -> None:

@@ -58,6 +58,9 @@ def evaluate(
     reports: Annotated[
         Path | None, typer.Option("--reports", help="Folder in which the report of each flow is kept.")
     ] = None,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", help="What `judge label` wrote, filled: the rates are corrected by it.")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files in the report's folder that no evaluation wrote.")
     ] = False,
@@ -86,6 +89,7 @@ def evaluate(
             config=config,
             overrides=overrides or [],
             reports=reports,
+            labels=labels,
             force=force,
             say=progress.phase,
             listener=progress,

@@ -83,8 +83,8 @@ def replay(
     from toolmem.cli.logged_calls import logged_past
     from toolmem.formats.files import read_file
     from toolmem.guard.replaying import replay as replayed
-    from toolmem.guard.rule_file import read_rules
     from toolmem.readers.plain_text import name_shown
+    from toolmem.rules.rule_file import read_rules
     from toolmem.sample import sample_path
 
     if recording is not None and workspace is not None:

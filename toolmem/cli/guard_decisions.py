@@ -77,6 +77,8 @@ def check(
     decision, modes = in_app(work, config, overrides)
     if as_json:
         print_json({**decision.model_dump(mode="json"), "modes": modes})
+        if decision.action == "ask":
+            say(f"toolmem: {decision.reason}")
     else:
         _tell(decision, modes)
     raise typer.Exit(STOPS if decision.stops else 0)
@@ -136,7 +138,7 @@ def log(
     from toolmem.operations.guard_checks import decisions
 
     request = {"conversation_id": conversation, "tool_name": tool, "limit": limit, "workspace_id": workspace}
-    found = asked(decisions, request, config, overrides, of_a_store=True)
+    found = asked(decisions, request, config, overrides, reads=True)
     if as_json:
         print_json(decisions.to_json(found))
     elif found:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolmem.cli.console import AsJson, print_json, print_table, say, tell
+from toolmem.cli.console import AsJson, counted, print_json, print_table, say, tell
 from toolmem.hosts.host import HOSTS
 
 if TYPE_CHECKING:
     from toolmem.hosts.settings_files import HookPlace, PlannedFile
+    from toolmem.rules.evidence import UserEvidence
 
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help=f"One of {', '.join(HOSTS)}.", show_default=False)]
 Project = Annotated[
     Path | None, typer.Option("--project", help="The folder that the agent is started in. Default: this one.")
 ]
 User = Annotated[bool, typer.Option("--user", help="For all that you do with the agent, in your home folder.")]
+_ADDED_AT = {"session_start": "session's start", "subagent_start": "subagent's start", "prompt": "message"}
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
 
@@ -68,6 +71,8 @@ def install(
         say(f"warning: the hooks start {command[0]}, and {why}: without it the agent runs unguarded")
     if dry_run:
         return
+    if any(each.changes and each.before is not None for each in planned):
+        _refuse_agents(place, store)
     _make_store(store_of(place, store), is_named=store is not None)
     trouble = _noted(place, command, planned)
     try:
@@ -88,7 +93,9 @@ def install(
 def uninstall(agent: Agent, project: Project = None, user: User = False, dry_run: DryRun = False) -> None:
     """Take toolmem's hooks out of an agent's settings again; the store stays.
 
-    A file that nobody changed since is what it was before, to the byte.
+    A file that nobody changed since is what it was before, to the byte. In a terminal you are asked where rules bind by
+    them, and then they hold no agent any more; a script takes them out, and the rules hold again with the next install.
+    What an agent starts is refused (exit code 1).
 
     toolmem hook uninstall claude-code
     """
@@ -103,16 +110,20 @@ def uninstall(agent: Agent, project: Project = None, user: User = False, dry_run
         planned, kept = plan_uninstall(place, known[-1].command if known else ["toolmem-hook", agent])
         _show(planned)
         if not dry_run:
+            evidence = _evidence(place) if any(each.changes for each in planned) else None
             write_all(place.host, planned, installs=False)
             receipts.install_removed(agent, place.scope, place.where)
+            _end_holding(evidence)
     finally:
         receipts.close()
     for path in kept:
         say(f"{path} was changed since it was installed, and stays: look at it, and remove it yourself")
     if not any(each.changes for each in planned):
         say(f"no hook of toolmem stands in the settings of {place.host.title} here")
+        _name_others(place)
     elif not dry_run:
         tell(f"uninstalled from {place.host.title}; what was learnt stays in the store")
+        _name_others(place)
     if kept:
         raise typer.Exit(1)
 
@@ -148,7 +159,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show where hooks are installed, which rules bind, and what was advised and stopped.
+    """Show where hooks are installed, which rules bind, what was advised and stopped, and what that cost the model.
 
     toolmem hook status claude-code
 
@@ -168,12 +179,21 @@ def status(
     rows = [(each["scope"], each["place"] or "~", each["at"], each["state"]) for each in told["installs"]]
     print_table("Installs", ("scope", "place", "since", "state"), rows)
     tell(f"rules: {told['rules']:,} active in {', '.join(told['stores']) or 'no store'}")
-    for each in told["gone"]:
+    for each in [*told["gone"], *filter(None, [told["trouble"]])]:
         say(each)
     tell(
         f"calls seen: {told['calls']:,}; stopped {told['stopped']:,}, asked about {told['asked']:,}, "
         f"advised {told['advised']:,}"
     )
+    tell(f"added to the model's context: {_cost(told['context'])}")
+
+
+def _cost(context: Mapping[str, Mapping[str, int]]) -> str:
+    """Tokens of all that hooks put before the model, by the events at which they did."""
+    found = [(words, context[event]) for event, words in _ADDED_AT.items() if event in context]
+    parts = ", ".join(f"{told['tokens']:,} at {told['times']:,} × {words}" for words, told in found)
+    total = sum(told["tokens"] for _, told in found)
+    return f"about {total:,} tokens ({parts})" if found else "nothing"
 
 
 def of_agent(agent: str) -> Callable[[typer.Context], None]:
@@ -186,6 +206,58 @@ def of_agent(agent: str) -> Callable[[typer.Context], None]:
 
     run.__doc__ = f"Run the hook of {agent} on one event from stdin."
     return run
+
+
+def _name_others(place: HookPlace) -> None:
+    """Hooks that act in the same folder from elsewhere."""
+    from toolmem.hosts.installed_lines import option_of, places_beside
+    from toolmem.hosts.receipts import Receipts
+
+    receipts = Receipts()
+    beside = places_beside(place, receipts.installs(place.host.name))
+    receipts.close()
+    for each in beside:
+        say(f"hooks that act here stand in {each.settings or 'other files'} still: {option_of(each)} takes them out")
+
+
+def _refuse_agents(place: HookPlace, store: Path | None) -> None:
+    """An agent does not put hooks that stand on another store: its rules would be others. Exits with code 1."""
+    from toolmem.cli.terminal import refuse_agents
+    from toolmem.hosts.installed_lines import installed_lines
+    from toolmem.hosts.installing import store_of
+
+    named = [path for line in installed_lines(place) if (path := line.option("--store"))]
+    stands = store_of(place, Path(named[0]) if named else None)
+    if installed_lines(place) and stands != store_of(place, store):
+        refuse_agents(f"and its hooks stand on {stands}")
+
+
+def _evidence(place: HookPlace) -> UserEvidence | None:
+    """What who is at the terminal answered; None of a script. Exits with code 1 for an agent, and for a no."""
+    from toolmem.cli.terminal import evidence_at_terminal, refuse_agents
+    from toolmem.hosts.status import figures
+
+    refuse_agents("and its hooks are its user's")
+    told = figures(place)
+    if not told["rules"]:
+        return None
+    held = f"{counted(told['rules'], 'rule')} ({', '.join(told['stores'])})"
+    return evidence_at_terminal(f"{place.host.title} is held to {held}, and then by these hooks no longer. Go on?")
+
+
+def _end_holding(evidence: UserEvidence | None) -> None:
+    """Where the user took the last hooks out that held agents to a store, nothing is kept of its rules; else it is."""
+    from toolmem.store.holding import is_held
+    from toolmem.store.journal_changes import Changes, dump, journal_here, store_key
+
+    free = [each for each in journal_here().stores("default") if not is_held(each.path)]
+    for kept in free:
+        if evidence is not None:
+            key, why = store_key(kept.path), dump(evidence._asdict())
+            journal_here().changing(partial(Changes.end, store=key, workspace="default", evidence=why), None)
+            tell(f"no agent is held to the rules of {kept.path} any more")
+        elif kept.rules:
+            say(f"the {counted(kept.rules, 'rule')} of {kept.path} hold again with the next install")
 
 
 # ---------------------------------------------------------------- what install does
@@ -206,6 +278,7 @@ def _make_store(path: Path, *, is_named: bool) -> None:
     from toolmem.engine.store_file import StoreFile
 
     with StoreFile(path) as store:
+        store.make()
         if is_named or store.is_known():
             return
     say(

@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from toolmem.cli import judge_labels
 from toolmem.cli.console import (
     AsJson,
     Config,
@@ -23,14 +24,11 @@ from toolmem.cli.console import (
 
 def add_to(app: typer.Typer) -> None:
     """Add the group `judge`."""
-    group = typer.Typer(no_args_is_help=True, help="Compare judges on the same recorded calls.")
-    group.callback()(_group)
+    group = typer.Typer(no_args_is_help=True, help="Compare judges, label calls, correct a judge's rate by the labels.")
     group.command("compare")(compare)
+    group.command("label")(judge_labels.label)
+    group.command("calibrate")(judge_labels.calibrate)
     app.add_typer(group, name="judge")
-
-
-def _group() -> None:
-    """Keeps `compare` a command of its own: a group of one command would be that command."""
 
 
 def compare(

@@ -82,7 +82,7 @@ def ledger(
 
     toolmem ledger --savings --reports runs --by policy --by reason --csv costs.csv --plots figures
     """
-    from toolmem.app import ToolMemApp
+    from toolmem.cli.store_meant import app_here, tell_missing
 
     if plots is not None and not savings:
         raise RequestError("--plots: only the cost report has figures; add --savings", field="plots")
@@ -90,7 +90,8 @@ def ledger(
         need("--savings" if savings else "--reports", "research")
     columns = list(dict.fromkeys(by or (SAVINGS_BY if savings else DEFAULT_BY)))
     with logs_to_stderr():
-        app = ToolMemApp(config, overrides or ())
+        app = app_here(config, overrides)
+        tell_missing(app)
         asked = Asked(app, workspace, columns, _moment("since", since, app), _moment("until", until, app), reports)
         _refuse_unknown(columns, savings)  # before anything is opened
         if reports is not None:

@@ -44,9 +44,10 @@ def start(files: list[Path], overrides: list[str], workspace: str = "default") -
     with logs_to_stderr():
         with loading():
             from toolmem.app import ToolMemApp
+            from toolmem.hosts.notes_over_mcp import noted_by_client
             from toolmem.server.mcp import McpService
 
-            service = McpService(ToolMemApp(files, overrides), workspace)
+            service = McpService(ToolMemApp(files, overrides), workspace, noted_by_client=noted_by_client)
         if service.app.settings.mcp.transport == "stdio":
             asyncio.run(service.serve_stdio())
             return

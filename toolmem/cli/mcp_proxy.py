@@ -129,10 +129,12 @@ def unwrap(name: Name, file: File, dry_run: DryRun = False) -> None:
 
     toolmem mcp unwrap files --file .mcp.json
     """
+    from toolmem.cli.terminal import refuse_agents
     from toolmem.hosts.mcp_entries import plan_unwrap
 
     change = plan_unwrap(file, name)
     if _shown(change, "is not wrapped", dry_run=dry_run):
+        refuse_agents("and what holds it is its user's")
         change.unwrap()
         say(f"{name} is as it was before: restart the host")
 

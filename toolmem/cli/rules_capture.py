@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolmem.cli.console import AsJson, Config, Overrides, counted, in_app, print_json, print_table, say
-from toolmem.cli.rules_commands import priority_style
+from toolmem.cli.rules_listed import priority_style
 from toolmem.errors import ConfigError, RequestError
 
 if TYPE_CHECKING:

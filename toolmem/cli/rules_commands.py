@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from toolmem.cli.console import AsJson, Config, Overrides, asked, counted, in_app, print_json, print_table, say, tell
-from toolmem.errors import RequestError
+from toolmem.cli.console import AsJson, Config, Overrides, asked, counted, in_app, print_json, say, tell
+from toolmem.cli.rules_listed import (
+    RulesAt,
+    print_listed,
+    print_rule,
+    print_rules,
+    rules_everywhere,
+    where_of,
+)
+from toolmem.errors import LiftProposed, RequestError
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
@@ -25,8 +33,6 @@ Ids = Annotated[
     list[str], typer.Argument(metavar="ID...", help="Ids, or their beginnings; dotted overrides may follow.")
 ]
 ToolOption = Annotated[str | None, typer.Option("--tool", help="Only this tool; case does not matter.")]
-_STYLES = {"critical": "bold red", "high": "yellow", "normal": "default"}
-_ONLY_WHERE_SET = {"unchecked", "expires_at", "superseded_by", "when"}
 _NAMED = 5  # other tools in a message
 
 
@@ -42,7 +48,9 @@ def list_(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the rules, by tool, the most urgent first. Critical and high ones are in every prompt.
+    """List the rules: those that are checked, those you are asked about, and reminders; what is new to you first.
+
+    Critical and high ones are in every prompt. Those of your own store bind everywhere.
 
     toolmem rules list send_email
 
@@ -51,15 +59,19 @@ def list_(
     tools = [tool] if tool is not None else [word for word in overrides or () if "=" not in word]
 
     settings = [word for word in overrides or () if "=" in word]
-    known, torn = with_rules(lambda rules: known_rules(rules, tools), workspace, config, settings)
+    looked = datetime.now(UTC)
+    found, torn = _rules_here(tools, workspace, config, settings)
     damaged = 0 if tools else len(torn)
-    found = [rule for rule in known if every or rule.status == "active"]
+    known = found[0].rules
+    shown = [
+        place._replace(rules=[rule for rule in place.rules if every or rule.status == "active"]) for place in found
+    ]
     if as_json:
-        print_json([rule.model_dump(mode="json") for rule in found])
-    elif found:
-        print_rules(found, status=every)
+        print_json([rule.model_dump(mode="json") for rule in shown[0].rules])
     else:
-        say(f"workspace {workspace!r} has no rules" + (f" for {', '.join(tools)}" if tools else ""))
+        print_listed(shown, workspace, status=every, looked=None if tools else looked)
+        if not any(place.rules for place in shown):
+            say(f"workspace {workspace!r} has no rules" + (f" for {', '.join(tools)}" if tools else ""))
     waiting = sum(rule.status == "proposed" for rule in known)
     if waiting and not every:
         wait = "rule waits" if waiting == 1 else "rules wait"
@@ -76,7 +88,9 @@ def show(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show rules whole, by their ids, or all those of a tool. Exit code 1 where one is not found.
+    """Show rules by their ids, or all those of a tool: what each stops and lets through, who said it, every field.
+
+    Exit code 1 where one is not found.
 
     toolmem rules show 4e2cc2ca
 
@@ -84,16 +98,16 @@ def show(
     """
     words, overrides = split(ids)
 
-    every, _ = with_rules(lambda rules: known_rules(rules, [tool] if tool else []), workspace, config, overrides)
-    known, wanted = _narrowed(every, words)
+    asks = [tool] if tool else []
+    places, _ = _rules_here(asks, workspace, config, overrides)
+    known, wanted = _narrowed([rule for place in places for rule in place.rules], words)
     found = [with_id(known, each) for each in wanted]
     shown = [rule for rule in found if rule is not None]
     if as_json:
         print_json([rule.model_dump(mode="json") for rule in shown])
     else:
         for rule in shown:
-            told = {name: value for name, value in rule.model_dump().items() if name not in _ONLY_WHERE_SET or value}
-            tell("\n".join(f"{name:<14}{_shown(name, value)}" for name, value in told.items()) + "\n")
+            print_rule(rule)
     exit_where_missing(wanted, found, workspace)
 
 
@@ -109,7 +123,7 @@ def add(
     effect: Annotated[str | None, typer.Option("--effect", help="deny, ask or remind; read off the rule.")] = None,
     when: Annotated[
         str | None,
-        typer.Option("--when", help="Which calls: a JSON Schema over a call's view, or true for all."),
+        typer.Option("--when", help="Which calls, as JSON: alternatives of tests, a schema of a call's view, or true."),
     ] = None,
     expires_at: Annotated[str | None, typer.Option("--expires-at", help="A time with a zone; then it ends.")] = None,
     id: Annotated[str, typer.Option("--id", help="The id of a rule to change; what is left out stays.")] = "",
@@ -122,13 +136,23 @@ def add(
     toolmem rules add send_email "never email Sarah at sarah@example.com" --priority critical
 
     toolmem rules add delete_file "ask me before you delete a file" --effect ask --when true
+
+    toolmem rules add @shell "no forced pushes" --when '[{"command": "^git push", "word": "-f|--force"}]'
     """
+    from toolmem.cli.terminal import put_as_its_user
     from toolmem.operations.tool_rules import put_rule
 
     given = {"tool_name": tool, "rule": rule, "priority": priority, "tags": tag, "workspace_id": workspace}
     chosen = source if source is not None or id else "user_explicit"
     given |= {"id": id or None, "source": chosen, "effect": effect, "when": _read_when(when), "expires_at": expires_at}
-    put = asked(put_rule, given, config, overrides)
+
+    async def work(app: ToolMemApp) -> ToolMemoryRule:
+        try:
+            return await put_rule.run(app.services, put_rule.checked(given))
+        except LiftProposed as proposed:
+            return await put_as_its_user(await app.rule_store(workspace), proposed, given)
+
+    put = in_app(work, config, overrides)
     if as_json:
         print_json(put.model_dump(mode="json"))
     else:
@@ -145,7 +169,9 @@ def _read_when(given: str | None) -> Any:
     try:
         return json.loads(given)
     except (ValueError, RecursionError):
-        raise RequestError(f"when: not JSON: {given[:80]!r}; give a JSON Schema, or true", field="when") from None
+        raise RequestError(
+            f"when: not JSON: {given[:80]!r}; give a list of alternatives, a JSON Schema, or true", field="when"
+        ) from None
 
 
 def _checked_as(rule: ToolMemoryRule) -> str:
@@ -161,7 +187,10 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
 
     toolmem rules delete 4e2cc2ca
     """
+    from toolmem.cli.terminal import as_its_user
+
     words, overrides = split(ids)
+    rules_left: list[LiftProposed] = []
 
     async def work(rules: RuleStore) -> tuple[list[str], list[ToolMemoryRule | bool | None]]:
         every, damaged = await known_rules(rules, [tool] if tool else [])
@@ -169,11 +198,12 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
         if len(words) == 1 and words != wanted:
             raise RequestError(f"id: {words[0]!r} is a tool; give the id of a rule", field="id")
         outcomes: list[ToolMemoryRule | bool | None] = []
-        for each in wanted:
-            rule = with_id(known, each)
+        meant = {each: with_id(known, each) for each in wanted}
+        own = await as_its_user(rules, [(rule, None) for rule in meant.values() if rule is not None])
+        for each, rule in meant.items():
             if rule is not None:
-                gone = await rules.delete_rule(rule.tool_name, rule.id)
-                outcomes.append(rule if gone else None)
+                gone = await tried(own.delete_rule(rule.tool_name, rule.id), rules_left)
+                outcomes.append(rule if gone else False if gone is None else None)
                 continue
             torn = [record for record in damaged if record.key == f"rule/{each}"]
             for record in torn:
@@ -187,6 +217,7 @@ def delete(ids: Ids, tool: ToolOption = None, workspace: Workspace = "default", 
             say("deleted a damaged record")
         elif rule:
             say(f"deleted {rule.id} of {rule.tool_name}: {rule.rule}")
+    exit_where_proposed(rules_left)
     exit_where_missing(wanted, found, workspace)
 
 
@@ -207,7 +238,7 @@ def prompt(
     from toolmem.ops.tool_rules_prompt import read_prompt_tools
 
     given = {"tools": None if tools is None else list(read_prompt_tools(tools)), "workspace_id": workspace}
-    pinned = asked(rules_for_prompt, given, config, overrides)
+    pinned = asked(rules_for_prompt, given, config, overrides, reads=True)
     if as_json:
         print_json(pinned.model_dump(mode="json"))
     elif pinned.rendered:
@@ -230,11 +261,34 @@ def _nothing_pinned(workspace: str, tools: str | None, others: Sequence[str]) ->
 
 async def known_rules(rules: RuleStore, tools: Sequence[str]) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
     """Those of these tools and their classes (none given: of all), whatever their status; and the damaged records."""
+    every, damaged = await rules.all_rules(inactive=True)
+    return of_tools(every, tools), damaged
+
+
+def of_tools(rules: Sequence[ToolMemoryRule], tools: Sequence[str]) -> list[ToolMemoryRule]:
+    """Those of these tools and their classes; none given: all."""
     from toolmem.guard.tool_classes import scopes_of
 
-    every, damaged = await rules.all_rules(inactive=True)
     own = {name.strip().lower() for name in tools} | {scope for name in tools for scope in scopes_of(name)}
-    return [rule for rule in every if not own or rule.tool_name.lower() in own], damaged
+    return [rule for rule in rules if not own or rule.tool_name.lower() in own]
+
+
+def _rules_here(
+    tools: Sequence[str], workspace: str, config: Sequence[Path] | None, overrides: Sequence[str] | None
+) -> tuple[list[RulesAt], list[DamagedRule]]:
+    """Those of the configured store, whatever their status, then those of the user's own; the damaged records."""
+
+    async def work(app: ToolMemApp) -> tuple[list[RulesAt], list[DamagedRule]]:
+        from toolmem.flow.checks import check_workspace
+
+        rules, damaged = await known_rules(await app.rule_store(check_workspace(workspace)), tools)
+        path = app.services.places.file_of()
+        found = [RulesAt(where_of(app), path, rules)]
+        if (users := rules_everywhere(app, workspace)) is not None:
+            found.append(users._replace(rules=of_tools(users.rules, tools)))
+        return found, damaged
+
+    return in_app(work, config, overrides, reads=True)
 
 
 def _narrowed(rules: Sequence[ToolMemoryRule], words: Sequence[str]) -> tuple[Sequence[ToolMemoryRule], list[str]]:
@@ -245,58 +299,22 @@ def _narrowed(rules: Sequence[ToolMemoryRule], words: Sequence[str]) -> tuple[Se
     return own, list(words[1:]) or [rule.id for rule in own]
 
 
-def _shown(name: str, value: Any) -> str:
-    if name == "when":
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list):
-        return ", ".join(value)
-    if isinstance(value, dict):
-        return ", ".join(f"{each} {_shown(each, told)}" for each, told in value.items() if told not in (None, ""))
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
-
-
-def print_rules(rules: Sequence[ToolMemoryRule], *, status: bool = False) -> None:
-    """`status`: with a column of it."""
-    from toolmem.rules.section import tool_to_type
-
-    rows = [
-        (
-            *(
-                tool_to_type(rule.tool_name),
-                rule.priority,
-                rule.effect,
-                *([rule.status] if status else []),
-                rule.rule,
-                rule.by,
-            ),
-            rule.source,
-            *(", ".join(rule.tags), rule.id[:8], rule.updated_at.strftime("%Y-%m-%d %H:%M")),
-        )
-        for rule in rules
-    ]
-    columns = ("tool", "priority", "effect", *(["status"] if status else []), "rule", "by", "source", "tags", "id")
-    print_table("Rules", (*columns, "updated (UTC)"), rows, style=priority_style)
-
-
-def priority_style(column: str, cell: str) -> str:
-    """How a terminal shows a cell."""
-    return _STYLES.get(cell, "") if column == "priority" else ""
-
-
 def with_rules(
     work: Callable[[RuleStore], Awaitable[T]],
     workspace: str,
     config: Sequence[Path] | None,
     overrides: Sequence[str] | None,
+    *,
+    reads: bool = False,
 ) -> T:
-    """What `work` answers on the rule store that the configuration names."""
+    """What `work` answers on the rule store that the configuration names. `reads`: as of `in_app`."""
 
     async def on_rules(app: ToolMemApp) -> T:
         from toolmem.flow.checks import check_workspace
 
         return await work(await app.rule_store(check_workspace(workspace)))
 
-    return in_app(on_rules, config, overrides)
+    return in_app(on_rules, config, overrides, reads=reads)
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -313,6 +331,23 @@ def with_id(rules: Sequence[ToolMemoryRule], given: str) -> ToolMemoryRule | Non
 
     meant = id_meant([rule.id for rule in rules], given)
     return next((rule for rule in rules if rule.id == meant), None)
+
+
+async def tried(change: Awaitable[T], proposed: list[LiftProposed]) -> T | None:
+    """What a change answers; None where it is only proposed, which is noted."""
+    try:
+        return await change
+    except LiftProposed as error:
+        proposed.append(error)
+        return None
+
+
+def exit_where_proposed(proposed: Sequence[LiftProposed]) -> None:
+    """Say what was not changed, and how its user accepts it; then exit with code 1."""
+    for each in proposed:
+        say(f"toolmem: {each}")
+    if proposed:
+        raise typer.Exit(1)
 
 
 def exit_where_missing(wanted: Sequence[str], found: Sequence[Any], workspace: str) -> None:

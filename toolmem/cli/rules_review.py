@@ -6,8 +6,18 @@ import json
 from typing import TYPE_CHECKING
 
 from toolmem.cli.console import AsJson, Config, Overrides, asked, counted, print_json, say, tell
-from toolmem.cli.rules_commands import Ids, Workspace, exit_where_missing, known_rules, split, with_id, with_rules
-from toolmem.errors import RequestError
+from toolmem.cli.rules_commands import (
+    Ids,
+    Workspace,
+    exit_where_missing,
+    exit_where_proposed,
+    known_rules,
+    split,
+    tried,
+    with_id,
+    with_rules,
+)
+from toolmem.errors import LiftProposed, RequestError
 
 if TYPE_CHECKING:
     from toolmem.light_models import RuleStatus
@@ -31,7 +41,7 @@ def review(
     """
     from toolmem.operations.rule_replays import replay_rules
 
-    found = asked(replay_rules, {"workspace_id": workspace}, config, overrides)
+    found = asked(replay_rules, {"workspace_id": workspace}, config, overrides, reads=True)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
         return
@@ -68,6 +78,8 @@ def restore(ids: Ids, workspace: Workspace = "default", config: Config = None) -
 
 
 def _decide(ids: list[str], workspace: str, config: Config, status: RuleStatus, told: str) -> None:
+    from toolmem.cli.terminal import as_its_user
+
     words, overrides = split(ids)
     rules, _ = with_rules(lambda store: known_rules(store, []), workspace, config, overrides)
     found = [with_id(rules, word) for word in words]  # all of them, before anything is changed
@@ -80,13 +92,18 @@ def _decide(ids: list[str], workspace: str, config: Config, status: RuleStatus, 
         for each in asked(replay_rules, given, config, overrides):
             say(_in_words(each))
 
+    proposed: list[LiftProposed] = []
+
     async def work(store: RuleStore) -> list[ToolMemoryRule | None]:
-        return [await store.set_status(rule.id, status, rule.tool_name) for rule in meant]
+        changes = [(rule, rule.model_copy(update={"status": status})) for rule in meant]
+        own = await as_its_user(store, changes)
+        return [await tried(own.set_status(rule.id, status, rule.tool_name), proposed) for rule in meant]
 
     for rule in with_rules(work, workspace, config, overrides):
         if rule is not None:
             say(f"{told} {rule.id} of {rule.tool_name}: {rule.rule}")
             _tell_expired(rule, status)
+    exit_where_proposed(proposed)
     exit_where_missing(words, found, workspace)
 
 

@@ -28,7 +28,7 @@ from toolmem.errors import RequestError
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
-    from toolmem.protocols import MemoryStore
+    from toolmem.protocols import Embedder, MemoryStore
     from toolmem.store.copying import Copied
     from toolmem.store.sqlite import SqliteStore
 
@@ -117,7 +117,7 @@ def copy(
                         shown = what
                     line(_event(what, done, total))
 
-                embedder = app.services.embedder_of_store()
+                embedder = await _embedder(app, target, taking)
                 return await Copy(unmasked(given), unmasked(taking), embedder=embedder, progress=progress).run(
                     workspace
                 )
@@ -132,11 +132,15 @@ def reembed(overrides: Overrides = None, store: StoreOption = "config:default", 
     """
 
     async def work(app: ToolMemApp) -> int:
-        embedder = app.services.embedder_of_store()
         with ProgressLine() as line:
             line.phase("embedding")
             async with opened(store, app, create=False) as found:
-                return await found.reembed(embedder, lambda done, total: line(_event("embedding", done, total)))
+                return await app.services.embedders.renew(
+                    found,
+                    _configured_name(store) or "default",
+                    lambda done, total: line(_event("embedding", done, total)),
+                    is_this=bool(_configured_name(store)),
+                )
 
     print(f"{counted(in_app(work, config, overrides), 'text')} embedded")
 
@@ -171,7 +175,6 @@ def import_(
             for name in [workspace or file.stem]
         ]
         whole = Copied()
-        embedder = app.services.embedder_of_store()
         async with opened(store, app) as given:
             found = masking(given) if app.settings.secrets.mask else given
             for name, read in dumps:
@@ -179,6 +182,7 @@ def import_(
                     kinds = sorted({each["memory_type"] for each in read.passed_over})
                     passed = counted(len(read.passed_over), "line")
                     say(f"{name}: {passed} of other memory types passed over ({', '.join(kinds)})")
+                embedder = await _embedder(app, store, found)
                 done = await take_over(found, name, read.memories, embedder=embedder)
                 whole.tools += done.tools
                 whole.calls += done.calls
@@ -222,6 +226,19 @@ def _require_trusted(source: str, app: ToolMemApp) -> None:
 # -- addresses
 
 
+def _configured_name(address: str) -> str:
+    """The name of `vector_store` in "config:NAME", "" of another address."""
+    kind, _, name = address.partition(":")
+    return name if kind == "config" else ""
+
+
+async def _embedder(app: ToolMemApp, address: str, store: MemoryStore) -> Embedder:
+    """The one whose vectors the open store at this address takes."""
+    if name := _configured_name(address):
+        return app.services.embedder_of_store(name)
+    return await app.services.embedders.settle(store, is_this=False)
+
+
 @asynccontextmanager
 async def opened(
     address: str,
@@ -257,6 +274,7 @@ async def opened(
         raise RequestError(f"{address!r}: expected {_ADDRESS}", field="store")
     await store.open()
     try:
+        await app.services.embedders.settle(store, is_this=False)
         yield store
     finally:
         await store.close()

@@ -26,7 +26,7 @@ def list_(
     """
     from toolmem.operations.known_tools import tools
 
-    found = asked(tools, {"workspace_id": workspace}, config, overrides, of_a_store=True)
+    found = asked(tools, {"workspace_id": workspace}, config, overrides, reads=True)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     elif found:
@@ -49,7 +49,7 @@ def show(
     from toolmem.operations.known_tools import tool as look_up
 
     given = {"tool_name": tool, "workspace_id": workspace}
-    found = asked(look_up, given, config, overrides, of_a_store=True)
+    found = asked(look_up, given, config, overrides, reads=True)
     if found is None:
         say(f"workspace {workspace!r} does not know the tool {tool!r}; `toolmem tools list` shows the names")
         raise typer.Exit(1)

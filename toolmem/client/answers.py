@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from toolmem import errors
 from toolmem.errors import (
+    LiftProposed,
     ModelError,
     Refused,
     ReplyUnreadable,
@@ -75,6 +76,8 @@ class HttpAnswer(NamedTuple):
             return ServiceUnreachable(f"{self.url} is busy: {said}", sent=False)
         if told.get("type") == "Stopping":
             return ServiceUnreachable(f"{self.url}: {said}", sent=True)
+        if told.get("type") == LiftProposed.__name__:
+            return _proposed(said, told)
         if named := _named(told.get("type"), said):
             return named
         if self.status in _BY_STATUS:
@@ -102,6 +105,10 @@ def _first_error(body: dict[str, Any]) -> dict[str, Any]:
     metadata = body.get("metadata")
     told = metadata.get("errors") if isinstance(metadata, dict) else None
     return told[0] if isinstance(told, list) and told and isinstance(told[0], dict) else {}
+
+
+def _proposed(said: str, told: Mapping[str, Any]) -> LiftProposed:
+    return LiftProposed(said, rule_id=str(told.get("rule_id", "")), code=str(told.get("code", "")))
 
 
 def _named(kind: Any, said: str) -> ToolMemError | None:
@@ -175,6 +182,8 @@ def _rpc_error(problem: Any) -> ToolMemError:
         return RequestError(message.removeprefix("Invalid params: "), field=parameter)
     if code == -32601:
         return RequestError(message, field="method")
+    if code == -32000 and isinstance(data, dict) and data.get("reason") == "proposed":
+        return _proposed(message.removeprefix("Server error: "), data)
     if code == -32000:
         return StoreError(message.removeprefix("Server error: "))
     if code in (-32700, -32600):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from toolmem.config.extras import EXTRAS, lacks
+from toolmem.config.extras import EXTRAS, LARGE, lacks
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, Origins
 from toolmem.config.nearest_names import hint
 from toolmem.config.problems import Placing, placed
@@ -15,7 +15,7 @@ from toolmem.config.sockets import CHAT_MODELS, EMBEDDERS, STORES, origin
 
 SOCKETS = {"llm": CHAT_MODELS, "embedding_model": EMBEDDERS, "vector_store": STORES}  # by section
 
-_WITHOUT_A_MODEL = {"llm": "offline", "embedding_model": "hashing"}
+_WITHOUT_A_MODEL = {"llm": "offline", "embedding_model": "multilingual"}
 _OF_A_MODEL = (("model_name",), ("params", "base_url"), ("params", "api_key"))
 
 
@@ -71,7 +71,7 @@ def unusable_backends(settings: Settings, place: Placing) -> Iterator[str]:
                 yield f"{'.'.join(path)}: {wrong}{placed(place, path)}"
     for section, name, entry in entries:
         what = f"{section}.{name}.backend: {entry.backend}"
-        if entry.backend in EXTRAS and (problem := lacks(what, entry.backend)):
+        if entry.backend in {**EXTRAS, **LARGE} and (problem := lacks(what, entry.backend)):
             yield problem + placed(place, (section, name, "backend"))
 
 

@@ -262,8 +262,16 @@ def capture_switch(env: Mapping[str, str]) -> tuple[bool, str] | None:
 
 
 def guard_switched_off(env: Mapping[str, str]) -> bool:
-    """Does the environment switch the guard off? Raises ValueError where it says neither on nor off."""
-    return bool(env.get(GUARD, "").strip()) and not _switch(env, GUARD)
+    """Does the environment switch the guard off? A word that is no switch leaves it on."""
+    return _SWITCH.get(env.get(GUARD, "").strip().lower()) is False
+
+
+def unknown_guard_switch(env: Mapping[str, str]) -> str:
+    """What is said of a word that is no switch; "" where there is none."""
+    word = env.get(GUARD, "").strip().lower()
+    if not word or word in _SWITCH:
+        return ""
+    return f"environment {GUARD}: expected one of {', '.join(_SWITCH)}; got {env[GUARD][:80]!r}, so the guard stays on"
 
 
 def _switch(env: Mapping[str, str], variable: str) -> bool:

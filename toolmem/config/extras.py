@@ -1,7 +1,8 @@
-"""What `pip install toolmem` leaves out: the extras, what each of them brings, and how a missing one is told."""
+"""What toolmem's installation leaves out: the extras, what each of them brings, and how a missing one is told."""
 
 from __future__ import annotations
 
+import shlex
 from functools import cache
 from importlib.util import find_spec
 
@@ -14,6 +15,9 @@ EXTRAS = {
     "research": ("pandas", "matplotlib", "jupytext", "nbclient", "nbconvert", "ipykernel"),
     "serve": ("fastapi", "fastapi_offline", "uvicorn", "mcp"),
 }
+
+# Too large for `all` (fastembed and what it needs: 226 MB).
+LARGE = {"fastembed": ("fastembed",)}
 
 # Agent frameworks that `toolmem.hosts.adapters` stands in: the extra -> the package that it brings, as it is imported.
 # They do not all install beside each other, so that none of them is part of `all`.
@@ -33,7 +37,7 @@ FRAMEWORKS = {
 
 def missing(extra: str) -> list[str]:
     """The packages of this extra that are not installed; nothing is imported to find out."""
-    return [name for name in {**EXTRAS, **FRAMEWORKS}[extra] if not _installed(name)]
+    return [name for name in {**EXTRAS, **LARGE, **FRAMEWORKS}[extra] if not is_installed(name)]
 
 
 def lacks(what: str, extra: str) -> str:
@@ -41,7 +45,7 @@ def lacks(what: str, extra: str) -> str:
     absent = missing(extra)
     if not absent:
         return ""
-    return f"{what} needs the package{'s' * (len(absent) > 1)} {', '.join(absent)}: pip install 'toolmem[{extra}]'"
+    return f"{what} needs the package{'s' * (len(absent) > 1)} {', '.join(absent)}: {install_line(extra)}"
 
 
 def need(what: str, extra: str) -> None:
@@ -52,12 +56,42 @@ def need(what: str, extra: str) -> None:
 
 def need_pandas() -> None:
     """Raises ConfigError where DataFrames cannot be made."""
-    if not _installed("pandas"):
-        raise ConfigError("a DataFrame needs the package pandas: pip install 'toolmem[research]'")
+    if not is_installed("pandas"):
+        raise ConfigError(f"a DataFrame needs the package pandas: {install_line('research')}")
+
+
+def install_line(extra: str) -> str:
+    """What installs this extra from where toolmem itself came from.
+
+    No package index has toolmem: whoever likes could give another package that name.
+    """
+    source, editable = _source()
+    if source:
+        return f"pip install {'-e ' * editable}{shlex.quote(f'{source}[{extra}]')}"
+    return f"pip install '.[{extra}]' in a checkout of toolmem"
+
+
+def _source() -> tuple[str, bool]:
+    """The folder or wheel that pip says it installed toolmem from, and whether as editable; "" where it is gone."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        told = json.loads(distribution("toolmem").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return "", False
+    url = urlsplit(str(told.get("url", "")))
+    path = url2pathname(url.path) if url.scheme == "file" else ""
+    editable = bool(told.get("dir_info", {}).get("editable"))
+    return (path, editable) if path and Path(path).exists() else ("", False)
 
 
 @cache
-def _installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
+    """Whether the package of this import name is there; nothing is imported to find out."""
     try:
         return find_spec(name) is not None
     except ImportError:  # an import hook forbids it

@@ -28,6 +28,7 @@ from toolmem.config.environment import (
     fill_in,
     guard_switched_off,
     read_dotenv,
+    unknown_guard_switch,
 )
 from toolmem.config.hidden_values import without
 from toolmem.config.layers import CLASS_DEFAULT, DEFAULT, OVERRIDE, Layer, Origins, at, merge, nested
@@ -337,13 +338,10 @@ class _Checking:
             self._put(("rules", "capture"), switch[0], f"environment {switch[1]}")
 
     def _switch_guard(self) -> None:
-        try:
-            is_off = guard_switched_off(self._surroundings.real)
-        except ValueError as error:
-            self._loaded.problems.append(str(error))
-            return
+        if told := unknown_guard_switch(self._surroundings.real):
+            self._loaded.warnings.append(told)
         guard = self._tree.setdefault("guard", {})
-        if is_off and isinstance(guard, dict):
+        if guard_switched_off(self._surroundings.real) and isinstance(guard, dict):
             for source in GUARD_SOURCES:
                 self._put(("guard", source), "off", f"environment {GUARD}")
 

@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from toolmem.config.section_base import Section
 
@@ -27,14 +27,20 @@ class RuleSettings(Section):
     # word of a tool's name -> words of a sentence that mean it; beside the built-in table
     nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
     capture: bool | Literal["model"] = True
-    compile: Literal["offline", "llm"] = "offline"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_compiled(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "compile" in given:
+            raise ValueError("`compile` is gone: `rules.capture: model` has a model note what the user demands")
+        return given
 
 
 class SessionSettings(Section):
     """What an agent's session does by itself."""
 
     judging: Literal["background", "deferred"] = "background"
-    guidance_tokens: Annotated[int, Field(ge=0)] = 1000
+    guidance_tokens: Annotated[int, Field(ge=0)] | None = None  # as `guidance.max_tokens_prompt`, where it is set
 
 
 class SecretSettings(Section):
@@ -44,8 +50,10 @@ class SecretSettings(Section):
 
 
 class GuidanceSettings(Section):
-    """What guidance counts apart."""
+    """What guidance counts apart, and how long it is."""
 
+    max_tokens: Annotated[int, Field(ge=0)] = 300  # of the card of one tool
+    max_tokens_prompt: Annotated[int, Field(ge=0)] = 1_200  # of all tools, in a prompt
     context_key: str = ""  # the field of a record that names what its call ran against, as in metadata.database
 
 

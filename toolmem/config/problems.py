@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from toolmem.config.hidden_values import is_secret, masked_value
-from toolmem.config.nearest_names import hint
+from toolmem.config.nearest_names import hint, nearest
 from toolmem.errors import ConfigError
 
 
@@ -25,6 +26,7 @@ def added_to(problems: list[str]) -> Iterator[None]:
         problems += error.problems
 
 
+_CHOICE = re.compile(r"'([^']*)'")  # of pydantic's "'a', 'b' or 'c'"
 _SHOWN = 60  # characters of a wrong value that an error repeats
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -157,8 +159,18 @@ def _words(path: Path, details: Sequence[ErrorDetails], model: type[BaseModel], 
     if any(word == "" for word in wanted):
         return str(first.get("ctx", {}).get("error", first["msg"])).removeprefix("Value error, ")
     got = "" if is_secret(name) else f", got {shown(first['input'])}"
+    near = _nearest_choice(first)
     unquoted = "text" in wanted and isinstance(first["input"], int | float | bool)
-    return f"expected {' or '.join(wanted)}{got}{' (quote it to make it text)' if unquoted else ''}"
+    return f"expected {' or '.join(wanted)}{got}{near}{' (quote it to make it text)' if unquoted else ''}"
+
+
+def _nearest_choice(detail: ErrorDetails) -> str:
+    """` (did you mean 'x'?)`, where one of the choices is near what was given; "" else, and of other errors."""
+    value = detail["input"]
+    if detail["type"] not in ("literal_error", "enum") or not isinstance(value, str):
+        return ""
+    meant = nearest(value[:_SHOWN], _CHOICE.findall(detail["ctx"]["expected"]))
+    return f" (did you mean {meant!r}?)" if meant else ""
 
 
 def _expected(detail: ErrorDetails) -> str:

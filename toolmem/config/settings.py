@@ -207,12 +207,14 @@ class LLMSettings(Section):
 
 
 class EmbeddingParams(RemoteParams):
-    dimensions: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: the model's own; hashing: 384
+    dimensions: Annotated[int, Field(ge=1, le=4096)] | None = (
+        None  # None: the model's own; multilingual: 512, hashing: 384
+    )
     max_batch_size: Annotated[int, Field(ge=1)] = 10  # texts per request
 
 
 class EmbeddingSettings(Section):
-    backend: Annotated[str, _one_of(EMBEDDERS)] = "hashing"
+    backend: Annotated[str, _one_of(EMBEDDERS)] = "multilingual"
     model_name: str = ""
     params: Annotated[EmbeddingParams, _own_or(EMBEDDERS, EmbeddingParams)] = Field(
         default_factory=EmbeddingParams, validate_default=True
@@ -221,7 +223,7 @@ class EmbeddingSettings(Section):
     @property
     def asked_model(self) -> str:
         """The name of the model that is asked; "" where none is."""
-        return "" if self.backend == "hashing" else self.model_name
+        return "" if self.backend in ("multilingual", "hashing") else self.model_name
 
 
 class StoreParams(BackendParams):
@@ -368,6 +370,12 @@ class Settings(Section):
     secrets: SecretSettings = Field(default_factory=SecretSettings)
     budget: BudgetSettings = Field(default_factory=BudgetSettings)
     prices: dict[str, Price] = Field(default_factory=dict)  # by model name
+
+    @property
+    def guidance_tokens(self) -> int:
+        """Of guidance in a prompt."""
+        named = self.session.guidance_tokens
+        return self.guidance.max_tokens_prompt if named is None else named
 
     @property
     def zone(self) -> ZoneInfo:

@@ -95,7 +95,8 @@ def origin(factory: Callable[..., Any]) -> str:
 STORES = Socket(
     "vector_store backend", "toolmem.stores", ("sqlite", "elasticsearch"), reserved=("memory", "local")
 )  # the reserved two are what ReMe's files call the embedded store
-EMBEDDERS = Socket("embedding backend", "toolmem.embedders", ("hashing", "dashscope", "openai_compatible"))
+LOCAL_EMBEDDERS = ("multilingual", "hashing", "fastembed")  # they ask nobody
+EMBEDDERS = Socket("embedding backend", "toolmem.embedders", (*LOCAL_EMBEDDERS, "dashscope", "openai_compatible"))
 CHAT_MODELS = Socket("llm backend", "toolmem.chat_models", ("offline", "dry_run", "dashscope", "openai_compatible"))
 JUDGES = Socket("judge", "toolmem.judges", reserved=("default",))
 WRITERS = Socket("writer", "toolmem.writers", reserved=("default",))

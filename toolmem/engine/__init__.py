@@ -16,7 +16,7 @@ needs when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -26,13 +26,25 @@ if TYPE_CHECKING:
     from toolmem.light_models import Language, ToolCall, ToolSchema
     from toolmem.models import ToolCallResult
     from toolmem.rules.capture.hook import Captured, Nouns, SessionRule
+    from toolmem.rules.evidence import UserEvidence
     from toolmem.rules.pinning import Caps
     from toolmem.stored import Appended
 
-__all__ = ["StoreFile", "after", "before", "prompt_for", "rules_on", "user_said", "user_spoke", "user_took_back"]
+__all__ = [
+    "StoreFile",
+    "advice_on_retry",
+    "after",
+    "before",
+    "identity_in",
+    "prompt_for",
+    "rules_on",
+    "user_said",
+    "user_spoke",
+    "user_took_back",
+]
 
 DEFAULT_WORKSPACE = "default"
-GUIDANCE_TOKENS = 1000
+GUIDANCE_TOKENS = 1_200
 KEEP_CALLS = 100
 
 
@@ -64,6 +76,7 @@ def prompt_for(
     """
     from toolmem.engine.system_prompt import prompt_of
     from toolmem.providers.tokenizer import estimated_tokens
+    from toolmem.rules.kept_rules import with_kept
     from toolmem.rules.pinning import CAPS, chosen_for_prompt, names_of, spaces_of, tell_left_out
     from toolmem.rules.turns import read_tools, tool_names
 
@@ -71,6 +84,7 @@ def prompt_for(
     names = names_of(catalogue)
     spaces = spaces_of(names, catalogue)
     records, known = store.prompt_rows(workspace_id, spaces, tool_names(catalogue) if guidance_tokens else [])
+    records = with_kept(store, workspace_id, spaces, records, store.clock.now())
     pinned = chosen_for_prompt(records, names, limits, store.clock.now())
     tell_left_out(pinned, limits)
     spoken: Language = "zh" if language == "zh" else ""
@@ -89,6 +103,7 @@ def user_said(
     by_class: bool = False,
     holding: Iterable[SessionRule] = (),
     offered: Iterable[SessionRule] = (),
+    evidence: UserEvidence | None = None,
 ) -> Captured:
     """Keep what the user demands in this message as rules; `session` of the answer holds for this session alone.
 
@@ -96,7 +111,8 @@ def user_said(
     logged and named in `failures`; only a message that is no text and tools that are none raise RequestError. Where the
     environment switches capture off, nothing is kept. `by_class`: "never push to main" is kept for every tool that runs
     commands, of whatever agent, and not for those at hand alone. `holding`: the demands of the session so far, which
-    the message may lift; `offered`: those of them that an "always" in this message keeps.
+    the message may lift; `offered`: those of them that an "always" in this message keeps. `evidence`: that the user
+    typed it; without it, what it takes back of a store that agents are held to is proposed.
     """
     from toolmem.errors import RequestError
     from toolmem.readers.weight import at_once
@@ -106,8 +122,10 @@ def user_said(
 
     if not isinstance(message, str):
         raise RequestError(f"message: expected text, got {type(message).__name__}", field="message")
-    rules = RuleStore(store.protocol, workspace_id, clock=store.clock)
+    rules = RuleStore(store.protocol, workspace_id, clock=store.clock, evidence=evidence)
     spoken = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn, by_class=by_class)
+    if store.held:  # the hook of an agent heard it
+        rules = rules.as_told_by(evidence)
     hook = ToolMemoryCaptureHook(rules, nouns=nouns)
     hook.offer(session_id, offered)
     return at_once(hook.after_turn(spoken, holding=holding))
@@ -122,6 +140,7 @@ def user_took_back(
     turn: int | None = None,
     workspace_id: str = DEFAULT_WORKSPACE,
     by_class: bool = False,
+    evidence: UserEvidence | None = None,
 ) -> Captured:
     """Withdraw what this message takes back among the rules of a store that it adds none to.
 
@@ -132,7 +151,7 @@ def user_took_back(
     from toolmem.rules.rule_store import RuleStore
     from toolmem.rules.turns import Turn, read_tools
 
-    rules = RuleStore(store.protocol, workspace_id, clock=store.clock)
+    rules = RuleStore(store.protocol, workspace_id, clock=store.clock, evidence=evidence)
     spoken = Turn(user_message=message, session_id=session_id, tools=read_tools(tools), number=turn, by_class=by_class)
     return at_once(withdrawn_by(rules, spoken))
 
@@ -149,9 +168,10 @@ def rules_on(
     from toolmem.engine.guarded_rules import GuardedRules
     from toolmem.guard.tool_classes import scopes_of
     from toolmem.readers.weight import at_once
+    from toolmem.readers.written_arguments import opened_arguments
 
     rules = GuardedRules(store.protocol, workspace_id, store.clock, of_called=True)
-    scopes = scopes_of(tool_name, None, arguments, classes)
+    scopes = scopes_of(tool_name, None, opened_arguments(arguments), classes)
     at_once(rules.read_at("", tool_name, scopes))
     return list(rules.of(tool_name, scopes))
 
@@ -170,13 +190,14 @@ def before(
     on_error: Literal["open", "closed"] = "open",
     classes: Sequence[str] = (),
     demands: Sequence[CheckedRule] = (),
+    lifted: Collection[str] = (),
+    final: Collection[str] = (),
 ) -> GuardDecision:
     """What is to become of a call, by the rules of this moment and by what failed before in its conversation.
 
     `call`: its `tool_name` and `input`. `force`: the agent repeats a call that was stopped though it knows why; None:
-    its host cannot say so. `tools`, `cwd`, `context`, `classes`, `demands`: as `CallGuard.before` takes them. `modes`,
-    `on_error`: as in the configuration's section `guard`. Raises RequestError for a call without a name, and for tools
-    that are none.
+    its host cannot say so. `modes`, `on_error`: as in the configuration's section `guard`. All else is as
+    `CallGuard.before` takes it. Raises RequestError for a call without a name, and for tools that are none.
     """
     from toolmem.errors import RequestError
     from toolmem.light_models import ToolSchema
@@ -200,8 +221,21 @@ def before(
             context=context,
             classes=classes,
             demands=demands,
+            lifted=lifted,
+            final=final,
         )
     )
+
+
+def identity_in(store: StoreFile, tool_name: str, arguments: Any) -> str:
+    """By which the guard of a store knows a call again; "" where two calls could not share it. Raises StoreError."""
+    from toolmem.guard.conversation import identity_of
+    from toolmem.readers.weight import at_once
+    from toolmem.readers.written_arguments import opened_arguments
+    from toolmem.store.masked import store_key, unmasked
+
+    key = at_once(store_key(unmasked(store.protocol)))
+    return identity_of(tool_name.strip(), opened_arguments(arguments), key)
 
 
 def user_spoke(store: StoreFile, conversation_id: str, *, workspace_id: str = DEFAULT_WORKSPACE) -> None:
@@ -209,6 +243,14 @@ def user_spoke(store: StoreFile, conversation_id: str, *, workspace_id: str = DE
     from toolmem.readers.weight import at_once
 
     at_once(_guard(store, workspace_id, None, "open").user_spoke(conversation_id))
+
+
+def advice_on_retry(store: StoreFile, tool_name: str, arguments: Any, *, conversation_id: str, cwd: str = "") -> str:
+    """What to know before a call that has just failed is sent again, such as how long to wait; "" for nothing."""
+    from toolmem.readers.weight import at_once
+
+    guard = _guard(store, DEFAULT_WORKSPACE, None, "open")
+    return at_once(guard.advice_on_retry(tool_name, arguments, conversation_id=conversation_id, cwd=cwd))
 
 
 def after(

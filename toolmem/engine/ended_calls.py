@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolmem.engine.guard_records import in_folder
+from toolmem.guard.call_lessons import ended_as
 from toolmem.guard.conversation import CheckedCall, ConversationGuard, Watch, identity_of
 from toolmem.guard.decision import CallMark, GuardDecision
-from toolmem.guard.repeats import Forgiveness
+from toolmem.guard.effects import names_text
+from toolmem.guard.repeats import Ended, Forgiveness
 from toolmem.late_dataclasses import dataclass, field
-from toolmem.light_models import ToolCall, conversation_told
+from toolmem.light_models import ToolCall, ToolSchema, conversation_told
 from toolmem.readers.denied_calls import is_denied
-from toolmem.store.masked import masked_calls
 
 if TYPE_CHECKING:
-    from toolmem.protocols import Clock, MemoryStore
+    from toolmem.protocols import Clock
 
 _MOST_TAUGHT = 10_000
 _UNLIKE_ANY = -1  # a state that no conversation has
+_LET_THROUGH = GuardDecision("", "allow")
+_UNMARKED = CallMark("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,14 @@ class EndedCall:
     """A call as it ended. What is learned of it is without its secrets; its identity is of the input as it came."""
 
     checked: CheckedCall
+    ended: Ended
     failed: bool | None
     output: str
     call_id: str
     names: tuple[str, str] | None  # tool and context
+    statement: str  # whose names may be known not to exist
     cwd: str
+    decision: str = ""  # the id of the decision about it, where it is told
 
 
 @dataclass(slots=True)
@@ -50,7 +56,7 @@ class Lesson:
     def take(self, guard: ConversationGuard, call: EndedCall) -> None:
         standing = guard.standing
         standing.folder, state = self.folders.get(call.cwd, ""), standing.state
-        guard.after(call.checked, failed=call.failed, output=call.output, call_id=call.call_id)
+        guard.learn(call.checked, call.ended, failed=call.failed, call_id=call.call_id)
         wrote = standing.state != state
         self.moved |= wrote
         if call.cwd and wrote:
@@ -76,23 +82,44 @@ class TaughtCalls:
             self._ids.popitem(last=False)
         return not known
 
+    def forget(self, ids: Iterable[str | None]) -> None:
+        """They were not kept after all."""
+        for call_id in ids:
+            self._ids.pop(call_id or "", None)
 
-async def ended_call(
-    store: MemoryStore, call: Any, mark: CallMark | None, *, key: bytes, context_key: str, moved: int
+
+def ended_call(
+    call: Any,
+    kept: Any,
+    mark: CallMark | None,
+    *,
+    key: bytes,
+    context_key: str,
+    moved: int,
+    known: dict[tuple[Any, ...], tuple[CheckedCall, Ended]],
+    decision: str = "",
 ) -> EndedCall:
-    """`mark`: of its decision, where that is known; `moved`: how often its conversation was seen to change by now."""
-    mark = mark or CallMark(call.tool_name, "", moved=moved)
+    """`kept`: as the store keeps it. `mark`: of its decision, where that is known; `moved`: how often its conversation
+    was seen to change by now. `known`: equal calls without a decision, as they were read before.
+    """
+    mark = mark or _UNMARKED
     identity = mark.identity or identity_of(call.tool_name, call.input, key)
-    began = mark.state if mark.moved == moved else _UNLIKE_ANY
+    began = mark.state if mark is _UNMARKED or mark.moved == moved else _UNLIKE_ANY
     context = mark.context or field_of(call, context_key)
     cwd = mark.cwd or field_of(call, "metadata.cwd")
     failed = recorded_failure(call)
-    if failed or context:
-        ((call, _),) = await masked_calls(store, [call])
-    checked = CheckedCall(
-        GuardDecision("", "allow"), call.tool_name, call.input, identity, mark.forced, began, mark.hints
-    )
-    return EndedCall(checked, failed, call.output, call.id or "", (call.tool_name, context) if context else None, cwd)
+    shown = kept if failed or context else call
+    alike = (identity, failed, shown.output) if identity and mark is _UNMARKED else None
+    found = known.get(alike) if alike else None
+    if found is None:
+        checked = CheckedCall(_LET_THROUGH, call.tool_name, shown.input, identity, mark.forced, began, mark.hints)
+        found = checked, ended_as(call.tool_name, shown.input, failed=failed, output=shown.output, hints=mark.hints)
+        if alike:
+            known[alike] = found
+    checked, ended = found
+    names = (call.tool_name, context) if context else None
+    statement = names_text(shown.input, call.tool_name) if names else ""
+    return EndedCall(checked, ended, failed, shown.output, shown.id or "", names, statement, cwd, decision)
 
 
 def call_of(given: Any, clock: Clock) -> Any:
@@ -143,3 +170,10 @@ def field_of(call: Any, dotted: str) -> str:
 def new_id() -> str:
     """Of a decision, or of a call that came without one."""
     return os.urandom(16).hex()
+
+
+def problems_of(arguments: Any, schema: ToolSchema | None) -> list[str]:
+    """What speaks against the arguments of a call, as its tool is declared."""
+    from toolmem.judge.parameters import check
+
+    return [each.message for each in check(arguments, schema)]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from toolmem.store.codec import GuidanceCache
 from toolmem.store.semantics import AppendCalls, ToolRow
 from toolmem.store.sqlite import tool_writes
+from toolmem.store.sqlite.calls_together import CallsTogether
 
 if TYPE_CHECKING:
-    from toolmem.store.sqlite.connection import OpenFile
-    from toolmem.stored import Appended, LogLimits
+    from toolmem.store.sqlite.open_file import OpenFile
+    from toolmem.stored import Appended, BesideCalls, LogLimits
 
 
 def append(
@@ -22,6 +23,21 @@ def append(
     request = _KeepCalls(now, workspace, tool, lambda: calls, keep)
     request.prepare()
     return file.write(lambda db: tool_writes.commit(db, request, _NoGuidance(), None, limits)).answer()
+
+
+def append_with(
+    file: OpenFile,
+    limits: LogLimits,
+    now: datetime,
+    workspace: str,
+    calls: Sequence[Any],
+    keep: int,
+    beside: BesideCalls,
+) -> dict[str, Appended]:
+    """As `append`, of calls of any tools, and what changes beside them in the same transaction; by tool."""
+    work = CallsTogether(now, workspace, calls, keep, beside, _KeepCalls)
+    work.prepare()
+    return file.write(lambda db: work.carry_out(db, _NoGuidance(), None, limits))
 
 
 class _KeepCalls(AppendCalls):

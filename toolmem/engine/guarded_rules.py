@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from toolmem.guard.decision import CheckedRule
 from toolmem.rules.checked_rules import checked_rules
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, UNSCOPED, folded_name, namespace_of
+from toolmem.rules.kept_rules import with_kept
 from toolmem.rules.stored_rules import read_stored
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class GuardedRules:
-    """The active rules of a workspace that can be checked, by tool.
+    """The active rules of a workspace that can be checked, and the user's reminders, by tool.
 
     `of_called`: only those of the tools that are called are read, as a hook wants it, whose process lives for one call.
     Else all are, so that whatever is called next is held against its rules when the store is away.
@@ -43,8 +44,9 @@ class GuardedRules:
         namespaces = [namespace_of(place) for place in (*sorted(places), UNSCOPED)] if self._of_called else None
         records = await self._store.list_raw(self._workspace, namespaces, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
         now = self._clock.now()
+        records = with_kept(self._store, self._workspace, namespaces, records, now)
         rules = checked_rules(read_stored(records).active(now), now)
-        found = {tool: [rule for rule in of if rule.checkable] for tool, of in rules.items()}
+        found = {tool: [rule for rule in of if rule.checkable or rule.reminds] for tool, of in rules.items()}
         self._by_tool = {**self._by_tool, **found} if read else found
         self._stamp, self._read = stamp, read | places
 

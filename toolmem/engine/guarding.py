@@ -14,50 +14,39 @@ writes nothing. The guard's own trouble is logged and never reaches the agent.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolmem.engine.ended_calls import (
-    EndedCall,
-    Lesson,
-    TaughtCalls,
-    call_of,
-    ended_call,
-    new_id,
-    recorded_failure,
-    was_not_run,
-    with_names,
-)
+from toolmem.engine.ended_calls import TaughtCalls, call_of, new_id, problems_of, with_names
 from toolmem.engine.guard_records import GuardRecords, Places, Remembered
+from toolmem.engine.guarded_histories import GuardedHistories
 from toolmem.engine.guarded_rules import GuardedRules
 from toolmem.engine.kept_decisions import DecisionLog, StorePatience
+from toolmem.engine.lessons import Lessons, ToldCall, append_each, left_out
 from toolmem.engine.protected_paths import protected_paths
-from toolmem.guard.conversation import CheckedCall, ConversationGuard
-from toolmem.guard.decision import MODES, CallMark, CheckedRule, Finding, GuardDecision, Mode, decide
-from toolmem.guard.effects import names_text
+from toolmem.guard.conversation import CheckedCall, ConversationGuard, identity_of
+from toolmem.guard.decision import MODES, CallMark, CheckedRule, Finding, GuardDecision, Mode, against_repeat, decide
 from toolmem.guard.repeats import StandingFailures
 from toolmem.guard.tool_classes import scopes_of
 from toolmem.late import late_logger
 from toolmem.late_dataclasses import replace
 from toolmem.light_models import ToolSchema, conversation_told
-from toolmem.store.masked import store_key, unmasked
+from toolmem.readers.written_arguments import opened_arguments
+from toolmem.store.masked import commits_records, masked_calls, store_key, unmasked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from toolmem.guard.histories import History
     from toolmem.protocols import Clock, MemoryStore
-    from toolmem.stored import Appended, LoggedDecision, Outcome
+    from toolmem.stored import Appended, LoggedDecision
 
 logger = late_logger("toolmem.guard")
-
 OnError = Literal["open", "closed"]
 
 KEEP_CALLS = 100
 TIMEOUT = 2.0  # seconds that a decision waits for the store
-_LONGEST_ID = 256
 _MOST_MOVED = 1000  # conversations whose changes this process counts
-_OUTCOMES: dict[bool | None, Outcome] = {True: "failed", False: "worked", None: "unknown"}
+_NOTHING = "calls taught the guard nothing"
 
 
 class CallGuard:
@@ -99,6 +88,7 @@ class CallGuard:
         self._log = DecisionLog(store, workspace_id, clock, self._patience)
         self._rules = GuardedRules(store, self.rules_workspace_id, clock, of_called=of_called)
         self._records = GuardRecords(store, workspace_id, clock)
+        self._histories = GuardedHistories(store, workspace_id, clock, self._patience, self._records, self.modes)
         self._taught = taught or TaughtCalls()
         self._protected = (*protected_paths(store), *protected)
         self._key: bytes | None = None
@@ -129,6 +119,7 @@ class CallGuard:
         demands: Sequence[CheckedRule] = (),
         lifted: Collection[str] = (),
         classes: Sequence[str] = (),
+        final: Collection[str] = (),
     ) -> GuardDecision:
         """What is to become of a call. Never raises.
 
@@ -137,9 +128,11 @@ class CallGuard:
         `context`: the value of `context_key` for this call. `demands`: what binds it beside the stored rules.
         `lifted`: ids of rules that the user takes back in the message that it answers. `classes`: of the tool (shell,
         read, write, fetch, ...), where its agent says so; else they are told by its name, schema and arguments.
+        `final`: actions after which nobody tells that the call did not run, so that the log says it at once.
         """
         if self.is_off:
             return decide(new_id(), ())
+        arguments = opened_arguments(arguments)
         moved = self._moved.get(conversation_id, 0)
         mark = CallMark(tool_name, "", conversation_id, None, moved, cwd, context)
         try:
@@ -148,22 +141,27 @@ class CallGuard:
             known = await self._known(places := _places(mark), tool_name, scopes)
             remembered = known or self._records.remembered(places, None)
             rules = [*demands, *(rule for rule in self._rules.of(tool_name, scopes) if rule.id not in lifted)]
-            guard = self._guard(tool_name, remembered, tools, await self._store_key(), rules)
-            checked = guard.weigh(tool_name, arguments, force=force, directory=Path(cwd) if cwd else None)
+            rules = [rule for rule in rules if rule.session in ("", conversation_id)]
+            history = await self._histories.asked(remembered, rules, conversation_id, is_down=self._is_down)
+            guard = self._guard(tool_name, remembered, tools, await self._store_key(), rules, history)
+            folder = Path(cwd) if cwd else None
+            checked = guard.weigh(tool_name, arguments, force=force, directory=folder)
             if known is None and not checked.stops:
-                return await self._undecided("the rules cannot be read", arguments, mark)
-            mark = replace(
-                mark, identity=checked.identity, state=checked.began, forced=checked.forced, hints=checked.hints
-            )
+                return await self._undecided("the rules cannot be read", arguments, mark, final)
+            if not self._is_down and self.modes["rules"] != "off":
+                of_call = (tools, folder, guard.view)
+                checked = await self._histories.weighed(checked, remembered, history, places, rules, of_call)
+            began, forced, hints = checked.began, checked.forced, checked.hints
+            mark = replace(mark, identity=checked.identity, state=began, forced=forced, hints=hints)
             if checked.decision.sources:
                 await self._remember(checked, places)
-                await self._log.add(checked.decision, arguments, mark)
+                await self._log.add(checked.decision, arguments, mark, final)
             if not self._is_down:
                 await self._log.write()
-            return replace(checked.decision, mark=mark)
+            return replace(checked.decision, mark=mark, reminders=tuple(each for each in rules if each.reminds))
         except Exception:
             logger.exception("the guard failed on a call of %r", tool_name)
-            return await self._undecided("the guard failed on it", arguments, mark)
+            return await self._undecided("the guard failed on it", arguments, mark, final)
 
     async def _known(self, places: Places, tool_name: str, scopes: Sequence[str]) -> Remembered | None:
         """What is known at this moment, or was when the store last answered. None: rules were never read."""
@@ -195,6 +193,7 @@ class CallGuard:
         tools: Sequence[ToolSchema],
         key: bytes,
         rules: Sequence[CheckedRule],
+        history: History | None,
     ) -> ConversationGuard:
         declared = [tool for tool in tools if tool.name == tool_name]
         return ConversationGuard(
@@ -203,31 +202,27 @@ class CallGuard:
             modes=self.modes,
             standing=known.standing,
             names=known.names,
-            problems=_problems if declared else None,
+            problems=problems_of if declared else None,
             watch=known.watch,
             key=key,
             protected=self._protected,
+            history=history,
         )
 
     async def _remember(self, checked: CheckedCall, places: Places) -> None:
         """What a decision on a repeat leaves for the next one, in the conversation's record."""
         repeat = any(each.kind == "repeat" for each in checked.decision.sources)
         if repeat and not self._is_down and (checked.forced or checked.stops):
-
-            def change(standing: StandingFailures) -> None:
-                ConversationGuard(standing=standing).remember(checked)
-
-            work = self._records.change_standing(places.conversation, change)
+            work = self._records.remember(checked, places.conversation)
             await self._patience.attempt("a decision cannot be remembered", work)
 
-    async def _undecided(self, why: str, arguments: Any, mark: CallMark) -> GuardDecision:
+    async def _undecided(self, why: str, arguments: Any, mark: CallMark, final: Collection[str] = ()) -> GuardDecision:
         """On a call that nobody could decide on; logged when the store answers again."""
         told = f"This call could not be checked, because {why}."
         if self.on_error == "closed":
-            decision = decide(
-                new_id(), (Finding("rule", "deny", f"{told} guard.on_error is closed: try again later."),)
-            )
-            await self._log.add(decision, arguments, mark)
+            told = f"{told} guard.on_error is closed: try again later."
+            decision = decide(new_id(), (Finding("rule", "deny", told),))
+            await self._log.add(decision, arguments, mark, final)
         else:
             self._patience.tell(f"calls run unchecked, because {why}: guard.on_error is open")
             decision = decide(new_id(), (Finding("rule", "deny", told, "shadow"),))
@@ -245,37 +240,40 @@ class CallGuard:
         """
         read = with_names(call_of(call, self._clock), decision)
         most = self._keep_calls if keep is None else keep
-        appended = await self.store.append_calls(self.workspace_id, read.tool_name, [read], most)
-        if not self.is_off and not appended.duplicates:
-            await self._patience.attempt("a call taught the guard nothing", self._take(decision, read))
-        return appended
+        return (await self._keep([(read, decision)], most, self.store, None))[read.tool_name]
+
+    async def keep(self, calls: Sequence[tuple[Any, str]], keep: int, store: MemoryStore) -> dict[str, Appended]:
+        """Keep calls, each with the id of the decision about it ("": none is known), and learn from them; by tool.
+
+        One that taught already teaches nothing again. `store`: where they are kept, if that is another one than the
+        guard's. Raises as `after`.
+        """
+        return await self._keep(calls, keep, store, self._taught)
 
     async def ended(self, decision: GuardDecision | str, call: Any) -> None:
         """As `after`, of a call that is kept in another way. Never raises."""
-        if not self.is_off:
-            await self._patience.attempt("a call taught the guard nothing", self._take_ended(decision, call))
+        await self._learn([(call, decision)])
 
-    async def _take_ended(self, decision: GuardDecision | str, call: Any) -> None:
-        read = with_names(call_of(call, self._clock), decision)
-        if self._taught.is_first(read.id):
-            await self._take(decision, read)
+    async def advice_on_retry(self, tool_name: str, arguments: Any, *, conversation_id: str, cwd: str = "") -> str:
+        """What to know before a call that has just failed is sent again; "" where that is nothing. Never raises."""
+        places = Places(conversation_id, cwd)
+        identity = identity_of(tool_name, arguments, await self._store_key())
+        try:
+            keys = places.keys()
+            records = (await self._patience.within(self.store.read_stamped(self.workspace_id, keys))).records
+        except Exception as error:
+            self._patience.tell("the store cannot be read", error)
+            return ""
+        held = self._records.remembered(places, dict(zip(keys, records, strict=True))).standing.before(identity)
+        found = against_repeat(held, "advise") if held is not None and held.wait is not None else []
+        return " ".join(each.text for each in found)
 
     async def learn(self, calls: Sequence[Any], conversation_id: str = "") -> None:
         """What calls teach that are kept in another way; one conversation after the other, while the store answers.
 
         Never raises.
         """
-        if not calls or self.is_off:
-            return
-        what = "calls taught the guard nothing"
-        try:
-            told = await self._by_conversation(calls, conversation_id)
-        except Exception as error:
-            self._patience.tell(what, error)
-            return
-        for conversation, ended in told.items():
-            if not await self._patience.attempt(what, self._learn(ended, conversation)):
-                return
+        await self._learn([(call, None) for call in calls], conversation_id)
 
     async def user_spoke(self, conversation_id: str) -> None:
         """A message of the user: what failed before in this conversation may be tried again. Never raises."""
@@ -290,62 +288,94 @@ class CallGuard:
         """What was decided, newest first. A day later, what became of a call is `unknown`. Raises StoreError."""
         return await self._log.newest(conversation_id, tool_name, limit)
 
-    async def _take(self, decision: GuardDecision | str | None, call: Any) -> None:
+    async def _keep(
+        self,
+        calls: Sequence[tuple[Any, GuardDecision | str | None]],
+        keep: int,
+        store: MemoryStore,
+        taught: TaughtCalls | None,
+    ) -> dict[str, Appended]:
+        """In one commit with what they teach, where the store has such commits."""
+        kept = [call for call, _ in calls]
+        lessons = await self._told(calls, taught)
+        if lessons is None or store is not self.store or not commits_records(store):
+            appended = await append_each(store, self.workspace_id, kept, keep)
+            await self._teach(lessons, left_out(kept, appended))
+            return appended
+        both: Any = store
+        try:
+            together: dict[str, Appended] = await both.append_with(self.workspace_id, kept, keep, lessons)
+        except Exception:
+            lessons.take_back()
+            raise
+        await self._taught_all(lessons)
+        return together
+
+    async def _learn(self, calls: Sequence[tuple[Any, GuardDecision | str | None]], conversation: str = "") -> None:
+        try:
+            read = [(self._named(call, decision), decision) for call, decision in calls]
+        except Exception as error:
+            self._patience.tell(_NOTHING, error)
+            return
+        await self._teach(await self._told(read, self._taught, conversation))
+
+    def _named(self, call: Any, decision: GuardDecision | str | None) -> Any:
+        read = call_of(call, self._clock)
+        return with_names(read, decision) if decision else read
+
+    async def _told(
+        self,
+        calls: Sequence[tuple[Any, GuardDecision | str | None]],
+        taught: TaughtCalls | None,
+        conversation: str = "",
+    ) -> Lessons | None:
+        """None: nothing is to be learned, or the store does not tell what was decided about them."""
+        if not calls or self.is_off:
+            return None
+        told: list[ToldCall] = []
+        try:
+            key = await self._store_key()
+            for index, (call, decision) in enumerate(calls):
+                told.append(await self._told_call(index, call, decision, conversation))
+        except Exception as error:
+            self._patience.tell(_NOTHING, error)
+            return None
+        return Lessons([call for call, _ in calls], told, self._records, key, self._context_key, taught)
+
+    async def _told_call(
+        self, index: int, call: Any, decision: GuardDecision | str | None, conversation: str
+    ) -> ToldCall:
         mark = decision.mark if isinstance(decision, GuardDecision) else None
-        entry = await self._log.entry(decision)
+        entry = await self._patience.within(self._log.entry(decision)) if decision else None
         if mark is None and entry is not None:
             forced = tuple(str(each["kind"]) for each in entry.sources if each.get("forced"))
             moved = self._moved.get(entry.conversation_id, 0)
             mark = CallMark(call.tool_name, "", entry.conversation_id, moved=moved, forced=forced)
-        not_run = was_not_run(call)
-        if not not_run:
-            conversation = (mark.conversation_id if mark else "") or conversation_told(call.metadata) or ""
-            await self._learn([await self._ended(call, mark, conversation)], conversation)
-        if entry is not None and not entry.outcome:
-            outcome: Outcome = "not_run" if not_run else _OUTCOMES[recorded_failure(call)]
-            await self._log.replace(replace(entry, outcome=outcome, call_id=(call.id or "")[:_LONGEST_ID]))
+        conversation = conversation or (mark.conversation_id if mark else "") or conversation_told(call.metadata) or ""
+        decided = decision.id if isinstance(decision, GuardDecision) else decision or ""
+        return ToldCall(index, call, mark, conversation, entry, self._moved.get(conversation, 0), decided)
 
-    async def _by_conversation(self, calls: Sequence[Any], conversation_id: str) -> dict[str, list[EndedCall]]:
-        """Those that ran and that it was not told yet, as they ended."""
-        told: dict[str, list[EndedCall]] = {}
-        for given in calls:
-            call = call_of(given, self._clock)
-            if self._taught.is_first(call.id) and not was_not_run(call):
-                conversation = conversation_id or conversation_told(call.metadata) or ""
-                told.setdefault(conversation, []).append(await self._ended(call, None, conversation))
-        return told
+    async def _teach(self, lessons: Lessons | None, out: Collection[int] = ()) -> None:
+        """What calls teach that are kept already; `out`: those that are not. Never raises."""
+        if lessons is None:
+            return
+        try:
+            lessons.prepare([call for call, _ in await masked_calls(self.store, lessons.calls)])
+        except Exception as error:
+            lessons.error = error
+        if lessons.error is None:
+            for changes in lessons.changes(out):
+                if not await self._patience.attempt(_NOTHING, self._records.make_all(changes)):
+                    break
+        await self._taught_all(lessons)
 
-    async def _ended(self, call: Any, mark: CallMark | None, conversation: str) -> EndedCall:
-        key, moved = await self._store_key(), self._moved.get(conversation, 0)
-        return await ended_call(self.store, call, mark, key=key, context_key=self._context_key, moved=moved)
-
-    async def _learn(self, ended: Sequence[EndedCall], conversation: str) -> None:
-        if conversation:
-            lesson = await self._learn_failures(ended, conversation)
-            await self._records.count(lesson.forgiveness, lesson.watch)
-            for cwd in lesson.wrote | lesson.failed:
-                await self._records.note_folder(cwd, lesson.token if cwd in lesson.wrote else "", cwd in lesson.failed)
-        for each in ended:
-            statement = names_text(each.checked.arguments)
-            if each.names is not None and each.failed is not None and statement:
-                await self._records.learn_names(each.names, statement, each.output, failed=each.failed)
-
-    async def _learn_failures(self, ended: Sequence[EndedCall], conversation: str) -> Lesson:
-        folders = await self._records.folders({each.cwd for each in ended if each.cwd})
-        lesson = Lesson()
-
-        def change(standing: StandingFailures) -> None:
-            nonlocal lesson
-            lesson = Lesson(dict(folders))
-            standing.forgiveness = lesson.forgiveness
-            guard = ConversationGuard(standing=standing, watch=lesson.watch)
-            for each in ended:
-                lesson.take(guard, each)
-
-        await self._records.change_standing(conversation, change)
-        if lesson.moved:
+    async def _taught_all(self, lessons: Lessons) -> None:
+        if lessons.error is not None:
+            self._patience.tell(_NOTHING, lessons.error)
+        for conversation in lessons.moved:
             self._has_moved(conversation)
-        return lesson
+        for entry in lessons.ended_entries():
+            await self._patience.attempt("what became of a decision is not logged", self._log.replace(entry))
 
     def _has_moved(self, conversation: str) -> None:
         self._moved[conversation] = self._moved.pop(conversation, 0) + 1
@@ -365,9 +395,3 @@ class CallGuard:
 
 def _places(mark: CallMark) -> Places:
     return Places(mark.conversation_id, mark.cwd, (mark.tool_name, mark.context) if mark.context else None)
-
-
-def _problems(arguments: Any, schema: ToolSchema | None) -> list[str]:
-    from toolmem.judge.parameters import check
-
-    return [each.message for each in check(arguments, schema)]

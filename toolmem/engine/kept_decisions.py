@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -76,8 +76,8 @@ class DecisionLog:
         self.with_inputs = True  # False: what calls were given is logged nowhere
         self._waiting: deque[LoggedDecision] = deque(maxlen=_MOST_WAITING)
 
-    async def add(self, decision: GuardDecision, arguments: Any, mark: CallMark) -> None:
-        """A decision, to be written."""
+    async def add(self, decision: GuardDecision, arguments: Any, mark: CallMark, final: Collection[str] = ()) -> None:
+        """A decision, to be written. `final`: the actions after which the call is known not to run."""
         self._waiting.append(
             LoggedDecision(
                 id=decision.id,
@@ -91,6 +91,7 @@ class DecisionLog:
                 mode=decision.mode,
                 sources=[each.as_json() for each in decision.sources],
                 forced=decision.forced,
+                outcome="not_run" if decision.action in final else "",
             )
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -17,13 +18,8 @@ from toolmem.light_models import GuidanceLines
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX
 from toolmem.store.keyed import RecordStore
 from toolmem.store.sqlite import keyed_records
-from toolmem.store.sqlite.connection import (
-    OpenFile,
-    can_be_written,
-    location_of,
-    open_read_only,
-    open_writer,
-)
+from toolmem.store.sqlite.connection import can_be_written, location_of, open_read_only, open_writer
+from toolmem.store.sqlite.open_file import OpenFile
 from toolmem.stored import LogLimits
 
 if TYPE_CHECKING:
@@ -32,9 +28,10 @@ if TYPE_CHECKING:
     import apsw
 
     from toolmem.engine.guarding import CallGuard
+    from toolmem.errors import StoreDamaged
     from toolmem.protocols import MemoryStore
     from toolmem.store.keyed import PutRecord
-    from toolmem.stored import Appended, LoggedDecision, RawRecord, Stamped
+    from toolmem.stored import Appended, BesideCalls, LoggedCall, LoggedDecision, RawRecord, Stamped
 
 logger = late_logger("toolmem.engine")
 
@@ -59,15 +56,19 @@ class MachineClock:
 class StoreFile(RecordStore):
     """What the engine needs of `MemoryStore`. Its coroutines wait for nothing: each ends at its first step.
 
-    A file that is not there is made; one that may not be written is read. Used by the thread that opened it.
-    Raises StoreUnavailable or StoreVersionError.
+    A file that is not there is made by the first write; one that may not be written is read. Used by the thread that
+    opened it. Raises StoreUnavailable or StoreVersionError.
     """
+
+    held = False  # whether who opened it holds an agent to its rules
 
     def __init__(self, path: str | Path, *, busy_timeout: float = BUSY_TIMEOUT, log: LogLimits | None = None) -> None:
         self.location = place = location_of(path)
         self.clock = self._clock = MachineClock()
-        db = open_writer(place, "FULL", busy_timeout) if can_be_written(place) else open_read_only(place, busy_timeout)
-        self._file = OpenFile(db, place, busy_timeout)
+        opened = partial(open_read_only, place, busy_timeout)
+        if can_be_written(place):
+            opened = partial(open_writer, place, "FULL", busy_timeout)
+        self._file = OpenFile(opened, place, busy_timeout)
         self._limits = log or LogLimits()
         self.guards: dict[Hashable, CallGuard] = {}  # what the guard holds in memory, as long as the file is open
 
@@ -87,11 +88,26 @@ class StoreFile(RecordStore):
         """As the rule store and the masks are handed a store; what they do not ask for is not there."""
         return cast("MemoryStore", self)
 
+    def make(self) -> StoreFile:
+        """The file, where it is not there yet; this store."""
+        self._file.make()
+        return self
+
+    @property
+    def is_made(self) -> bool:
+        """False where there is no file, and nothing was written."""
+        return self._file.is_made
+
+    @property
+    def damage(self) -> StoreDamaged | None:
+        """What a read or a write found, though whoever asked for it went on."""
+        return self._file.damage
+
     def is_known(self) -> bool:
-        """Did this user make the store, or trust it?"""
+        """Did this user make the store, or trust it? One that is not there yet will be this user's."""
         from toolmem.store.known_stores import is_known, read_id
 
-        return is_known(self.location, self._file.read(read_id))
+        return not self.is_made or is_known(self.location, self._file.read(read_id))
 
     def tool_names(self, workspace: str, most: int) -> list[str]:
         """The tools that have calls, by name; no more than so many, the newest."""
@@ -144,6 +160,20 @@ class StoreFile(RecordStore):
         from toolmem.engine.file_writes import append
 
         return append(self._file, self._limits, self.clock.now(), workspace, tool, calls, keep)
+
+    async def append_with(
+        self, workspace: str, calls: Sequence[Any], keep: int, beside: BesideCalls
+    ) -> dict[str, Appended]:
+        """As `append_calls`, of calls of any tools, and what changes beside them in the same commit; by tool."""
+        from toolmem.engine.file_writes import append_with
+
+        return append_with(self._file, self._limits, self.clock.now(), workspace, calls, keep, beside)
+
+    async def call_log(self, workspace: str, *, newest: bool = False, limit: int = 1000) -> list[LoggedCall]:
+        """As `MemoryStore.call_log`; loads the models of calls, which no call of an agent waits for."""
+        from toolmem.store.sqlite import call_log
+
+        return self._file.read(lambda db: call_log.read(db, workspace, newest=newest, limit=limit))
 
     async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
         from toolmem.store.logged_decisions import decision_json

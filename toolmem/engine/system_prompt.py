@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from toolmem.guidance.shown import OneGuidance, fit, guidance_shown, said_to_be_data
+from toolmem.guidance.shown import OneGuidance, fit_together, guidance_shown, said_to_be_data
 from toolmem.light_models import Language
 from toolmem.readers.plain_text import name_shown
 from toolmem.rules.section import PinnedRules, render_rules
@@ -28,7 +28,7 @@ def prompt_of(
 
     `known`: the guidance of the tools at hand, by name.
     """
-    rules = render_rules(pinned.rules, language, pinned.not_shown)
+    rules = render_rules(pinned.rules, language, pinned.not_shown, recalls=pinned.recalls)
     guidance = guidance_block(known, budget_tokens, count, language)
     return "\n\n".join(part for part in (base.strip(), rules, guidance) if part)
 
@@ -43,23 +43,15 @@ def guidance_block(
 ) -> str:
     """The guidance of these tools in at most `budget_tokens`; "" where there is none or no room.
 
-    The tools share the budget evenly; what one does not need goes to the next.
+    It is spent where most failures can be avoided (`shown.fit_together`).
     """
-    shown_tools = [(tool, guidance_shown(guidance)) for tool, guidance in tools]
-    known = [(tool, guidance) for tool, guidance in shown_tools if guidance.text]
+    shown_tools = [(f"### `{name_shown(tool)}`", guidance_shown(guidance)) for tool, guidance in tools]
+    known = [(heading, guidance) for heading, guidance in shown_tools if guidance.text]
     if not known:  # nothing is counted, which may load a vocabulary
         return ""
     title = f"{_GUIDANCE_TITLE[language]}\n\n{said_to_be_data(language)}"
-    left = budget_tokens - count(title)
-    parts: list[str] = []
-    for position, (tool, guidance) in enumerate(known):
-        heading = f"### `{name_shown(tool)}`"
-        share = left // (len(known) - position) - count(heading) - 2
-        text = fit(guidance, share, count) if share > 0 else ""
-        if text:
-            part = f"{heading}\n{_deeper(text)}"
-            parts.append(part)
-            left -= count(part) + 2
+    texts = fit_together(known, budget_tokens - count(title), count)
+    parts: list[str] = [f"{heading}\n{_deeper(text)}" for (heading, _), text in zip(known, texts, strict=True) if text]
     return "\n\n".join([title, *parts]) if parts else ""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolmem.errors import RecordError
+from toolmem.formats.reme_records import is_of_reme
 from toolmem.formats.times import read_time, zone
 from toolmem.late_dataclasses import dataclass, field
 from toolmem.light_models import CONVERSATION_KEYS, DENIED, PendingCall, ToolCall, conversation_told
@@ -127,7 +128,7 @@ def read_fields(
             "input": _input(raw.get("input"), repairs),
             "output": _text(raw, "output", repairs, "pass it as JSON text"),
             "success": _success(raw.get("success")),
-            "time_cost": _time_cost(raw.get("time_cost")),
+            "time_cost": _time_cost(raw),
             "token_cost": _token_cost(raw.get("token_cost")),
             "context": _text(raw, "context", repairs, "pass it as text"),
             "id": _id(raw.get("id") or raw.get("call_hash"), repairs),  # the latter is what ReMe tells calls apart by
@@ -230,8 +231,9 @@ def _number(value: Any, name: str, remedy: str) -> int | float:
     return value
 
 
-def _time_cost(value: Any) -> float | None:
-    if value is None:
+def _time_cost(raw: Mapping[str, Any]) -> float | None:
+    value = raw.get("time_cost")
+    if value is None or (value == 0 and not isinstance(value, bool) and is_of_reme(raw)):
         return None
     remedy = "use seconds >= 0, or null where unknown"
     number = _number(value, "time_cost", remedy)

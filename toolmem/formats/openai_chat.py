@@ -20,8 +20,9 @@ from toolmem.formats.lines import Entry
 from toolmem.formats.times import read_time
 from toolmem.models import ToolCallResult, ToolSchema
 from toolmem.protocols import Clock
-from toolmem.readers.chat import ChatCall, key_of, read_arguments, read_chat, text_of
+from toolmem.readers.chat import ChatCall, key_of, read_chat, text_of
 from toolmem.readers.json_values import NotJsonError, Repairs, clean_text, clean_value
+from toolmem.readers.written_arguments import read_arguments
 from toolmem.stored import CallFailure
 
 

@@ -1,12 +1,14 @@
-"""Conditions of rules: JSON Schemas over a call's view, made safe before they are kept.
+"""Conditions of rules: JSON Schemas over a call's view, or alternatives of tests, made safe before they are kept.
 
-Draft 2020-12, fixed. What could reach beyond the view, or cost more than linear time, is refused with its place.
+Of schemas draft 2020-12, fixed. What could reach beyond the view, or cost more than linear time, is refused with its
+place.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -38,8 +40,16 @@ Condition = Mapping[str, Any] | bool
 
 
 def check_condition(when: Any, field: str = "when") -> Condition:
-    """`when`, where it can be kept; else a RequestError that names the place and the remedy."""
+    """`when`, where it can be kept; else a RequestError that names the place and the remedy.
+
+    A JSON Schema, true, or alternatives: a list of them, or an object of `when` and `unless`, as it is kept then.
+    """
     kept = require_safe(when, field)
+    if of_alternatives(kept):
+        _check_of_nothing(kept, field)
+        return kept
+    if isinstance(kept, Mapping):
+        _require_schema(kept, field)
     nothing = view_of("", {}).fields
     if kept is not True and holds(kept, nothing, field=field):
         raise RequestError(
@@ -52,12 +62,35 @@ def check_condition(when: Any, field: str = "when") -> Condition:
     return kept
 
 
+def _require_schema(when: Mapping[str, Any], field: str) -> None:
+    """An alternative that stands alone would be a JSON Schema that asks for nothing."""
+    from toolmem.guard.alternatives import TESTS
+
+    if found := [name for name in when if name in (*TESTS, "unless")]:
+        told = "write a list of alternatives, each an object of tests, or an object of `when` and `unless`"
+        raise RequestError(f"`{field}.{found[0]}`: no keyword of a JSON Schema: {told}", field=field)
+
+
+def _check_of_nothing(kept: Condition, field: str) -> None:
+    from toolmem.guard.alternatives import of_given_calls, read_alternatives
+    from toolmem.guard.compiled_conditions import CompiledConditions
+
+    given = of_given_calls(read_alternatives(kept))
+    if CompiledConditions(given).hold(view_of("", {}), datetime.now(UTC)):
+        told = 'a call without arguments is stopped: add a test, or write "always": true if every call is meant'
+        raise RequestError(f"`{field}`: {told}", field=field)
+
+
 def require_safe(when: Any, field: str = "when") -> Condition:
     """`when`, where it is bounded and refers to nothing; patterns are tried when it is first checked."""
     if when is True:
         return True
+    if of_alternatives(when):
+        from toolmem.guard.alternatives import as_written, read_alternatives
+
+        return {**as_written(read_alternatives(when, field)), **_examples(when, field)}
     if not isinstance(when, Mapping):
-        told = f"`{field}`: expected a JSON Schema over the call's view, or true for every call"
+        told = f"`{field}`: expected alternatives of tests, a JSON Schema over the call's view, or true for every call"
         raise RequestError(told, field=field)
     try:
         text = json.dumps(when, ensure_ascii=False, allow_nan=False)
@@ -68,6 +101,28 @@ def require_safe(when: Any, field: str = "when") -> Condition:
     for place, schema in _schemas(when, field, 1):
         _check_keywords(place, schema, field)
     return when
+
+
+def _examples(when: Any, field: str) -> dict[str, Any]:
+    """The example calls of alternatives, which check nothing."""
+    found = {name: when[name] for name in ("stops", "passes") if isinstance(when, Mapping) and when.get(name)}
+    text = json.dumps(found, ensure_ascii=False, default=str)
+    if len(text) > LONGEST or not all(isinstance(each, list) for each in found.values()):
+        raise RequestError(f"`{field}`: stops and passes: expected a few short example calls", field=field)
+    return found
+
+
+def of_alternatives(when: Any) -> bool:
+    """Is a condition written as alternatives of tests, and not as a JSON Schema?"""
+    return isinstance(when, list) or (isinstance(when, Mapping) and "when" in when)
+
+
+def needs_history(when: Any) -> bool:
+    """Does a condition ask for earlier calls, or how many there were?"""
+    if not of_alternatives(when):
+        return False
+    listed = [*when.get("when", ()), *when.get("unless", ())] if isinstance(when, Mapping) else when
+    return any(isinstance(each, Mapping) and ("earlier" in each or "more_than" in each) for each in listed)
 
 
 def holds(when: Condition, view: Mapping[str, Any], *, field: str = "when") -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from toolmem.guard.call_conditions import Condition
+from toolmem.guard.call_conditions import Condition, of_alternatives
 from toolmem.guard.condition_shapes import (
     CommandShape,
     Every,
@@ -34,6 +34,11 @@ def in_words(when: Condition | None) -> str:
     """What a call must hold for its rule to apply; a condition of another shape is shown as it is written."""
     if when is None:
         return "nothing is checked"
+    if of_alternatives(when):
+        from toolmem.guard.alternatives import read_alternatives
+        from toolmem.guard.alternatives_in_words import alternatives_in_words
+
+        return alternatives_in_words(read_alternatives(when))
     shape = read_condition(when)
     return shape_in_words(shape) if shape else f"the condition {json.dumps(when, ensure_ascii=False)[:_LONGEST]}"
 

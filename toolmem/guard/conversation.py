@@ -16,8 +16,9 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from toolmem.guard.call_lessons import ended_as, take
 from toolmem.guard.decision import (
     MODES,
     CheckedRule,
@@ -30,15 +31,19 @@ from toolmem.guard.decision import (
     decide,
     quoted,
 )
-from toolmem.guard.effects import asks_outside, may_write, names_text, starts_background
+from toolmem.guard.effects import asks_outside, names_text
 from toolmem.guard.known_names import KnownNames
-from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
+from toolmem.guard.repeats import Ended, Forgiveness, StandingFailures, identity
 from toolmem.guard.self_protection import against_self, may_touch
 from toolmem.guard.tool_classes import scopes_of
-from toolmem.guard.view import view_of
+from toolmem.guard.view import View, view_of
 from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import ToolSchema
 from toolmem.readers.denied_calls import is_denied
+from toolmem.readers.written_arguments import opened_arguments
+
+if TYPE_CHECKING:
+    from toolmem.guard.histories import History
 
 FORCED_LEAST = 5  # forced flags of a source before it is doubted
 FORCED_WORKED = 0.05  # share of these that worked from which on it only advises
@@ -61,6 +66,8 @@ class Watch:
 
     def count(self, kinds: Sequence[str], *, worked: bool) -> None:
         """How a call ended that was forced."""
+        if not kinds:
+            return
         self.forced.update(kinds)
         if worked:
             self.worked.update(kinds)
@@ -103,7 +110,8 @@ class ConversationGuard:
     `rules`: by tool, "" for those of every tool. `tools`: as they were declared. `modes`: as in the configuration's
     section `guard`. `standing`: the conversation's failures. `names`: of the context that calls run against.
     `problems`: what violates a tool's schema. `key`: of the store, so that identities tell nothing about inputs.
-    `protected`: files, folders and addresses that, with every `.toolmem`, only the user changes.
+    `protected`: files, folders and addresses that, with every `.toolmem`, only the user changes. `history`: which
+    earlier calls of the conversation rules ask for; None: nothing is known of them.
     """
 
     def __init__(
@@ -118,6 +126,7 @@ class ConversationGuard:
         watch: Watch | None = None,
         key: bytes = b"",
         protected: Sequence[str] = (),
+        history: History | None = None,
     ) -> None:
         self.rules = rules or {}
         self._tools = {tool.name: tool for tool in tools}
@@ -128,6 +137,8 @@ class ConversationGuard:
         self.watch = watch or Watch()
         self._key = key
         self._protected = protected
+        self._history = history
+        self.view: View | None = None  # of the call that was weighed last, where rules looked at it
 
     def before(
         self, tool_name: str, arguments: Any, *, force: bool | None = False, directory: Path | None = None
@@ -142,8 +153,9 @@ class ConversationGuard:
         self, tool_name: str, arguments: Any, *, force: bool | None = False, directory: Path | None = None
     ) -> CheckedCall:
         """What is to become of a call. Changes nothing."""
+        arguments = opened_arguments(arguments)
         call = identity_of(tool_name, arguments, self._key)
-        found = self._repeat_against(tool_name, arguments, call, force) + self._names_against(arguments)
+        found = self._repeat_against(tool_name, arguments, call, force) + self._names_against(tool_name, arguments)
         found += self._problems_of(tool_name, arguments)
         lifted = self._lifted(call, force, found)
         found = [
@@ -166,26 +178,18 @@ class ConversationGuard:
         written; a call that did not run teaches nothing."""
         if is_denied(output):
             return
-        self.standing.unwatched |= starts_background(checked.arguments)
-        writes = failed is not True and may_write(checked.tool_name, checked.arguments, checked.hints)
-        if failed is None:
-            self.standing.state += writes
+        ended = ended_as(checked.tool_name, checked.arguments, failed=failed, output=output, hints=checked.hints)
+        self.learn(checked, ended, failed=failed, call_id=call_id)
+        if self._names is None or failed is None:
             return
-        self.watch.count(checked.forced, worked=not failed)
-        line, error = _told(checked.tool_name, output) if failed else ("", "")
-        self.standing.after(
-            checked.identity,
-            failed=failed,
-            writes=writes,
-            call_id=call_id,
-            error=error,
-            line=line,
-            transient=is_transient(line),
-            began=checked.began,
-        )
-        statement = names_text(checked.arguments)
-        if self._names is not None and statement:
+        if statement := names_text(checked.arguments, checked.tool_name):
             self._names.learn(statement, output, failed=failed)
+
+    def learn(self, checked: CheckedCall, ended: Ended, *, failed: bool | None, call_id: str) -> None:
+        """As `after`, of a call that ran, but for names."""
+        if failed is not None:
+            self.watch.count(checked.forced, worked=not failed)
+        take(self.standing, checked.identity, ended, failed=failed, call_id=call_id, began=checked.began)
 
     def user_spoke(self) -> None:
         """A message of the user: what failed before may be tried again."""
@@ -202,8 +206,8 @@ class ConversationGuard:
         own = may_touch(given, self._protected, directory)
         if mode == "off" or not (own or any(rule.checkable for rule in bound)):
             return []
-        view = view_of(tool_name, given, declared.parameters if declared else None, directory=directory)
-        found = against_rules(bound, view, mode)
+        view = self.view = view_of(tool_name, given, declared.parameters if declared else None, directory=directory)
+        found = against_rules(bound, view, mode, history=self._history)
         if own:
             hints = self._hints(tool_name)
             found += against_self(tool_name, given, view, self._protected, directory=directory, hints=hints, mode=mode)
@@ -213,12 +217,13 @@ class ConversationGuard:
         mode = self._mode("repeat", "repeats")
         if mode == "off" or (held := self.standing.before(call)) is None:
             return []
-        asks = self.standing.unwatched or asks_outside(tool_name, arguments, self._hints(tool_name))
+        asks = self.standing.unwatched or held.failure.may_differ
+        asks = asks or asks_outside(tool_name, arguments, self._hints(tool_name))
         return self._said_if_doubted(against_repeat(held, mode, only_advise=asks, force=force))
 
-    def _names_against(self, arguments: Any) -> list[Finding]:
+    def _names_against(self, tool_name: str, arguments: Any) -> list[Finding]:
         mode = self._mode("known_name", "names")
-        if mode == "off" or self._names is None or not (statement := names_text(arguments)):
+        if mode == "off" or self._names is None or not (statement := names_text(arguments, tool_name)):
             return []
         return self._said_if_doubted(against_names(self._names.against(statement), mode))
 
@@ -264,11 +269,3 @@ def identity_of(tool_name: str, arguments: Any, key: bytes) -> str:
         return identity(tool_name, arguments, key)
     except (RecursionError, ValueError, TypeError):
         return ""
-
-
-def _told(tool_name: str, output: str) -> tuple[str, str]:
-    """The telling line of a failure, and the id of its error."""
-    from toolmem.readers.error_messages import mask, telling_line  # late: a call that is asked about has no output yet
-
-    line = telling_line(output)
-    return line, error_id(tool_name, mask(line))

@@ -20,6 +20,7 @@ class GitReader:
     """Reads one call after the other, and keeps the aliases that they set."""
 
     aliases: dict[str, str] = field(default_factory=dict)
+    directory: Path | None = None  # in which the last one runs
 
     def read(self, words: Sequence[str], directory: Path | None) -> tuple[list[str], str]:
         """(the arguments without git's own options, the text of an alias that a shell runs)."""
@@ -30,9 +31,11 @@ class GitReader:
             text = self.aliases.get(rest[0]) if rest else None
             if text is None:
                 break
+            self.directory = directory
             if text.startswith("!"):
                 return rest, text[1:]
             rest = [*_split(text), *rest[1:]]
+        self.directory = directory
         if rest[:1] == ["send-pack"]:
             rest[0] = "push"
         return (_push(rest, directory) if rest[:1] == ["push"] else rest), ""

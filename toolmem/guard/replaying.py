@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from toolmem.guard.call_lessons import learn
 from toolmem.guard.decision import CheckedRule, Finding, against_names, against_repeat, against_rules
-from toolmem.guard.effects import asks_outside, may_write, names_text, starts_background
+from toolmem.guard.effects import asks_outside, names_text
+from toolmem.guard.histories import PASSING
 from toolmem.guard.known_names import KnownNames
-from toolmem.guard.repeats import Forgiveness, StandingFailures, error_id, identity, is_transient
+from toolmem.guard.repeats import Forgiveness, StandingFailures, identity
 from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.view import view_of
 from toolmem.readers.denied_calls import is_denied
-from toolmem.readers.error_messages import mask, telling_line
 from toolmem.readers.proportions import wilson_interval
 
 SOURCES = ("rule", "repeat", "known_name", "schema")
@@ -121,20 +122,10 @@ def replay(
         alone = call.conversation_id or f"\0{index}"
         repeats = conversations.setdefault(alone, StandingFailures(forgiveness))
         names = contexts[_context(call, context_key)] if context_key else None
-        statement = names_text(call.input)
+        statement = names_text(call.input, call.tool_name)
         for source in _sources(call, key, repeats, names, statement, rules or {}, parameters or {}):
             done.flags.append(Flag(index, source, failed))
-        line = telling_line(call.output) if failed else ""
-        repeats.unwatched |= starts_background(call.input)
-        repeats.after(
-            key,
-            failed=bool(failed),
-            writes=not failed and may_write(call.tool_name, call.input),
-            call_id=str(index),
-            error=error_id(call.tool_name, mask(line)),
-            line=line,
-            transient=is_transient(line),
-        )
+        learn(repeats, key, call.tool_name, call.input, failed=bool(failed), output=call.output, call_id=str(index))
         if names is not None and statement and failed is not None:
             names.learn(statement, call.output, failed=failed)
     return done
@@ -154,11 +145,14 @@ def _sources(
     bound = [rule for place in dict.fromkeys(places) for rule in rules.get(place, ())]
     if bound:
         given = call.input if isinstance(call.input, Mapping) else {"": call.input}
-        found += against_rules(bound, view_of(call.tool_name, given, parameters.get(call.tool_name)), "enforce")
+        view = view_of(call.tool_name, given, parameters.get(call.tool_name))
+        found += against_rules(bound, view, "enforce", history=PASSING)  # nothing is claimed of order and counts
     held = repeats.before(key)
     if held is not None and held.wait is None:
         found += against_repeat(
-            held, "enforce", only_advise=repeats.unwatched or asks_outside(call.tool_name, call.input)
+            held,
+            "enforce",
+            only_advise=repeats.unwatched or held.failure.may_differ or asks_outside(call.tool_name, call.input),
         )
     if names is not None and statement:
         found += against_names(names.against(statement), "enforce")[:1]

@@ -40,7 +40,7 @@ class ShellNames:
 
     def learn(self, line: str, output: str, *, failed: bool) -> None:
         """What a command line and its answer tell."""
-        commands = simple_commands(line[:_LONGEST])
+        commands = _run(line)
         programs = {each.words[0] for each in commands if each.words}
         told = output[:_LONGEST] if failed else ""
         absent = [name for pattern in _NO_PROGRAM for name in pattern.findall(told)[:_MOST_ERRORS]]
@@ -60,7 +60,7 @@ class ShellNames:
 
     def against(self, line: str) -> list[tuple[str, str, int]]:
         """(kind, name, how many errors said so) of what a line names that is known not to exist."""
-        commands = simple_commands(line[:_LONGEST])
+        commands = _run(line)
         if any(each.hides for each in commands) or not (self.no_path or self.no_program) or _LOOKS_FIRST.search(line):
             return []
         first = next((each.words[0] for each in commands if each.words), "")
@@ -82,6 +82,11 @@ class ShellNames:
     def from_json(cls, value: Mapping[str, Any]) -> ShellNames:
         """Raises KeyError, TypeError or ValueError where it is none."""
         return cls(*(Counter({str(k): int(n) for k, n in value[name].items()}) for name in ("no_path", "no_program")))
+
+
+def _run(line: str) -> list[Argv]:
+    """What a line runs, without what only wraps it."""
+    return [each for each in simple_commands(line[:_LONGEST]) if each.kind == "runs"]
 
 
 def _paths(commands: list[Argv]) -> set[str]:

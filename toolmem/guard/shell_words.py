@@ -24,7 +24,12 @@ _BRACES = late_pattern(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)")
 _ESCAPE = late_pattern(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|0?[0-7]{1,3}|.)", re.DOTALL)
 _OPENED = late_pattern(r"\$\(|`")
 _DESCRIPTOR = late_pattern(r"[\d-]+")
+_LONG_JOINTS = frozenset(("||", "&&", "|&", ";;"))
 _PLAIN = late_pattern(r"[^'\"\\$`# \t\r|;&\n()<>]+")
+
+
+class Several(str):
+    """The value of a variable that holds one word after the other: of a loop."""
 
 
 @dataclass(slots=True)
@@ -33,6 +38,7 @@ class Segment:
 
     words: list[str] = field(default_factory=list)
     ends: str = ";"  # "|": its output goes on; "(" and ")" stand alone where a subshell begins and ends
+    joint: str = ";"  # as it is written: &&, ||, |, ;, & or the line's end
     nested: list[str] = field(default_factory=list)  # the texts of its substitutions, which run as well
     written: list[str] = field(default_factory=list)  # files that it is redirected into
     fed: str | None = None  # what a here-document gives it to read
@@ -110,28 +116,33 @@ class _Reader:
         else:
             self.segment.words.append(word)
 
-    def _end(self, ends: str) -> Iterator[Segment]:
+    def _end(self, joint: str) -> Iterator[Segment]:
         """The simple command is complete."""
         self._flush()
         done, self.segment = self.segment, Segment()
         self.into = ""
-        done.ends = ends
+        done.ends, done.joint = "|" if joint in {"|", "|&"} else ";", joint
         self._assign(done.words)
         if done.words or done.written or done.nested:
             yield done
 
     def _assign(self, words: list[str]) -> None:
+        if words[:1] == ["for"] and words[2:3] == ["in"]:
+            self._keep(words[1], Several(" ".join(words[3:])))
+            return
         given = words[1:] if words and words[0] in _DECLARES else words
         found = [_ASSIGNED.fullmatch(word) for word in given if not word.startswith("-")]
         if not all(found):
             return
         for each in found:
             assert each is not None
-            value = (self.variables.get(each[1], "") if each[2] else "") + each[3]
-            if len(value) <= _LONGEST_VALUE:
-                self.variables[each[1]] = value
-            else:
-                self.variables.pop(each[1], None)
+            self._keep(each[1], (self.variables.get(each[1], "") if each[2] else "") + each[3])
+
+    def _keep(self, name: str, value: str) -> None:
+        if len(value) <= _LONGEST_VALUE:
+            self.variables[name] = value
+        else:
+            self.variables.pop(name, None)
 
     def _value(self, found: re.Match[str]) -> str | None:
         """What a variable holds, as far as the text says."""
@@ -148,13 +159,14 @@ class _Reader:
         if mark == "&" and text[at + 1 : at + 2] == ">":
             self.at += 1  # &> redirects
             return
-        yield from self._end("|" if mark == "|" and text[at + 1 : at + 2] != "|" else ";")
+        joint = text[at : at + 2] if text[at : at + 2] in _LONG_JOINTS else mark
+        yield from self._end(joint)
         if mark in "()":
             yield Segment(ends=mark)
         if mark == "\n" and at == self.line_end:
             self.at, self.line_end = self.skip_to, -1
         else:
-            self.at += 2 if text[at : at + 2] in {"||", "&&", "|&", ";;"} else 1
+            self.at += len(joint)
 
     def _redirect(self) -> None:
         text, mark = self.text, self.text[self.at]
@@ -255,7 +267,7 @@ class _Reader:
             self.at = found.end() if found else self.at + 1
             return
         self.at = found.end()
-        if quoted:
+        if quoted and not isinstance(value, Several):
             self._put(value)
         else:
             self._put_value(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from toolmem.late import late_pattern
@@ -67,7 +68,7 @@ _CLASSES: dict[str, tuple[str, str, str, dict[str, str]]] = {
 _NAMES = {
     "shell": "bash shell exec_command local_shell shell_command unified_exec run_shell_command execute_command "
     "run_command run_terminal_cmd run_in_terminal powershell developer__shell execute_bash terminal write_stdin "
-    "write_bash run_commands execute_shell_command bash_tool",
+    "write_bash run_commands execute_shell_command bash_tool container.exec",
     "read": "read read_file read_many_files read_files notebookread view_image view developer__view readfile "
     "developer__read_image",
     "write": "write edit multiedit notebookedit write_file edit_file replace replace_in_file write_to_file apply_patch "
@@ -115,7 +116,7 @@ def scopes_of(
     """The classes of a tool, as rules are kept under them. `told`: by its agent; `parameters`: its JSON schema;
     `arguments`: of one call, which may do less than the tool can."""
     classes = tuple(told) or _KNOWN.get(tool_name.strip().lower())
-    given = arguments if isinstance(arguments, Mapping) else {}
+    given = arguments if isinstance(arguments, (dict, Mapping)) else {}
     declared = (parameters or {}).get("properties")
     declared = declared if isinstance(declared, Mapping) else None
     if classes is None or (not told and _OF_FILES & set(classes) and not _is_of_files(declared or given)):
@@ -147,8 +148,7 @@ def _by_names(tool_name: str, declared: Mapping[str, Any] | None, arguments: Map
     """By the names of parameters and of the tool; a command beside a path is a verb of an editor."""
     given = arguments if declared is None else declared
     names = {str(name).lower() for name in given}
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", tool_name[:200]).lower()
-    words = set(_WORD.findall(apart))
+    words = _words_of(tool_name[:200])
     if names & _COMMANDS and not names & _PATHS and not _is_choice(given, names & _COMMANDS):
         return ("shell",) if declared is not None or _is_line(given, names & _COMMANDS) else ()
     if words & _VERBS["sends"] and words & (_MAIL | _CHAT):
@@ -162,6 +162,11 @@ def _by_names(tool_name: str, declared: Mapping[str, Any] | None, arguments: Map
     if names & _PATHS and words & _VERBS["read"] and not names & _TEXTS:
         return ("read",)
     return ("web",) if {"web", "search"} <= words and "query" in names else ()
+
+
+@lru_cache(maxsize=256)  # the same few tools are asked about again and again
+def _words_of(tool_name: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", tool_name).lower()))
 
 
 def _is_choice(given: Mapping[str, Any], names: Iterable[str]) -> bool:

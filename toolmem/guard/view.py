@@ -9,21 +9,26 @@ from __future__ import annotations
 import functools
 import math
 import re
-import shlex
+import sys
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from toolmem.guard.shell_commands import Argv, is_command, simple_commands
+from toolmem.guard.handed_commands import MOST_NESTED, HandedLine, handed_lines
+from toolmem.guard.open_words import open_commands
+from toolmem.guard.parameter_names import names_command as names_command
+from toolmem.guard.parameter_names import names_file, names_target
+from toolmem.guard.parameter_names import target_names as target_names
+from toolmem.guard.shell_commands import TOO_DEEP, Argv, read_commands
+from toolmem.guard.shell_files import other_form
+from toolmem.guard.shell_files import whole_path as path_from
 from toolmem.guard.tool_classes import scopes_of
-from toolmem.guard.word_lists import words
 from toolmem.late import late_pattern
 from toolmem.late_dataclasses import dataclass, field
 from toolmem.readers.sql import looks_like_sql, read_statement
 
-_MOST_NESTED = 200  # levels of the arguments that are looked into
 _INVISIBLE = late_pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
@@ -33,22 +38,26 @@ _MAILBOX = late_pattern(r"\s*\"?([^<>\"@]{0,200}?)\"?\s*<\s*([^<>\s]{1,320})\s*>
 _URL = late_pattern(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`\\]{1,2000}")
 _HOST = late_pattern(r"(?<![\w@./-])((?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62})\.?(?=[/:?#\s,;)\]}>\"'`]|\Z)")
 _PATH = late_pattern(r"(?:~|\.{1,2})?/[^\s\"'`<>|;&]*|[a-z]:[\\/][^\s\"'`<>|;&]*")
-_WORDS = late_pattern(r"[a-z]+|[^\W\d_a-z]+")
 _NUMBER = late_pattern(r"[-+]?(?:\d{1,3}(?:[,' \u00a0\u202f]\d{3})+|\d{1,18})(?:\.\d{1,12})?")
+_DIGITS = late_pattern(r"[$€£¥₹\s]{0,3}\d[\d,.' ]*")
+_LIKE_NUMBER = late_pattern(r"[-+$€£¥₹\s]{0,4}(?:[^\W\d_]{1,8}\s{0,3})?[-+$€£¥₹\s]{0,4}\d")
+_MONEY = late_pattern(
+    r"[$€£¥₹]|\b(?:usd|eur|gbp|cny|rmb|euros?|dollars?|pounds?|yuan)\b|元|块钱?|美元|欧元|英镑|人民币"
+)
+_TIMES = {"k": 1e3, "千": 1e3, "万": 1e4}
+_LONGEST_NUMBER = 40  # characters of a number that is read; one of more digits is beyond any bound
 
-_TARGET, _CONTENT = words("target_words"), words("content_words")
-_ARGS = ("args", "arguments", "argv", "params")  # of a program that stands beside them
 _WITH_HOST = late_pattern(r"(?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2}")
 _ROUNDABOUT = late_pattern(r"//|(?:^|/)\.{1,2}/")  # a path that says where it does not lead
 _QUOTED_LOCAL = late_pattern(r"\"([^\"\s@]{1,64})\"@")
 _COMMENT = late_pattern(r"\([^()]{0,100}\)(?=@)")
 _LONGEST_URL = 10_000  # characters
 _LONGEST_LIST, _LONGEST_MAILBOX = 10_000, 600  # characters of a list of addresses, of one with its name
+_MOST_BITS = 1024  # of a number that is a float
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+_SPACE = late_pattern(r"\s")
 _LISTS = ("values", "targets", "emails", "hosts", "paths", "tables", "statements")
-_SAYS_WHOM = late_pattern(r"\b(?:recipient|email address|who(?:m|se)?|destination|url|path|branch|account)\b")
-_FILES = words("file_words")
 _FILE = late_pattern(r"[\w./~@+-]*(?:/|\.[a-z]\w{0,9})[\w./~@+-]*")
-_COMMAND = words("command_words")
 _PATCH = late_pattern(r"^(?:\*\*\* begin patch|diff --git |--- )", re.MULTILINE)
 _PATCHED = late_pattern(
     r"^(?:\*\*\* (?:add|update|delete) file: |\*\*\* move to: |(?:\+\+\+|---) (?:[ab]/)?)(\S[^\n]{0,500})", re.MULTILINE
@@ -62,6 +71,12 @@ class View:
     fields: dict[str, Any]
     argv: list[Argv] = field(default_factory=list)  # each simple command, with what hides
     run: list[Argv] = field(default_factory=list)  # those of parameters that hold commands; a file's text is not run
+    unread: str = ""  # why not all of it was looked at
+    open: list[Sequence[str]] = field(default_factory=list)  # commands with words that only the shell completes
+    handed: list[Argv] = field(default_factory=list)  # of lines that are handed over: those that wrap, too
+    declared: Mapping[str, Any] = field(default_factory=dict)  # the JSON schema of its tool
+    directory: Path | None = None
+    in_units: dict[str, Any] = field(default_factory=dict)  # made when it is first asked for: `units`
 
 
 def view_of(
@@ -80,78 +95,108 @@ def view_of(
     targets = target_names(arguments, declared if isinstance(declared, Mapping) else {})
     found: dict[str, set[str]] = {name: set() for name in _LISTS}
     numbers: dict[tuple[str, float], None] = {}
-    commands: list[Argv] = []
-    run: list[Argv] = []
-    patches = "@write" in scopes_of(tool_name)
-    for line in _apart(arguments):
-        run += [lowered(each) for each in simple_commands(visible(shlex.join(line)), directory)]
-    for place, name, value in scalars(arguments):
+    lines = _HandedLines(directory, patches="@write" in scopes_of(tool_name))
+    for line in handed_lines(tool_name, arguments, parameters):
+        lines.read(line)
+    folder = None if directory is None else _folder(directory)
+    whole = functools.cache(lambda path: path_from(path, folder))
+    unread: list[str] = []
+    beyond = False
+    for place, name, value in scalars(arguments, unread):
         if isinstance(value, bool) or value is None:
             text = str(value).lower()
         elif isinstance(value, int | float):
             text = f"{value:g}" if isinstance(value, float) else str(value)
+            beyond = beyond or math.isinf(value)
             numbers[(name, _as_float(value))] = None
         else:
             text = plain(str(value))
             if (number := number_in(text)) is not None:
                 numbers[(name, number)] = None
         found["values"].add(text)
-        named = _words_of(name)
-        patched = patched_files(text) if _PATCH.search(text) else []
-        if patched and patches:
-            pass  # the text of a patch is not run, whatever its parameter is called
-        elif is_command(text, runs := names_command(name)):
-            into = run if runs or len(arguments) == 1 else commands
-            into += [lowered(each) for each in simple_commands(visible(str(value)), directory)]
-            into += [Argv((">", path)) for path in patched if any(each.words[:1] == ("apply_patch",) for each in into)]
         if looks_like_sql(text[:4000]):
             for each in str(value)[:20_000].split(";"):
                 statement = read_statement(each)
                 found["tables"] |= statement.tables
                 if statement.form:
                     found["statements"].add(statement.form.lower())
-        _take_places(text, found)
-        if patches:
-            found["targets"].update(whole_path(path, directory) for path in patched)
-        if place in targets or (named & _TARGET and not named & _CONTENT):
-            path = text if named & _FILES and "://" not in text else _file_of(text)
+        is_file = names_file(name) and "://" not in text
+        _take_places(text, found, paths=not is_file)
+        if lines.patches:
+            patched = patched_files(text) if _PATCH.search(text) else []
+            found["targets"].update(path_from(path, folder) for path in patched)
+        if place in targets or names_target(name):
+            path = text if is_file else _file_of(text)
             if not path:
-                found["targets"].update(_target_forms(text))
+                found["targets"].update(target_forms(text))
                 continue
             found["paths"].add(path)
-            found["targets"].add(whole_path(path, directory))
+            found["targets"].add(whole(path))
             if not _ROUNDABOUT.search(path):
-                found["targets"].update(_target_forms(text))
-    commands += run
-    for word in (word for command in commands for word in command.words[1:]):
+                found["targets"].update(target_forms(text))
+    commands = [*lines.guessed, *lines.run]
+    for word in {word for command in commands for word in command.words[1:]}:
         _take_places(word, found)
         if not word.startswith("-") and _FILE.fullmatch(word):
             found["paths"].add(word)
-    paths = {whole_path(path, directory) for path in found["paths"]}
+    paths = set(map(whole, found["paths"]))
+    home = _folder(Path.home())
+    near = ("~", home)
+    for listed in (paths, found["targets"]):
+        listed.update([other for path in listed if path.startswith(near) and (other := other_form(path, home))])
     fields = {
         "tool_name": tool_name,
-        "arguments": dict(arguments),
+        "arguments": _checkable(arguments) if unread or beyond else dict(arguments),
         **{name: sorted(listed) for name, listed in found.items()},
         "paths": sorted(paths),
         "commands": [list(each.words) for each in commands],
-        "programs": sorted({each.words[0] for each in commands if each.words}),
+        "command_lines": list(dict.fromkeys(_line_of(each) for each in commands if _is_own(each))),
+        "programs": sorted({each.words[0] for each in commands if each.words and "=" not in each.words[0]}),
         "numbers": [{"name": name, "value": value} for name, value in sorted(numbers)],
     }
-    return View(fields, commands, run)
+    return View(
+        fields,
+        commands,
+        [each for each in lines.run if each.kind == "runs"],
+        "".join(unread) or lines.unread,
+        open_commands(each.words for each in commands),
+        lines.run,
+        parameters or {},
+        directory,
+    )
 
 
-def _apart(arguments: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Command lines that are handed over word by word: `{"command": ["git", "push"]}`, or a program and its `args`."""
-    inside = (each for value in arguments.values() if isinstance(value, list) for each in value[:_MOST_NESTED])
-    for given in (arguments, *(each for each in inside if isinstance(each, Mapping))):
-        args = next((each for each in map(given.get, _ARGS) if isinstance(each, list)), [])
-        for name, value in given.items():
-            if not names_command(str(name)):
-                continue
-            if isinstance(value, list) and all(isinstance(each, str) for each in value):
-                yield value
-            elif isinstance(value, str) and args and all(isinstance(each, str) for each in args):
-                yield [value, *args]
+class _HandedLines:
+    """The simple commands of the lines that a call hands over. `patches`: the tool writes files, so that the text of a
+    patch is not run."""
+
+    def __init__(self, directory: Path | None, *, patches: bool) -> None:
+        self.directory = directory
+        self.patches = patches
+        self.run: list[Argv] = []
+        self.guessed: list[Argv] = []  # of values that only look like a command
+        self.unread = ""
+
+    def read(self, line: HandedLine) -> None:
+        patched = patched_files(plain(line.text)) if _PATCH.search(line.text.lower()) else []
+        if patched and self.patches:
+            return
+        opened = read_commands(visible(line.text), self.directory)
+        into = self.run if line.named else self.guessed
+        into += [lowered(each) for each in opened.commands]
+        if any(each.words[:1] == ("apply_patch",) for each in opened.commands):
+            into += [Argv((">", path)) for path in patched]
+        self.unread = self.unread or opened.unread
+
+
+def _is_own(command: Argv) -> bool:
+    """Does it stand in the line, as it is or with what it reads?"""
+    return command.kind != "leads" and command.words[:1] != (">",)
+
+
+def _line_of(command: Argv) -> str:
+    """A command as one text: white space between words is a blank, within a word U+00A0."""
+    return " ".join(_SPACE.sub("\u00a0", word) for word in command.words)
 
 
 def patched_files(text: str) -> list[str]:
@@ -159,49 +204,34 @@ def patched_files(text: str) -> list[str]:
     return [match.strip() for match in _PATCHED.findall(text)]
 
 
-def target_names(arguments: Mapping[str, Any], declared: Mapping[str, Any]) -> frozenset[str]:
-    """The parameters whose name, format or description says whom or where."""
-    return frozenset(name for name in {*arguments, *declared} if _is_target(name, declared.get(name)))
-
-
-def names_command(name: str) -> bool:
-    """Does a parameter's name say that it holds a command line?"""
-    return bool(_words_of(name) & _COMMAND)
-
-
-def _is_target(name: str, schema: Any) -> bool:
-    words = _words_of(name)
-    if words & _CONTENT:
-        return False
-    if words & _TARGET:
-        return True
-    if not isinstance(schema, Mapping):
-        return False
-    described = str(schema.get("description", ""))[:300].lower()
-    return schema.get("format") in {"email", "uri", "hostname", "idn-email"} or _SAYS_WHOM.search(described) is not None
-
-
-def _words_of(name: str) -> frozenset[str]:
-    return _words(name[:200])
-
-
-@functools.lru_cache(maxsize=2000)  # each value of a list has its parameter's name
-def _words(name: str) -> frozenset[str]:
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    return frozenset(_WORDS.findall(apart.lower()))
-
-
-def scalars(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Every scalar with the parameter that it belongs to and the name nearest to it."""
+def scalars(arguments: Mapping[str, Any], unread: list[str] | None = None) -> Iterator[tuple[str, str, Any]]:
+    """Every scalar with the parameter that it belongs to and the name nearest to it; a number beyond all floats is
+    the largest of them. `unread`: takes why some were passed over."""
     waiting: list[tuple[str, str, Any, int]] = [(str(name), str(name), value, 0) for name, value in arguments.items()]
     while waiting:
         place, name, value, depth = waiting.pop()
-        if isinstance(value, Mapping) and depth < _MOST_NESTED:
+        if type(value) in _SCALARS or not isinstance(value, dict | list | tuple | Mapping):
+            yield place, name, _as_float(value) if isinstance(value, int) and _is_beyond(value) else value
+        elif depth >= MOST_NESTED:
+            if unread is not None and not unread:
+                unread.append(TOO_DEEP)
+        elif isinstance(value, dict | Mapping):  # to ask for what is common first is quicker
             waiting.extend((place, str(key), each, depth + 1) for key, each in value.items())
-        elif isinstance(value, list | tuple) and depth < _MOST_NESTED:
+        else:
             waiting.extend((place, name, each, depth + 1) for each in value)
-        elif not isinstance(value, Mapping | list | tuple):
-            yield place, name, value
+
+
+def _is_beyond(number: int) -> bool:
+    return number.bit_length() > _MOST_BITS
+
+
+def _checkable(value: Any, depth: int = 0) -> Any:
+    """Arguments as a validator can read them: what is too deeply nested is left out, numbers are finite."""
+    if isinstance(value, Mapping):
+        return {str(key): _checkable(each, depth + 1) for key, each in value.items()} if depth < MOST_NESTED else None
+    if isinstance(value, list | tuple):
+        return [_checkable(each, depth + 1) for each in value] if depth < MOST_NESTED else None
+    return _as_float(value) if isinstance(value, int) and _is_beyond(value) else value
 
 
 def plain(text: str) -> str:
@@ -213,11 +243,11 @@ def plain(text: str) -> str:
 
 
 def _as_float(number: float) -> float:
-    """A number as a float; one beyond them all is infinite."""
+    """A number as a float; one beyond them all is the largest, which conditions can compare."""
     try:
-        return float(number)
+        return min(max(float(number), -sys.float_info.max), sys.float_info.max)
     except OverflowError:
-        return math.inf if number > 0 else -math.inf
+        return sys.float_info.max if number > 0 else -sys.float_info.max
 
 
 def visible(text: str) -> str:
@@ -227,34 +257,38 @@ def visible(text: str) -> str:
 
 def lowered(command: Argv) -> Argv:
     """A command with its words as they are compared."""
-    return Argv(tuple(plain(word) for word in command.words), command.hides, plain(command.place))
+    return Argv(tuple(map(plain, command.words)), command.hides, plain(command.place), command.kind)
 
 
 def number_in(text: str) -> float | None:
-    """The number that a text is, with an optional sign of a currency: "$6,000" and "6 000 EUR" are 6000."""
-    if len(text) > 40 or not any(character.isdigit() for character in text):
+    """The number that a text is, with an optional sign of a currency: "$6,000", "6 000 EUR" and "6k" are 6000."""
+    if not _LIKE_NUMBER.match(text):
         return None
-    bare = re.sub(r"[$€£¥₹]|\b(?:usd|eur|gbp|cny|rmb|euros?|dollars?|pounds?)\b|元", "", text).strip()
+    if len(text) > _LONGEST_NUMBER:
+        return _as_float(math.inf) if _DIGITS.fullmatch(text) else None
+    bare = _MONEY.sub("", text).strip()
+    times = _TIMES.get(bare[-1:], 1.0)
+    bare = bare[:-1].rstrip() if times > 1 else bare
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d{1,2}|\d{1,15},\d{1,2}", bare):
         bare = bare.replace(".", "").replace(",", ".")  # 6.000,00
     if not _NUMBER.fullmatch(bare):
         return None
-    return float(re.sub(r"[,' \u00a0\u202f]", "", bare))
+    return float(re.sub(r"[,' \u00a0\u202f]", "", bare)) * times
 
 
-def _take_places(text: str, found: dict[str, set[str]]) -> None:
-    """The addresses, hosts and paths that a text holds."""
+def _take_places(text: str, found: dict[str, set[str]], *, paths: bool = True) -> None:
+    """The addresses, hosts and paths that a text holds. `paths` False: it is one itself."""
     if "@" in text:
         found["emails"].update(address(found_) for found_ in (m.group() for m in _ADDRESS.finditer(text)))
     if "." in text:
         found["hosts"].update(host for match in _HOST.finditer(text) if (host := idna(match[1])))
     if "://" in text:
         found["hosts"].update(host for match in _URL.finditer(text) if (host := host_of(match.group())))
-    if "/" in text or "\\" in text:
+    if paths and ("/" in text or "\\" in text):
         found["paths"].update(match.group() for match in _PATH.finditer(text) if len(match.group()) > 1)
 
 
-def _target_forms(text: str) -> Iterator[str]:
+def target_forms(text: str) -> Iterator[str]:
     """A target as it stands, and as what it names: its address, its display name, its host."""
     for each in map(str.strip, re.split("[,;]", text)) if "@" in text and len(text) < _LONGEST_LIST else [text]:
         if not each:
@@ -273,7 +307,7 @@ def _target_forms(text: str) -> Iterator[str]:
                 each = _ADDRESS.sub(" ", bare).strip("<>[]{}\"' .:")
         if each:
             yield each
-        if (host := host_of(each)) and _WITH_HOST.match(each):
+        if _WITH_HOST.match(each) and (host := host_of(each)):
             yield host
         elif match := _HOST.match(each):
             yield idna(match[1]) or match[1]
@@ -316,13 +350,9 @@ def idna(host: str) -> str:
 
 def whole_path(path: str, directory: Path | None) -> str:
     """A path against the directory of the call, `.` and `..` taken out, links not followed."""
-    text = path.replace("\\", "/")
-    if not text.startswith(("/", "~")) and not re.match(r"[a-z]:", text) and directory is not None:
-        text = f"{plain(str(directory))}/{text}"
-    kept: list[str] = []
-    for part in text.split("/"):
-        if part == ".." and kept and kept[-1] not in {"", "..", "~"}:
-            kept.pop()
-        elif part not in {".", ""} or not kept:
-            kept.append(part)
-    return "/".join(kept) or "/"
+    return path_from(path, None if directory is None else _folder(directory))
+
+
+@functools.lru_cache(maxsize=200)
+def _folder(directory: Path) -> str:
+    return plain(str(directory))

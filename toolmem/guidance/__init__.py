@@ -10,11 +10,10 @@ In the order in which a window of calls meets them:
     shown          guidance as an agent reads it: cleaned, said to be data, within a token budget
     tool_memory    what an agent, a dump or a report gets of one tool
 
-`counted` holds the data-driven writer: every sentence is a claim with its counts and call ids. `analysis` is what
-was found in a tool's calls, by modules of one subject each: `values` (what a parameter holds), `conditions` (what can
-be said of a call before it is made), `patterns` (conditions that go with success or failure, by the tests of `exact`),
-`error_groups`, `refusals` (values that errors name), `error_targets` (parameters that errors are about), `user_values`,
-`repairs` and `repair_history` (repairs counted on from summary to summary). `claims`, `repair_claims` and
-`usage_claims` say it as data, `worth` orders it, `render` puts it into the words of `phrases.yaml`. `claim_edits`
-counts claims on with new calls; `on_change` says by exact tests whether a tool has changed since its last summary.
+`counted` holds the data-driven writer, whose guidance is a card: every line is a claim with its counts and call ids.
+`analysis` is what was found in a tool's calls, by modules of one subject each: `values` (what a parameter holds),
+`conditions` (what is known of a call before it is made), `repairs` (how a call that worked differs from one that
+failed), `value_patterns`. `repair_history` counts failures and repairs on from summary to summary, `changes` and
+`shown_values` say what of a call may be shown, and whose value it is (`user_values`); `card_lines` makes the lines, in
+the words of `phrases`.
 """

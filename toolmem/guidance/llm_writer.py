@@ -8,11 +8,12 @@ from pathlib import Path
 
 from toolmem.errors import ModelError, ReplyUnreadable
 from toolmem.guidance.outcomes import went_wrong
-from toolmem.guidance.shown import guidance_text, with_figures, without_figures
+from toolmem.guidance.shown import guidance_text, with_card, without_card
 from toolmem.guidance.statistics import statistics_of
 from toolmem.guidance.writer_reply import apply_edits, numbered, parse_edits, read_edits_block, read_guidance
 from toolmem.models import Guidance, Language, ToolCallResult, ToolStatistics
 from toolmem.protocols import LLM, Completion, GuidanceWriter, Purpose, Tokenizer
+from toolmem.readers.error_messages import telling_line
 from toolmem.readers.plain_text import name_shown, shown
 from toolmem.readers.prompt_templates import SUMMARIZE, UPDATE, Prompts, PromptTemplate, load_prompts
 from toolmem.readers.prompt_text import as_json, cut_middle, fit, seconds_text
@@ -21,6 +22,8 @@ logger = logging.getLogger("toolmem.guidance")
 
 MAX_PROMPT_CHARACTERS = 48_000
 LEAST_CALL_CHARACTERS = 160  # of each call's texts, however many there are: no call is dropped from the prompt
+MAX_TOKENS = 300  # of guidance, failures and examples with it
+MAX_ERROR_CHARACTERS = 200  # of the line of a failed output that tells what went wrong
 MAX_INPUT_CHARACTERS = 1_000  # of one call; its verdict says the rest
 
 # The form that read_guidance reads. Users' templates that do not show it get it at their end.
@@ -52,7 +55,9 @@ class LLMWriter:
         language: Language = "",
         max_prompt_characters: int = MAX_PROMPT_CHARACTERS,
         evidence: GuidanceWriter | None = None,
+        max_tokens: int = MAX_TOKENS,
     ) -> None:
+        """`max_tokens`: of a tool's guidance, of which failures and examples get what the model's text leaves."""
         self._llm = llm
         self._tokenizer = tokenizer
         self._language: Language = language
@@ -60,6 +65,7 @@ class LLMWriter:
         self._update = _with_form(prompts.template(UPDATE, language), _EDIT_FORM)
         self._max_prompt_characters = max_prompt_characters
         self._evidence = evidence
+        self._max_tokens = max_tokens
 
     @property
     def author(self) -> str:
@@ -110,7 +116,7 @@ class LLMWriter:
         `prompt_tokens` stays that of a summary of `window`, counted by the tokenizer.
         """
         fresh = [call for call in window if call.seq in set(new)]
-        before = without_figures(guidance_text(old.text), self._language)
+        before = without_card(guidance_text(old.text), self._language)
         completion = await self._llm.complete(self.update_prompt(tool_name, before, fresh), purpose)
 
         def edited(reply: str) -> str:
@@ -143,12 +149,14 @@ class LLMWriter:
         window: Sequence[ToolCallResult],
         covered: Sequence[int],
     ) -> Guidance:
-        if text is None:
-            if counted is None:
-                raise ModelError(f"{self._llm.backend} sends nothing, and there is no other writer")
-            text = counted.text
+        if text is not None:
+            told = with_card(text, counted, self._language, self._max_tokens)
+        elif counted is None:
+            raise ModelError(f"{self._llm.backend} sends nothing, and there is no other writer")
+        else:
+            text = told = counted.text
         return Guidance(
-            text=with_figures(text, counted, self._language),
+            text=told,
             claims=[] if counted is None else counted.claims,
             history=None if counted is None else counted.history,
             statistics=statistics_of(window),
@@ -211,6 +219,7 @@ def _head(call: ToolCallResult, number: int) -> str:
 def _body(call: ToolCallResult) -> str:
     lines = (
         ("input", cut_middle(shown(as_json(call.input)), MAX_INPUT_CHARACTERS)),
+        ("error", cut_middle(shown(telling_line(call.output)), MAX_ERROR_CHARACTERS) if went_wrong(call) else ""),
         ("summary", shown(call.summary)),
         ("evaluation", shown(call.evaluation)),
     )

@@ -34,7 +34,7 @@ _NEVER_ENDED = 86_400  # seconds after which a session whose end nobody told is 
 _RETRY = 3_600
 _MOST_SESSIONS = 200
 _LARGEST = 500_000_000  # bytes of a recording
-_OFFLINE = ("llm.default.backend=offline", "embedding_model.default.backend=hashing")
+_OFFLINE = ("llm.default.backend=offline", "embedding_model.default.backend=multilingual")
 
 
 @dataclass(slots=True)
@@ -145,6 +145,7 @@ def _missed(receipts: Receipts, notes: SessionNotes) -> tuple[str, str, int]:
     from toolmem.engine import after
     from toolmem.hosts.event_stores import open_stores
     from toolmem.hosts.host import host_of
+    from toolmem.hosts.note_command import is_note
 
     host = host_of(notes.host)
     folder = notes.project or notes.cwd
@@ -155,19 +156,14 @@ def _missed(receipts: Receipts, notes: SessionNotes) -> tuple[str, str, int]:
             raise OSError(stores.trouble or "no store can be opened")
         kept = 0
         for call in unseen(host, notes.session, _calls(host, notes, folder), receipts, ended=True):
-            if call.denied:
+            if call.denied or is_note(host, call.tool, call.arguments):
                 continue
-            decided = receipts.note_of(notes.session, "before_call", _own_key(call, notes))
+            decided = receipts.decided(notes.session, call.call_id)
             decision = str(decided["id"]) if isinstance(decided, Mapping) and decided.get("id") else None
             kept += after(stores.main, _record(host, notes, call), decision=decision).stored
         return str(stores.main.location), command.get("--config", ""), kept
     finally:
         stores.close()
-
-
-def _own_key(call: RecordedCall, notes: SessionNotes) -> str:
-    """As the agent itself names the call."""
-    return call.call_id.removeprefix(f"{notes.session}/")
 
 
 def _calls(host: Host, notes: SessionNotes, folder: str) -> Iterator[RecordedCall]:

@@ -22,6 +22,7 @@ EVENTS: Mapping[str, EventKind] = {
     "PreToolUse": "before_call",
     "PostToolUse": "after_call",
     "PostToolUseFailure": "after_call",
+    "Stop": "turn_end",
     "PreCompact": "compaction",
     "SessionEnd": "session_end",
 }
@@ -41,12 +42,17 @@ def read_event(
     """The event of a payload in Claude Code's form; None where it is none of `events`. Nothing raises."""
     name = text_in(payload, "hook_event_name")
     kind = events.get(name)
-    if kind is None:
+    if kind is None or (kind == "turn_end" and goes_on(payload)):
         return None
     session = text_in(payload, "session_id")
     tool, server = mcp_tool(text_in(payload, "tool_name"), own_tools, server_of(payload.get("mcp_server")))
     told = payload.get("tool_response", payload.get("tool_output"))
-    key = text_in(payload, "tool_use_id") if kind in {"before_call", "after_call"} else ""
+    is_call = kind in {"before_call", "after_call"}
+    key = (
+        text_in(payload, "tool_use_id")
+        if is_call
+        else text_in(payload, "prompt_id" if kind in {"prompt", "turn_end"} else "agent_id")
+    )
     return HookEvent(
         kind=kind,
         name=name,
@@ -54,18 +60,26 @@ def read_event(
         cwd=text_in(payload, "cwd"),
         project=project,
         transcript=text_in(payload, "transcript_path"),
-        key=key or (text_in(payload, "prompt_id") if kind == "prompt" else text_in(payload, "agent_id")),
+        key=key,
         origin=text_in(payload, "source") if kind == "session_start" else "",
         prompt=_typed_prompt(payload) if kind == "prompt" else "",
+        whole=text_in(payload, "prompt") if kind == "prompt" else "",
         tool=tool,
         server=server,
         arguments=payload.get("tool_input"),
-        call_id=call_id_of(session, key),
+        call_id=call_id_of(session, key) if is_call else "",
         output=text_in(payload, "error") or response_text(told),
         failed=_failed(name, told) if kind == "after_call" else None,
         seconds=_seconds(payload.get("duration_ms")),
+        mode=text_in(payload, "permission_mode"),
+        subagent=bool(text_in(payload, "agent_id")),
         interrupted=payload.get("is_interrupt") is True or _flag(told, "interrupted"),
     )
+
+
+def goes_on(payload: Mapping[str, Any]) -> bool:
+    """Of a turn's end: a hook has kept it from ending before, or it is a subagent's."""
+    return payload.get("stop_hook_active") is True or bool(payload.get("agent_id") or payload.get("parent_agent_id"))
 
 
 def text_in(payload: Mapping[str, Any], name: str) -> str:
@@ -148,9 +162,14 @@ def write_answer(event: HookEvent, answer: HookAnswer, *, asks: bool = True, not
     `notices`: it shows its user a `systemMessage`.
     """
     told: dict[str, Any] = {}
+    if event.kind == "turn_end":
+        return {"decision": "block", "reason": answer.reason} if answer.action == "ask" else {}
     if event.kind == "before_call" and answer.action in {"deny", "ask"}:
         told["permissionDecision"] = "ask" if answer.action == "ask" and asks else "deny"
         told["permissionDecisionReason"] = answer.reason or "toolmem: not run"
+    elif event.kind == "before_call" and answer.approved and asks:
+        told["permissionDecision"] = "allow"
+        told["permissionDecisionReason"] = answer.reason
     elif answer.context and event.kind not in {"compaction", "session_end"}:
         told["additionalContext"] = answer.context
     written: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": event.name, **told}} if told else {}

@@ -7,7 +7,7 @@ ends the run without a word to the model, and what the user types is not told to
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class Cline(Host):
     name = "cline"
     title = "Cline"
     verified = "3.0.65"
+    notices_at = ("prompt",)
+    starts_anew = True
     tools = tools_by_class(
         shell="run_commands execute_command",
         read="read_files read_file",
@@ -69,8 +71,10 @@ class Cline(Host):
             key=call_id_of(session, call) or text_in(payload, "key"),
             origin="startup" if kind == "session_start" and not subagent else "",
             prompt=typed(_typed_input(text_in(payload, "prompt"))) if kind == "prompt" and not subagent else "",
+            whole=_typed_input(text_in(payload, "prompt")) if kind == "prompt" else "",
             tool=tool,
             server=server,
+            subagent=subagent,
             arguments=payload.get("input"),
             call_id=call_id_of(session, call),
             output=output,
@@ -82,6 +86,9 @@ class Cline(Host):
         """An MCP server's tool is `server__tool` here."""
         server, _, own = name.partition("__")
         return (own, server) if server and own and own not in self.tools and name not in self.tools else (name, "")
+
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        return self._tool(tool)[0]
 
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
         if event.kind == "before_call" and answer.action in {"deny", "ask"}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Codex(Host):
     name = "codex"
     title = "Codex"
     verified = "0.169.0"
+    notices_at = ("session_start", "prompt")
     tools = {"Bash": ("shell",), "apply_patch": ("write",)}
     cannot = (
         "Until its user has trusted the hooks (`/hooks`), and again after each change of them, Codex passes them over.",
@@ -52,12 +53,17 @@ class Codex(Host):
         if event.kind == "prompt":  # in a subagent the model is who prompts
             prompt = "" if payload.get("agent_id") else event.prompt
             return replace(event, key=text_in(payload, "turn_id"), prompt=prompt)
+        if event.kind == "turn_end":
+            return replace(event, key=text_in(payload, "turn_id"))
         if event.kind == "after_call":
             return replace(event, failed=event.failed or _failed(event.transcript, event.key))
         return event
 
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
         return write_answer(event, replace(answer, context=answer.context[:MOST_CONTEXT]), asks=False)
+
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        return mcp_tool(tool, self.tools)[0]
 
     # -- settings
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolmem.hosts.claude_shaped import response_text, text_in
+from toolmem.hosts.claude_shaped import goes_on, response_text, text_in
 from toolmem.hosts.events import EventKind, HookAnswer, HookEvent, call_id_of
 from toolmem.hosts.host import Host, RecordedCall, Scope
 from toolmem.hosts.payloads import json_object, moment_key, newest, object_in, tools_by_class
@@ -22,6 +22,7 @@ _EVENTS: Mapping[str, EventKind] = {
     "PreToolUse": "before_call",
     "PostToolUse": "after_call",
     "PostToolUseFailure": "after_call",
+    "Stop": "turn_end",
     "PreCompact": "compaction",
     "SessionEnd": "session_end",
 }
@@ -53,6 +54,8 @@ class Copilot(Host):
     name = "copilot"
     title = "GitHub Copilot CLI"
     verified = "1.0.102"
+    notices_at = ("prompt",)
+    asks = True
     call_ids = False
     tools = tools_by_class(
         shell="Bash PowerShell bash powershell write_bash",
@@ -83,7 +86,7 @@ class Copilot(Host):
     def read(self, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent | None:
         name = text_in(payload, "hook_event_name") or ("SubagentStart" if "agentName" in payload else "")
         kind = _EVENTS.get(name)
-        if kind is None:
+        if kind is None or (kind == "turn_end" and goes_on(payload)):
             return None
         parent = text_in(payload, "parent_agent_id")  # of a subagent: what it is told, and does, belongs to the session
         tool, server = self._tool(text_in(payload, "tool_name"))
@@ -98,8 +101,10 @@ class Copilot(Host):
             key=moment_key(payload.get("timestamp"), tool, payload.get("tool_input")),
             origin=text_in(payload, "source").replace("new", "startup") if kind == "session_start" else "",
             prompt=typed(text_in(payload, "prompt")) if kind == "prompt" and not parent else "",
+            whole=text_in(payload, "prompt") if kind == "prompt" else "",
             tool=tool,
             server=server,
+            subagent=bool(parent),
             arguments=payload.get("tool_input"),
             output=output,
             failed=failed if kind == "after_call" else None,
@@ -112,6 +117,9 @@ class Copilot(Host):
             return own, server
         return _SHOWN.get(name, name), ""
 
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        return self._tool(tool)[0]
+
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
         if event.kind == "before_call" and answer.action in {"deny", "ask"}:
             decision = {
@@ -119,6 +127,8 @@ class Copilot(Host):
                 "permissionDecisionReason": answer.reason or "toolmem: not run",
             }
             return {**decision, "hookSpecificOutput": {"hookEventName": event.name, **decision}}
+        if event.kind == "turn_end":
+            return {"decision": "block", "reason": answer.reason} if answer.action == "ask" else {}
         told = "\n\n".join(filter(None, (answer.context, answer.notice if event.kind == "prompt" else "")))
         return {"additionalContext": told} if told and event.kind in self.context_at else {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,9 @@ class Cursor(Host):
             key=call or (text_in(payload, "generation_id") if kind == "prompt" else ""),
             origin="startup" if kind == "session_start" else "",
             prompt=typed(text_in(payload, "prompt")) if kind == "prompt" else "",
+            whole=text_in(payload, "prompt") if kind == "prompt" else "",
             tool=text_in(payload, "tool_name") if own in self.tools else own,
+            subagent=bool(text_in(payload, "parent_conversation_id")),
             arguments=_object(payload.get("tool_input")),
             call_id=call,
             output=output,
@@ -87,6 +89,10 @@ class Cursor(Host):
             seconds=milliseconds_in(payload, "duration"),
             interrupted=payload.get("is_interrupt") is True,
         )
+
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        own = tool.removeprefix(_SERVERS)
+        return tool if own in self.tools else own
 
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
         """Never `allow`: that would approve what Cursor itself would ask about."""

@@ -12,16 +12,27 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+from toolmem.config.environment import guard_switched_off, unknown_guard_switch
 from toolmem.errors import RequestError
+from toolmem.hosts.gone_stores import gone, remedy_of, told_of
 from toolmem.hosts.host import Host, RecordedCall
-from toolmem.hosts.installed_lines import InstalledLine, installed_lines, other_installs, try_line, was_installed
+from toolmem.hosts.installed_lines import (
+    InstalledLine,
+    installed_lines,
+    option_of,
+    other_installs,
+    places_beside,
+    try_line,
+    was_installed,
+)
 from toolmem.hosts.installing import passing_interpreter
 from toolmem.hosts.receipts import Install, Receipts
-from toolmem.hosts.rule_snapshots import gone, remedy_of, told_of
 from toolmem.hosts.settings_files import HookPlace, settings_value
+from toolmem.hosts.state_trouble import state_trouble
 from toolmem.hosts.status import active_rules
 from toolmem.hosts.unseen_calls import unseen
 from toolmem.readers.plain_text import counted
+from toolmem.store.journal_changes import journal_here
 
 _SESSIONS = 3  # whose recordings are compared
 _NAMED = 5  # missing calls
@@ -45,10 +56,16 @@ def examine(place: HookPlace) -> list[HookFinding]:
         lines = installed_lines(place)
     except RequestError as error:
         return [HookFinding("wrong", "settings", str(error), "correct the file; the agent cannot read it either")]
+    receipts = Receipts()
     if not lines and not _own_files_there(place):
         where = place.settings or "its files"
-        return [HookFinding("wrong", "settings", f"{where}: no hook of toolmem stands there", install)]
-    receipts = Receipts()
+        beside = places_beside(place, receipts.installs(place.host.name))
+        receipts.close()
+        if not beside:
+            return [HookFinding("wrong", "settings", f"{where}: no hook of toolmem stands there", install)]
+        there = f"{beside[0].settings or 'other files'} ({option_of(beside[0])})"
+        seen = f"{where}: no hook of toolmem stands there; those of {there} act here"
+        return [HookFinding("note", "installs", seen), *examine(beside[0])]
     try:
         found = [
             *_settings(place, lines, receipts.installs(place.host.name), install),
@@ -59,16 +76,24 @@ def examine(place: HookPlace) -> list[HookFinding]:
             *_duplicates(place),
             *_recordings(place, lines, receipts),
             *(HookFinding("wrong", "store", told_of(each), remedy_of(each)) for each in gone()),
+            *_journal(),
         ]
-        if receipts.trouble:
-            found.append(
-                HookFinding(
-                    "wrong", "receipts", f"{receipts.path}: {receipts.trouble}", "move the file away; it is remade"
-                )
-            )
+        if closed := state_trouble(receipts):
+            found.append(HookFinding("wrong", "receipts", closed, f"chmod -R u+rwX {receipts.path.parent}"))
+        elif receipts.trouble:
+            seen = f"{receipts.path}: {receipts.trouble}"
+            found.append(HookFinding("wrong", "receipts", seen, "move the file away; it is remade"))
     finally:
         receipts.close()
     return found
+
+
+def _journal() -> Iterator[HookFinding]:
+    journal = journal_here()
+    if not journal.is_whole():
+        seen = f"{journal.path}: an entry does not follow from the one before: another hand changed it"
+        remedy = "compare `toolmem rules list --all` with what you said; move the file away, and it is begun anew"
+        yield HookFinding("wrong", "journal", seen, remedy)
 
 
 def _command_of_install(place: HookPlace) -> str:
@@ -100,11 +125,13 @@ def _settings(
     if value.get("disableAllHooks") is True:
         seen = f"{path}: disableAllHooks is true, so no hook runs"
         yield HookFinding("wrong", "settings", seen, "set it to false, or take it out")
-    given = value.get("env")
-    if isinstance(given, dict) and str(given.get("TOOLMEM_GUARD", "")).lower() == "off":
-        yield HookFinding(
-            "wrong", "guard", f"{path}: env.TOOLMEM_GUARD switches the guard off", "take it out of the file"
-        )
+    held = value.get("env")
+    given = {name: str(each) for name, each in held.items()} if isinstance(held, dict) else {}
+    if guard_switched_off(given):
+        seen = f"{path}: env.TOOLMEM_GUARD switches the guard off"
+        yield HookFinding("wrong", "guard", seen, "take it out of the file")
+    elif told := unknown_guard_switch(given):
+        yield HookFinding("note", "guard", f"{path}: {told}", "take it out of the file")
 
 
 def _own_files(
@@ -124,9 +151,11 @@ def _own_files(
 
 
 def _environment(place: HookPlace) -> Iterator[HookFinding]:
-    if place.environment.get("TOOLMEM_GUARD", "").strip().lower() == "off":
-        seen = "TOOLMEM_GUARD=off is set here: an agent that is started from here is not guarded"
-        yield HookFinding("wrong", "guard", seen, "unset TOOLMEM_GUARD")
+    if guard_switched_off(place.environment):
+        seen = f"TOOLMEM_GUARD={place.environment['TOOLMEM_GUARD']} is set here: an agent that is started from here is "
+        yield HookFinding("wrong", "guard", f"{seen}not guarded", "unset TOOLMEM_GUARD")
+    elif told := unknown_guard_switch(place.environment):
+        yield HookFinding("note", "guard", told, "unset TOOLMEM_GUARD")
 
 
 def _stores(place: HookPlace, lines: list[InstalledLine]) -> Iterator[HookFinding]:
@@ -152,7 +181,7 @@ def _stores(place: HookPlace, lines: list[InstalledLine]) -> Iterator[HookFindin
 
 def _duplicates(place: HookPlace) -> Iterator[HookFinding]:
     for path in other_installs(place):
-        seen = f"{path} names toolmem too: of two hooks that are told of one event, the second stays silent"
+        seen = f"{path} names toolmem too: of two hooks that are told of one event, one acts"
         yield HookFinding("note", "installs", seen, f"`toolmem hook uninstall {place.host.name}` takes one of them out")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from toolmem.late_dataclasses import dataclass
 
 EventKind = Literal[
-    "session_start", "subagent_start", "prompt", "before_call", "after_call", "compaction", "session_end"
+    "session_start", "subagent_start", "prompt", "before_call", "after_call", "turn_end", "compaction", "session_end"
 ]
 Action = Literal["allow", "advise", "ask", "deny"]
 
@@ -26,6 +26,7 @@ class HookEvent:
     key: str = ""  # what the agent calls this event alone, so that it is known when two hooks are told of it
     origin: str = ""  # of a session's start: startup, resume, clear, compact, ...
     prompt: str = ""  # what the user typed; "" where nobody did (a machine's prompt, an envelope of a command)
+    whole: str = ""  # the prompt as the agent handed it over, with what machines put beside the user's words
     tool: str = ""  # the name under which the call is kept: of an MCP tool the server's own
     server: str = ""  # its MCP server
     arguments: Any = None
@@ -33,6 +34,8 @@ class HookEvent:
     output: str = ""
     failed: bool | None = None  # None: the agent does not say
     seconds: float | None = None
+    mode: str = ""  # in which the agent asks its user, or does not: default, plan, bypassPermissions, ...
+    subagent: bool = False  # one started by the agent did it, as far as it is told
     interrupted: bool = False  # by the user: says nothing about the call
 
 
@@ -41,9 +44,12 @@ class HookAnswer:
     """What the agent is answered."""
 
     action: Action = "allow"
-    reason: str = ""  # why a call is stopped or asked about: the model reads it on deny, the user on ask
+    # Why a call is stopped or asked about: the model reads it on deny, the user on ask. At a turn's end (ask): what the
+    # model is asked before the turn is over.
+    reason: str = ""
     context: str = ""  # put before the model
     notice: str = ""  # told to the user
+    approved: bool = False  # a call that allowed runs without a question, where the agent lets a hook say so
 
     @property
     def is_empty(self) -> bool:

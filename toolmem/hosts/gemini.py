@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from toolmem.hosts import claude_shaped
-from toolmem.hosts.claude_shaped import response_text, text_in
+from toolmem.hosts.claude_shaped import goes_on, response_text, text_in
 from toolmem.hosts.events import EventKind, HookAnswer, HookEvent, call_id_of
 from toolmem.hosts.host import Host, RecordedCall, Scope
 from toolmem.hosts.payloads import json_object, moment_key, newest, object_in, objects_in, tools_by_class
@@ -20,6 +20,7 @@ _EVENTS: Mapping[str, EventKind] = {
     "BeforeAgent": "prompt",
     "BeforeTool": "before_call",
     "AfterTool": "after_call",
+    "AfterAgent": "turn_end",
     "PreCompress": "compaction",
     "SessionEnd": "session_end",
 }
@@ -41,6 +42,7 @@ class GeminiCli(Host):
     name = "gemini"
     title = "Gemini CLI"
     verified = "0.61.0"
+    notices_at = ("session_start", "prompt", "before_call", "after_call")
     comments = True
     call_ids = False
     context_at = ("session_start", "prompt", "after_call")
@@ -73,7 +75,7 @@ class GeminiCli(Host):
     def read(self, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent | None:
         name = text_in(payload, "hook_event_name")
         kind = _EVENTS.get(name)
-        if kind is None:
+        if kind is None or (kind == "turn_end" and goes_on(payload)):
             return None
         tool, server = self._tool(text_in(payload, "tool_name"), payload.get("mcp_context"))
         response = payload.get("tool_response") if kind == "after_call" else None
@@ -88,6 +90,7 @@ class GeminiCli(Host):
             key=moment_key(payload.get("timestamp"), tool, payload.get("tool_input")),
             origin=text_in(payload, "source") if kind == "session_start" else "",
             prompt=typed(text_in(payload, "prompt")) if kind == "prompt" else "",
+            whole=text_in(payload, "prompt") if kind == "prompt" else "",
             tool=tool,
             server=server,
             arguments=payload.get("tool_input"),
@@ -105,7 +108,12 @@ class GeminiCli(Host):
         at, _, short = name.removeprefix("mcp_").partition("_")
         return (short, at) if name.startswith("mcp_") and short and short not in self.tools else (name, server)
 
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        return self._tool(tool)[0]
+
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
+        if event.kind == "turn_end":
+            return {"decision": "deny", "reason": answer.reason} if answer.action == "ask" else {}
         written: dict[str, Any] = {"systemMessage": answer.notice} if answer.notice else {}
         if event.kind == "before_call" and answer.action in {"deny", "ask"}:
             written |= {"decision": "deny", "reason": answer.reason or "toolmem: not run"}
@@ -172,7 +180,7 @@ class GeminiCli(Host):
             output=output,
             failed=True if error or call.get("status") == "error" else failed,
             at=text_in(call, "timestamp"),
-            denied=error.startswith(f"{_DENIED}toolmem: not run") or call.get("status") == "cancelled",
+            denied=error.startswith(f"{_DENIED}toolmem: ") or call.get("status") == "cancelled",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,7 @@ class Goose(Host):
             key=call,
             origin="startup" if kind == "session_start" else "",
             prompt=typed(text_in(payload, "message")) if kind == "prompt" else "",
+            whole=text_in(payload, "message") if kind == "prompt" else "",
             tool=tool,
             server=server,
             arguments=payload.get("tool_input"),
@@ -80,6 +81,9 @@ class Goose(Host):
         """An extension's tool is `extension__tool` here."""
         server, _, own = name.partition("__")
         return (own, server) if server and own and own not in self.tools and name not in self.tools else (name, "")
+
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        return self._tool(tool)[0]
 
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
         if event.kind == "before_call" and answer.action in {"deny", "ask"}:

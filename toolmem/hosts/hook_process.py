@@ -14,11 +14,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from toolmem.hosts.call_claims import answered_before, claim, noted_answer, noted_before, with_record_id
 from toolmem.hosts.events import HookAnswer, HookEvent
 from toolmem.hosts.host import HOSTS, Host, host_of
 from toolmem.late import before_logging
 
 if TYPE_CHECKING:
+    from toolmem.hosts.acting import Acted, Acting
+    from toolmem.hosts.event_stores import EventStores
     from toolmem.hosts.receipts import Receipts
 
 MOST_BYTES = 64 * 1024 * 1024  # of one payload
@@ -89,7 +92,12 @@ def answered(arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str
         event = host.read(_payload(raw), environment)
         if event is None:
             return b""
-        return _json(host.write(event, _answer(host, event, options, environment)))
+        answer = _answer(host, event, options, environment)
+        if answer.action == "ask":
+            from toolmem.hosts.unasked import say_where_unasked
+
+            say_where_unasked(host, event, answer)
+        return _json(host.write(event, answer))
     except BaseException as error:
         log(options.host, error, event)
         return _of_trouble(host, event, raw, options, environment)
@@ -98,7 +106,9 @@ def answered(arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str
 def _payload(raw: bytes) -> Mapping[str, Any]:
     if len(raw) > MOST_BYTES:
         raise ValueError(f"a payload of more than {MOST_BYTES:,} bytes")
-    payload = json.loads(raw.decode("utf-8-sig", "replace"))
+    from toolmem.hosts.whole_payloads import read_payload
+
+    payload = read_payload(raw.decode("utf-8-sig", "replace"))
     if not isinstance(payload, Mapping):
         raise ValueError(f"expected an object, got {type(payload).__name__}")
     return payload
@@ -145,10 +155,26 @@ def _answer(host: Host, event: HookEvent, options: HookOptions, environment: Map
     receipts = Receipts()
     _left_open[:] = [receipts]
     try:
-        return claimed(host, event, options, environment, receipts)
+        answer = claimed(host, event, options, environment, receipts)
+        return _with_trouble(answer, host, event, receipts) if receipts.trouble else answer
     finally:
         if receipts.trouble:
             log(options.host, OSError(f"receipts: {receipts.trouble}"), event)
+
+
+def _with_trouble(answer: HookAnswer, host: Host, event: HookEvent, receipts: Receipts) -> HookAnswer:
+    """The user is told of a state folder that cannot be used, as the log lies in it."""
+    from toolmem.hosts.state_trouble import notice_of_trouble
+
+    return _with_notice(answer, notice_of_trouble(host, event, receipts))
+
+
+def _with_notice(answer: HookAnswer, told: str) -> HookAnswer:
+    if not told:
+        return answer
+    from toolmem.late_dataclasses import replace
+
+    return replace(answer, notice="\n".join(filter(None, (answer.notice, told))))
 
 
 def claimed(
@@ -160,25 +186,19 @@ def claimed(
     known = receipts.note_session(
         event.session_id, host=host.name, cwd=event.cwd, project=event.project, transcript=event.transcript
     )
+    _note_agent(event, receipts)
     folder = options.project or event.project or known.project or known.cwd or event.cwd
     place = store_place(folder, options.store)
-    key, within = receipt_key(event)
-    told = (event.session_id, event.kind)
-    if not receipts.begin(host.name, *told, key, within=within, store=place):
-        if event.kind == "before_call" and not host.call_ids:
-            # Two calls at one moment that are alike have one key: the second is no less guarded than the first.
-            return _acted(host, event, options, environment, receipts, folder, place)[0]
-        if not receipts.is_of_other_store(*told, key, place):
-            return _as_before(event, receipts, key, within)
-        key = _key_there(key, place)  # that of an install on another store, whose rules bind as well
-        if not receipts.begin(host.name, *told, key, within=within, store=place):
-            return _as_before(event, receipts, key, within)
+    key, is_first = claim(host, event, receipts, place, SAME_MOMENT)
+    first = None if is_first else answered_before(event, key, receipts)
+    if first is not None and event.kind != "before_call":
+        return HookAnswer()  # another install answers
     action, problem, note = "", "", None
     try:
-        answer, note = _acted(host, event, options, environment, receipts, folder, place)
-        action = answer.action
-        if within is not None and event.kind == "before_call":
-            note = {**(note or {}), "answer": [answer.action, answer.reason, answer.context]}
+        work = _Work(host, options, environment, receipts, folder)
+        answer, note = work.done(event, key, noted_answer(first))
+        is_note = answer.action in {"deny", "ask"} and note is not None and "noted" in note
+        action = "noted" if is_note else answer.action  # no decision on a call
         return answer
     except BaseException as error:
         problem = type(error).__name__
@@ -187,81 +207,92 @@ def claimed(
         receipts.end(event.session_id, event.kind, key, action=action, error=problem, note=note)
 
 
-def _as_before(event: HookEvent, receipts: Receipts, key: str, within: float | None) -> HookAnswer:
-    """Another install answers. Where calls bear no names, this may as well be the same call again: the same answer."""
-    noted = receipts.note_of(event.session_id, event.kind, key) if within is not None else None
-    if event.kind == "before_call" and isinstance(noted, Mapping) and "answer" in noted:
-        action, reason, context = noted["answer"]
-        return HookAnswer(action=action, reason=reason, context=context)
-    return HookAnswer()
+def _with_cost(
+    note: Mapping[str, Any] | None, host: Host, event: HookEvent, answer: HookAnswer
+) -> Mapping[str, Any] | None:
+    """The note, with how many tokens were put before the model, for `hook status`; calls are not counted."""
+    from toolmem.hosts.receipts import COSTS
+
+    if not answer.context or event.kind not in COSTS or event.kind not in host.context_at:
+        return note
+    from toolmem.providers.tokenizer import estimated_tokens
+
+    return {**(note or {}), "tokens": estimated_tokens(answer.context)}
 
 
-def _acted(
-    host: Host,
-    event: HookEvent,
-    options: HookOptions,
-    environment: Mapping[str, str],
-    receipts: Receipts,
-    folder: str,
-    place: str,
-) -> tuple[HookAnswer, Mapping[str, Any] | None]:
-    if event.kind == "compaction":
-        return HookAnswer(), None
-    if event.kind == "session_end":
-        from toolmem.hosts.detached import start_catching_up
+def _note_agent(event: HookEvent, receipts: Receipts) -> None:
+    """The agent's process, so that what is started below it is known for what it is."""
+    if event.kind not in {"session_start", "prompt"} and receipts.knows_agent(event.session_id):
+        return
+    from toolmem.hosts.ancestry import agent_of_hook
 
-        receipts.session_ended(event.session_id)
-        start_catching_up()
-        return HookAnswer(), None
-    from toolmem.hosts.acting import Acting
-    from toolmem.hosts.event_stores import open_stores
-
-    decided = None
-    if event.kind == "after_call":
-        decided = _decided(host, event, receipts, place)
-    stores = open_stores(folder, options.store)  # not closed: the process ends, and its logs are moved by a later one
-    if stores.trouble:
-        log(host.name, OSError(stores.trouble), event)
-    if stores.main is None:  # what is demanded of this session, and what protects toolmem itself, binds all the same
-        from toolmem.engine import StoreFile
-
-        stores = stores._replace(main=StoreFile(":memory:"))
-    acting = Acting(host, stores, receipts, on_error=options.on_error, guard_on=_guard_on(environment))
-    answer, note = acting.act(event, decided if isinstance(decided, Mapping) else None)
-    return answer, note
+    agent = agent_of_hook()
+    if agent.process is not None and not agent.is_orphan:
+        receipts.note_agent(event.session_id, agent.process.pid, agent.process.began)
 
 
-def receipt_key(event: HookEvent) -> tuple[str, float | None]:
-    """What tells the event from all others of its session, and for how long where it is only what it holds."""
-    key = event.key or (event.call_id if event.kind in {"before_call", "after_call"} else "")
-    if key:
-        return key, None
-    return _digest(event.origin, event.prompt, event.tool, event.arguments, event.output), SAME_MOMENT
+class _Work(NamedTuple):
+    """What an event is answered with."""
 
+    host: Host
+    options: HookOptions
+    environment: Mapping[str, str]
+    receipts: Receipts
+    folder: str
 
-def _key_there(key: str, place: str) -> str:
-    return f"{key} in {place}"
+    def done(
+        self, event: HookEvent, key: str, first: Mapping[str, Any] | None
+    ) -> tuple[HookAnswer, Mapping[str, Any] | None]:
+        """The answer, and what is noted of it. `first`: what another process noted of the same event."""
+        if event.kind == "compaction":
+            return HookAnswer(), None
+        if event.kind == "session_end":
+            from toolmem.hosts.detached import start_catching_up
 
+            self.receipts.session_ended(event.session_id)
+            start_catching_up()
+            return HookAnswer(), None
+        if event.kind == "turn_end":
+            return self._question(event), None
+        noted = first
+        if event.kind == "after_call":
+            noted = noted_before(self.host, event, key, self.receipts)
+            event = with_record_id(event, key, self.receipts)
+        answer, note = self._acted(event, noted)
+        told = _with_switch(answer, self.host, self.environment) if event.kind == "session_start" else answer
+        return told, _with_cost(note, self.host, event, told)
 
-def _decided(host: Host, event: HookEvent, receipts: Receipts, place: str) -> Any:
-    """What was noted of the call before it ran."""
-    if not host.call_ids:
-        from toolmem.hosts.payloads import alike
+    def _question(self, event: HookEvent) -> HookAnswer:
+        """What the model is asked at a turn's end."""
+        if not _guard_on(self.environment):
+            return HookAnswer()
+        from toolmem.hosts.turn_end import question
 
-        return receipts.newest_note(event.session_id, "before_call", alike(event.tool, event.arguments))
-    key = _decision_key(event)
-    elsewhere = receipts.is_of_other_store(event.session_id, "before_call", key, place)
-    return receipts.note_of(event.session_id, "before_call", _key_there(key, place) if elsewhere else key)
+        return question(event, self.receipts, self.folder, self.options.store)
 
+    def _acted(self, event: HookEvent, noted: Mapping[str, Any] | None) -> Acted:
+        from toolmem.hosts.event_stores import open_stores, with_kept_rules
+        from toolmem.hosts.state_trouble import notice_of_stores
 
-def _decision_key(event: HookEvent) -> str:
-    return event.key or event.call_id or _digest("", "", event.tool, event.arguments, "")
+        stores = open_stores(self.folder, self.options.store)  # not closed: the process ends, and a later one moves
+        if stores.trouble:  # their logs
+            log(self.host.name, OSError(stores.trouble), event)
+        acted, used = with_kept_rules(
+            stores,
+            lambda found: self._acting(found).act(event, noted),
+            lambda damage: log(self.host.name, damage, event),
+        )
+        return acted._replace(answer=_with_notice(acted.answer, notice_of_stores(self.host, event, used)))
 
+    def _acting(self, stores: EventStores) -> Acting:
+        from toolmem.hosts.acting import Acting
 
-def _digest(*parts: Any) -> str:
-    from hashlib import sha256
+        if stores.main is None:  # what is demanded of the session, and what protects toolmem itself, binds all the same
+            from toolmem.engine import StoreFile
 
-    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+            stores = stores._replace(main=StoreFile(":memory:"))
+        guard_on = _guard_on(self.environment)
+        return Acting(self.host, stores, self.receipts, on_error=self.options.on_error, guard_on=guard_on)
 
 
 def _guard_on(environment: Mapping[str, str]) -> bool:
@@ -270,6 +301,19 @@ def _guard_on(environment: Mapping[str, str]) -> bool:
     from toolmem.config.environment import guard_switched_off
 
     return not guard_switched_off(environment)
+
+
+def _with_switch(answer: HookAnswer, host: Host, environment: Mapping[str, str]) -> HookAnswer:
+    """A word that is no switch is told when the session begins."""
+    if not environment.get("TOOLMEM_GUARD", "").strip():
+        return answer
+    from toolmem.config.environment import unknown_guard_switch
+
+    told = unknown_guard_switch(environment)
+    if not told:
+        return answer
+    log(host.name, ValueError(told))
+    return _with_notice(answer, f"toolmem: {told}")
 
 
 # ---------------------------------------------------------------- the log

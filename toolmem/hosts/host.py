@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -52,9 +52,17 @@ class Host(ABC):
     context_at: ClassVar[tuple[EventKind, ...]] = (
         *("session_start", "subagent_start", "prompt", "before_call", "after_call"),
     )
+    # Events at which it shows its user `HookAnswer.notice`, or tells it to its model.
+    notices_at: ClassVar[tuple[EventKind, ...]] = ()
     # Its hooks tell which call an event is of. Else a call that ended is the oldest under way with the same tool and
     # arguments, and the calls of its recordings are known again by these.
     call_ids: ClassVar[bool] = True
+    asks: ClassVar[bool] = False  # it asks its user about a call; else what is to be asked about is denied
+    # Modes in which its question was tried to reach a person, who decides by it whether a rule holds on.
+    question_modes: ClassVar[frozenset[str]] = frozenset()
+    # It tells of a session's start with each message of its user, and leaves in the session what it is answered.
+    starts_anew: ClassVar[bool] = False
+    approves: ClassVar[bool] = False  # a hook may let a call run without a question to the user
     comments: ClassVar[bool] = False  # its settings file may hold comments and a comma before a closing bracket
 
     @abstractmethod
@@ -65,9 +73,17 @@ class Host(ABC):
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
         """The JSON that the agent is answered; {} says nothing. Only keys that this agent's version knows."""
 
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        """The name that calls of a tool are kept under, by the one that the model knows; `known`: names kept so far."""
+        return tool
+
     def settings_file(self, scope: Scope, project: Path, home: Path, environment: Mapping[str, str]) -> Path | None:
         """The JSON file of the user's in which its hooks are named; None where it has files of their own."""
         return None
+
+    def answers_itself(self, command: str, project: Path, home: Path, environment: Mapping[str, str]) -> bool:
+        """May its settings answer a question about this command of the shell? True where that cannot be told."""
+        return True
 
     def add_hooks(self, settings: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
         """The settings with our hooks in them, beside everything that was there. `command`: program and arguments."""
@@ -86,6 +102,14 @@ class Host(ABC):
     def calls_of(self, transcript: Iterable[str]) -> Iterable[RecordedCall]:
         """The calls of a session's recording, in order. Lines that are unknown or damaged are passed over."""
         return ()
+
+    def replies_in(self, transcript: Iterable[str]) -> Iterable[str]:
+        """What a recording shows that the user typed, and no prompt event tells; never what a model wrote."""
+        return ()
+
+    def reply_before(self, transcript: Iterable[str], call: str) -> list[tuple[str, str, Any]]:
+        """Id, tool and arguments of the calls that stand before one in the same reply of the model."""
+        return []
 
     def transcripts(self, project: Path, home: Path, environment: Mapping[str, str]) -> Iterable[tuple[str, Path]]:
         """Session ids and recordings of the sessions in a project, the newest first, as the agent itself keeps them:

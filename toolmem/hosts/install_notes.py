@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from toolmem.config.own_folder import make_folder, state_folder, write_new
-from toolmem.engine.protected_paths import INSTALLS
 from toolmem.errors import StoreError
+from toolmem.store.holding import INSTALLS
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,33 @@ def _line(path: Path, command: str, arguments: Any) -> InstalledLine | None:
     return InstalledLine(path, shell=command) if parts is None else InstalledLine(path, (command, *parts))
 
 
+def places_beside(place: HookPlace, known: Iterable[Install]) -> list[HookPlace]:
+    """Where else hooks of this agent stand that act in the same folder: the other scope, and projects above it."""
+    folders = [place.project, *place.project.parents]
+    projects = [Path(each.place) for each in known if each.place and Path(each.place) in folders]
+    beside = [("user", place.project), *(("project", each) for each in (place.project, *projects))]
+    found = []
+    for scope, project in dict.fromkeys(beside):
+        other = HookPlace(place.host, scope, project, place.home, place.environment)  # type: ignore[arg-type]
+        is_home = scope == "project" and project.resolve() == place.home.resolve()
+        if (scope, other.where) != (place.scope, place.where) and not is_home and stands_in(other):
+            found.append(other)
+    return found
+
+
+def stands_in(place: HookPlace) -> bool:
+    """Does a hook of ours stand in this place's files?"""
+    with suppress(RequestError):
+        own = place.own_files(["toolmem-hook", place.host.name])
+        return bool(installed_lines(place)) or any(path.exists() for path in own)
+    return False
+
+
+def option_of(place: HookPlace) -> str:
+    """How a command names the place."""
+    return "--user" if place.scope == "user" else f"--project {shlex.quote(str(place.project))}"
+
+
 def other_installs(place: HookPlace) -> list[Path]:
     """Files of the agent's other scope that name toolmem as well."""
     scope = "user" if place.scope == "project" else "project"

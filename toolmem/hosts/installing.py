@@ -91,8 +91,8 @@ def _interpreter() -> str:
     if passing_interpreter(path).endswith("thrown away"):
         raise RequestError(
             f"{path} belongs to an environment that is thrown away, and what starts it with it: install toolmem where "
-            "it stays (`uv tool install toolmem`, `pipx install toolmem`, or pip in an environment of yours), and run "
-            "this from there",
+            "it stays (`uv tool install .` or `pipx install .` in its checkout, or pip in an environment of yours), "
+            "and run this from there",
             field="interpreter",
         )
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class OpenCode(Host):
     name = "opencode"
     title = "OpenCode"
     verified = "1.18.33"
+    notices_at = ("prompt",)
     tools = tools_by_class(
         shell="bash",
         read="read",
@@ -63,6 +64,7 @@ class OpenCode(Host):
             key=call_id_of(session, call) or text_in(payload, "key"),
             origin="startup" if kind == "session_start" else "",
             prompt=typed(_unquoted(text_in(payload, "prompt"))) if kind == "prompt" else "",
+            whole=_unquoted(text_in(payload, "prompt")) if kind == "prompt" else "",
             tool=tool,
             server=server,
             arguments=payload.get("args"),
@@ -76,6 +78,11 @@ class OpenCode(Host):
     def _tool(self, name: str, server: str) -> tuple[str, str]:
         own = name[len(server) + 1 :] if server else ""
         return (own, server) if own and own not in self.tools and name not in self.tools else (name, server)
+
+    def kept_name(self, tool: str, known: Sequence[str]) -> str:
+        """Its server is told with a call alone: of a tool of one, that was called before."""
+        ends = [name for name in known if tool.endswith(f"_{name}") and name not in self.tools]
+        return tool if tool in self.tools else max(ends, key=len, default=tool)
 
     def write(self, event: HookEvent, answer: HookAnswer) -> Mapping[str, Any]:
         if event.kind == "before_call" and answer.action in {"deny", "ask"}:

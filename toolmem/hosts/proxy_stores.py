@@ -58,7 +58,7 @@ def noted_decisions() -> Callable[[str, str], Mapping[str, Any] | None]:
     receipts, own = Receipts(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")
 
     def noted(session: str, key: str) -> Mapping[str, Any] | None:
-        told = receipts.note_of(session or own, "before_call", key) if session or own else None
+        told = receipts.decided(session or own, key) if session or own else None
         return told if isinstance(told, Mapping) else None
 
     return noted

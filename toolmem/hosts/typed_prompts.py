@@ -1,10 +1,21 @@
-"""What of a prompt a person typed: agents put their own envelopes, reminders and notices into the same field."""
+"""What of a prompt a person typed: agents put their own envelopes, reminders and notices into the same field.
+
+What a person demands is heard beside them. What takes a demand back needs more (`evidence_of`): it lets an agent do
+what it was forbidden, and who writes into an envelope, or tells a hook of an event that never was, may be that agent.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from toolmem.late import late_pattern
+
+if TYPE_CHECKING:
+    from toolmem.hosts.events import HookEvent
+    from toolmem.hosts.host import Host
+    from toolmem.hosts.receipts import Receipts
+    from toolmem.rules.evidence import UserEvidence
 
 # Elements that programs write: what stands in them nobody said. One without an end reaches to the end.
 _ELEMENTS = (
@@ -35,6 +46,43 @@ def typed(prompt: str) -> str:
     if _MACHINES.match(text) or _COMMAND.match(text):
         return ""
     return text
+
+
+def evidence_of(event: HookEvent, host: Host, receipts: Receipts) -> UserEvidence | None:
+    """That the user typed this prompt, to the agent that this process is a hook of; None where it may be otherwise.
+
+    Nothing pasted, quoted or machine-made stands in it; no call of the agent is under way, from which the event might
+    come; and no other agent that hooks hold started this one. Raises nothing.
+    """
+    from toolmem.hosts.plain_message import is_plain
+    from toolmem.readers.plain_text import plain_line
+    from toolmem.rules.evidence import LONGEST_WORDS, UserEvidence
+
+    if not is_plain(_spoken(event)) or is_told_by_an_agent(event, host, receipts):
+        return None
+    return UserEvidence("typed", plain_line(event.prompt, LONGEST_WORDS), event.session_id, host.name)
+
+
+def _spoken(event: HookEvent) -> str:
+    """The whole message, without what programs put behind it; what stands behind or between their elements is mixed."""
+    whole = event.whole or event.prompt
+    opening = _OPENING.search(whole)
+    if opening is None or _without_elements(whole[opening.start() :]).strip():
+        return whole
+    return whole[: opening.start()]
+
+
+def is_told_by_an_agent(event: HookEvent, host: Host, receipts: Receipts) -> bool:
+    """Might what an agent started tell of this event, and not the agent that its user sees? Raises nothing."""
+    from toolmem.hosts.ancestry import agent_of_hook, is_below, started_by_agent
+
+    agent = agent_of_hook()
+    pid, began, _ = agent.process or (0, "", "")
+    if agent.is_orphan or receipts.call_under_way(event.session_id, pid, began, named=host.call_ids):
+        return True
+    if agent.process is not None and started_by_agent(agent.process):
+        return True
+    return is_below(agent.above, lambda each: receipts.is_agent(each.pid, each.began))
 
 
 def _without_elements(prompt: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolmem.config.nearest_names import hint
 from toolmem.errors import RequestError
-from toolmem.operations.operation import Operation
+from toolmem.operations.operation import AgentTool, Operation, Parameter
 from toolmem.operations.table import OPERATIONS
 from toolmem.protocols import Services
 from toolmem.rules.speakers import speaking_as
@@ -26,12 +26,17 @@ def input_schema(operation: Operation[Any, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            name: each.as_json_schema() | ({"default": defaults[name]} if name in defaults else {})
+            name: _declared_as(each, operation.agent) | ({"default": defaults[name]} if name in defaults else {})
             for name, each in own.items()
         },
         "required": [name for name, each in own.items() if each.required],
         "additionalProperties": False,
     }
+
+
+def _declared_as(argument: Parameter, tool: AgentTool) -> dict[str, Any]:
+    schema = argument.as_json_schema()
+    return {key: each for key, each in schema.items() if key != "description"} if tool.tells_arguments else schema
 
 
 class AgentTools:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from toolmem.operations import add as add_
 from toolmem.operations import (
     capture,
+    demand_notes,
     evaluations,
     guard_checks,
     kept_calls,
@@ -68,6 +69,9 @@ class Methods:
     calls = kept_calls.calls
     ledger = spending.ledger
     health = health_.health
+
+    note_demand = demand_notes.note_demand
+    lift_demand = demand_notes.lift_demand
 
     check_tool_call = guard_checks.check_tool_call
     decisions = guard_checks.decisions

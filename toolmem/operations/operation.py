@@ -62,6 +62,7 @@ class AgentTool:
     description: str
     without: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)  # of arguments that have none in the signature
+    tells_arguments: bool = False  # its description says what each is: they are declared without words of their own
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ async def prompt(
 ) -> str:
     """The system prompt of an agent with these tools: `base_prompt`, the pinned rules, then the tools' guidance.
 
-    The guidance fits into `guidance_tokens` (None: the configuration's `session.guidance_tokens`). Without tools there
-    are the rules of all tools and no guidance.
+    The guidance fits into `guidance_tokens` (None: the configuration's `guidance.max_tokens_prompt`). Without tools
+    there are the rules of all tools and no guidance.
     """
     from toolmem.engine.system_prompt import guidance_of, prompt_of
     from toolmem.ops import RetrieveToolMemoryOp
@@ -67,7 +67,7 @@ async def prompt(
     language: Language = "zh" if settings.language == "zh" else ""
     catalogue = read_tools(tools or ())
     pinned = await (await rule_store(services, workspace_id)).rules_for_prompt(catalogue)
-    budget = settings.session.guidance_tokens if guidance_tokens is None else guidance_tokens
+    budget = settings.guidance_tokens if guidance_tokens is None else guidance_tokens
     names = tool_names(catalogue)
     store = await services.store(RetrieveToolMemoryOp())
     records = await store.records(workspace_id or DEFAULT_WORKSPACE, names) if names and budget else []

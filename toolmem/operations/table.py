@@ -8,6 +8,7 @@ from typing import Any
 from toolmem.operations import (
     add,
     capture,
+    demand_notes,
     evaluations,
     guard_checks,
     health,
@@ -27,7 +28,7 @@ from toolmem.operations.operation import Operation, Parameter
 OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for module in (
-        *(add, summarize, retrieve, workspace_actions, evaluations, capture, prompt),
+        *(add, summarize, retrieve, workspace_actions, evaluations, capture, demand_notes, prompt),
         *(guard_checks, tool_rules, rule_replays, notes, known_tools, kept_calls, spending, health),
     )
     for operation in vars(module).values()

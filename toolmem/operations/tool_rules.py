@@ -64,7 +64,7 @@ async def put_rule(
     created_at: str | None = None,
     updated_at: str | None = None,
     effect: Effect | None = None,
-    when: Annotated[When | None, "Calls meant."] = None,
+    when: Annotated[When | list[dict[str, Any]] | None, "Calls meant."] = None,
     expires_at: str | None = None,
     unchecked: str | None = None,
     superseded_by: str | None = None,

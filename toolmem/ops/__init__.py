@@ -9,6 +9,8 @@
     VectorStoreActionOp      copy, delete, delete_ids, dump, load, list of a workspace
     CaptureToolRulesOp       what a user demanded in a turn becomes rules
     ToolRulesPromptOp        the block of rules for the system prompt
+    NoteDemandOp             what a model noted of the user's words becomes rules
+    LiftDemandOp             what a model noted that the user takes back
     CheckToolCallOp          what is to become of a call, before it runs
 
 Each op is one thin file: what it reads, what it leaves, and one `execute`.
@@ -17,6 +19,8 @@ Each op is one thin file: what it reads, what it leaves, and one `execute`.
 from toolmem.flow.registry import register
 from toolmem.ops.capture_tool_rules import CaptureToolRulesOp
 from toolmem.ops.check_tool_call import CheckToolCallOp
+from toolmem.ops.lift_demand import LiftDemandOp
+from toolmem.ops.note_demand import NoteDemandOp
 from toolmem.ops.parse_tool_call_result import ParseToolCallResultOp
 from toolmem.ops.rejudge import RejudgeOp
 from toolmem.ops.retrieve_tool_memory import RetrieveToolMemoryOp
@@ -36,6 +40,8 @@ for _op in (
     VectorStoreActionOp,
     CaptureToolRulesOp,
     ToolRulesPromptOp,
+    NoteDemandOp,
+    LiftDemandOp,
     CheckToolCallOp,
 ):
     register(_op)
@@ -43,6 +49,8 @@ for _op in (
 __all__ = [
     "CaptureToolRulesOp",
     "CheckToolCallOp",
+    "LiftDemandOp",
+    "NoteDemandOp",
     "ParseToolCallResultOp",
     "RejudgeOp",
     "RetrieveToolMemoryOp",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolmem.flow.op import Context, Op
+from toolmem.ops.note_demand import kept_calls, said_to_program
 from toolmem.ops.turn_outcomes import with_outcomes
 from toolmem.ops.workspace_rules import rule_store
 from toolmem.readers.plain_text import counted, name_shown, plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.hook import Captured, ToolMemoryCaptureHook
-from toolmem.rules.drafts import RuleDraft
-from toolmem.rules.turns import read_turn
+from toolmem.rules.turns import Turn, read_turn
+
+if TYPE_CHECKING:
+    from toolmem.ops.asked_notes import AskedNotes
+    from toolmem.rules.rule_store import RuleStore
 
 _TURN = ("user_message", "tool_calls", "session_id", "tools")
 
@@ -21,10 +27,9 @@ class CaptureToolRulesOp(Op):
     Demands on this session alone are answered in `session` and not stored. A sentence that takes an instruction back,
     or a newer one on the same target, lets a rule hold no longer: `withdrawn` and `superseded`. `notes` is what to tell
     the user of all these.
-    `rules.capture` of the configuration switches it off; `model` asks the op's model about sentences that may demand
-    something and that no cue reads, in any language: what it finds is proposed, and holds once a person approves it.
-    With `rules.compile: llm` the model is asked for a condition of what only reminds; that is proposed too.
-    Where it cannot be asked, `unasked` says why.
+    `rules.capture` of the configuration switches it off; `model` has the op's model read the message as well, in any
+    language: what it notes is checked as a note of `note_demand` and `lift_demand` is, and stands in the place of what
+    these words would give without it. `unasked` says why no model was asked, or why its reply counts for nothing.
     """
 
     reads = ("workspace_id",)
@@ -37,20 +42,10 @@ class CaptureToolRulesOp(Op):
         settings = context.services.settings.rules
         rules = await rule_store(context.services, self, context.workspace)
         hook = ToolMemoryCaptureHook(rules, nouns=settings.nouns, enabled=bool(settings.capture))
-        asked: list[RuleDraft] = []
-        unasked = ""
-        if settings.capture == "model":
-            # Not at the top: no start waits for the cues that it reads.
-            from toolmem.ops.asked_instructions import ask_for_instructions
-
-            asked, unasked = await ask_for_instructions(context, turn)
-        captured = await hook.after_turn(turn, asked)
-        if settings.compile == "llm" and captured.rules:
-            from toolmem.ops.asked_conditions import ask_for_conditions
-
-            compiled, why = await ask_for_conditions(context, rules, captured.rules, turn)
-            await hook.keep(compiled, captured)
-            unasked = "; ".join(dict.fromkeys(each for each in (unasked, why) if each))
+        asked = await _noted(context, rules, turn) if settings.capture == "model" else None
+        captured = await hook.after_turn(turn, noted=asked.kept if asked else ())
+        if asked:
+            asked.tell(captured)
         context["captured_rules"] = captured.rules
         context.response.metadata.update(
             rules=[rule.model_dump(mode="json") for rule in captured.rules],
@@ -61,11 +56,31 @@ class CaptureToolRulesOp(Op):
             withdrawn=[rule.model_dump(mode="json") for rule in captured.withdrawn],
             superseded=[rule.model_dump(mode="json") for rule in captured.superseded],
             failures=captured.failures,
-            **({"unasked": unasked} if unasked else {}),
+            **({"unasked": captured.unasked} if captured.unasked else {}),
         )
         context.response.success = not captured.failures
         context.response.metadata["partial"] = bool(captured.failures and captured.rules)
         context.response.answer = _in_words(captured) if hook.enabled else "Capture is switched off"
+
+
+async def _noted(context: Context, rules: RuleStore, turn: Turn) -> AskedNotes:
+    """What the op's model notes of the message, kept, proposed or refused."""
+    # Not at the top: no start waits for what reads notes.
+    from toolmem.ops.asked_notes import ask_for_notes, without_secrets
+    from toolmem.rules.lifted_demands import answer_call
+    from toolmem.rules.noted_demands import DemandContext
+
+    spoken = without_secrets(turn)
+    store = await context.services.store(context.op)
+    road = DemandContext(
+        said_to_program(rules, spoken.user_message),
+        [*turn.tools, *turn.ran],
+        turn.session_id,
+        noted_by="rules.capture: model",
+        speaker="program",
+        kept=await kept_calls(store, context.workspace),
+    )
+    return await ask_for_notes(context, spoken, lambda name, given: answer_call(rules, name, given, road))
 
 
 def _in_words(captured: Captured) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from toolmem.engine.ended_calls import with_names
@@ -16,7 +15,8 @@ from toolmem.readers.json_values import without_surrogates
 if TYPE_CHECKING:
     from toolmem.guard.decision import GuardDecision
     from toolmem.models import ToolCallResult
-    from toolmem.protocols import Services
+    from toolmem.protocols import MemoryStore, Services
+    from toolmem.stored import Appended
 
 DECISION = "decision_id"  # a key of a record, kept in its metadata
 _ASKED = ("input", "conversation_id", "context", "tools", "force")
@@ -73,19 +73,12 @@ def told_apart(call: ToolCallResult) -> ToolCallResult:
     return named
 
 
-async def learn_from(services: Services, workspace: str, calls: Sequence[ToolCallResult]) -> None:
-    """What calls that were kept teach the guard, and what became of the decisions that they name. Never raises."""
-    names = services.settings.guidance.context_key
-    telling = [call for call in calls if names or call.conversation_id or DECISION in call.metadata]
-    if not telling:
-        return
+async def keep_and_learn(
+    services: Services, workspace: str, store: MemoryStore, calls: Sequence[ToolCallResult], keep: int
+) -> dict[str, Appended]:
+    """Keep calls, by tool, with what they teach the guard and what became of the decisions that they name."""
     guard = await services.call_guard(workspace)
-    for decided, group in groupby(telling, _decision_of):
-        if not decided:
-            await guard.learn([*group])
-            continue
-        for call in group:
-            await guard.ended(decided, call)
+    return await guard.keep([(call, _decision_of(call)) for call in calls], keep, store)
 
 
 def _decision_of(call: ToolCallResult) -> str:

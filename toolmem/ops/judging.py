@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from toolmem.errors import BudgetReached, ConfigError, ModelError, StoreError
 from toolmem.models import ToolCallResult, ToolRecord, ToolSchema, Verdict
 from toolmem.ops.arguments import read_schemas, read_tool_names
+from toolmem.ops.tool_descriptions import note_descriptions
 from toolmem.protocols import Judge
 from toolmem.readers.denied_calls import is_denied
 from toolmem.readers.masking import SecretMask
@@ -338,6 +339,7 @@ async def judge_again(context: Context, picked: Callable[[ToolRecord], Sequence[
     names = read_tool_names(context.get("tool_names"))
     schemas = read_schemas(context.get("tools"))
     store = await context.services.store(context.op)
+    await note_descriptions(store, context.workspace, schemas.values())
     seqs = {record.tool_name: picked(record) for record in await store.records(context.workspace, names)}
     kept = await kept_calls(context, seqs)
     judged = await judge_calls(context, kept, schemas, force=force)

@@ -15,6 +15,7 @@ from toolmem.formats.call_records import RecordsRead, misspelt_in_words, read_re
 from toolmem.models import ToolCallResult
 from toolmem.ops.arguments import DataFrom, read_data_from, read_schemas
 from toolmem.ops.judging import Judged, commit_again, judge_calls, kept_calls, tell_stop
+from toolmem.ops.tool_descriptions import note_descriptions
 from toolmem.readers.weight import aside
 from toolmem.stored import CallFailure
 
@@ -61,6 +62,7 @@ class ParseToolCallResultOp(Op):
         force = bool(context.get("force", False)) or self.params.force
 
         store = await context.services.store(self)
+        await note_descriptions(store, context.workspace, schemas.values())
         tools = await store.records(context.workspace, list({call.tool_name for _, call in fresh}))
         kept = await kept_calls(context, {tool.tool_name: tool.unjudged for tool in tools})
         fresh.sort(key=lambda item: (item[1].create_time, item[0]))

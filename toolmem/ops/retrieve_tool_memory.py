@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -14,9 +14,9 @@ from toolmem.guidance.statistics import known_figures
 from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolMemory
 from toolmem.ops.arguments import read_tool_names
+from toolmem.ops.tool_search import ToolFit, fitting_tools
 from toolmem.readers.plain_text import name_shown
 from toolmem.readers.query import read_query
-from toolmem.stored import Where
 
 
 class RetrieveToolMemoryOp(Op):
@@ -42,12 +42,11 @@ class RetrieveToolMemoryOp(Op):
         store = await context.services.store(self)
         if reason := context.services.untrusted(self.settings.vector_store):
             raise StoreUntrusted(reason)
-        similarities: dict[str, float | None] = {}
+        fits: dict[str, ToolFit] = {}
         wanted = names
         if query:
-            hits = await self._search(context, query, names)
-            similarities = dict(hits)
-            wanted = list(similarities)
+            fits = {fit.tool: fit for fit in await self._search(context, query, names)}
+            wanted = list(fits)
         include_calls = bool(context.get("include_calls", self.params.include_calls))
         if include_calls:
             stored = await store.memories(context.workspace, wanted or [], calls=True)
@@ -61,32 +60,37 @@ class RetrieveToolMemoryOp(Op):
         memory_list: list[dict[str, Any]] = []
         for memory in memories:
             shown = memory.reply()
-            if similarities:
-                shown["metadata"]["similarity"] = similarities[memory.when_to_use]
+            if fit := fits.get(memory.when_to_use):
+                shown["metadata"]["similarity"] = fit.similarity
+                if fit.low:
+                    shown["metadata"]["relevance"] = "low"
             memory_list.append(shown)
         response = context.response
         response.metadata["memory_list"] = memory_list
         response.metadata["not_found"] = missing
         response.metadata["partial"] = bool(missing) and bool(memory_list)
         response.success = bool(memory_list) or not missing  # what is known is an answer; clients drop one that is none
-        response.answer = self._answer(context, memories) if memories else _nothing(missing)
+        low = {name for name, fit in fits.items() if fit.low}
+        response.answer = self._answer(context, memories, low) if memories else _nothing(missing)
 
-    def _answer(self, context: Context, memories: Sequence[ToolMemory]) -> str:
+    def _answer(self, context: Context, memories: Sequence[ToolMemory], low: Collection[str]) -> str:
         language = self.settings.language or context.services.settings.language
         data = said_to_be_data("zh" if language == "zh" else "")
-        parts = [f"## `{name_shown(each.when_to_use)}`\n{each.content or '(no guidance yet)'}" for each in memories]
+        marks = dict.fromkeys(low, " (relevance: low)")
+        parts = [
+            f"## `{name_shown(each.when_to_use)}`{marks.get(each.when_to_use, '')}\n"
+            f"{each.content or '(no guidance yet)'}"
+            for each in memories
+        ]
         return "\n\n".join([data, *parts])
 
-    async def _search(self, context: Context, query: str, names: list[str] | None) -> list[tuple[str, float | None]]:
+    async def _search(self, context: Context, query: str, names: list[str] | None) -> list[ToolFit]:
         store = await context.services.store(self)
         embedder = await context.services.embedder(self)
         top_k = context.get("top_k", self.params.top_k)
         if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
             raise RequestError(f"top_k: expected a whole number from 1, got {top_k!r}", field="top_k")
-        vector = (await embedder.embed([query]))[0]
-        where = Where(keys=tuple(names)) if names is not None else None
-        hits = await store.search(context.workspace, query, vector, top_k, where)
-        return [(hit.key, hit.similarity) for hit in hits]
+        return (await fitting_tools(store, context.workspace, query, embedder, names))[:top_k]
 
     async def _missing(self, context: Context, names: list[str] | None, found: set[str]) -> list[str]:
         """Names asked for that the workspace does not hold; one that a query merely ranked out is not missing."""

@@ -9,13 +9,12 @@ from datetime import datetime
 
 from toolmem.errors import Conflict, ModelError, ReplyUnreadable
 from toolmem.flow.op import Context
-from toolmem.guidance.counted.on_change import KEPT, baseline_of
 from toolmem.guidance.policies import Plan, Policy
 from toolmem.guidance.skip import Window, count_dropped, window_of
 from toolmem.models import Guidance, ToolCallResult, ToolRecord
 from toolmem.ops.judging import answer_of
 from toolmem.protocols import Embedder, GuidanceWriter, MemoryStore
-from toolmem.stored import Document, StoredMemory
+from toolmem.stored import Document
 
 log = logging.getLogger("toolmem.ops")
 
@@ -58,24 +57,17 @@ class Summarizing:
     # -- deciding
 
     async def decide(self, record: ToolRecord) -> tuple[Window, Plan]:
-        """What to do with a tool. Reads calls only where the policy compares them, or `data_from` picks them."""
+        """What to do with a tool. Reads calls only where `data_from` picks them."""
         window = await self._window(record)
-        plan = self.policy.plan(record, window, self.writer, recent=self.recent, force=self.force)
-        if plan.look:
-            plan = self.policy.compared(plan, await self._newest(record, KEPT))
-        return window, plan
+        return window, self.policy.plan(record, window, self.writer, force=self.force)
 
     async def _window(self, record: ToolRecord) -> Window:
         if self.since is None:
             return window_of(record, self.recent)
-        calls = (await self._newest(record, None)).calls
+        read = await self.store.memories(self.context.workspace, [record.tool_name], calls=True)
+        calls = read[0].calls if read else ()  # of a tool that is gone none, so that what follows says so
         eligible = [call.seq for call in calls if call.seq is not None and call.create_time >= self.since]
         return window_of(record, self.recent, eligible=eligible)
-
-    async def _newest(self, record: ToolRecord, recent: int | None) -> StoredMemory:
-        """The newest kept calls; of a tool that is gone none, so that what follows says so."""
-        read = await self.store.memories(self.context.workspace, [record.tool_name], calls=True, recent=recent)
-        return read[0] if read else StoredMemory(record)
 
     def outcome(self, record: ToolRecord, window: Window, plan: Plan, action: str) -> Outcome:
         """What is known of a tool before anything is written."""
@@ -119,7 +111,7 @@ class Summarizing:
                     self.stopped = error
                 done.error = str(error)
                 return done
-            if await self._put(record, guidance, plan):
+            if await self._put(record, guidance):
                 done.action, done.prompt_tokens = "summarized", guidance.prompt_tokens
                 return done
             again = await self.store.records(self.context.workspace, [tool])
@@ -146,20 +138,15 @@ class Summarizing:
         guidance = await answer_of(who, Guidance, lambda: self.writer.write(tool, calls, old, purpose))
         return guidance.model_copy(update={"covered": [call.seq for call in calls if call.seq is not None]})
 
-    async def _put(self, record: ToolRecord, guidance: Guidance, plan: Plan) -> bool:
+    async def _put(self, record: ToolRecord, guidance: Guidance) -> bool:
         """Store it; False where somebody else wrote first, or the tool is gone."""
         tool = record.tool_name
-        update: dict[str, object] = {"created_at": self.context.services.clock.now()}
-        if self.policy.name == "on_change":
-            stored = await self._newest(record, KEPT)
-            before = None if record.guidance is None else record.guidance.baseline
-            update["baseline"] = baseline_of(stored.record, stored.calls, before, changed=plan.changed)
         document = await self._document(tool, guidance.text)
         try:
             await self.store.put_guidance(
                 self.context.workspace,
                 tool,
-                guidance.model_copy(update=update),
+                guidance.model_copy(update={"created_at": self.context.services.clock.now()}),
                 document=document,
                 guidance_version=record.guidance_version,
             )

@@ -19,8 +19,6 @@ from toolmem.ops.arguments import DataFrom, read_data_from, read_tool_names
 from toolmem.ops.judging import announce, tell_stop
 from toolmem.ops.summarizing import Outcome, Summarizing
 
-_OF_POLICY = {"full_every": "incremental", "false_alarm_rate": "on_change", "refresh_after": "on_change"}
-
 _Work = tuple[ToolRecord, Window, Plan]
 
 
@@ -41,8 +39,6 @@ class SummaryToolMemoryOp(Op):
         policy: PolicyName = "smart_skip"  # when a tool with new calls is summarized, and what its prompt holds
         min_new_calls: Annotated[int, Field(ge=1)] = 1  # a tool with guidance and fewer new calls is skipped
         full_every: Annotated[int, Field(ge=1)] = 25  # incremental: every so many summaries reads the whole window
-        false_alarm_rate: Annotated[float, Field(gt=0, lt=1)] = 0.2  # on_change: of a tool that stays as it is
-        refresh_after: Annotated[int, Field(ge=1)] = 1000  # on_change: new calls after which a summary is due anyway
 
         @field_validator("min_new_calls")
         @classmethod
@@ -52,13 +48,22 @@ class SummaryToolMemoryOp(Op):
                 raise ValueError(f"at most recent_call_count ({recent}), got {value}: no more calls are read at once")
             return value
 
-        @field_validator(*_OF_POLICY)
+        @field_validator("policy", mode="before")
         @classmethod
-        def _belongs_to_the_policy(cls, value: float, info: ValidationInfo) -> float:
-            owner = _OF_POLICY[str(info.field_name)]
+        def _is_not_gone(cls, value: object) -> object:
+            if value == "on_change":
+                raise ValueError(
+                    "'on_change' is gone, expected one of 'smart_skip' or 'incremental'; nearest to it is 'smart_skip' "
+                    "with `min_new_calls`"
+                )
+            return value
+
+        @field_validator("full_every")
+        @classmethod
+        def _belongs_to_the_policy(cls, value: int, info: ValidationInfo) -> int:
             chosen = info.data.get("policy")
-            if chosen is not None and chosen != owner:
-                raise ValueError(f"is a param of the policy '{owner}', and the policy is '{chosen}': leave it out")
+            if chosen not in (None, "incremental"):
+                raise ValueError(f"is a param of the policy 'incremental', and the policy is '{chosen}': leave it out")
             return value
 
     reads = ("workspace_id", "tool_names")
@@ -77,9 +82,7 @@ class SummaryToolMemoryOp(Op):
             store=await services.store(self),
             writer=await services.writer(self),
             embedder=await services.embedder(self),
-            policy=Policy(
-                params.policy, params.min_new_calls, params.full_every, params.false_alarm_rate, params.refresh_after
-            ),
+            policy=Policy(params.policy, params.min_new_calls, params.full_every),
             recent=params.recent_call_count,
             force=bool(context.get("force", False)) or params.force,
             since=read_data_from(context.get("data_from") or params.data_from, services.settings.time_zone),
@@ -132,8 +135,8 @@ class SummaryToolMemoryOp(Op):
         by_action: dict[str, list[str]] = {"summarized": [], "skipped": [], "failed": [], "not_found": []}
         for outcome in outcomes:
             by_action[outcome.action].append(outcome.tool_name)
-        written = by_action["summarized"]  # only these: answering for a skipped tool must cost no more than its record
-        stored = await run.store.memories(context.workspace, written) if written else []
+        held = [o.tool_name for o in outcomes if o.action in ("summarized", "skipped")]  # in the order asked, as ReMe
+        stored = await run.store.memories(context.workspace, held) if held else []
         metadata = context.response.metadata
         metadata["memory_list"] = [tool_memory(memory).reply() for memory in stored]
         metadata.update(by_action)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from toolmem.models import ToolCallResult
-from toolmem.readers.chat import read_arguments
 from toolmem.readers.denied_calls import is_denied
+from toolmem.readers.written_arguments import read_arguments
 from toolmem.rules.turns import ToolUse, Turn
 
 _SOMETIME = datetime(2000, 1, 1, tzinfo=UTC)  # a call needs a time; the check does not look at it

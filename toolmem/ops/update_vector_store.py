@@ -1,4 +1,4 @@
-"""UpdateVectorStoreOp: keeps judged calls, one commit per tool."""
+"""UpdateVectorStoreOp: keeps judged calls, in one commit with what they teach the guard."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolmem.engine import KEEP_CALLS
 from toolmem.flow.op import Context, Op
 from toolmem.guidance.tool_memory import tool_memory
 from toolmem.models import ToolCallResult
-from toolmem.ops.check_tool_call import learn_from, learns, told_apart
+from toolmem.ops.check_tool_call import keep_and_learn, learns, told_apart
 
 
 class UpdateVectorStoreOp(Op):
@@ -36,26 +36,27 @@ class UpdateVectorStoreOp(Op):
         for index, call in judged:
             by_tool[call.tool_name].append((index, call))
 
-        trimmed: dict[str, int] = {}
-        failures: list[dict[str, Any]] = []
-        duplicates = 0
-        left_out: set[int] = set()
-        for done, (tool, items) in enumerate(by_tool.items(), start=1):
-            appended = await store.append_calls(context.workspace, tool, [call for _, call in items], keep)
-            duplicates += len(appended.duplicates)
-            if appended.trimmed:
-                trimmed[tool] = appended.trimmed
-            left_out |= {items[at][0] for at in (*appended.duplicates, *(f.index for f in appended.failures))}
-            failures += [{"index": items[f.index][0], "tool_name": tool, "error": f.error} for f in appended.failures]
-            context.progress(done, len(by_tool), "stored")
+        if is_told:
+            kept = await keep_and_learn(context.services, context.workspace, store, [call for _, call in judged], keep)
+            context.progress(len(by_tool), len(by_tool), "stored")
+        else:
+            kept = {}
+            for done, (tool, items) in enumerate(by_tool.items(), start=1):
+                kept[tool] = await store.append_calls(context.workspace, tool, [call for _, call in items], keep)
+                context.progress(done, len(by_tool), "stored")
+        trimmed = {tool: appended.trimmed for tool, appended in kept.items() if appended.trimmed}
+        duplicates = sum(len(appended.duplicates) for appended in kept.values())
+        failures = [
+            {"index": by_tool[tool][failure.index][0], "tool_name": tool, "error": failure.error}
+            for tool, appended in kept.items()
+            for failure in appended.failures
+        ]
         memories = await store.memories(context.workspace, list(by_tool))
         metadata = context.response.metadata
         metadata["memory_list"] = [tool_memory(memory, include_calls=False).reply() for memory in memories]
         metadata["trimmed"] = trimmed
         if failures or duplicates:
             self._correct(context, failures, duplicates)
-        if is_told:
-            await learn_from(context.services, context.workspace, [c for at, c in judged if at not in left_out])
 
     @staticmethod
     def _correct(context: Context, failures: list[dict[str, Any]], duplicates: int) -> None:

@@ -19,8 +19,10 @@ from toolmem.protocols import MemoryStore
 from toolmem.providers.usage_log import NAMESPACE as LEDGER
 from toolmem.readers.plain_text import counted
 from toolmem.rules.effectiveness import NAMESPACE as EFFECTIVENESS
+from toolmem.rules.evidence import evidence_here
 from toolmem.rules.general_memory import MEMORY_PREFIX
 from toolmem.rules.identity import RULE_PREFIX
+from toolmem.rules.kept_rules import end_workspace
 from toolmem.rules.speakers import allowed_speaker
 from toolmem.rules.stored_rules import read_stored
 from toolmem.stored import CallFailure, Document, RawRecord
@@ -109,6 +111,10 @@ class VectorStoreActionOp(Op):
         counts["tool_memories"] = await store.delete_workspace(context.workspace)
         context.response.metadata.update(deleted=counts["tool_memories"], counts=counts)
         told = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items())
+        hold_on = end_workspace(store, context.workspace, evidence_here())
+        if hold_on:
+            context.response.metadata["rules_hold_on"] = hold_on
+            told += f". {counted(hold_on, 'rule')} hold on until the user tells the agent `let them go`"
         context.response.answer = f"Deleted workspace {context.workspace}: {told}"
 
     async def _delete_ids(self, context: Context, store: MemoryStore) -> None:

@@ -2,7 +2,8 @@
 
     dashscope, openai_compatible    chat and embedding models, each with the protocol that it is asked by
     remote_llm, remote_embedder     what the adapters share; `remote_model` what these two share
-    hashing                         the offline embedder: character n-grams, no model, no network
+    packaged_encoder                the default embedder: a multilingual sentence encoder that comes along
+    onnx_encoder, hashing           an ONNX model beside it, through fastembed; character n-grams, no model at all
     dry_run                         asks nobody: counts and prices prompts, and books them as not sent
     prices, usage_log, tokenizer    what requests cost; every request, kept in the store; tokens, counted offline
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolmem.readers.json_values import NotJsonError, Repairs, clean_value
-
 
 @dataclass(slots=True)
 class ChatCall:
@@ -170,25 +168,3 @@ def _json_text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:
         return "[nested too deeply to be shown]"
-
-
-def read_arguments(arguments: Any) -> Any:
-    """The input of a call from its `arguments`, which should be the text of a JSON object.
-
-    Text that is not JSON (a Python literal, a cut-off object), or holds what JSON cannot carry (NaN), stays text; so
-    does a JSON number or boolean, because an input is an object, a list or a string. Empty or null: no arguments, `{}`.
-    """
-    if arguments is None:
-        return {}
-    if not isinstance(arguments, str):
-        return arguments
-    if not arguments.strip():
-        return {}
-    try:
-        value = json.loads(arguments)
-        clean_value(value, Repairs())
-    except (ValueError, RecursionError, NotJsonError):
-        return arguments
-    if value is None:
-        return {}
-    return value if isinstance(value, (dict, list, str)) else arguments

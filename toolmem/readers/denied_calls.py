@@ -11,6 +11,7 @@ import re
 from functools import cache
 
 STOPPED = "toolmem: not run"  # every reason of a call that was stopped begins so
+_NOTED = ("kept", "proposed", "refused")  # of a command that noted a demand: a hook answered it in its place
 _FARTHEST = 1_000  # characters within which the reason begins, whatever stands before it
 
 _HOOK = r"(?:PreToolUse|preToolUse|BeforeTool|pre_tool_use|beforeShellExecution|beforeMCPExecution)"
@@ -40,11 +41,12 @@ _AROUND = (
 
 @cache
 def _denied() -> re.Pattern[str]:
-    return re.compile(rf"\s{{0,20}}(?:(?:{'|'.join(_AROUND)})\s{{0,20}}){{0,10}}{STOPPED}(?![\w-])")
+    stopped = rf"(?:{STOPPED}(?![\w-])|toolmem: (?:{'|'.join(_NOTED)})\. )"
+    return re.compile(rf"\s{{0,20}}(?:(?:{'|'.join(_AROUND)})\s{{0,20}}){{0,10}}{stopped}")
 
 
 def is_denied(output: str) -> bool:
     """Does an output say that its call was stopped before it ran?"""
-    if STOPPED not in output[: _FARTHEST + len(STOPPED)]:
+    if "toolmem: " not in output[: _FARTHEST + len(STOPPED)]:
         return False
     return _denied().match(output, 0, _FARTHEST + len(STOPPED) + 1) is not None

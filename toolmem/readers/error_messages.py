@@ -26,12 +26,15 @@ _KEYED = late_pattern(
 _TELLING = late_pattern(
     r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied|missing|required|"
     r"unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not|doesn't|not allowed|must |exceed|illegal|"
-    r"malformed|unavailable|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时",
+    r"malformed|unavailable|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时|"
+    r"不[能得可应许]|不允许|必须|超[过出]|最[多少]|至[多少]|[不须需应]大于|[不须需应]小于|[大小]于或?等于|上限|下限",
     re.IGNORECASE,
 )
 _RAISED = late_pattern(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
 _PREFIX = late_pattern(
-    r"^(?:\s*+(?:fatal\s++)?error(?:\s++(?:executing|running|calling)\s++\w++)?\s*+[:\-]\s*+)+", re.IGNORECASE
+    r"^(?:\s*+(?:fatal\s++)?error(?:\s++(?:executing|running|calling)\s++\w++)?\s*+[:\-]\s*+"
+    r"|\s*+错误\s*+[:：]\s*+)+",
+    re.IGNORECASE,
 )
 _NAMING = frozenset({"title", "name", "subject", "label", "text", "content", "query", "url", "path"})  # data, no news
 _TAG = late_pattern(r"<[^<>]{1,200}>")

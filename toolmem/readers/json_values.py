@@ -87,6 +87,9 @@ def clean_value(value: Any, repairs: Repairs, depth: int = 0) -> Any:
 def _clean_object(value: Mapping[Any, Any], repairs: Repairs, depth: int) -> dict[str, Any]:
     cleaned: dict[str, Any] = {}
     for key, item in value.items():
+        if type(key) is str and type(item) is str and key.isascii() and item.isascii():  # almost all there is
+            cleaned[key] = item
+            continue
         if not isinstance(key, str):
             raise NotJsonError(f"the key {str(key)[:40]!r} is not a string")
         name = _free_key(clean_text(key, repairs), key, cleaned)

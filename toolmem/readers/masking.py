@@ -9,17 +9,18 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolmem.late import late_pattern
 from toolmem.readers.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
-from toolmem.readers.secret_spans import MASK, scheme_of, secret_spans
+from toolmem.readers.secret_spans import MASK, harmless_texts, scheme_of, secret_spans
 from toolmem.readers.token_shapes import Span
 
 if TYPE_CHECKING:
     from toolmem.models import ToolCallResult
 
+_PLAIN = frozenset((int, float, bool, type(None)))  # most values: nothing hides in them
 _SHORTEST = 8  # characters of a text in which something may hide that has no name
 _LONG_KEY = 16  # characters of a key that may itself be a secret
 _ROUNDS = 4
@@ -79,7 +80,7 @@ class SecretMask:
 
     def value(self, value: Any) -> Any:
         """As `text`, for a value of JSON; keys tell which values are secrets. What holds none is returned itself."""
-        if not _may_hide(value):
+        if not _may_hide((value,)):
             return value
         before = self.masked
         root = [value]
@@ -148,24 +149,34 @@ class NoMask(SecretMask):
         return text
 
 
-def _may_hide(value: Any) -> bool:
-    """Whether a value must be gone through place by place. Of most it is soon told that they hold no secret."""
-    waiting = [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, str):
-            if len(inner) >= _SHORTEST and secret_spans(inner):
-                return True
-        elif isinstance(inner, dict):
-            if not _harmless.issuperset(inner) and any(map(_tells, inner)):
-                return True
-            waiting += inner.values()
-        elif isinstance(inner, list | tuple):
-            texts = [each for each in inner if isinstance(each, str)]
-            if any(each.startswith("--") for each in texts) or (len(inner) == len(texts) == 2 and _tells(texts[0])):
-                return True
-            waiting += inner
+def _may_hide(values: Iterable[Any]) -> bool:
+    """Whether values must be gone through place by place. Of most it is soon told that they hold no secret."""
+    waiting = [values]
+    while waiting:  # asked of every value of every call, more than once
+        for inner in waiting.pop():
+            kind = type(inner)
+            if kind in _PLAIN:
+                continue
+            if kind is str or isinstance(inner, str):
+                if len(inner) >= _SHORTEST and inner not in harmless_texts and secret_spans(inner):
+                    return True
+            elif kind is dict or isinstance(inner, dict):
+                if not _harmless.issuperset(inner) and any(map(_tells, inner)):
+                    return True
+                waiting.append(inner.values())
+            elif isinstance(inner, (list, tuple)):
+                if _tells_options(inner):
+                    return True
+                waiting.append(inner)
     return False
+
+
+def _tells_options(items: Sequence[Any]) -> bool:
+    """Whether a list may hold options and their values, or be a name and its value."""
+    for each in items:
+        if isinstance(each, str) and each.startswith("--"):
+            return True
+    return len(items) == 2 and isinstance(items[1], str) and _tells(items[0])
 
 
 _harmless: set[str] = set()  # keys that tell of no secret, as far as they were met

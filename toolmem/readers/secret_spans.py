@@ -26,8 +26,9 @@ from toolmem.readers.secret_names import (
 )
 from toolmem.readers.token_shapes import Span, token_spans
 
-_REMEMBERED = 250  # characters of a text that is remembered to hold no secret
-_MOST_REMEMBERED = 16_000  # such texts
+_REMEMBERED = 4000  # characters of a text that is remembered to hold no secret
+_MOST_REMEMBERED = 64_000  # such texts
+_MOST_CHARACTERS = 4_000_000  # of all of them
 _LONGEST_VALUE = 4000  # characters of a value in quotes
 _WORDS = (
     *("passw", "passphrase", "passcode", "_pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
@@ -75,20 +76,28 @@ _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 def secret_spans(text: str) -> Sequence[Span]:
     """Where secrets stand, in order; none overlaps another. A mask is read as a word that hides nothing."""
-    if text in _harmless:
+    if text in harmless_texts:
         return ()
     if "[masked:" in text:
         text = MASK.sub(lambda mask: "x" * len(mask[0]), text)
     spans = _read(text)
     if not spans and len(text) <= _REMEMBERED:
-        if len(_harmless) >= _MOST_REMEMBERED:
-            _harmless.clear()
-        _harmless.add(text)
+        _remember(text)
     return spans
 
 
 # Texts come back: the same names of models and tasks, and a call once when it is judged and once when stored.
-_harmless: set[str] = set()
+harmless_texts: set[str] = set()
+_remembered = 0  # characters
+
+
+def _remember(text: str) -> None:
+    global _remembered
+    if len(harmless_texts) >= _MOST_REMEMBERED or _remembered > _MOST_CHARACTERS:
+        harmless_texts.clear()
+        _remembered = 0
+    harmless_texts.add(text)
+    _remembered += len(text)
 
 
 def _read(text: str) -> list[Span]:

@@ -69,16 +69,30 @@ def looks_like_sql(text: str) -> bool:
 
 def read_statement(text: str) -> Statement:
     """Read one SQL text; `text` should be cut to a few thousand characters by the caller."""
-    bare = _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
+    bare = _bare(text)
     words = _WORD.findall(bare)
-    first = words[0].upper() if words and _FIRST_WORD.match(bare) else ""
-    kind = _SAME_STATEMENT.get(first, first) if first in STATEMENTS else ""
+    kind = _kind(bare)
     second = words[1].upper() if len(words) > 1 else ""
     form = f"{kind} {second}" if kind in {"SHOW", "CREATE", "DROP", "ALTER"} and second in _KEYWORDS else kind
     clauses = frozenset(name for name, pattern in _CLAUSES if pattern.search(bare)) if kind else frozenset()
     names = frozenset(word.lower() for word in words if word.upper() not in _KEYWORDS)
     tables = frozenset(name.lower() for name in _TABLE.findall(bare) if name.upper() not in _KEYWORDS)
     return Statement(kind, form, clauses, tables if kind else frozenset(), names, _skeleton(bare))
+
+
+def kind_of_statement(text: str) -> str:
+    """As `Statement.kind`."""
+    return _kind(_bare(text))
+
+
+def _bare(text: str) -> str:
+    return _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
+
+
+def _kind(bare: str) -> str:
+    word = _WORD.search(bare) if _FIRST_WORD.match(bare) else None
+    first = word[0].upper() if word is not None else ""
+    return _SAME_STATEMENT.get(first, first) if first in STATEMENTS else ""
 
 
 def _skeleton(bare: str) -> str:

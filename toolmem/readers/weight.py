@@ -23,7 +23,9 @@ def is_heavy(value: Any) -> bool:
             elif isinstance(each, Mapping):
                 inside.append(each.values())
                 weight += sum(map(len, map(str, each))) // _CHARACTERS if len(each) < MOST_AT_ONCE else len(each)
-            elif isinstance(each, list | tuple):
+            elif isinstance(each, (list, tuple)):
+                if len(each) > MOST_AT_ONCE:
+                    return True
                 inside.append(each)
             weight += 1
             if weight > MOST_AT_ONCE:

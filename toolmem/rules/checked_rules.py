@@ -12,6 +12,7 @@ from toolmem.late import late_logger
 from toolmem.light_models import ToolMemoryRule
 from toolmem.rules.identity import UNSCOPED, folded_name
 from toolmem.rules.rule_checks import said_text
+from toolmem.rules.stored_rules import THIS_SESSION
 
 logger = late_logger("toolmem.rules")
 
@@ -31,9 +32,9 @@ def as_checked(rule: ToolMemoryRule) -> CheckedRule:
     said_at = rule.said.time if rule.said is not None else rule.created_at
     by = "user" if rule.is_users else rule.by
     effect, when = (rule.effect, _safe(rule)) if rule.checked else ("remind", None)
-    return CheckedRule(
-        rule.id, said_text(rule), effect if when is not None else "remind", when, by, said_at, rule.expires_at
-    )
+    session = rule.said.session if THIS_SESSION in rule.tags and rule.said is not None else ""
+    kept = effect if when is not None else "remind"
+    return CheckedRule(rule.id, said_text(rule), kept, when, by, said_at, rule.expires_at, session)
 
 
 def _safe(rule: ToolMemoryRule) -> Condition | None:

@@ -22,7 +22,7 @@ from toolmem.rules.identity import (
 )
 from toolmem.rules.rule_checks import Check, check_of, effect_meant, require_condition
 from toolmem.rules.speakers import AUTHORITY, lesser
-from toolmem.rules.stored_rules import PRIORITIES, RANK
+from toolmem.rules.stored_rules import PRIORITIES, RANK, THIS_SESSION
 
 USER_EDICT = "user-edict"  # the tag of rules that a user spoke, as the source system writes it
 REPEATED_FAILURE = "repeated-failure"  # the tag of rules on repeated failures
@@ -47,8 +47,10 @@ class RuleDraft:
     effect: Effect | None = None
     when: When | None = None
     unchecked: str = ""  # why a captured sentence only reminds
+    stops: str = ""  # a call that a captured sentence stopped on trial, in words; told, not kept
     expires_at: datetime | None = None
     superseded_by: str = ""
+    is_heard: bool = False  # the user's words, as a model noted them
 
     def checked(self) -> RuleDraft:
         """Trimmed and complete. Raises RequestError that names the field."""
@@ -72,6 +74,12 @@ class RuleDraft:
         source = None if self.source == "user_explicit" else self.source
         tags = None if self.tags is None else [tag for tag in read_tags(self.tags) if tag != USER_EDICT]
         return replace(self, said=said, status=None, source=source, tags=tags, unchecked="", superseded_by="")
+
+    def of_a_program(self) -> RuleDraft:
+        """What nobody heard the user say: proposed by the program that handed it over."""
+        said = self.said.model_copy(update={"by": "program"})
+        tags = [tag for tag in read_tags(self.tags or ()) if tag != USER_EDICT]
+        return replace(self, said=said, source="programmatic", tags=tags, status="proposed")
 
     def as_new(self, rule_id: str, tool_name: str, now: datetime, check: Check) -> ToolMemoryRule:
         """Times that the caller gives are kept, none of them later than now."""
@@ -121,17 +129,24 @@ class RuleDraft:
         if self.priority is not None and (raised or not captured):
             update["priority"] = self.priority
         outranks = AUTHORITY[self.said.by] > AUTHORITY[stored.by]
+        anew = is_said_anew(self, stored.said)
         if self.source is not None and (raised or outranks or not captured):
             update["source"] = self.source
         if self.tags is not None:
-            update["tags"] = list(dict.fromkeys([*(stored.tags if captured else ()), *self.tags]))
+            before = [tag for tag in stored.tags if captured and not (tag == THIS_SESSION and anew)]
+            update["tags"] = list(dict.fromkeys([*before, *self.tags]))
         update |= {"effect": check.effect, "when": check.when, "unchecked": check.unchecked}
         update |= {name: given for name in ("expires_at", "superseded_by") if (given := getattr(self, name))}
+        if ((captured and anew) or self.is_heard) and self.expires_at is None:
+            update["expires_at"] = None
         update["status"] = self._status(update.get("priority", stored.priority), check.effect)
         if update["status"] == "active":
             update["superseded_by"] = ""
         if AUTHORITY[self.said.by] >= AUTHORITY[stored.by] or same_text(self.rule) != same_text(stored.rule):
             update["said"] = self._said(now)
+        heard_anew = anew and (captured or self.is_heard)
+        if heard_anew and not _holds_as_long(stored, update.get("expires_at", stored.expires_at), now):
+            update["created_at"] = now  # since then it holds, as one that was deleted does
         changed = stored.model_copy(update=update)
         if self.updated_at is not None and _differ_in(stored, changed) <= _CHANGED_BY_TIME:
             return stored  # a copy that is put back as it is does not become the freshest by it
@@ -164,7 +179,15 @@ def read_said(given: Any) -> Said:
     return said
 
 
-def require_own(stored: ToolMemoryRule, draft: RuleDraft) -> None:
+def left_alone(stored: ToolMemoryRule, draft: RuleDraft, *, captured: bool) -> ToolMemoryRule | None:
+    """What becomes of an agent's draft that meets another's rule. Raises RequestError where it would change it."""
+    if captured:
+        return stored if stored.status == "active" else None
+    _require_own(stored, draft)
+    return stored
+
+
+def _require_own(stored: ToolMemoryRule, draft: RuleDraft) -> None:
     """An agent's draft meets what is not its own to change. Raises RequestError where it would change it."""
     whose = "the user" if stored.is_users else "a person" if stored.by == "agent" else "a program of the user's"
     if same_text(stored.rule) != same_text(draft.rule):
@@ -187,17 +210,29 @@ def is_agents_to_change(stored: ToolMemoryRule) -> bool:
     return stored.by == "agent" and (stored.status == "proposed" or (stored.status == "active" and stored.is_note))
 
 
-def holds_again(stored: ToolMemoryRule, draft: RuleDraft) -> bool:
+def holds_again(stored: ToolMemoryRule, draft: RuleDraft, now: datetime) -> bool:
     """Whether what was captured makes the stored rule hold, from now on or still.
 
-    Where it was withdrawn or superseded only the user does, by saying it anew; the same turn read again does not.
+    Where it holds no longer only the user does, by saying it anew; the same turn read again does not.
     """
-    if stored.status in ("active", "proposed"):
+    ended = stored.expires_at is not None and stored.expires_at <= now
+    if stored.status in ("active", "proposed") and not ended:
         return True
-    said, before = draft.said, stored.said
-    if draft.source != "user_explicit" or not said.session:
+    return is_said_anew(draft, stored.said)
+
+
+def is_said_anew(draft: RuleDraft, before: Said | None) -> bool:
+    """Whether the user says it in another session or turn than `before`; who tells no turn says it each time anew."""
+    if draft.source != "user_explicit":
         return False
-    return before is None or (said.session, said.turn) != (before.session, before.turn)
+    if before is None or not draft.said.session or draft.said.turn is None:
+        return True
+    return (draft.said.session, draft.said.turn) != (before.session, before.turn)
+
+
+def _holds_as_long(stored: ToolMemoryRule, until: datetime | None, now: datetime) -> bool:
+    """Whether a rule that is said anew held already, and until no earlier than it does now."""
+    return stored.holds_at(now) and (stored.expires_at is None or (until is not None and stored.expires_at >= until))
 
 
 def _differ_in(one: ToolMemoryRule, other: ToolMemoryRule) -> set[str]:

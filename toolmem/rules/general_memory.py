@@ -18,7 +18,7 @@ from toolmem.light_models import Priority, Speaker
 from toolmem.protocols import Clock, Embedder, MemoryStore
 from toolmem.readers.query import read_query
 from toolmem.rules.compare_and_swap import until_written
-from toolmem.rules.embedded_text import by_spelling, document_of, share_a_word, vector_of
+from toolmem.rules.embedded_text import by_spelling, document_of, least_similarity, share_a_word, vector_of
 from toolmem.rules.identity import RULE_PREFIX, TOOL_PREFIX, namespace_of, read_id, read_tags, read_text, text_id
 from toolmem.rules.stored_rules import is_tombstone, read_rule
 from toolmem.stored import Where
@@ -132,10 +132,10 @@ class GeneralMemory:
             return (await self._listed(where))[:count]
         vector = await vector_of(query, self._embedder)
         hits = await self._store.search(self._workspace, query, vector, count + _PASSED_OVER, Where(namespace=where))
-        spelled = by_spelling(self._embedder)
+        spelled, least = by_spelling(self._embedder), least_similarity(self._embedder)
         found = []
         for hit in hits:
-            if hit.text_rank is None and (hit.similarity or 0.0) <= 0.0:
+            if hit.text_rank is None and (hit.similarity or 0.0) <= least:
                 continue  # the vector leg ranks everything, also what has nothing in common with the query
             entry = await self._found(where, hit.key)
             if entry is None or (hit.text_rank is None and spelled and not share_a_word(query, entry.content)):

@@ -18,6 +18,7 @@ from toolmem.readers.plain_text import shown
 UNSCOPED = "__unscoped__"  # the tool of a rule that was said when there was no tool
 TOOL_PREFIX = "tool-"  # namespaces of tools
 RULE_PREFIX = "rule/"  # keys of rules inside them
+ASKED = ("guard-asked", "tests")  # namespace and key of the tests of earlier calls that rules ask for
 
 MAX_RULE = 2000  # characters
 MAX_TOOL_NAME = 256

@@ -15,6 +15,7 @@ from toolmem.rules.section import (
     MAX_CHARACTERS,
     MAX_CRITICAL_CHARACTERS,
     MAX_IN_PROMPT,
+    RECALL,
     LeftOut,
     PinnedRules,
     RuleBlock,
@@ -22,7 +23,15 @@ from toolmem.rules.section import (
     block_frame,
     notes_frame,
 )
-from toolmem.rules.stored_rules import at_a_glance, by_priority, freshness, is_plainly_high, read_stored
+from toolmem.rules.stored_rules import (
+    THIS_SESSION,
+    StoredRules,
+    at_a_glance,
+    by_priority,
+    freshness,
+    is_plainly_high,
+    read_stored,
+)
 from toolmem.rules.turns import read_tools, tool_names
 from toolmem.stored import RawRecord
 
@@ -37,7 +46,7 @@ def chosen_for_prompt(records: Iterable[RawRecord], names: Mapping[str, str], ca
     """`names`: of tools by namespace, as the block is to write them."""
     first, further = at_a_glance(records)
     read = read_stored(first)
-    known, damaged, pinning = read.active(now), read.damaged, Pinning(*caps)
+    known, damaged, pinning = _of_all_sessions(read, now), read.damaged, Pinning(*caps)
     not_shown = pinning.add_critical(_named(rule, names) for rule in known if rule.priority == "critical")
     left_out = [LeftOut(rule.tool_name, rule.id, rule.priority) for rule in not_shown]
     if pinning.full:  # then what the others say changes nothing, and they are not read
@@ -45,12 +54,17 @@ def chosen_for_prompt(records: Iterable[RawRecord], names: Mapping[str, str], ca
         left_out += [LeftOut(tool_of(each.namespace), each.key.removeprefix(RULE_PREFIX)) for each in high]
     else:
         read = read_stored(further)
-        known, damaged = [*known, *read.active(now)], [*damaged, *read.damaged]
+        known, damaged = [*known, *_of_all_sessions(read, now)], [*damaged, *read.damaged]
     others = [_named(rule, names) for rule in known if rule.priority != "critical"]
     out = pinning.add_high(rule for rule in others if rule.priority == "high" and not rule.is_note)
     out += pinning.add_notes(rule for rule in others if rule.is_note)
     left_out += [LeftOut(rule.tool_name, rule.id) for rule in out if rule.priority == "high"]
-    return PinnedRules(tuple(pinning.rules()), tuple(left_out), tuple(damaged), tuple(not_shown))
+    recalls = any(name.endswith(RECALL) for name in names.values())
+    return PinnedRules(tuple(pinning.rules()), tuple(left_out), tuple(damaged), tuple(not_shown), recalls)
+
+
+def _of_all_sessions(read: StoredRules, now: datetime) -> list[ToolMemoryRule]:
+    return [rule for rule in read.active(now) if THIS_SESSION not in rule.tags]
 
 
 class Pinning:

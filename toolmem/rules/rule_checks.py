@@ -27,6 +27,7 @@ class Check:
     effect: Effect = "remind"
     when: When | None = None
     unchecked: str = ""
+    stops: str = ""  # a call that was stopped on trial, in words; "" where none could be derived from the sentence
 
 
 def said_text(rule: ToolMemoryRule) -> str:
@@ -46,7 +47,7 @@ def checks_of(
 
     `guessed`: its words name none of those bound, so that tools which it means take their place.
     """
-    from toolmem.guard.said_conditions import condition_of  # its forms take their time, which no prompt needs
+    from toolmem.sentences.said_conditions import condition_of  # its forms take their time, which no prompt needs
 
     given = {folded_name(each): each for each in reversed(bound) if folded_name(each) != UNSCOPED}
     known = {
@@ -58,11 +59,12 @@ def checks_of(
     made = condition_of(sentence, list(known.values()), list(given.values()))
     when = {} if made.effect == "remind" else {folded_name(name): each for name, each in made.when.items()}
     effect: Effect = "ask" if made.effect == "ask" else "deny"
+    stops = {folded_name(name): call for name, call in made.stops.items()}
     names = {} if guessed and when else {folded_name(name): name for name in bound}
     names |= {key: known[key].name for key in when if key not in names}
     reason = made.reason.translate(_PLAIN_QUOTES) or _OF_ANOTHER
     return {
-        name: Check(effect, _kept(when[key]))
+        name: Check(effect, _kept(when[key]), stops=stops.get(key, ""))
         if key in when
         else Check(unchecked=_NO_TOOL if key == UNSCOPED else reason)
         for key, name in names.items()
@@ -88,7 +90,7 @@ def read_check(effect: Any, when: Any) -> tuple[Effect | None, When | None]:
 
 def effect_meant(sentence: str) -> Effect:
     """Of a sentence whose condition is given: it forbids, unless it says that the user wants to be asked."""
-    from toolmem.guard.said_conditions import asks_first
+    from toolmem.sentences.said_conditions import asks_first
 
     return "ask" if asks_first(sentence) else "deny"
 

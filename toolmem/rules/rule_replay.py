@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from toolmem.guard.decision import CheckedRule, against_rules
+from toolmem.guard.histories import PASSING
 from toolmem.guard.tool_classes import scopes_of
 from toolmem.guard.view import View, view_of
 from toolmem.light_models import ToolMemoryRule
@@ -38,7 +39,10 @@ class RuleReplay(NamedTuple):
 async def replay_rules(
     store: MemoryStore, workspace: str, rules: Sequence[ToolMemoryRule], limit: int = MOST_CALLS
 ) -> list[RuleReplay]:
-    """Each rule held against the newest calls of the workspace's log, as they were given."""
+    """Each rule held against the newest calls of the workspace's log, as they were given.
+
+    Of what ran before each call nothing is claimed: order, flow and counts stop none here.
+    """
     logged = await store.call_log(workspace, limit=limit, newest=True) if rules else []
     ran = [each.call for each in logged if not is_denied(each.call.output)]
     seen: dict[int, View] = {}
@@ -60,4 +64,4 @@ def _action(rule: CheckedRule, call: ToolCallResult, seen: dict[int, View]) -> s
     if id(call) not in seen:
         given = call.input if isinstance(call.input, dict) else {"": call.input}
         seen[id(call)] = view_of(call.tool_name, given)
-    return next((each.action for each in against_rules([rule], seen[id(call)], "enforce")), "")
+    return next((each.action for each in against_rules([rule], seen[id(call)], "enforce", history=PASSING)), "")

@@ -21,11 +21,19 @@ from toolmem.late import late_logger
 from toolmem.late_dataclasses import replace
 from toolmem.light_models import Effect, Priority, RuleStatus, Said, Source, Speaker, ToolMemoryRule, ToolSchema, When
 from toolmem.rules.compare_and_swap import until_written
-from toolmem.rules.drafts import RuleDraft, holds_again, is_agents_to_change, read_said, require_own, sentence_of
+from toolmem.rules.drafts import (
+    RuleDraft,
+    holds_again,
+    is_agents_to_change,
+    is_said_anew,
+    left_alone,
+    read_said,
+    sentence_of,
+)
 from toolmem.rules.embedded_text import document_of
+from toolmem.rules.evidence import UserEvidence, evidence_here
 from toolmem.rules.identity import (
     RULE_PREFIX,
-    TOOL_PREFIX,
     folded_name,
     namespace_of,
     read_choice,
@@ -35,25 +43,24 @@ from toolmem.rules.identity import (
     rule_key,
 )
 from toolmem.rules.pinning import Caps, chosen_for_prompt, names_of, spaces_of, tell_left_out
+from toolmem.rules.replaced_demands import noted_already
 from toolmem.rules.rule_checks import Check, read_check
 from toolmem.rules.rule_ids import RuleIds, is_shortened, whole_id
+from toolmem.rules.rule_records import Changing, RuleRecords
 from toolmem.rules.section import MAX_CHARACTERS, MAX_CRITICAL_CHARACTERS, MAX_IN_PROMPT, PinnedRules
 from toolmem.rules.speakers import allowed_speaker
 from toolmem.rules.stored_rules import (
     DamagedRule,
-    StoredRule,
     StoredRules,
     by_priority,
     first_spelling,
     is_tombstone,
     may_hold,
     raw_value,
-    read_rule,
-    read_stored,
-    tombstone_value,
 )
 from toolmem.rules.turns import read_tools
-from toolmem.stored import Document, RawRecord
+from toolmem.store.holding import holds_agents
+from toolmem.stored import Document
 
 if TYPE_CHECKING:
     from toolmem.protocols import Clock, Embedder, MemoryStore
@@ -69,6 +76,8 @@ class RuleStore:
     `max_in_prompt` and `max_characters` cap what `rules_for_prompt` pins beside critical rules, whose own cap is
     `max_critical_characters`. `speaker`: who puts rules here; what an agent puts never touches a rule of anybody else.
     `untrusted`: why none of these rules may reach a prompt; then `rules_for_prompt` raises StoreUntrusted.
+    `evidence`: that the user wants what is done here. Where agents are held to the store's rules, whatever lets one of
+    them bind less raises LiftProposed without it, and changes nothing.
     """
 
     def __init__(
@@ -83,21 +92,55 @@ class RuleStore:
         max_critical_characters: int = MAX_CRITICAL_CHARACTERS,
         speaker: Speaker = "program",
         untrusted: str = "",
+        evidence: UserEvidence | None = None,
     ) -> None:
         self.store = store
         self.workspace = workspace
         self.clock = clock
         self.embedder = embedder
         self._untrusted = untrusted
+        self.evidence = evidence
         self.speaker = allowed_speaker(speaker)
         self._ids = RuleIds(store, workspace)
+        self.records = RuleRecords(store, workspace, clock)
         self._tells = True
+        self._hears = False
+        self._instead: frozenset[str] = frozenset()
+        self.agent = ""  # by whose note rules are changed here; a proposal tells it to the user
         self._caps: Caps = (max_in_prompt, max_characters, max_critical_characters)
 
     def for_agent(self) -> RuleStore:
         """The same rules, as an agent may change them."""
         own = copy(self)
         own.speaker = "agent"
+        return own
+
+    def with_evidence(self, evidence: UserEvidence | None) -> RuleStore:
+        """The same rules, changed by what the user did; None: by what nobody was seen to do."""
+        own = copy(self)
+        own.evidence = evidence
+        return own
+
+    def as_told_by(self, evidence: UserEvidence | None) -> RuleStore:
+        """The same rules, for a road on which the user speaks: a hook of an agent, or the process of a session.
+
+        `evidence`: that the user typed what was heard.
+        """
+        own = self.with_evidence(evidence)
+        own._hears = True
+        return own
+
+    def instead_of(self, ids: Iterable[str]) -> RuleStore:
+        """The same rules, where others are put in the place of these: nobody is asked whether those may go."""
+        own = copy(self)
+        own._instead = frozenset(ids)
+        return own
+
+    def over(self, store: MemoryStore) -> RuleStore:
+        """The same rules by another handle of their store."""
+        own = copy(self)
+        own.store, own._ids = store, RuleIds(store, self.workspace)
+        own.records = RuleRecords(store, self.workspace, self.clock)
         return own
 
     def quiet(self) -> RuleStore:
@@ -110,35 +153,35 @@ class RuleStore:
 
     async def get_rule(self, tool_name: str, rule_id: str) -> ToolMemoryRule | None:
         """None where no active rule is. Raises StoreError where its record is damaged."""
-        row = await self._row(namespace_of(read_tool_name(tool_name)), await self.full_id(rule_id))
+        row = await self.records.row(namespace_of(read_tool_name(tool_name)), await self.full_id(rule_id))
         return row.rule if row is not None and row.rule.holds_at(self.clock.now()) else None
 
     async def list_rules(self, tool_name: str) -> list[ToolMemoryRule]:
         """Active ones of one tool: priority, then the freshest. Damaged records are logged and left out."""
-        return by_priority((await self._stored(namespace_of(read_tool_name(tool_name)))).active(self.clock.now()))
+        return by_priority(
+            (await self.records.stored(namespace_of(read_tool_name(tool_name)))).active(self.clock.now())
+        )
 
     async def all_rules(self, *, inactive: bool = False) -> tuple[list[ToolMemoryRule], list[DamagedRule]]:
-        """Of all tools, by tool, priority and freshness; and the records that hold no rule.
-
-        `inactive`: also those that wait for a person, were withdrawn or superseded.
+        """Of all tools, by tool, priority and freshness; and the records that hold no rule. `inactive`: also those that
+        wait for a person, were withdrawn or superseded.
         """
-        stored = await self._stored(None)
+        stored = await self.records.stored(None)
         ordered = by_priority([row.rule for row in stored.rules] if inactive else stored.active(self.clock.now()))
         return sorted(ordered, key=lambda rule: folded_name(rule.tool_name)), stored.damaged
 
     async def list_tool_names(self) -> list[str]:
-        """Tools that have active rules, as the first put wrote them, in the order of their lower-case names.
-
+        """Tools that have active rules, as the first put wrote them, in the order of their lower-case names;
         `__unscoped__` among them where a rule has no tool.
         """
         rules: dict[str, list[ToolMemoryRule]] = {}
-        for rule in (await self._stored(None)).active(self.clock.now()):
+        for rule in (await self.records.stored(None)).active(self.clock.now()):
             rules.setdefault(folded_name(rule.tool_name), []).append(rule)
         return [first_spelling(rules[tool]) for tool in sorted(rules)]
 
     async def rules_json(self, tool_name: str) -> list[dict[str, Any]]:
         """The records of a tool's active rules as they are stored, by id; damaged ones as `{"damaged": their text}`."""
-        records = await self._records([namespace_of(read_tool_name(tool_name))])
+        records = await self.records.raw([namespace_of(read_tool_name(tool_name))])
         values = [raw_value(record.text) for record in records]
         now = self.clock.now()
         return [value for value in values if not is_tombstone(value) and may_hold(value, now)]
@@ -156,37 +199,22 @@ class RuleStore:
             raise StoreUntrusted(self._untrusted)
         catalogue = read_tools(tools)
         names = names_of(catalogue)
-        records = await self._records(spaces_of(names, catalogue))
+        records = await self.records.raw(spaces_of(names, catalogue))
         chosen = chosen_for_prompt(records, names, self._caps, self.clock.now())
         if self._tells:
             tell_left_out(chosen, self._caps)
         return chosen
 
     async def full_id(self, given: str) -> str:
-        """The id of the rule, of whatever tool and status, that begins so; as given where there is none.
-
-        Raises RequestError where there are several.
-        """
+        """The id of the rule, of whatever tool, that begins so; as given for none. Raises RequestError for several."""
         if not is_shortened(given):
             return read_id(given)
-        records = [each for each in await self._records(None) if not is_tombstone(raw_value(each.text))]
+        records = [each for each in await self.records.raw(None) if not is_tombstone(raw_value(each.text))]
         return whole_id(given, [each.key.removeprefix(RULE_PREFIX) for each in records])
 
-    async def _row(self, namespace: str, rule_id: str) -> StoredRule | None:
-        """Raises StoreError where the record is damaged."""
-        record = await self.store.get(self.workspace, namespace, rule_key(rule_id))
-        if record is None or is_tombstone(record.value):
-            return None
-        try:
-            return StoredRule(read_rule(namespace, record.key, record.value), record.version)
-        except ValueError as error:
-            raise StoreError(f"record {record.key!r} of {namespace!r} is no rule ({error}); put or delete it") from None
-
-    async def _records(self, namespaces: Sequence[str] | None) -> list[RawRecord]:
-        return await self.store.list_raw(self.workspace, namespaces, prefix=TOOL_PREFIX, key_prefix=RULE_PREFIX)
-
-    async def _stored(self, namespace: str | None) -> StoredRules:
-        return read_stored(await self._records(None if namespace is None else [namespace]))
+    @property
+    def _by(self) -> Changing:
+        return Changing(self.speaker, self.evidence or evidence_here(), instead=self._instead, agent=self.agent)
 
     # ------------------------------------------------------------ writing
 
@@ -204,7 +232,7 @@ class RuleStore:
         created_at: datetime | str | None = None,
         updated_at: datetime | str | None = None,
         effect: Effect | None = None,
-        when: When | None = None,
+        when: When | Sequence[Mapping[str, Any]] | None = None,
         unchecked: str = "",
         expires_at: datetime | str | None = None,
         superseded_by: str = "",
@@ -216,9 +244,10 @@ class RuleStore:
         `programmatic` where nothing else is said. A tombstone of this rule is cleared. Raises RequestError that names
         the field: a blank tool name or text, one over its limit, an unknown priority or source, an id of another tool.
 
-        `effect`: deny, ask or remind; `when`: a JSON Schema that the view of a call fulfils where the rule is about it,
-        or True for every call of the tool. Where both are left out the sentence is read for them, and `unchecked` of
-        the answer says why it only reminds. A rule that has expired holds no longer.
+        `effect`: deny, ask or remind; `when`: which calls are meant, as alternatives of tests (a list, or an object of
+        `when` and `unless`), as a JSON Schema that the view of a call fulfils, or True for every call of the tool.
+        Where both are left out the sentence is read for them, and `unchecked` of the answer says why it only reminds.
+        A rule that has expired holds no longer.
 
         `status`, `said` and times: of a rule that is put back as it was; `said` never gives more authority than the
         speaker of this store has.
@@ -252,10 +281,25 @@ class RuleStore:
     async def capture_rule(self, draft: RuleDraft) -> ToolMemoryRule | None:
         """Keep a rule that was captured, not put: raises the priority of one that is there, never lowers it.
 
-        None where the user deleted it. Raises as `put_rule`.
+        None where it was said before it was deleted, or let go. Where agents are held to the store, what a program says
+        that the user said is a proposal of that program, unless it `heard` it. Raises as `put_rule`.
         """
-        speaker = "agent" if self.speaker == "agent" else allowed_speaker(draft.said.by)
-        return await self._put(draft.spoken_by(speaker), captured=True)
+        if (noted := await noted_already(draft, self.records, self.clock.now())) is not None:
+            return noted
+        if draft.said.by == "user" and not self._hears and draft.source == "user_explicit" and holds_agents(self.store):
+            draft = draft.of_a_program()
+        return await self._put(draft.spoken_by(self._speaker_of(draft)), captured=True)
+
+    def _speaker_of(self, draft: RuleDraft) -> Speaker:
+        """Of words that were heard."""
+        return "agent" if self.speaker == "agent" else allowed_speaker(draft.said.by)
+
+    async def put_noted(self, draft: RuleDraft) -> ToolMemoryRule:
+        """Keep what was noted of the user's words; a proposal changes no rule that holds. Raises as `put_rule`."""
+        spoken = replace(draft.spoken_by(self._speaker_of(draft)), is_heard=True)
+        kept = await self._put(spoken, captured=draft.status == "proposed") or await self._put(spoken, captured=False)
+        assert kept is not None
+        return kept
 
     async def set_status(self, rule_id: str, status: RuleStatus, tool_name: str | None = None) -> ToolMemoryRule | None:
         """A person's decision on a rule of whatever status; None where there is none. Raises RequestError."""
@@ -282,37 +326,32 @@ class RuleStore:
         self, tool: str, rule_id: str, status: RuleStatus, superseded_by: str = "", of: RuleStatus | None = None
     ) -> ToolMemoryRule | None:
         """`of`: None where it has another status."""
-        row = await self._row(namespace_of(tool), rule_id)
+        row = await self.records.row(namespace_of(tool), rule_id)
         if row is None or (of is not None and row.rule.status != of):
             return None
         update = {"status": status, "superseded_by": superseded_by, "updated_at": self.clock.now()}
         changed = row.rule.model_copy(update=update)
-        return await self._write(changed, await document_of(changed.rule, self.embedder), row.version)
+        return await self.records.write(changed, await document_of(changed.rule, self.embedder), row, self._by)
 
     async def delete_rule(self, tool_name: str, rule_id: str) -> bool:
         """True if it was there. Capture will not bring it back from the same sentence; an explicit put does."""
-        namespace, key = namespace_of(read_tool_name(tool_name)), rule_key(await self.full_id(rule_id))
-        return await self._written(tool_name, partial(self._deleted, namespace, key))
+        namespace, full = namespace_of(read_tool_name(tool_name)), await self.full_id(rule_id)
+        return await self._written(tool_name, partial(self._deleted, namespace, full))
 
-    async def _deleted(self, namespace: str, key: str) -> bool:
+    async def _deleted(self, namespace: str, rule_id: str) -> bool:
         try:
-            record = await self.store.get(self.workspace, namespace, key)
-            if record is None or is_tombstone(record.value):
-                return False
-            rule = read_rule(namespace, key, record.value)
+            row = await self.records.row(namespace, rule_id)
         except (StoreClosed, StoreUnavailable):
             raise
-        except (StoreError, ValueError) as error:
-            logger.warning("record %r of %r is damaged and is deleted without a trace: %s", key, namespace, error)
-            return await self.store.delete(self.workspace, namespace, key)
-        if self.speaker == "agent" and not is_agents_to_change(rule):
-            raise RequestError(f"id: {rule.id!r} is no rule of an agent's; only a person deletes it", field="id")
-        await self._leave_tombstone(namespace, key, sentence_of(self.workspace, rule), record.version)
+        except StoreError as error:
+            logger.warning("a record is damaged and is deleted without a trace: %s", error)
+            return await self.store.delete(self.workspace, namespace, rule_key(rule_id))
+        if row is None:
+            return False
+        if self.speaker == "agent" and not is_agents_to_change(row.rule):
+            raise RequestError(f"id: {row.rule.id!r} is no rule of an agent's; only a person deletes it", field="id")
+        await self.records.bury(row, sentence_of(self.workspace, row.rule), self._by)
         return True
-
-    async def _leave_tombstone(self, namespace: str, key: str, sentence: str, version: int) -> None:
-        """Raises Conflict where the record is at another version. Without a document, nothing finds it any more."""
-        await self.store.put(self.workspace, namespace, key, tombstone_value(sentence), expected_version=version)
 
     async def _put(self, given: RuleDraft, *, captured: bool) -> ToolMemoryRule | None:
         checked = given.checked()
@@ -325,16 +364,17 @@ class RuleStore:
 
     async def _decided(self, draft: RuleDraft, document: Document, *, captured: bool) -> ToolMemoryRule | None:
         """None: captured, but the user deleted it. Raises Conflict where somebody else wrote first."""
-        stored = await self._stored(namespace_of(draft.tool_name))
+        stored = await self.records.stored(namespace_of(draft.tool_name))
         own = stored.with_id(draft.id) if draft.id else None
         target = stored.with_text(draft.rule) or own
-        if captured and target is None and stored.deleted(sentence_of(self.workspace, draft)):
+        deleted = stored.deleted(sentence_of(self.workspace, draft)) if captured and target is None else []
+        if any(not is_said_anew(draft, tombstone.said) for tombstone in deleted):
             return None
         if draft.said.by == "agent":
             for row in (own, target):
                 if row is not None and not is_agents_to_change(row.rule):
-                    return self._left_alone(row.rule, draft, captured=captured)
-        elif captured and target is not None and not holds_again(target.rule, draft):
+                    return left_alone(row.rule, draft, captured=captured)
+        elif captured and target is not None and not holds_again(target.rule, draft, self.clock.now()):
             return None
         check = draft.check_over(None if target is None else target.rule, captured=captured)
         if draft.id and own is None:
@@ -342,36 +382,18 @@ class RuleStore:
         if target is None:
             return await self._created(draft, document, stored, check)
         changed = draft.over(target.rule, self.clock.now(), check, captured=captured)
-        await self._write(changed, document, target.version)
         if own is not None and own is not target:  # its text became that of another rule: one of them stays
-            await self._leave_tombstone(namespace_of(draft.tool_name), rule_key(own.rule.id), "", own.version)
+            self.records.require(own.rule, None, self._by)
+        await self.records.write(changed, document, target, self._by)
+        if own is not None and own is not target:
+            await self.records.bury(own, "", self._by)
         return changed
-
-    @staticmethod
-    def _left_alone(rule: ToolMemoryRule, draft: RuleDraft, *, captured: bool) -> ToolMemoryRule | None:
-        """What becomes of an agent's draft that meets a rule of somebody else."""
-        if captured:
-            return rule if rule.status == "active" else None
-        require_own(rule, draft)
-        return rule
 
     async def _created(self, draft: RuleDraft, document: Document, stored: StoredRules, check: Check) -> ToolMemoryRule:
         rule_id = draft.id or await self._ids.new(draft, stored)
         name = first_spelling((row.rule for row in stored.rules), draft.tool_name)
-        return await self._write(
-            draft.as_new(rule_id, name, self.clock.now(), check), document, stored.free_version(rule_id)
-        )
-
-    async def _write(self, rule: ToolMemoryRule, document: Document, version: int) -> ToolMemoryRule:
-        await self.store.put(
-            self.workspace,
-            namespace_of(rule.tool_name),
-            rule_key(rule.id),
-            rule.model_dump(mode="json"),
-            document=document if rule.status == "active" else None,  # what does not hold is not recalled
-            expected_version=version,
-        )
-        return rule
+        new = draft.as_new(rule_id, name, self.clock.now(), check)
+        return await self.records.write(new, document, stored.free_version(rule_id), self._by)
 
 
 ToolMemoryStore = RuleStore  # its name in 0.1

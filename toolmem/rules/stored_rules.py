@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from toolmem.late import late_logger
 from toolmem.late_dataclasses import dataclass
-from toolmem.light_models import Priority, RuleStatus, ToolMemoryRule
+from toolmem.light_models import Priority, RuleStatus, Said, ToolMemoryRule
 from toolmem.rows import own_json
 from toolmem.rules.identity import RULE_PREFIX, namespace_of, same_text
 
 if TYPE_CHECKING:
+    from toolmem.rules.evidence import UserEvidence
     from toolmem.stored import RawRecord
 
 logger = late_logger("toolmem.rules")
@@ -22,6 +23,8 @@ logger = late_logger("toolmem.rules")
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)  # the most urgent first
 RANK = {priority: rank for rank, priority in enumerate(PRIORITIES)}
 _DELETED = "deleted"
+THIS_SESSION = "this-session"  # the tag of rules that bind in the session in which they were said, and nowhere else
+EVIDENCE = "evidence"  # of a record: why it binds less than it did
 # How stores write these; inside a rule's text the quotes are escaped.
 _TOMBSTONE, _ACTIVE, _AGENTS = '"deleted":true', '"status":"active"', '"by":"agent"'
 _NOT_ACTIVE = tuple(f'"status":"{status}"' for status in get_args(RuleStatus) if status != "active")
@@ -60,11 +63,24 @@ class Tombstone(NamedTuple):
     rule_id: str
     sentence: str  # the id that a rule of the same text gets; "" where capture may bring it back
     version: int
+    said: Said | None = None  # session and turn of the rule; None: not known
 
 
-def tombstone_value(sentence: str) -> dict[str, Any]:
-    """What is stored in place of a deleted rule."""
-    return {_DELETED: True, "sentence": sentence}
+def tombstone_value(sentence: str, said: Said | None = None, evidence: UserEvidence | None = None) -> dict[str, Any]:
+    """What is stored in place of a deleted rule, without words. `said`: where it was; `evidence`: that its user did."""
+    value: dict[str, Any] = {_DELETED: True, "sentence": sentence}
+    if said is not None and said.session:
+        value |= {"session": said.session, "turn": said.turn}
+    return value | ({} if evidence is None else {EVIDENCE: evidence._replace(words="")._asdict()})
+
+
+def rule_value(rule: ToolMemoryRule, evidence: UserEvidence | None = None) -> dict[str, Any]:
+    """What is stored of a rule. `evidence`: that its user wants it to bind less than what stood there before."""
+    value = rule.model_dump(mode="json")
+    if evidence is None:
+        return value
+    when = value.pop("when")  # stands last: see `at_a_glance`
+    return {**value, EVIDENCE: evidence._asdict(), "when": when}
 
 
 def is_tombstone(value: Any) -> bool:
@@ -91,8 +107,9 @@ class StoredRules(NamedTuple):
         same = [row for row in self.rules if same_text(row.rule.rule) == wanted]
         return min(same, key=lambda row: _age(row.rule), default=None)
 
-    def deleted(self, sentence: str) -> bool:
-        return any(tombstone.sentence == sentence for tombstone in self.tombstones)
+    def deleted(self, sentence: str) -> list[Tombstone]:
+        """What the rules left that said this."""
+        return [tombstone for tombstone in self.tombstones if tombstone.sentence == sentence]
 
     def free_version(self, rule_id: str) -> int:
         """At which a new rule of this id is written: over its tombstone, over a damaged record, or as the first."""
@@ -175,7 +192,7 @@ def read_stored(records: Sequence[RawRecord]) -> StoredRules:
             if isinstance(value, Exception):
                 raise value
             if is_tombstone(value):
-                found.tombstones.append(Tombstone(_id_in(each.key), str(value.get("sentence", "")), each.version))
+                found.tombstones.append(_tombstone(each, value))
             else:
                 rule = read_rule(each.namespace, each.key, value)
                 found.rules.append(StoredRule(rule, each.version))
@@ -184,6 +201,13 @@ def read_stored(records: Sequence[RawRecord]) -> StoredRules:
             found.damaged.append(DamagedRule(each.namespace, each.key, str(error), each.version))
             logger.warning("record %r of %r is no rule and is left out: %s", each.key, each.namespace, error)
     return found
+
+
+def _tombstone(record: RawRecord, value: dict[str, Any]) -> Tombstone:
+    session, turn = value.get("session"), value.get("turn")
+    known = isinstance(session, str) and (turn is None or type(turn) is int)
+    said = Said(by="user", session=str(session), turn=turn) if known else None
+    return Tombstone(_id_in(record.key), str(value.get("sentence", "")), record.version, said)
 
 
 DAMAGED = "its stored condition cannot be read"

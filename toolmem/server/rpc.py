@@ -7,7 +7,8 @@ Under `openhuman.*` names a result is `{"result": ..., "logs": [...]}`, as OpenH
 that are null are none.
 
 Error codes: -32700 not JSON (or not UTF-8), -32600 no request (why: `data.reason`), -32601 unknown method, -32602 a
-parameter (its name in `data.parameter`), -32000 the store failed, -32603 anything else. Requests of a batch run one
+parameter (its name in `data.parameter`), -32000 the store failed, or only the user decides it (`data.reason` is then
+`proposed`), -32603 anything else. Requests of a batch run one
 after the other.
 """
 
@@ -23,7 +24,7 @@ from pjrpc.common.exceptions import DeserializationError, IdentityError
 from pjrpc.server import exceptions as rpc_errors
 
 from toolmem.config.nearest_names import hint
-from toolmem.errors import RequestError, ToolMemError
+from toolmem.errors import LiftProposed, RequestError, ToolMemError
 from toolmem.operations.operation import WORKSPACE, Operation
 from toolmem.operations.table import rpc_operations
 from toolmem.protocols import Services
@@ -114,6 +115,9 @@ class RpcService:
             result = method.to_json(await method.run(self._services, given))
         except RequestError as error:
             raise rpc_errors.InvalidParamsError(f"Invalid params: {error}", data={"parameter": error.field}) from error
+        except LiftProposed as error:
+            data = {"reason": "proposed", "rule_id": error.rule_id, "code": error.code}
+            raise rpc_errors.ServerError(f"Server error: {error}", data=data) from error
         except ToolMemError as error:
             raise rpc_errors.ServerError(f"Server error: {error}") from error
         except Exception as error:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 
 from toolmem.app import AsyncToolMem, ToolMem
@@ -18,6 +16,7 @@ from toolmem.guard.decision import GuardDecision
 from toolmem.models import Language, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
 from toolmem.ops import UpdateVectorStoreOp
+from toolmem.ops.asked_notes import AskForDemandsOp
 from toolmem.readers.chat import read_chat
 from toolmem.rules.capture.durations import without_duration
 from toolmem.rules.capture.hook import Captured, SessionRule, ToolMemoryCaptureHook, extract
@@ -25,7 +24,7 @@ from toolmem.rules.effectiveness import ToolEffectivenessTracker
 from toolmem.rules.prefetch import OnError, prefetch_tool_memory_rules
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.section import LeftOut, render_since
-from toolmem.rules.turns import ToolUse, Turn, read_tools, tool_names
+from toolmem.rules.turns import Turn, read_tools, tool_names
 from toolmem.session.chat_messages import (
     Compressor,
     Message,
@@ -37,12 +36,14 @@ from toolmem.session.chat_messages import (
     without_host_keys,
 )
 from toolmem.session.consent import OnAsk
+from toolmem.session.demand_tools import DemandTools, ToolForm, demand_tools
 from toolmem.session.guarded_calls import DemandsAlone, GuardedCalls, SessionChecks
 from toolmem.session.recorder import DecidedCall, OnDenied
 from toolmem.session.rules_since import RulesSince
-from toolmem.session.session_calls import SessionCalls
+from toolmem.session.session_calls import SessionCalls, count_uses
 from toolmem.session.session_demands import Binding, SessionDemands
-from toolmem.store.masked import masked_output
+from toolmem.session.session_judging import SessionJudging
+from toolmem.session.session_words import SessionWords
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
@@ -82,6 +83,7 @@ class AgentSession:
         ignores_store: bool = False,
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
+        guest: str = "",
     ) -> None:
         self.app = app
         self.rules = rules
@@ -90,7 +92,6 @@ class AgentSession:
         self.system_prompt = ""
         self.buffer: list[Message] = []
         self.session_rules: list[SessionRule] = []  # demands on this session alone
-        self.errors: list[str] = []  # of judging in the background
         self._timeout = timeout
         self._tools = tuple(tools)
         self._language = language
@@ -98,17 +99,22 @@ class AgentSession:
         self._compressor = compressor
         self._count = count_tokens
         self._ignores_store = ignores_store
+        self._guest = guest
         self._since = RulesSince()
         self._demands = SessionDemands(rules)
         self._pending_user: str | None = None
         self._turns = 0
-        self._to_judge: set[str] = set()
-        self._judging: asyncio.Task[None] | None = None
+        self._judging = SessionJudging(app, workspace_id, self.session_id, self._tools)
         settings = app.settings
-        self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=bool(settings.rules.capture))
+        captures = bool(settings.rules.capture) and not guest
+        self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=captures, hears=True)
+        self._noting = DemandTools(rules, workspace_id, self.session_id, guest=guest)
+        asks = settings.rules.capture == "model" and not ignores_store
+        self._asking = app.configured.bind(AskForDemandsOp()) if asks else None
         self._keeping = app.configured.bind(UpdateVectorStoreOp())
         self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
         self._calls = SessionCalls(app, self.session_id, self._guarded(rules.workspace), on_denied, on_ask)
+        self._words = SessionWords(app, rules, self.session_id, self._calls)
 
     @classmethod
     async def start(
@@ -128,6 +134,7 @@ class AgentSession:
         on_untrusted: OnUntrusted = "raise",
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
+        guest: str = "",
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
@@ -147,6 +154,9 @@ class AgentSession:
         `on_denied`: whether a call of a `tool` that is denied raises CallDenied or answers the reason ("return").
         `on_ask(decision) -> bool`, plain or async, asks the user about a call that a rule lets run only with their
         consent; without it such a call is not run, and its reason says to ask them.
+
+        `guest`: who the user is, where the agent serves others than its owner: what a guest demands binds in this
+        session alone.
         """
         if on_untrusted not in ("raise", "ignore"):
             raise RequestError(
@@ -169,6 +179,7 @@ class AgentSession:
             ignores_store=on_untrusted == "ignore" and bool(app.services.untrusted()),
             on_denied=on_denied,
             on_ask=on_ask,
+            guest=guest,
         )
         await session._freeze(base_prompt, on_error)
         return session
@@ -182,7 +193,7 @@ class AgentSession:
             self.rules, self._tools, language=self._language, timeout=self._timeout, on_error=on_error
         )
         self._since.freeze(section.pinned)
-        budget, names = self.app.settings.session.guidance_tokens, tool_names(self._tools)
+        budget, names = self.app.settings.guidance_tokens, tool_names(self._tools)
         store = await self.app.services.store_named()
         known = guidance_of(await store.records(self.workspace_id, names)) if names and budget else []
         self.system_prompt = prompt_of(base_prompt, section.pinned, known, budget, self._count, self._language)
@@ -195,14 +206,14 @@ class AgentSession:
         `user_message` opens a turn; `after_turn` closes it. None: the conversation as it stands. The store is asked
         for rules that were put or deleted meanwhile, by whomever; where it does not answer, those known go on to bind.
         """
+        if user_message is not None:
+            self._hear(user_message)
+            self._pending_user = user_message
         try:
             if not self._ignores_store:
                 self._since.take(self.app.rules_now(self.rules, self._tools, timeout=self._timeout))
         except ToolMemError as error:
             log.error("the rules could not be read again: %s", error)
-        if user_message is not None:
-            self._pending_user = user_message
-            self._calls.checks.user_spoke()
         messages: list[Message] = []
         if self.system_prompt:
             messages.append({"role": "system", "content": self.system_prompt})
@@ -216,13 +227,25 @@ class AgentSession:
             self._language,
             self.app.settings.rules.max_critical_characters,
         )
-        if since:
-            messages.append({"role": "system", "content": since})
+        if told := "\n\n".join(filter(None, (since, self._words.for_model))):
+            messages.append({"role": "system", "content": told})
         return messages
+
+    def _hear(self, user_message: str) -> None:
+        """Before anything is done for it."""
+        self._noting.user_said(user_message)
+        self._calls.checks.user_spoke()
+        self.session_rules = self._words.on_message(user_message, self._turns + 1, self.session_rules)
 
     def compress(self, max_tokens: int) -> None:
         """Hand the conversation, and nothing else, to the compressor."""
         self.buffer = list(self._compressor(self.buffer, max_tokens, self._count))
+        self._calls.checks.compacted()
+
+    @property
+    def errors(self) -> list[str]:
+        """Of judging in the background."""
+        return self._judging.errors
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -232,6 +255,23 @@ class AgentSession:
     @property
     def buffer_tokens(self) -> int:
         return sum(message_tokens(message, self._count) for message in self.buffer)
+
+    # -- what the model notes
+
+    def tools(self, form: ToolForm = "openai") -> list[dict[str, Any]]:
+        """Tools to offer the model beside its own, as its API takes them: `note_demand` and `lift_demand`.
+
+        It writes down what the user demands; `call_tool` checks that against the user's words, and holds it.
+        """
+        return demand_tools(form)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """What one of `tools` answers the model, as JSON; what was kept binds from the next call on.
+
+        Raises RequestError for another name, StoreError.
+        """
+        catalogue = self._calls.catalogue(self._tools)
+        return await self._noting.call(name, arguments, catalogue, self._turns + 1)
 
     # -- before a call
 
@@ -295,9 +335,10 @@ class AgentSession:
         chat = read_chat(turn)
         said = user_message_of(chat) or user_message or self._pending_user or ""
         if said and self._pending_user is None:
-            self._calls.checks.user_spoke()
+            self._hear(said)
         calls_read = self._calls.read(records_of(chat) if calls is None else calls, said, self._turns + 1)
         self._turns += 1
+        self._noting.user_said(said)
         messages = [dict(message) for message in turn]
         if said and not any(message.get("role") == "user" for message in messages):
             messages.insert(0, {"role": "user", "content": said})
@@ -305,12 +346,17 @@ class AgentSession:
         self.buffer += messages
         uses = uses_of(call for _, call in calls_read)
         spoken = Turn(said, uses, self.session_id, self._calls.catalogue(self._tools), self._turns)
-        captured = await self._hook.after_turn(spoken, holding=self.session_rules)
+        asked = await self._noting.noted_by_model(self.app, self._asking, spoken)
+        captured = await self._hook.after_turn(spoken, holding=self.session_rules, noted=self._noting.noted_in(spoken))
+        asked.tell(captured)
+        captured.told[:0] = self._words.told
+        before = self.session_rules
         self._bind(spoken, captured)
+        self._words.answered(self.session_rules, before)
         await self._calls.learn([call for _, call in calls_read])
         if calls_read:
             await self._store(calls_read)
-        await self._count_uses(uses)
+        await count_uses(self._tracker, self.rules.store, uses)
         await self._refresh_rules()
         if self._max_buffer_tokens is not None and self.buffer_tokens > self._max_buffer_tokens:
             self.compress(self._max_buffer_tokens)
@@ -319,7 +365,8 @@ class AgentSession:
     def _bind(self, turn: Turn, captured: Captured) -> None:
         """The demands that hold for the rest of this session: made for it, or not kept, or never read again."""
         demands = [each for each in (*self.session_rules, *captured.session) if each not in captured.lifted]
-        if captured.failures or (self._ignores_store and self.app.settings.rules.capture):
+        alone = (self._ignores_store or self._guest) and self.app.settings.rules.capture
+        if captured.failures or alone:
             demands += [each for step in extract(turn).said for each in demanded(step)]
         stored = [] if self._ignores_store else captured.rules  # "always" keeps what held for the session
         kept = {rule.rule for rule in stored}
@@ -329,33 +376,7 @@ class AgentSession:
         """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""
         given = {"workspace_id": self.workspace_id, "judged_calls": list(calls), "keep_calls": self.app.keep_calls}
         await self.app.run_bound(self._keeping, "", given)
-        self._to_judge |= {call.tool_name for _, call in calls}
-        if self.app.settings.session.judging == "background" and (self._judging is None or self._judging.done()):
-            self._judging = asyncio.create_task(self._judge(), name=f"toolmem judging {self.session_id}")
-
-    async def _judge(self) -> None:
-        """Judge what waits, until nothing does. What fails stays unjudged and is taken up by the next run."""
-        while self._to_judge:
-            tools, self._to_judge = sorted(self._to_judge), set()
-            schemas = [tool for tool in self._tools if isinstance(tool, ToolSchema)]
-            try:
-                response = await self.app.run_flow(
-                    "retry_evaluations", workspace_id=self.workspace_id, tool_names=tools, tools=schemas
-                )
-            except ToolMemError as error:
-                self.errors.append(str(error))
-                log.error("calls stay unjudged (tools: %d): %s", len(tools), error)
-                return
-            self.errors += [failure["error"] for failure in response.metadata["evaluation"]["failures"]]
-
-    async def _count_uses(self, uses: Sequence[ToolUse]) -> None:
-        try:
-            await self._tracker.record([await self._without_secrets(use) for use in uses])
-        except ToolMemError as error:
-            log.error("tool_effectiveness was not counted: %s", error)
-
-    async def _without_secrets(self, use: ToolUse) -> ToolUse:
-        return replace(use, output_summary=await masked_output(self.rules.store, use.arguments, use.output_summary))
+        self._judging.add(call.tool_name for _, call in calls)
 
     async def _refresh_rules(self) -> None:
         """Which rules changed since the prompt was frozen, whoever changed them."""
@@ -370,9 +391,7 @@ class AgentSession:
 
     async def close(self) -> None:
         """Wait until every call of the session is judged (or failed to be: see `errors`)."""
-        if self._judging is not None:
-            await asyncio.wait([self._judging])
-        await self._judge()
+        await self._judging.finish()
 
     async def __aenter__(self) -> Self:
         return self

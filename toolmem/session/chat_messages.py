@@ -10,7 +10,8 @@ from typing import Any
 from toolmem.errors import RequestError
 from toolmem.models import ToolCallResult
 from toolmem.ops.turn_outcomes import outcome_reader
-from toolmem.readers.chat import Chat, read_arguments, text_of
+from toolmem.readers.chat import Chat, text_of
+from toolmem.readers.written_arguments import read_arguments
 from toolmem.rules.turns import ToolUse
 
 Message = dict[str, Any]  # OpenAI chat form: role, content, tool_calls, tool_call_id

@@ -15,7 +15,9 @@ from toolmem.guard.decision import Finding, GuardDecision, Mode, decide
 from toolmem.light_models import ToolSchema
 from toolmem.models import ToolCallResult
 from toolmem.rules.turns import Tools, read_tools
+from toolmem.session.call_once import CallOnce
 from toolmem.session.session_demands import Binding
+from toolmem.session.session_reminders import SessionReminders
 
 if TYPE_CHECKING:
     from toolmem.engine.guarding import CallGuard
@@ -46,13 +48,18 @@ class CallChecks(Protocol):
 
 
 class SessionChecks(CallChecks, Protocol):
-    """The same, of an agent's session: it knows when the user speaks."""
+    """The same, of an agent's session: it knows when the user speaks, and when the conversation was compressed."""
+
+    once: CallOnce
 
     async def learn(self, calls: Sequence[Any]) -> None:
         """What calls teach that nobody decided on here. Those that taught already teach nothing again."""
 
     def user_spoke(self) -> None:
         """A message of the user: the guard is told before the next call."""
+
+    def compacted(self) -> None:
+        """What the user's reminders were shown in may be gone: they come again."""
 
 
 class GuardedCalls:
@@ -81,6 +88,8 @@ class GuardedCalls:
         self._by_portal = by_portal
         self._demands = demands
         self._spoken = False  # a message of the user that the guard was not told of yet
+        self.once = CallOnce()
+        self.reminders = SessionReminders(app.clock.now())
 
     # -- where the guard's work runs
 
@@ -130,16 +139,19 @@ class GuardedCalls:
     def _decided(self, tool_name: str, arguments: Any, force: bool | None) -> Work[GuardDecision]:
         async def work(guard: CallGuard) -> GuardDecision:
             await self._tell_spoken(guard)
-            binding = self._demands()
-            return await guard.before(
+            binding, taken = self._demands(), self.once.take(tool_name, arguments)
+            decision = await guard.before(
                 tool_name,
                 arguments,
                 conversation_id=self.conversation_id,
                 force=force,
                 tools=self._tools,
-                demands=binding.on(tool_name),
-                lifted=binding.lifted,
+                demands=taken.left(binding.on(tool_name)),
+                lifted=binding.lifted | taken.lifts,
             )
+            if decision.stops:
+                self.once.give_back(taken)
+            return self.reminders.beside(decision)
 
         return work
 
@@ -162,6 +174,10 @@ class GuardedCalls:
 
     def user_spoke(self) -> None:
         self._spoken = True
+        self.once.allow(None)
+
+    def compacted(self) -> None:
+        self.reminders.compacted()
 
     async def _tell_spoken(self, guard: CallGuard) -> None:
         if self._spoken:
@@ -208,11 +224,15 @@ class DemandsAlone:
         self._demands = demands
         self._under_way: OrderedDict[str, CheckedCall] = OrderedDict()
         self._lock = threading.Lock()
+        self.once = CallOnce()
 
     def before_now(self, tool_name: str, arguments: Any, *, force: bool | None = None) -> GuardDecision:
         with self._lock:
-            self._guard.rules = {tool_name: self._demands().on(tool_name)}
+            taken = self.once.take(tool_name, arguments)
+            self._guard.rules = {tool_name: taken.left(self._demands().on(tool_name))}
             checked = self._guard.before(tool_name, arguments, force=force)
+            if checked.stops:
+                self.once.give_back(taken)
             self._under_way[checked.decision.id] = checked
             if len(self._under_way) > _MOST_UNDER_WAY:
                 self._under_way.popitem(last=False)
@@ -235,5 +255,9 @@ class DemandsAlone:
         """Nothing: what was decided on here is known already, and the rest is told too late to matter."""
 
     def user_spoke(self) -> None:
+        self.once.allow(None)
         with self._lock:
             self._guard.user_spoke()
+
+    def compacted(self) -> None:
+        """Nothing: no stored reminder is known here."""

@@ -97,19 +97,21 @@ class CallRecorder:
 
     @classmethod
     def _of(cls, checks: CallChecks, on_denied: OnDenied = "raise", on_ask: OnAsk | None = None) -> CallRecorder:
-        """One whose calls are held against `checks`."""
+        """One whose calls are held against `checks`, of a session that hears its user."""
         recorder = cls.__new__(cls)
         recorder.conversation_id = ""
-        recorder._start(checks, on_denied, on_ask)
+        recorder._start(checks, on_denied, on_ask, hears_user=True)
         return recorder
 
-    def _start(self, checks: CallChecks | None, on_denied: OnDenied = "raise", on_ask: OnAsk | None = None) -> None:
+    def _start(
+        self, checks: CallChecks | None, on_denied: OnDenied, on_ask: OnAsk | None, *, hears_user: bool = False
+    ) -> None:
         if on_denied not in get_args(OnDenied):
             raise RequestError(f"on_denied: expected 'raise' or 'return', got {on_denied!r}", field="on_denied")
         self.decisions: deque[DecidedCall] = deque(maxlen=_KEPT)
         self._checks = checks
         self._returns = on_denied == "return"
-        self._consent = Consent(on_ask)
+        self._consent = Consent(on_ask, hears_user)
         self._calls: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.call_records import read_records
 from toolmem.guard.decision import GuardDecision
 from toolmem.models import ToolSchema
-from toolmem.readers.chat import read_arguments
+from toolmem.readers.written_arguments import read_arguments
 from toolmem.rules.identity import read_tool_name
-from toolmem.rules.turns import Tools, tool_names
+from toolmem.rules.turns import Tools, ToolUse, tool_names
 from toolmem.session.consent import Consent, OnAsk
+from toolmem.session.demand_tools import NAMES
 from toolmem.session.recorder import CallRecorder, DecidedCall, OnDenied
 from toolmem.session.tool_functions import ToolFunction
+from toolmem.store.masked import masked_output
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.models import ToolCallResult
+    from toolmem.protocols import MemoryStore
+    from toolmem.rules.effectiveness import ToolEffectivenessTracker
     from toolmem.session.guarded_calls import SessionChecks
+
+log = logging.getLogger("toolmem.session")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +48,7 @@ class SessionCalls:
         self._functions: dict[str, ToolSchema] = {}  # as far as their signatures declare them
         self.checks = checks
         self.recorder = CallRecorder._of(checks, on_denied, on_ask)
-        self._consent = Consent(on_ask)
+        self._consent = Consent(on_ask, hears_user=True)
         self._waiting: deque[tuple[str, DecidedCall]] = deque(maxlen=_MOST_WAITING)
 
     def tool(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -59,6 +67,8 @@ class SessionCalls:
 
     async def check(self, tool_name: str, arguments: Any, force: bool | None) -> GuardDecision:
         """What is to become of a call that the host runs itself, after the user was asked where that is needed."""
+        if tool_name in NAMES:  # nothing stops the noting of a demand
+            return GuardDecision("", "allow")
         name, given = read_tool_name(tool_name), read_arguments(arguments)
         decision = await self._consent.settled(await self.checks.before(name, given, force=force))
         decided = DecidedCall(name, given, decision, uuid.uuid4().hex)
@@ -72,7 +82,7 @@ class SessionCalls:
         Raises RequestError where one cannot be read; what was recorded is kept then.
         """
         recorded = self.recorder.take()
-        records = self._joined(told, list(recorded))
+        records = self._joined([each for each in told if each.get("tool_name") not in NAMES], list(recorded))
         settings = self._app.settings
         named = [self._named(each, number, said, turn) for number, each in enumerate(records)]
         read = read_records(named, clock=self._app.clock, time_zone=settings.time_zone)
@@ -135,3 +145,12 @@ def _names_conversation(record: Mapping[str, Any]) -> bool:
     metadata = record.get("metadata")
     named = metadata.get("conversation_id") if isinstance(metadata, Mapping) else None
     return record.get("conversation_id") not in (None, "") or named not in (None, "")
+
+
+async def count_uses(tracker: ToolEffectivenessTracker, store: MemoryStore, uses: Sequence[ToolUse]) -> None:
+    """How often tools worked, without the secrets that their outputs hold. A store that fails is logged."""
+    try:
+        masked = [await masked_output(store, use.arguments, use.output_summary) for use in uses]
+        await tracker.record([replace(use, output_summary=text) for use, text in zip(uses, masked, strict=True)])
+    except ToolMemError as error:
+        log.error("tool_effectiveness was not counted: %s", error)

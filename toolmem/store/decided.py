@@ -124,6 +124,15 @@ class DecidedStore(RecordStore, MemoryStore):
 
     # -- the store itself
 
+    async def stored_embedder(self) -> EmbedderIdentity | None:
+        """Whose vectors the store holds; None where it holds none yet."""
+        held = (await self.info())["embedder"]
+        return None if held is None else EmbedderIdentity(**held)
+
+    def take_vectors_of(self, embedder: EmbedderIdentity) -> None:
+        """From now on vectors come from this one."""
+        self._embedder = embedder
+
     async def workspaces(self) -> builtins.list[str]:
         return builtins.list((await self.info())["workspaces"])
 

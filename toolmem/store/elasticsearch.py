@@ -31,6 +31,7 @@ from toolmem.store.elastic import (
 from toolmem.store.elastic.carrying_over import carry_over
 from toolmem.store.elastic.client import client_options, host_url, make_client
 from toolmem.store.elastic.cluster import Cluster
+from toolmem.store.elastic.generations import stored_generation
 from toolmem.store.elastic.indices import Layout, check_server, prepare
 from toolmem.store.elastic.reembedding import BesideTheOld
 from toolmem.store.elastic.server_errors import Location
@@ -266,6 +267,14 @@ class ElasticsearchStore(DecidedStore):
 
     async def _legs(self, workspace: str, request: SearchRequest) -> Legs:
         return await search.legs(self._open_session(), workspace, request)
+
+    async def stored_embedder(self) -> EmbedderIdentity | None:
+        generation = await stored_generation(self._open_session())
+        return None if generation is None else generation.embedder
+
+    def take_vectors_of(self, embedder: EmbedderIdentity) -> None:
+        super().take_vectors_of(embedder)
+        self._open_session().embedder = embedder
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
         count = await reembed(await BesideTheOld(self._open_session(), embedder).begin(), embedder, progress)

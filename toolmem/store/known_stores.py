@@ -11,11 +11,13 @@ import hashlib
 import json
 import os
 from pathlib import Path
-
-import apsw
+from typing import TYPE_CHECKING
 
 from toolmem.config.own_folder import make_folder, state_folder, write_new
 from toolmem.late import late_logger
+
+if TYPE_CHECKING:
+    import apsw
 
 logger = late_logger("toolmem.store")
 
@@ -33,6 +35,20 @@ def read_id(db: apsw.Connection) -> str:
     """ "" in a store of version 0.1 that was never trusted."""
     row = db.execute("SELECT value FROM meta WHERE name = ?", (_ID,)).fetchone()
     return str(row[0]) if row else ""
+
+
+def id_at(path: str) -> str:
+    """The id of the store in this file; "" where there is none, or it cannot be read."""
+    import apsw
+
+    try:
+        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW)
+        try:
+            return read_id(db)
+        finally:
+            db.close()
+    except (apsw.Error, UnicodeDecodeError):
+        return ""
 
 
 def remember_made(path: str, store_id: str) -> None:
@@ -67,6 +83,23 @@ def is_known(path: str, store_id: str) -> bool:
         return _entry(path).read_bytes() == _description(path, store_id)
     except OSError:
         return False
+
+
+def is_listed(path: str) -> bool:
+    """Did this user make or trust a store at the path, whatever is there now? For one that cannot be asked its id."""
+    real = os.path.realpath(path)
+    return any(at == real for at, _ in _made_here) or _entry(path).is_file()
+
+
+def can_be_asked(path: str) -> bool:
+    """Can the list be read? One that is not there is empty."""
+    try:
+        os.stat(_entry(path))
+    except PermissionError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _entry(path: str) -> Path:

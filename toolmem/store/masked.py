@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from toolmem.errors import Conflict, StoreError
 from toolmem.late_dataclasses import replace
 from toolmem.readers.weight import aside
-from toolmem.stored import OF_THE_STORE, Appended, Document, LoggedDecision
+from toolmem.stored import OF_THE_STORE, Appended, BesideCalls, Document, LoggedDecision
 
 if TYPE_CHECKING:
     from toolmem.models import Claim, Guidance, ToolCallResult, ToolMemory, ToolRecord, Verdict
@@ -51,9 +51,18 @@ class MaskedStore:
         given = list(calls)
         hidden = [call for call, _ in await masked_calls(self, given)]
         appended = await self.unmasked.append_calls(workspace, tool, hidden, keep)
-        for call, masked in zip(given, hidden, strict=True):
-            if masked is not call and call.evaluation_status != "ok":
-                self._keep_until_judged(workspace, call)
+        self._keep_until_judged(workspace, given, hidden)
+        return appended
+
+    async def append_with(
+        self, workspace: str, calls: Sequence[ToolCallResult], keep: int, beside: BesideCalls
+    ) -> dict[str, Appended]:
+        """Of a store that has it: see `commits_records`."""
+        given = list(calls)
+        hidden = [call for call, _ in await masked_calls(self, given)]
+        store: Any = self.unmasked
+        appended: dict[str, Appended] = await store.append_with(workspace, hidden, keep, beside)
+        self._keep_until_judged(workspace, given, hidden)
         return appended
 
     async def update_verdicts(
@@ -117,11 +126,16 @@ class MaskedStore:
                 self._key = await store_key(self.unmasked)
         raise StoreError("the key of the store's secrets cannot be read")
 
-    def _keep_until_judged(self, workspace: str, call: ToolCallResult) -> None:
-        if call.id is not None and len(call.output) <= _LONGEST_WAITING:
-            self.waiting[workspace, call.tool_name, call.id] = call
-            if len(self.waiting) > _WAITING:
-                self.waiting.popitem(last=False)
+    def _keep_until_judged(
+        self, workspace: str, given: Sequence[ToolCallResult], hidden: Sequence[ToolCallResult]
+    ) -> None:
+        for call, masked in zip(given, hidden, strict=True):
+            if masked is call or call.evaluation_status == "ok":
+                continue
+            if call.id is not None and len(call.output) <= _LONGEST_WAITING:
+                self.waiting[workspace, call.tool_name, call.id] = call
+                if len(self.waiting) > _WAITING:
+                    self.waiting.popitem(last=False)
 
 
 def _without_key(_: str) -> str:
@@ -187,7 +201,7 @@ def masked_guidance(guidance: Guidance, mask: SecretMask) -> Guidance:
     claims = [_masked_claim(claim, mask) for claim in guidance.claims]
     update: dict[str, Any] = {"text": mask.text(guidance.text), "claims": claims}
     if guidance.history is not None:
-        dumped = guidance.history.model_dump(mode="json", include={"recovered", "repairs"})
+        dumped = guidance.history.model_dump(mode="json", include={"recovered", "repairs", "failures"})
         hidden = mask.value(dumped)
         if hidden is not dumped:
             from toolmem.models import RepairHistory
@@ -251,6 +265,11 @@ def masking(store: MemoryStore) -> MemoryStore:
 def unmasked(store: MemoryStore) -> MemoryStore:
     """The store beneath, which keeps what it is given."""
     return store.unmasked if isinstance(store, MaskedStore) else store
+
+
+def commits_records(store: MemoryStore) -> bool:
+    """Does it have `append_with`: calls and keyed records in one commit?"""
+    return hasattr(unmasked(store), "append_with")
 
 
 async def masked_calls(store: MemoryStore | MaskedStore, calls: Sequence[ToolCallResult]) -> list[MaskedCall]:

@@ -83,12 +83,9 @@ def guidance_here(memory: ToolMemory, new: Sequence[PreparedCall], first: int) -
     def here(seq: int) -> int:
         return first - 1 + sum(one is not None and one <= seq for one in had)
 
-    if not had or had != list(range(first, first + len(had))):
-        baseline, history = guidance.baseline, guidance.history
-        if baseline is not None:
-            update["baseline"] = baseline.model_copy(update={"seq": here(baseline.seq)})
-        if history is not None:
-            update["history"] = history.model_copy(update={"last_seq": here(history.last_seq)})
+    history = guidance.history
+    if history is not None and (not had or had != list(range(first, first + len(had)))):
+        update["history"] = history.model_copy(update={"last_seq": here(history.last_seq)})
     return guidance.model_copy(update=update)
 
 

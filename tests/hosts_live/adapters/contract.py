@@ -266,3 +266,65 @@ def test_the_guard_can_be_switched_off(mem: ToolMem, path: Path, monkeypatch: py
         harness.run(off, [[SARAH]])
     assert tools_at_hand.ran == [("send_email", "sarah@example.com")]
     assert len(records(mem, "send_email")) == 1
+
+
+SAID = "Sarah has left the company, so no mail to Sarah from us any more"
+NOTE = (
+    "note_demand",
+    {
+        "quote": SAID,
+        "effect": "deny",
+        "lasting": "always",
+        "tools": ["send_email"],
+        "when": [{"target": "sarah@"}],
+        "stops": [{"tool": "send_email", "arguments": {"to": "sarah@example.com"}}],
+        "passes": [{"tool": "send_email", "arguments": {"to": "bob@example.com"}}],
+    },
+)
+takes_notes = pytest.mark.skipif(
+    not harness.takes_notes, reason="the adapter gives the model no tools: it hears no user, or hooks are all it has"
+)
+
+
+@takes_notes
+@pytest.mark.parametrize("way", harness.ways)
+def test_what_the_model_notes_of_the_users_words_binds_from_the_next_call_on(mem: ToolMem, way: str) -> None:
+    seen = harness.run(mem, [[NOTE], [SARAH], [BOB]], say=SAID, way=way)
+    assert seen.raised is None
+    assert "Kept: " in seen.results[0]
+    assert NOT_RUN in seen.results[1]
+    assert SAID in seen.results[1]
+    assert tools_at_hand.ran == [("send_email", "bob@example.com")]
+    assert records(mem, "note_demand") == []
+    harness.run(mem, [[SARAH]], conversation="c2", way=way)
+    assert tools_at_hand.ran == [("send_email", "bob@example.com")]
+
+
+@takes_notes
+def test_what_the_user_did_not_say_is_refused_with_what_to_change(mem: ToolMem) -> None:
+    seen = harness.run(mem, [[NOTE], [SARAH]], say="go on")
+    assert "the user did not say this here" in seen.results[0]
+    assert tools_at_hand.ran == [("send_email", "sarah@example.com")]
+
+
+@takes_notes
+def test_a_demand_holds_on_where_the_users_words_do_not_surely_take_it_back(mem: ToolMem) -> None:
+    forbid(mem)
+    lift = ("lift_demand", {"quote": "Sarah is a fine person", "lifted": "never email Sarah"})
+    seen = harness.run(mem, [[lift], [SARAH]], say="Sarah is a fine person")
+    assert "still holds" in seen.results[0]
+    assert NOT_RUN in seen.results[1]
+    assert tools_at_hand.ran == []
+
+
+@takes_notes
+def test_no_rule_stops_the_noting_of_a_demand(mem: ToolMem) -> None:
+    for rule_of in ("note_demand", "lift_demand"):
+        mem.rules.put(rule_of, "never note anything", priority="critical", effect="deny", when=True)
+    assert "Kept: " in harness.run(mem, [[NOTE]], say=SAID).results[0]
+
+
+@takes_notes
+def test_the_two_tools_can_be_taken_away(mem: ToolMem) -> None:
+    harness.run(mem, [[NOTE]], say=SAID, demand_tools=False)
+    assert [rule.rule for rule in rules(mem) if "noted-demand" in rule.tags] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ class Harness(Protocol):
     ways: tuple[str, ...]  # of a run: "sync", "async", "stream"
     shows_prompt: bool  # the adapter puts rules into the system prompt
     hears_user: bool  # the adapter sees what the user says
+    takes_notes: bool  # the adapter gives the model `note_demand` and `lift_demand`
     tells_error: str  # what the model reads of the contract's tool that raises; "" where that ends the run
 
     def run(
@@ -35,5 +36,5 @@ class Harness(Protocol):
         say: str = "go on",
         way: str = "",
         conversation: str | None = "c1",
-        on_ask: Callable[[Any], Any] | None = None,
+        **options: Any,
     ) -> Seen: ...

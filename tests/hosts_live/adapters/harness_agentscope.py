@@ -20,6 +20,7 @@ from toolmem.hosts.adapters.agentscope import ToolMemAgentScope
 name = "agentscope"
 ways = ("async", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = "no such file: gone.txt"
 
 _ids = itertools.count()
@@ -45,7 +46,7 @@ class _Scripted(ChatModelBase):
         return _once(answer) if self.stream else answer
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     allowed = PermissionDecision(PermissionBehavior.ALLOW, "in this test")
     agent = Agent(
@@ -53,7 +54,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
         system_prompt="You are an agent.",
         model=_Scripted(seen, steps, way == "stream"),
         toolkit=Toolkit(tools=[FunctionTool(tool, permission=allowed) for tool in TOOLS]),
-        middlewares=[ToolMemAgentScope(memory, conversation=conversation, on_ask=on_ask)],
+        middlewares=[ToolMemAgentScope(memory, conversation=conversation, **options)],
     )
     try:
         asyncio.run(_stream(agent, say) if way == "stream" else agent.reply(_said(say)))

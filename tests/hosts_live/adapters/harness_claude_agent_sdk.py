@@ -15,6 +15,7 @@ from toolmem.testing.agent_server import AgentServer, AskedCall
 name = "claude_agent_sdk"
 ways = ("async", "stream")
 shows_prompt = hears_user = True
+takes_notes = False
 tells_error = "no such file: gone.txt"
 
 _PARAMETERS = {
@@ -26,11 +27,11 @@ _PARAMETERS = {
 }
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     asked = [[AskedCall(f"mcp__tools__{named}", dict(args)) for named, args in step] for step in steps]
     with AgentServer(*asked, "done") as server, tempfile.TemporaryDirectory() as home:
-        hooks = toolmem_hooks(memory, conversation=conversation, on_ask=on_ask)
+        hooks = toolmem_hooks(memory, conversation=conversation, **options)
         try:
             asyncio.run(_run(say, way, _options(server.url, home, hooks)))
         except Exception as error:

@@ -13,13 +13,14 @@ from toolmem.hosts.adapters.fastmcp import ToolMemServerMiddleware
 name = "fastmcp"
 ways = ("async",)
 shows_prompt = hears_user = False
+takes_notes = False
 tells_error = "no such file: gone.txt"
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     server = FastMCP("tools")
-    server.add_middleware(ToolMemServerMiddleware(memory, conversation=conversation, on_ask=on_ask))
+    server.add_middleware(ToolMemServerMiddleware(memory, conversation=conversation, **options))
     for tool in TOOLS:
         server.tool(tool)
     try:

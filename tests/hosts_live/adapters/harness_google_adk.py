@@ -20,6 +20,7 @@ from toolmem.hosts.adapters.google_adk import ToolMemPlugin
 name = "google_adk"
 ways = ("sync", "async", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = ""
 
 _ids = itertools.count()
@@ -41,12 +42,12 @@ class _Scripted(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=asked or [types.Part(text="done")]))
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     model = _Scripted(model="scripted", seen=seen, left=iter(steps))
     agent = LlmAgent(name="helper", model=model, instruction="You are an agent.", tools=list(TOOLS))
     sessions = InMemorySessionService()
-    plugin = ToolMemPlugin(memory, conversation=conversation, on_ask=on_ask)
+    plugin = ToolMemPlugin(memory, conversation=conversation, **options)
     runner = Runner(app_name="app", agent=agent, session_service=sessions, plugins=[plugin])
     try:
         session = asyncio.run(sessions.create_session(app_name="app", user_id="u"))

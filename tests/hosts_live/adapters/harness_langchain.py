@@ -17,6 +17,7 @@ from toolmem.hosts.adapters.langchain import ToolMemMiddleware
 name = "langchain"
 ways = ("sync", "async", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = ""
 
 _ids = itertools.count()
@@ -34,7 +35,7 @@ class _Scripted(FakeMessagesListChatModel):
         return super()._generate(messages, *args, **kwargs)
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     asked = [
         AIMessage(
@@ -43,7 +44,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
         for step in steps
     ]
     model = _Scripted(responses=[*asked, AIMessage("done")], seen=seen)
-    middleware = [ToolMemMiddleware(memory, conversation=conversation, on_ask=on_ask)]
+    middleware = [ToolMemMiddleware(memory, conversation=conversation, **options)]
     agent = create_agent(model, list(TOOLS), middleware=middleware, system_prompt="You are an agent.")
     given = {"messages": [{"role": "user", "content": say}]}
     try:

@@ -16,12 +16,13 @@ from toolmem.hosts.adapters.llama_index import with_toolmem
 name = "llama_index"
 ways = ("async", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = "no such file: gone.txt"
 
 _ids = itertools.count()
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     left = iter(steps)
 
@@ -37,7 +38,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
 
     llm = MockFunctionCallingLLM(response_generator=answer)
     agent = FunctionAgent(tools=list(TOOLS), llm=llm, system_prompt="You are an agent.", streaming=way == "stream")
-    agent = with_toolmem(agent, memory, conversation=conversation, on_ask=on_ask)
+    agent = with_toolmem(agent, memory, conversation=conversation, **options)
     try:
         asyncio.run(_run(agent, say))
     except Exception as error:

@@ -17,20 +17,21 @@ from toolmem.hosts.adapters.openai_agents import with_toolmem
 name = "openai_agents"
 ways = ("sync", "async", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = "An error occurred while running the tool"
 
 _ids = itertools.count()
 set_tracing_disabled(True)
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     done = ResponseOutputText(text="done", type="output_text", annotations=[])
     ended = ResponseOutputMessage(id="m", type="message", role="assistant", status="completed", content=[done])
     model = ScriptedModel([*([_call(tool, args) for tool, args in step] for step in steps), [ended]])
     tools = [function_tool(tool) for tool in TOOLS]
     agent = Agent(name="helper", instructions="You are an agent.", model=model, tools=tools)
-    agent = with_toolmem(agent, memory, conversation=conversation, on_ask=on_ask)
+    agent = with_toolmem(agent, memory, conversation=conversation, **options)
     try:
         if way == "stream":
             asyncio.run(_streamed(agent, say))

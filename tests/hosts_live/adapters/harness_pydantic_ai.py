@@ -17,12 +17,13 @@ from toolmem.hosts.adapters.pydantic_ai import ToolMemCapability
 name = "pydantic_ai"
 ways = ("sync", "async", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = ""
 
 _ids = itertools.count()
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     left = iter(steps)
 
@@ -41,7 +42,7 @@ def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
                 yield {number: DeltaToolCall(part.tool_name, json.dumps(part.args), tool_call_id=part.tool_call_id)}
 
     model = FunctionModel(answer, stream_function=streamed)
-    capability = ToolMemCapability(memory, conversation=conversation, on_ask=on_ask)
+    capability = ToolMemCapability(memory, conversation=conversation, **options)
     agent = Agent(model, instructions="You are an agent.", tools=list(TOOLS), capabilities=[capability])
     try:
         if way == "stream":

@@ -14,6 +14,7 @@ from toolmem.hosts.adapters.smolagents import with_toolmem
 name = "smolagents"
 ways = ("sync", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = "no such file: gone.txt"
 
 _ids = itertools.count()
@@ -45,13 +46,13 @@ class _Scripted(Model):
         return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=calls)
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     tools = [tool(_with_arguments(each)) for each in (send_email, delete_file, crash, now, wait)]
     agent = ToolCallingAgent(
         tools=tools, model=_Scripted(seen, steps), instructions="You are an agent.", verbosity_level=0, max_steps=20
     )
-    agent = with_toolmem(agent, memory, conversation=conversation, on_ask=on_ask)
+    agent = with_toolmem(agent, memory, conversation=conversation, **options)
     try:
         list(agent.run(say, stream=True)) if way == "stream" else agent.run(say)
     except Exception as error:

@@ -16,6 +16,7 @@ from toolmem.hosts.adapters.strands import ToolMemStrands
 name = "strands"
 ways = ("sync", "async", "stream")
 shows_prompt = hears_user = True
+takes_notes = True
 tells_error = "no such file: gone.txt"
 
 _ids = itertools.count()
@@ -51,13 +52,13 @@ class _Scripted(Model):
         yield {"messageStop": {"stopReason": "tool_use" if step else "end_turn"}}
 
 
-def run(memory, steps, *, say="go on", way="", conversation="c1", on_ask=None):
+def run(memory, steps, *, say="go on", way="", conversation="c1", **options):
     seen = Seen()
     agent = Agent(
         model=_Scripted(seen, steps),
         system_prompt="You are an agent.",
         tools=[tool(each) for each in TOOLS],
-        plugins=[ToolMemStrands(memory, conversation=conversation, on_ask=on_ask)],
+        plugins=[ToolMemStrands(memory, conversation=conversation, **options)],
         callback_handler=None,
     )
     try:

@@ -116,12 +116,12 @@ def test_what_was_never_seen_earlier_is_above_the_ceiling() -> None:
 def test_counting_only_joins_no_error_with_a_repair_and_pairs_do() -> None:
     calls = episodes(3)
     assert counting_only(calls).text.splitlines() == [
-        "- After an error not named here, try: change `units` (3 of 3 recoveries of all errors).",
+        "- After any failure: another `units` (3 of 3 recoveries).",
         "- “units must be metric”: 3 of 3 failures.",
     ]
-    assert counting_pairs(calls).text == "- After “units must be metric”: change `units` (3 of 3 recoveries)."
+    assert counting_pairs(calls).text == "- After “units must be metric”: another `units` (3 of 3 recoveries)."
     assert counting_only([call(0, {}, True)]).text == counting_pairs([call(0, {}, True)]).text == ""
-    assert "此处未提到的错误" in counting_only(calls, "zh").text
+    assert "任何失败之后" in counting_only(calls, "zh").text
 
 
 def test_the_writer_names_later_what_repaired_earlier() -> None:
@@ -138,7 +138,7 @@ def test_kept_up_guidance_knows_repairs_that_left_the_window() -> None:
     kept = kept_up(writer, calls)
     assert coverage({"t": kept}, episodes(3, 20), 500).share == 1.0
     assert kept is not None
-    assert "change `units` (5 of 5 recoveries since 2026-03-01)" in kept.text
+    assert '"units must be metric" (5 calls); then worked: {"units": "metric"}' in kept.text
     assert kept_up(writer, []) is None
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.render import Wording, sentence
+from toolmem.guidance.counted.card_lines import Wording
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.models import Claim, Guidance, Language, Subject
 from toolmem.providers.tokenizer import QwenTokenizer
@@ -21,14 +21,16 @@ def asked(repair: Repair, error_class: str = "unknown_column", message: str = CO
 
 
 def claim(
-    *repairs: Repair, error: str = COLUMN, form: str = "repair", language: Language = "", path: str = ""
+    *repairs: Repair, error: str = COLUMN, form: str = "failed", language: Language = "", path: str = ""
 ) -> Claim:
     """As the data-driven writer makes it."""
-    kind = {"repair_any": "repair", "retry": "repeat"}.get(form, form.partition("_")[0])
-    shown = {"label": error, "forms": [""] * len(repairs), "examples": [""] * len(repairs)}
+    kind = "repair" if form == "repair_any" else "failure"
+    shown = {"message": error, "repairs": [(repair, 3) for repair in repairs]}
     about = Subject(form=form, error="" if form == "repair_any" else error, repairs=repairs, path=path)
     made = Claim(text="", k=3, n=4, call_ids=(), kind=kind, subject=about, detail=shown)
-    return made.model_copy(update={"text": sentence(made, Wording(language))})
+    if form == "repair_any":
+        return made.model_copy(update={"text": f"any: {[repair.path for repair in repairs]}"})
+    return made.model_copy(update={"text": Wording(language).line(made)})
 
 
 def guidance(*claims: Claim) -> Guidance:
@@ -89,27 +91,11 @@ def test_a_failure_without_output_is_known() -> None:
     assert named(asked(Repair("changed", "page_size"), "no_output", ""), text, 200)
 
 
-@pytest.mark.parametrize(
-    ("form", "repair"),
-    [
-        ("target_named", Repair("changed", "day")),
-        ("target_only", Repair("changed", "day")),
-        ("target_wanted", Repair("added", "day")),
-        ("target_unknown", Repair("dropped", "day")),
-    ],
-)
-def test_the_parameter_that_an_error_points_at_is_named(form: str, repair: Repair) -> None:
-    text = guidance(claim(form=form, path="day"))
-    assert named(asked(repair), text, 200)
-    assert not named(asked(repair._replace(path="month")), text, 200)
-
-
 def test_advice_for_any_failure_counts_for_every_class_but_only_the_first_of_it_and_not_where_it_is_strict() -> None:
     claims = [claim(Repair("changed", f"param_{i}"), form="repair_any") for i in range(GENERAL + 1)]
     hits = [named(asked(Repair("changed", f"param_{i}")), guidance(*claims), 500) for i in range(GENERAL + 1)]
     assert hits == [True] * GENERAL + [False]
     assert not named(asked(Repair("changed", "param_0")), guidance(*claims), 500, strict=True)
-    assert named(asked(Repair("repeated", "")), guidance(claim(form="retry")), 500)
 
 
 def test_no_guidance_and_sentences_without_a_subject_name_nothing() -> None:

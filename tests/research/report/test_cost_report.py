@@ -156,27 +156,27 @@ def test_rows_of_other_ops_and_damaged_ones_are_passed_over(row):
 
 
 def test_a_policy_that_was_switched_in_mid_life_has_a_row_for_each():
-    skips = [summary_row(action="skipped", policy=policy) for policy in ("smart_skip", "on_change", "on_change")]
+    skips = [summary_row(action="skipped", policy=policy) for policy in ("smart_skip", "incremental", "incremental")]
     bill = cost_report([], [report(minute=place, rows=[row]) for place, row in enumerate(skips)])
     assert [(each.policy, each.avoided_requests) for each in cost_sums(bill, ["tool", "policy"])] == [
-        ("on_change", 2),
+        ("incremental", 2),
         ("smart_skip", 1),
     ]
 
 
 def test_each_charge_says_why_it_was_spent_or_avoided():
     told = [
-        summary_row(reason="changed"),
-        summary_row(tool="b", action="skipped", reason="not_changed", policy="incremental"),
+        summary_row(reason="new_calls"),
+        summary_row(tool="b", action="skipped", reason="too_few_new_calls", policy="incremental"),
         judged_row(tool="c", reused=2, duplicates=1),
     ]
     booked = entry()
     bill = cost_report([booked, entry(minute=1, tool="d")], [report(rows=told, entries=[booked])], prices=PRICES)
     sums = {each.reason: (each.requests, each.avoided_requests) for each in cost_sums(bill, ["reason"])}
-    assert sums["changed"][0] == 1
-    assert sums["not_changed"][1] == 1
+    assert sums["new_calls"][0] == 1
+    assert sums["too_few_new_calls"][1] == 1
     assert (sums["known_verdict"][1], sums["sent_twice"][1]) == (2, 1)
-    assert "Requests avoided, by reason: 2 known_verdict, 1 not_changed, 1 sent_twice." in notes(bill)
+    assert "Requests avoided, by reason: 2 known_verdict, 1 too_few_new_calls, 1 sent_twice." in notes(bill)
     assert any("Under incremental" in note for note in notes(bill))
 
 
@@ -227,7 +227,7 @@ rows = st.builds(
     summary_row,
     tool=st.sampled_from(["a", "b"]),
     action=st.sampled_from(["summarized", "skipped"]),
-    policy=st.sampled_from(["smart_skip", "on_change"]),
+    policy=st.sampled_from(["smart_skip", "incremental"]),
     prompt_tokens=st.integers(0, 5000),
 )
 

@@ -38,6 +38,7 @@ def test_a_forbidden_call_gets_a_result_and_another_none(tmp_path, told):
     assert "ask the user first" in intercepted(tmp_path, shown(to="Bob"))
     assert intercepted(tmp_path, shown(to="anna@example.com")) == ""
     assert intercepted(tmp_path, shown(to="sarah@example.com"), TOOLMEM_GUARD="off") == ""
+    assert SARAH in intercepted(tmp_path, shown(to="sarah@example.com"), TOOLMEM_GUARD="disabled")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.proxy.conftest import MAIL, PROXY, SARAH, SCRIPTED, call, initialize, text_of
+from tests.server.proxy.conftest import HERE, MAIL, PROXY, SARAH, SCRIPTED, call, initialize, text_of
 
 ODD_MESSAGES = [
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","x":1.0}}',
@@ -344,3 +344,23 @@ def test_no_file_of_the_working_directory_is_run(start, tmp_path):
     assert proxy.call("odd", {})["result"]["isError"] is False
     assert proxy.end()[0] == 0
     assert os.listdir(tmp_path / "toolmem") == ["__init__.py"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_arguments_that_are_written_as_text_are_read_and_pass_as_they_came(start, told, kept, tmp_path, times):
+    told(SARAH)
+    proxy = start(server=[*SCRIPTED[:1], str(HERE / "puppet_server.py"), str(tmp_path / "log")])
+
+    def text(value):
+        for _ in range(times):
+            value = json.dumps(value)
+        return value
+
+    stopped = proxy.call("send_email", text({"to": "sarah@example.com"}))
+    assert stopped["result"]["isError"] is True
+    assert SARAH in text_of(stopped)
+    assert not (tmp_path / "log").exists()
+    proxy.send(call("odd", text({"to": "bob@example.com"}), 2))
+    proxy.end()
+    assert json.loads((tmp_path / "log").read_text())["params"]["arguments"] == text({"to": "bob@example.com"})
+    assert [each.input for each in kept()] == [{"to": "bob@example.com"}]

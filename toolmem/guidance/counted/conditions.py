@@ -1,11 +1,11 @@
-"""What can be said of a call before it is made: conditions on its parameters, and on what came earlier."""
+"""What is known of a call before it is made: its parameters, the statement or command in them, what it does."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from toolmem.guidance.counted import values
@@ -19,24 +19,18 @@ MAX_VALUE = 60  # characters of a value that may stand for itself, as in cabin='
 _SHELL_NAMES = frozenset({"command", "cmd", "commands", "shell", "bash", "script", "shell_command", "bash_command"})
 _CHOOSERS = frozenset({"action", "command", "cmd", "operation", "op", "method", "verb", "mode", "task"})
 _ACTION = re.compile(r"[A-Za-z][A-Za-z_-]{1,30}")
-OF_TEXTS = frozenset({"statement", "clause", "table", "program", "flag", "part"})  # kinds that only a free text has
-SIZES = frozenset({"number", "items"})  # measures that a value has or has not
 _SHARE = 0.5  # of a parameter's values that must look like SQL or a command (agents put prose there as well)
 
 
 class Condition(NamedTuple):
     """One thing that holds of a call or does not.
 
-    `kind`: present, absent, value, type, shape, unlike (another shape), uppercase, prose; statement, clause, table
-    (SQL); program, flag, part (shell); earlier (a call of that kind worked before in the conversation); at_least and
-    below, above and under (beyond what ever worked) for a measure (`detail`: number, items, characters, tables)
-    against `bound`.
+    `kind`: present, value, type, shape, uppercase; statement (SQL) and program (shell) of what a call does.
     """
 
     kind: str
     path: str
     detail: str = ""
-    bound: float = 0.0
 
 
 @dataclass(slots=True)
@@ -44,9 +38,7 @@ class Observation:
     """What is known of one call before it is made."""
 
     params: dict[str, Any]
-    conditions: set[Condition]
-    measures: dict[tuple[str, str], float]  # (measure, path) -> its value; measure: number, items, characters
-    texts: dict[str, sql.Statement | shell.Command]  # parsed free texts, by path
+    texts: dict[str, sql.Statement | shell.Command] = field(default_factory=dict)  # parsed free texts, by path
     action: Condition | None = None  # what the call does: statement kind, program, value of the action parameter
 
 
@@ -71,83 +63,32 @@ def _text_kind(tool_name: str, name: str, texts: Sequence[str]) -> TextKind | No
 
 def observe(call: ToolCallResult, kinds: Mapping[str, TextKind]) -> Observation:
     """Everything that is known of `call` from its input alone."""
-    seen = Observation(values.parameters(call.input), set(), {}, {})
-    for path, value in values.leaves(seen.params):
-        seen.conditions.add(Condition("present", path))
-        _observe_value(seen, path, value, kinds.get(path))
-    for name, value in seen.params.items():
-        if isinstance(value, dict):
-            seen.conditions.add(Condition("present", str(name)))
+    seen = Observation(values.parameters(call.input))
+    for name, kind in kinds.items():
+        if isinstance(text := seen.params.get(name), str):
+            seen.texts[name] = _read(text[:MAX_TEXT], kind)
     return seen
 
 
-def holds(seen: Observation, condition: Condition) -> bool:
-    """Whether `condition` holds of a call, its kind being any that `Condition` names."""
-    kind, path = condition.kind, condition.path
-    if kind in {"at_least", "below", "above", "under"}:
-        value = seen.measures.get((condition.detail, path))
-        if value is None:  # a text too short to be measured has few characters, but what is no number has no size
-            return kind == "below" and condition.detail not in SIZES
-        if kind in {"at_least", "below"}:
-            return (value >= condition.bound) is (kind == "at_least")
-        return value > condition.bound if kind == "above" else value < condition.bound
-    if kind == "absent":
-        return Condition("present", path) not in seen.conditions
-    if kind == "unlike":
-        return any(c.kind == "shape" and c.path == path and c.detail != condition.detail for c in seen.conditions)
-    return condition in seen.conditions
-
-
-def _observe_value(seen: Observation, path: str, value: Any, kind: TextKind | None) -> None:
-    add = seen.conditions.add
-    add(Condition("type", path, values.type_name(value)))
-    if isinstance(value, str) and kind is not None:
-        _observe_text(seen, path, value[:MAX_TEXT], kind)
-        return
-    if isinstance(value, str):
-        _observe_string(seen, path, value)
-    elif not isinstance(value, list):
-        add(Condition("value", path, _spelled(value)))
-    for measure, number in (("number", values.number_of(value)), ("items", values.item_count(value))):
-        if number is not None:
-            seen.measures[measure, path] = max(number, seen.measures.get((measure, path), number))
-
-
-def _observe_string(seen: Observation, path: str, value: str) -> None:
-    add = seen.conditions.add
-    add(Condition("shape", path, values.text_shape(value[:MAX_TEXT])))
-    if len(value) <= MAX_VALUE:
-        add(Condition("value", path, _spelled(value)))
-    else:
-        seen.measures["characters", path] = float(len(value))
-    if value[:MAX_TEXT].lower() != value[:MAX_TEXT]:
-        add(Condition("uppercase", path))
-    if reads_like_prose(value):
-        add(Condition("prose", path))
-
-
-def _observe_text(seen: Observation, path: str, text: str, kind: TextKind) -> None:
-    add = seen.conditions.add
-    if not text.strip():
-        add(Condition("shape", path, "empty"))
+def _read(text: str, kind: TextKind) -> sql.Statement | shell.Command:
     if kind == "sql":
-        seen.texts[path] = statement = sql.read_statement(text)
-        add(Condition("statement", path, statement.kind))
-        seen.conditions |= {Condition("clause", path, clause) for clause in statement.clauses}
-        seen.conditions |= {Condition("table", path, table) for table in statement.tables}
-        if statement.kind:
-            seen.measures["tables", path] = float(len(statement.tables))
-        return
-    if prose := reads_like_prose(text):
-        add(Condition("prose", path))
-    seen.texts[path] = command = shell.read_command("" if prose else text)
-    seen.conditions |= {Condition("program", path, program) for program in command.programs}
-    seen.conditions |= {Condition("flag", path, flag) for flag in command.flags}
-    seen.conditions |= {Condition("part", path, part) for part in command.parts}
-    if not command.program:
-        add(Condition("program", path, ""))
-    if not command.balanced:
-        add(Condition("part", path, "an open quote"))
+        return sql.read_statement(text)
+    return shell.read_command("" if reads_like_prose(text) else text)
+
+
+def conditions_of(seen: Observation) -> set[Condition]:
+    """What holds of the values of a call: that they are there, how they are written, and short ones themselves."""
+    found: set[Condition] = set()
+    for path, value in values.leaves(seen.params):
+        found.add(Condition("present", path))
+        if path in seen.texts:
+            continue
+        found.add(Condition("type", path, values.type_name(value)))
+        if isinstance(value, str):
+            found.add(Condition("shape", path, values.text_shape(value[:MAX_TEXT])))
+            if value[:MAX_TEXT].lower() != value[:MAX_TEXT]:
+                found.add(Condition("uppercase", path))
+    return found
 
 
 def reads_like_prose(text: str) -> bool:
@@ -207,30 +148,10 @@ def action_of(seen: Observation, chooser: str | None) -> Condition | None:
     return None
 
 
-def observe_all(
-    calls: Sequence[ToolCallResult],
-    outcomes: Sequence[bool | None],
-    groups: Sequence[Sequence[int]],
-    kinds: Mapping[str, TextKind],
-) -> list[Observation]:
-    """Observations of `calls`, with the actions that worked (`outcomes`: True) earlier in the same one of `groups`."""
+def observe_all(calls: Sequence[ToolCallResult], kinds: Mapping[str, TextKind]) -> list[Observation]:
+    """Observations of `calls` of one tool, each with what it does."""
     seen = [observe(call, kinds) for call in calls]
     chooser = action_parameter(seen)
     for one in seen:
         one.action = action_of(one, chooser)
-    for group in groups:
-        done: set[Condition] = set()
-        for position in group:
-            one = seen[position]
-            one.conditions |= done
-            if one.action is not None and outcomes[position]:
-                done.add(Condition("earlier", one.action.path, one.action.detail))
     return seen
-
-
-def _spelled(value: Any) -> str:
-    if isinstance(value, str):
-        return repr(value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)[:MAX_VALUE]

@@ -4,9 +4,6 @@ A failure is recovered where one of the three calls of the tool that follow it i
 about the same thing: it shares a value with the failed call, or differs from it in one parameter. The first such
 success is compared with the failed call. After a failure that no input is to blame for only the same call once more
 counts. What is counted is what happened, not what caused it.
-
-Several failures in a row that end in one success are several recovered failures and one repair: repairs are counted by
-success (`repaired`), each with the last failure before it, since what an earlier try changed as well had not helped.
 """
 
 from __future__ import annotations
@@ -86,15 +83,6 @@ def recoveries(
     return found
 
 
-def worked_after(outcomes: Sequence[bool | None], groups: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Failures after which one of the next three calls worked, whatever it was about."""
-    for group in groups:
-        for place, failure in enumerate(group):
-            following = group[place + 1 : place + 1 + WITHIN]
-            if outcomes[failure] is False and any(outcomes[position] for position in following):
-                yield failure
-
-
 def about_the_same(before: Observation, after: Observation, made: Collection[Repair]) -> bool:
     """Whether a value stands in two calls that are not alike, or a single parameter tells them apart.
 
@@ -118,15 +106,6 @@ def _things(seen: Observation) -> set[tuple[str, str]]:
         names = text.names if isinstance(text, sql.Statement) else text.arguments
         found |= {(path, name) for name in names}
     return found
-
-
-def repaired(some: Iterable[Recovery]) -> list[Recovery]:
-    """One recovery for each success: of the failures that it recovered, the last."""
-    last: dict[int, Recovery] = {}
-    for one in some:
-        if one.success not in last or last[one.success].failure < one.failure:
-            last[one.success] = one
-    return list(last.values())
 
 
 def restless(
@@ -184,22 +163,6 @@ def _between(
             yield from _changed(path, before, after, a, b)
 
 
-def tally(some: Iterable[Recovery]) -> list[tuple[Repair, list[Recovery]]]:
-    """Each repair with the recoveries that hold it; most frequent first, then by name.
-
-    What a statement or a program was changed into counts, whatever it was changed from: `before` is the commonest.
-    """
-    held: dict[Repair, list[Recovery]] = {}
-    before: dict[Repair, Counter[str]] = {}
-    for one in some:
-        for repair in one.repairs:
-            key = by_result(repair)
-            held.setdefault(key, []).append(one)
-            before.setdefault(key, Counter())[repair.before] += 1
-    held = {key._replace(before=values.by_frequency(before[key])[0]): some for key, some in held.items()}
-    return sorted(held.items(), key=lambda item: (-len(item[1]), item[0]))
-
-
 def _changed(path: str, before: Observation, after: Observation, old: Any, new: Any) -> list[Repair]:
     a, b = before.texts.get(path), after.texts.get(path)
     if isinstance(a, sql.Statement) and isinstance(b, sql.Statement):
@@ -244,24 +207,3 @@ def _command_changed(path: str, a: shell.Command, b: shell.Command) -> list[Repa
     if a.arguments != b.arguments:
         found.append(Repair("arguments", path, a.program, b.program))
     return found or [Repair("changed", path)]
-
-
-def commonest_change(recovered: Iterable[Recovery], seen: Sequence[Observation], path: str) -> tuple[Any, Any] | None:
-    """What stood at `path` before and after, of the change that was made most often; the shortest of several."""
-    pairs = [
-        (values.at(seen[one.failure].params, path), values.at(seen[one.success].params, path)) for one in recovered
-    ]
-    spelled = [(values.canonical(a), values.canonical(b)) for a, b in pairs if a is not None and b is not None]
-    if not spelled:
-        return None
-    counted = Counter(spelled)
-    chosen = min(counted, key=lambda pair: (-counted[pair], len(pair[0]) + len(pair[1]), pair))
-    return next((a, b) for a, b in pairs if (values.canonical(a), values.canonical(b)) == chosen)
-
-
-def commonest_form(recovered: Iterable[Recovery], seen: Sequence[Observation], path: str) -> tuple[str, int]:
-    """The most frequent form ("SHOW TABLES") of the statements that repaired, and how often it was used."""
-    forms = Counter(
-        text.form for one in recovered if isinstance(text := seen[one.success].texts.get(path), sql.Statement)
-    )
-    return next(((form, forms[form]) for form in values.by_frequency(forms)), ("", 0))

@@ -1,18 +1,15 @@
 """Values that are the user's own: whom, how much, which one, when. An agent must not trade them for others that worked.
 
-A parameter holds such values where a word of its name says so (`amount`, `recipient`, `order_id`, `rate_date`), or
-where most of its values are written like one: an e-mail address, a date or time, a UUID.
+A parameter holds such values where a word of its name says so (`amount`, `recipient`, `order_id`, `rate_date`).
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from toolmem.guidance.counted import values
-from toolmem.guidance.counted.conditions import Observation
 
 _WORDS = frozenset(
     {
@@ -30,23 +27,8 @@ _CHINESE = (
 )
 _OF_PERSONS = frozenset({"first", "last", "full", "given", "family", "middle"})  # names
 _PLACES = frozenset({"page", "line", "row", "column", "port", "version"})  # their number is nobody's
-_SHAPES = frozenset({"email", "date", "time", "datetime", "slash_date", "uuid"})
 _NAME_WORD = re.compile(r"[A-Za-z]+")
 _RUN = re.compile(r"[^\W\d_]+|\d+")
-
-
-def users_own(seen: Sequence[Observation]) -> frozenset[str]:
-    """Paths of parameters that hold values of the user's own; an item of a list speaks for the list."""
-    given: Counter[str] = Counter()
-    written: Counter[str] = Counter()
-    for one in seen:
-        for condition in one.conditions:
-            if condition.kind == "type":
-                given[condition.path] += 1
-            elif condition.kind == "shape" and condition.detail in _SHAPES:
-                written[condition.path] += 1
-    own = {path for path in given if named_as_own(path) or 2 * written[path] > given[path]}
-    return frozenset({name for path in own for name in (path, path.removesuffix("[]"))})
 
 
 def named_as_own(path: str) -> bool:

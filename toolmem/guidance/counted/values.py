@@ -31,6 +31,8 @@ _NAMED_SHAPE = re.compile(
 _CODE = re.compile(r"[^\s,]{1,24}")
 _DIGITS = re.compile(r"\d+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# Chinese, Japanese and Korean put no space between words: limit不能超过7 holds `limit` as a word of its own.
+IN_WORD = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 QUOTES = "'\"`“”‘’«»"
 
 
@@ -149,5 +151,5 @@ def spaced(name: str) -> str:
 
 def is_written_in(message: str, name: str, *, quoted: bool = False) -> bool:
     """Whether a message holds a name as it is written: as a word of its own, or in quotation marks."""
-    before, after = (f"[{QUOTES}]", f"[{QUOTES}]") if quoted else (r"(?<![\w-])", r"(?![\w-])")
+    before, after = (f"[{QUOTES}]", f"[{QUOTES}]") if quoted else (f"(?<!{IN_WORD}|-)", f"(?!{IN_WORD}|-)")
     return bool(name) and re.search(before + re.escape(name) + after, message) is not None

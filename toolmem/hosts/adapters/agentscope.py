@@ -19,7 +19,7 @@ need("toolmem.hosts.adapters.agentscope", "agentscope")
 from agentscope.message import TextBlock, ToolResultState
 from agentscope.middleware import MiddlewareBase
 from agentscope.permission import PermissionBehavior, PermissionDecision
-from agentscope.tool import ToolResponse
+from agentscope.tool import ToolBase, ToolChunk, ToolResponse
 
 _MOST = 1000
 
@@ -34,9 +34,13 @@ class ToolMemAgentScope(MiddlewareBase):
         self._agent = AgentMemory(memory, conversation, **options)
         self._calls: OrderedDict[str, AgentCall] = OrderedDict()  # under way
         self._said: OrderedDict[str, Any] = OrderedDict()  # the user's newest message, by session
+        self._offered = [_ScopeDemandTool(tool, self._agent) for tool in self._agent.own_tools]
 
     async def on_reply(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
         """What the agent is to reply to: its context may have a summary in the user's place."""
+        for tool in self._offered:
+            if await agent.toolkit.get_tool(tool.name) is None:
+                await agent.toolkit.add_tool(tool)
         inputs = input_kwargs.get("inputs")
         given = inputs if isinstance(inputs, list) else [inputs]
         for message in given:
@@ -89,6 +93,23 @@ class ToolMemAgentScope(MiddlewareBase):
 
     def _talk(self, agent: Any) -> AgentConversation:
         return self._agent.of(agent.state.session_id)
+
+
+class _ScopeDemandTool(ToolBase):
+    is_concurrency_safe = is_read_only = False
+    is_state_injected = True
+
+    def __init__(self, tool: dict[str, Any], agent: AgentMemory) -> None:
+        super().__init__()
+        self.name, self.description, self.input_schema = tool["name"], tool["description"], tool["inputSchema"]
+        self._agent = agent
+
+    async def check_permissions(self, *_: Any, **__: Any) -> PermissionDecision:
+        return PermissionDecision(PermissionBehavior.ALLOW, "it notes what the user says")
+
+    async def call(self, _agent_state: Any, **given: Any) -> ToolChunk:
+        told = await self._agent.of(_agent_state.session_id).answer(self.name, given)
+        return ToolChunk(content=[TextBlock(text=told)])
 
 
 def _keep(known: OrderedDict[str, Any], name: str, value: Any) -> None:

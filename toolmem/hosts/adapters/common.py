@@ -11,13 +11,12 @@ No trouble of ours reaches the agent: it is logged, and the call runs, or does n
 
 from __future__ import annotations
 
-import asyncio
+import json
 import logging
 import time
 import uuid
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +26,24 @@ from toolmem.engine.ended_calls import call_of
 from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.guard.decision import GuardDecision
+from toolmem.hosts.agent_call import INTERRUPTS
+from toolmem.hosts.agent_call import AgentCall as AgentCall
 from toolmem.hosts.events import call_id_of
 from toolmem.hosts.typed_prompts import typed
 from toolmem.light_models import Language, ToolSchema
 from toolmem.operations.prompt import qwen_tokens
-from toolmem.readers.chat import read_arguments, text_of
+from toolmem.readers.chat import text_of
+from toolmem.readers.written_arguments import read_arguments
 from toolmem.rules.capture.hook import ToolMemoryCaptureHook
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.section import PinnedRules, render_since
 from toolmem.rules.turns import Turn, read_tools, tool_names
 from toolmem.session.consent import Consent, OnAsk
+from toolmem.session.demand_tools import MOST_HEARD, DemandTools
+from toolmem.session.demand_tools import demand_tools as declared
 from toolmem.session.guarded_calls import GuardedCalls, Work
 from toolmem.session.session_demands import Binding
-from toolmem.session.tool_functions import as_json, as_text, shown_safely
+from toolmem.session.tool_functions import as_json
 
 if TYPE_CHECKING:
     from toolmem.engine.guarding import CallGuard
@@ -49,51 +53,6 @@ log = logging.getLogger("toolmem.hosts")
 
 _MOST_CONVERSATIONS = 1000
 _MOST_IDS = 10_000
-_INTERRUPTS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-
-
-@dataclass(slots=True)
-class AgentCall:
-    """A call that an agent wants to make."""
-
-    record: dict[str, Any]
-    decision: GuardDecision
-    begun: float = field(default_factory=time.perf_counter)
-    is_kept: bool = False
-    worked: bool = False
-
-    @property
-    def stops(self) -> bool:
-        return self.decision.stops
-
-    @property
-    def reason(self) -> str:
-        """For the model, where the call is not to run."""
-        return self.decision.reason
-
-    @property
-    def advice(self) -> str:
-        """For the model, where the call runs though something speaks against it; "" where nothing does.
-
-        That it failed before speaks against no call that has worked.
-        """
-        if self.worked and all(each.kind == "repeat" for each in self.decision.sources):
-            return ""
-        return f"(from toolmem, not from the tool: {self.decision.advice})" if self.decision.advice else ""
-
-    def advised(self, output: str) -> str:
-        """The tool's text with the advice below it."""
-        return "\n\n".join(part for part in (output, self.advice) if part)
-
-    def ended(self, output: Any, error: BaseException | str | None) -> dict[str, Any]:
-        """The record of a call that ran."""
-        text = output if isinstance(output, str) else "" if output is None else as_text(output)
-        if isinstance(error, _INTERRUPTS):
-            text = f"{type(error).__name__}: the call was interrupted"
-        elif error is not None:
-            text = error if isinstance(error, str) else f"{type(error).__name__}: {shown_safely(error)}"
-        self.worked, taken = error is None, time.perf_counter() - self.begun
-        return {**self.record, "output": text, "success": self.worked, "time_cost": taken}
 
 
 class AgentMemory:
@@ -102,9 +61,10 @@ class AgentMemory:
     `conversation`: None is the framework's own session where it names one, else one that is made. `on_ask(decision) ->
     bool`, plain or async, asks the user about a call that a rule lets run only with their consent; without it such a
     call is not run. `capture`: whether what the user says is read for demands, as far as the framework shows it; not so
-    for an agent that only other agents speak to. `stops_repeats`: where nobody configured `guard.repeats`, a call that
-    failed is stopped when it is repeated unchanged, and not only advised against; not so where one conversation is
-    several.
+    for an agent that only other agents speak to. `demand_tools`: the agent's model is offered `note_demand` and
+    `lift_demand` beside its own tools, where what the user says is read. `stops_repeats`: where nobody configured
+    `guard.repeats`, a call that failed is stopped when it is repeated unchanged, and not only advised against; not so
+    where one conversation is several.
     """
 
     def __init__(
@@ -114,6 +74,7 @@ class AgentMemory:
         *,
         on_ask: OnAsk | None = None,
         capture: bool = True,
+        demand_tools: bool = True,
         stops_repeats: bool = True,
     ) -> None:
         if not isinstance(memory, ToolMem | AsyncToolMem):
@@ -124,7 +85,13 @@ class AgentMemory:
         self._given = conversation or ""
         self._made = uuid.uuid4().hex
         capture = capture and bool(memory.app.settings.rules.capture)
-        self._options: dict[str, Any] = {"on_ask": on_ask, "capture": capture, "strict": stops_repeats}
+        self.own_tools = declared("mcp") if demand_tools and capture else []  # `name`, `description`, `inputSchema`
+        self._options: dict[str, Any] = {
+            "on_ask": on_ask,
+            "capture": capture,
+            "own_tools": frozenset(each["name"] for each in self.own_tools),
+            "strict": stops_repeats,
+        }
         self._known: OrderedDict[str, AgentConversation] = OrderedDict()
 
     def of(self, session_id: object = "") -> AgentConversation:
@@ -141,7 +108,14 @@ class AgentConversation(GuardedCalls):
     """One conversation: `..._now` of each method is for synchronous code, also in the thread of a running loop."""
 
     def __init__(
-        self, memory: ToolMem | AsyncToolMem, conversation_id: str, *, on_ask: Any, capture: bool, strict: bool
+        self,
+        memory: ToolMem | AsyncToolMem,
+        conversation_id: str,
+        *,
+        on_ask: Any,
+        capture: bool,
+        own_tools: frozenset[str],
+        strict: bool,
     ) -> None:
         super().__init__(
             memory.app,
@@ -156,6 +130,9 @@ class AgentConversation(GuardedCalls):
         self._binding = Binding()
         self._turn = 0
         self._heard: tuple[str, str] = ("", "")
+        self._said: deque[str] = deque(maxlen=MOST_HEARD)
+        self._own_tools = own_tools
+        self._catalogue: tuple[str | ToolSchema, ...] = ()
         self._ended_ids: OrderedDict[str, int] = OrderedDict()
 
     async def _with_guard(self, work: Work[Any], store: MemoryStore | None = None) -> Any:
@@ -166,6 +143,8 @@ class AgentConversation(GuardedCalls):
     async def begin(self, tool_name: str, arguments: Any, call_id: object = "") -> AgentCall:
         """What is to become of a call; one that is stopped is kept as not run. `arguments`: an object, or its JSON."""
         call = self._begun(tool_name, arguments, call_id)
+        if call.is_kept:
+            return call
         try:
             decision = await self.before(tool_name, call.record["input"])
         except ToolMemError as error:  # a store that is not trusted
@@ -177,6 +156,8 @@ class AgentConversation(GuardedCalls):
 
     def begin_now(self, tool_name: str, arguments: Any, call_id: object = "") -> AgentCall:
         call = self._begun(tool_name, arguments, call_id)
+        if call.is_kept:
+            return call
         try:
             decision = self.before_now(tool_name, call.record["input"])
         except ToolMemError as error:
@@ -188,10 +169,10 @@ class AgentConversation(GuardedCalls):
 
     async def end(self, call: AgentCall, output: Any = None, *, error: BaseException | str | None = None) -> None:
         """How it ended; `error`: as the tool raised it, or as the framework tells it. Told twice it is kept once."""
-        await self._keep(call, call.ended(output, error), learns=not isinstance(error, _INTERRUPTS))
+        await self._keep(call, call.ended(output, error), learns=not isinstance(error, INTERRUPTS))
 
     def end_now(self, call: AgentCall, output: Any = None, *, error: BaseException | str | None = None) -> None:
-        self._keep_now(call, call.ended(output, error), learns=not isinstance(error, _INTERRUPTS))
+        self._keep_now(call, call.ended(output, error), learns=not isinstance(error, INTERRUPTS))
 
     def _begun(self, tool_name: str, arguments: Any, call_id: object) -> AgentCall:
         record = {
@@ -202,7 +183,7 @@ class AgentConversation(GuardedCalls):
             "conversation_id": self.conversation_id,
             "context": self._heard[0],
         }
-        return AgentCall(record, GuardDecision("", "allow"))
+        return AgentCall(record, GuardDecision("", "allow"), is_kept=self.answers(tool_name))
 
     def _id(self, call_id: object) -> str:
         """A framework that runs a call again under the same id makes another call, once the first has ended."""
@@ -249,6 +230,34 @@ class AgentConversation(GuardedCalls):
 
         return work
 
+    # -- what the model notes
+
+    def answers(self, tool_name: str) -> bool:
+        """Whether it is one of `own_tools`: no rule stops it, and it is no call of the agent's."""
+        return tool_name in self._own_tools
+
+    async def answer(self, tool_name: str, arguments: Mapping[str, Any] | str, call_id: object = "") -> str:
+        """What one of `own_tools` answers the model, as JSON."""
+        try:
+            return str(await self._reached(self._answered(tool_name, arguments)))
+        except Exception as error:
+            return _without_answer(error)
+
+    def answer_now(self, tool_name: str, arguments: Mapping[str, Any] | str, call_id: object = "") -> str:
+        try:
+            return str(self._reached_now(self._answered(tool_name, arguments)))
+        except Exception as error:
+            return _without_answer(error)
+
+    def _answered(self, tool_name: str, arguments: Mapping[str, Any] | str) -> Work[str]:
+        async def work(guard: CallGuard) -> str:
+            noting = DemandTools(
+                self._rule_store(guard), guard.workspace_id, self.conversation_id, heard=list(self._said)
+            )
+            return await noting.call(tool_name, arguments, self._catalogue, self._turn)
+
+        return work
+
     # -- before the model is asked
 
     async def prompt(
@@ -273,11 +282,13 @@ class AgentConversation(GuardedCalls):
     def _prompted(self, tools: Iterable[Any], said: Any, at: object, all_known: bool) -> Work[str]:
         async def work(guard: CallGuard) -> str:
             catalogue = _catalogue(tools)
+            self._catalogue = catalogue or self._catalogue
             self._tools = [tool for tool in catalogue if isinstance(tool, ToolSchema)] or self._tools
             rules = self._rule_store(guard)
             heard = (typed(text_of(said, own_words=True)), str(at))
             if heard[0] and heard != self._heard:
                 self._heard = heard
+                self._said.append(heard[0])
                 self._turn += 1
                 await guard.user_spoke(self.conversation_id)
                 await self._capture(
@@ -291,7 +302,7 @@ class AgentConversation(GuardedCalls):
     async def _capture(self, rules: RuleStore, spoken: Turn) -> None:
         if not self._captures:
             return
-        hook = ToolMemoryCaptureHook(rules, nouns=self._app.settings.rules.nouns, enabled=True)
+        hook = ToolMemoryCaptureHook(rules, nouns=self._app.settings.rules.nouns, enabled=True, hears=True)
         captured = await hook.after_turn(spoken, holding=self._binding.demands)
         held = [each for each in self._binding.demands if each not in captured.lifted]
         demands = list(dict.fromkeys([*held, *captured.session]))
@@ -300,7 +311,7 @@ class AgentConversation(GuardedCalls):
     async def _section(self, guard: CallGuard, pinned: PinnedRules, names: list[str]) -> str:
         settings = self._app.settings
         language: Language = "zh" if settings.language == "zh" else ""
-        budget = settings.session.guidance_tokens
+        budget = settings.guidance_tokens
         records = await guard.store.records(guard.workspace_id, names) if names and budget else []
         here = render_since((), self._binding.demands, (), language)
         section = prompt_of("", pinned, guidance_of(records), budget, qwen_tokens, language)
@@ -347,6 +358,11 @@ def _catalogue(tools: Iterable[Any]) -> tuple[str | ToolSchema, ...]:
         except ToolMemError as error:
             log.warning("a tool is unknown to the rules: %s", error)
     return tuple(read)
+
+
+def _without_answer(error: Exception) -> str:
+    log.error("a demand was not noted: %s", error)
+    return json.dumps({"outcome": "refused", "told": f"the memory cannot be reached ({type(error).__name__})"})
 
 
 def _without_prompt(error: Exception) -> str:

@@ -17,6 +17,8 @@ from toolmem.hosts.adapters.common import AgentCall, AgentConversation, AgentMem
 need("toolmem.hosts.adapters.google_adk", "google-adk")
 
 from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools.base_tool import BaseTool
+from google.genai.types import FunctionDeclaration
 
 _MOST_UNDER_WAY = 1000
 
@@ -31,9 +33,11 @@ class ToolMemPlugin(BasePlugin):
         super().__init__("toolmem")
         self._agent = AgentMemory(memory, conversation, **options)
         self._calls: OrderedDict[Any, AgentCall] = OrderedDict()  # under way
+        self._offered = [_AdkDemandTool(tool, self._agent) for tool in self._agent.own_tools]
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Before the model is asked."""
+        llm_request.append_tools(self._offered)
         said = [part.text for part in getattr(callback_context.user_content, "parts", None) or () if part.text]
         tools = described(llm_request.tools_dict.values(), _schema)
         section = await self._talk(callback_context).prompt(
@@ -73,6 +77,19 @@ class ToolMemPlugin(BasePlugin):
 
     def _talk(self, context: Any) -> AgentConversation:
         return self._agent.of(context.session.id)
+
+
+class _AdkDemandTool(BaseTool):
+    def __init__(self, tool: dict[str, Any], agent: AgentMemory) -> None:
+        super().__init__(name=tool["name"], description=tool["description"])
+        self._schema = tool["inputSchema"]
+        self._agent = agent
+
+    def _get_declaration(self) -> FunctionDeclaration:
+        return FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=self._schema)
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> dict[str, Any]:
+        return {"result": await self._agent.of(tool_context.session.id).answer(self.name, args)}
 
 
 def _key(context: Any) -> tuple[str, str]:

@@ -18,6 +18,7 @@ need("toolmem.hosts.adapters.langchain", "langchain")
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.errors import GraphBubbleUp
 
@@ -31,6 +32,7 @@ class ToolMemMiddleware(AgentMiddleware):
     def __init__(self, memory: ToolMem | AsyncToolMem, conversation: str | None = None, **options: Any) -> None:
         super().__init__()
         self._agent = AgentMemory(memory, conversation, **options)
+        self.tools = [_offered(each) for each in self._agent.own_tools]
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Before the model is asked."""
@@ -43,9 +45,11 @@ class ToolMemMiddleware(AgentMiddleware):
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Around a call."""
         talk = self._agent.of(_thread(request))
+        if talk.answers(request.tool_call["name"]):
+            return _told(request, talk.answer_now(**_call(request)))
         call = talk.begin_now(**_call(request))
         if call.stops:
-            return _not_run(request, call)
+            return _told(request, call.reason, status="error")
         try:
             result = handler(request)
         except GraphBubbleUp:  # an interrupt: the graph runs this call again later
@@ -59,9 +63,11 @@ class ToolMemMiddleware(AgentMiddleware):
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """The same in an async run."""
         talk = self._agent.of(_thread(request))
+        if talk.answers(request.tool_call["name"]):
+            return _told(request, await talk.answer(**_call(request)))
         call = await talk.begin(**_call(request))
         if call.stops:
-            return _not_run(request, call)
+            return _told(request, call.reason, status="error")
         try:
             result = await handler(request)
         except GraphBubbleUp:
@@ -100,9 +106,16 @@ def _call(request: Any) -> dict[str, Any]:
     return {"tool_name": call["name"], "arguments": call["args"], "call_id": call["id"]}
 
 
-def _not_run(request: Any, call: AgentCall) -> ToolMessage:
-    told = request.tool_call
-    return ToolMessage(call.reason, tool_call_id=told["id"], name=told["name"], status="error")
+def _offered(tool: dict[str, Any]) -> StructuredTool:
+    """A tool that the middleware answers itself."""
+    return StructuredTool(
+        name=tool["name"], description=tool["description"], args_schema=tool["inputSchema"], func=lambda **_: ""
+    )
+
+
+def _told(request: Any, answer: str, **status: Any) -> ToolMessage:
+    call = request.tool_call
+    return ToolMessage(answer, tool_call_id=call["id"], name=call["name"], **status)
 
 
 def _outcome(result: Any) -> dict[str, Any]:

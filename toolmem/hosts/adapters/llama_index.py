@@ -12,12 +12,13 @@ from typing import Any
 
 from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.config.extras import need
-from toolmem.hosts.adapters.common import AgentMemory, described
+from toolmem.hosts.adapters.common import AgentConversation, AgentMemory, described
 
 need("toolmem.hosts.adapters.llama_index", "llama-index")
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
-from llama_index.core.tools import ToolOutput
+from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
+from pydantic import BaseModel, ConfigDict
 
 
 def with_toolmem(agent: Any, memory: ToolMem | AsyncToolMem, conversation: str | None = None, **options: Any) -> Any:
@@ -25,7 +26,8 @@ def with_toolmem(agent: Any, memory: ToolMem | AsyncToolMem, conversation: str |
 
     Further arguments as of `AgentMemory`.
     """
-    talk = AgentMemory(memory, conversation, **options).of()
+    memory_of_agent = AgentMemory(memory, conversation, **options)
+    talk = memory_of_agent.of()
     own: Any = type(agent)
 
     class GuardedWorkflow(own):
@@ -55,9 +57,20 @@ def with_toolmem(agent: Any, memory: ToolMem | AsyncToolMem, conversation: str |
             return await own.take_step(self, ctx, _with(llm_input, section), tools, memory)
 
         GuardedWorkflow.take_step = take_step
+        agent.tools = [*(agent.tools or ()), *(_offered(tool, talk) for tool in memory_of_agent.own_tools)]
     GuardedWorkflow.__name__ = GuardedWorkflow.__qualname__ = own.__name__
     agent.__class__ = GuardedWorkflow
     return agent
+
+
+def _offered(tool: dict[str, Any], talk: AgentConversation) -> FunctionTool:
+    async def answer(**given: Any) -> str:
+        return await talk.answer(tool["name"], given)
+
+    class Given(BaseModel):
+        model_config = ConfigDict(extra="allow", json_schema_extra=lambda schema: schema.update(tool["inputSchema"]))
+
+    return FunctionTool(async_fn=answer, metadata=ToolMetadata(tool["description"], tool["name"], Given))
 
 
 def _error(result: Any) -> Any:

@@ -28,8 +28,10 @@ def with_toolmem(
 
     Further arguments as of `AgentMemory`. Agents of one conversation, handed to each other, name the same one.
     """
-    talk = AgentMemory(memory, conversation, **options).of()
+    memory_of_agent = AgentMemory(memory, conversation, **options)
+    talk = memory_of_agent.of()
     tools = [_held(tool, talk) if isinstance(tool, FunctionTool) else tool for tool in agent.tools]
+    tools += [_offered(tool, talk) for tool in memory_of_agent.own_tools]
     shown = described([tool for tool in tools if isinstance(tool, FunctionTool)], _schema)
 
     async def instructions(context: Any, _: Any) -> str:
@@ -38,6 +40,15 @@ def with_toolmem(
         return "\n\n".join(part for part in (base, section) if part)
 
     return agent.clone(tools=tools, instructions=instructions)
+
+
+def _offered(tool: dict[str, Any], talk: AgentConversation) -> FunctionTool:
+    name = tool["name"]
+
+    async def on_invoke_tool(_: Any, arguments: str) -> str:
+        return await talk.answer(name, arguments)
+
+    return FunctionTool(name, tool["description"], tool["inputSchema"], on_invoke_tool, strict_json_schema=False)
 
 
 def _held(tool: FunctionTool, talk: AgentConversation) -> FunctionTool:

@@ -16,7 +16,7 @@ from toolmem.hosts.adapters.common import AgentMemory, described
 
 need("toolmem.hosts.adapters.pydantic_ai", "pydantic-ai")
 
-from pydantic_ai import ApprovalRequired, CallDeferred, ToolReturn
+from pydantic_ai import ApprovalRequired, CallDeferred, FunctionToolset, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import InstructionPart
@@ -30,6 +30,16 @@ class ToolMemCapability(AbstractCapability[Any]):
 
     def __init__(self, memory: ToolMem | AsyncToolMem, conversation: str | None = None, **options: Any) -> None:
         self._agent = AgentMemory(memory, conversation, **options)
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        """What the model is offered beside the agent's tools."""
+        return FunctionToolset([self._offered(tool) for tool in self._agent.own_tools])
+
+    def _offered(self, tool: dict[str, Any]) -> Tool[Any]:
+        async def answer(ctx: Any, **given: Any) -> str:
+            return await self._agent.of(ctx.conversation_id).answer(tool["name"], given)
+
+        return Tool.from_schema(answer, tool["name"], tool["description"], tool["inputSchema"], takes_ctx=True)
 
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Before the model is asked."""

@@ -30,9 +30,11 @@ def with_toolmem(
 
     Further arguments as of `AgentMemory`.
     """
-    talk = AgentMemory(memory, conversation, **options).of()
+    memory_of_agent = AgentMemory(memory, conversation, **options)
+    talk = memory_of_agent.of()
     raises = isinstance(agent, CodeAgent)
     agent.tools = {name: tool if name == _ANSWERS else _held(tool, talk, raises) for name, tool in agent.tools.items()}
+    agent.tools |= {tool["name"]: _SmolDemandTool(tool, talk) for tool in memory_of_agent.own_tools}
     of_framework = agent.initialize_system_prompt
 
     def initialize_system_prompt() -> str:
@@ -43,6 +45,28 @@ def with_toolmem(
 
     agent.initialize_system_prompt = initialize_system_prompt
     return agent
+
+
+class _SmolDemandTool(Tool):
+    skip_forward_signature_validation = True
+    output_type = "string"
+
+    def __init__(self, tool: dict[str, Any], talk: AgentConversation) -> None:
+        schema = tool["inputSchema"]
+        self.name, self.description = tool["name"], tool["description"]
+        self.inputs = {
+            name: {
+                "type": each.get("type", "any"),
+                "description": each.get("description", ""),
+                "nullable": name not in schema["required"],
+            }
+            for name, each in schema["properties"].items()
+        }
+        self._talk = talk
+        super().__init__()
+
+    def forward(self, **given: Any) -> str:
+        return self._talk.answer_now(self.name, given)
 
 
 def _held(tool: Tool, talk: AgentConversation, raises: bool) -> Tool:

@@ -19,6 +19,7 @@ need("toolmem.hosts.adapters.strands", "strands")
 from strands.hooks import AfterToolCallEvent, BeforeInvocationEvent, BeforeToolCallEvent
 from strands.middleware import InvokeModelStage
 from strands.plugins import Plugin
+from strands.tools.tools import PythonAgentTool
 
 _MOST_UNDER_WAY = 1000
 
@@ -43,6 +44,16 @@ class ToolMemStrands(Plugin):
         agent.add_hook(self._before, BeforeToolCallEvent)
         agent.add_hook(self._after, AfterToolCallEvent)
         agent.add_middleware(InvokeModelStage.Input, self._asked)
+        for tool in self._agent.own_tools:
+            agent.tool_registry.register_tool(self._offered(tool, agent))
+
+    def _offered(self, tool: dict[str, Any], agent: Any) -> PythonAgentTool:
+        async def answer(use: Any, **_: Any) -> Any:
+            told = await self._talk(agent).answer(use["name"], use["input"])
+            return {"toolUseId": use["toolUseId"], "status": "success", "content": [{"text": told}]}
+
+        spec = {**tool, "inputSchema": {"json": tool["inputSchema"]}}
+        return PythonAgentTool(tool["name"], spec, answer)
 
     def _invoked(self, event: Any) -> None:
         """What the agent is asked now: its history may have a summary in the user's place."""

@@ -38,7 +38,7 @@ export const Toolmem = async ({ directory, worktree, client }) => {
       if (type === "session.created" && info?.parentID) parents.set(info.id, info.parentID)
       if (type !== "message.part.updated" || part?.type !== "tool" || part.state.status !== "error") return
       const { input, error } = part.state // a call that failed has no event of its own
-      if (failed.has(part.callID) || error.includes("toolmem: not run")) return
+      if (failed.has(part.callID) || /toolmem: (not run|kept|proposed|refused)/.test(error)) return
       failed.add(part.callID)
       const milliseconds = took(part.callID)
       pending = pending.then(async () => {

@@ -1,4 +1,4 @@
-"""What guidance names, by its claims: for which error which kind of repair, and what it warns of.
+"""What guidance names, by its claims: for which error which kind of repair.
 
 The text is cut to a token budget by whole sentences (`toolmem.guidance.shown`); a claim counts where its sentence is
 kept. Claims without a subject (a model's sentences, guidance of version 0.1) name nothing.
@@ -7,7 +7,6 @@ kept. Claims without a subject (a model's sentences, guidance of version 0.1) na
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from toolmem.guidance.counted.repair_history import same
@@ -21,13 +20,6 @@ from toolmem.research.backtest.opportunities import Opportunity
 GENERAL = 2  # claims about any failure that count: naming everything for everything is not knowing what repairs
 MESSAGE_WORDS = 8  # words of a message by which it is recognized
 
-# What the agent does about a parameter that an error points at, by how it points.
-_POINTED_AT = {
-    "target_named": "changed",
-    "target_only": "changed",
-    "target_wanted": "added",
-    "target_unknown": "dropped",
-}
 _WORD = re.compile(r"[a-z][a-z_']+|[\u4e00-\u9fff]{2}")
 
 
@@ -64,32 +56,19 @@ def _kept(text: str, claims: tuple[str, ...], budget: int) -> frozenset[int]:
     return frozenset(place for place, claim in enumerate(claims) if BULLET + claim in lines)
 
 
-def warnings_of(guidance: Guidance | None, budget: int) -> Iterator[Claim]:
-    """The claims within the budget that call a value, a parameter or a repeat bad."""
-    for claim in () if guidance is None else kept(guidance, budget):
-        worse = claim.k * claim.counts.get("on", 0) < claim.counts.get("ok", 0) * claim.n
-        repeat = claim.subject is not None and claim.subject.form == "repeat"
-        if repeat or claim.kind == "refused" or (claim.kind == "parameter" and worse):
-            yield claim
-
-
 def _repairs_of(claim: Claim) -> list[Repair]:
     about = claim.subject
-    if about is None:
-        return []
-    if about.form in _POINTED_AT:
-        return [Repair(_POINTED_AT[about.form], about.path)]
-    return [Repair("repeated", "")] if about.form == "retry" else [Repair(*one) for one in about.repairs]
+    return [] if about is None else [Repair(*one) for one in about.repairs]
 
 
 def _about_any(claim: Claim) -> bool:
     about = claim.subject
-    return about is not None and (about.form in {"repair_any", "retry"} or bool(claim.detail.get("widely")))
+    return about is not None and about.form == "repair_any"
 
 
 def _about(claim: Claim, asked: Opportunity) -> bool:
     error = claim.subject.error if claim.subject is not None else ""
-    if claim.subject is None or claim.subject.form in {"repair_any", "retry"}:
+    if claim.subject is None or claim.subject.form == "repair_any":
         return False
     if error == asked.message or (asked.error_class not in {"", "error"} and _class_of(error) == asked.error_class):
         return True

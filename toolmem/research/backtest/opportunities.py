@@ -89,4 +89,4 @@ def observed(
     grouped = conversations(calls)
     if kinds is None:
         kinds = text_kinds(calls[0].tool_name, [parameters(call.input) for call in calls]) if calls else {}
-    return outcomes, grouped, observe_all(calls, outcomes, grouped.told, kinds)
+    return outcomes, grouped, observe_all(calls, kinds)

@@ -111,9 +111,9 @@ async def empty(app: ToolMemApp, folder: Path) -> str:
     await store.put(*_MARK, {"workspace": workspace, "calls": None})
     memories = await store.records(workspace, None)
     await store.delete_memories(workspace, [memory.memory_id for memory in memories])
-    embedder = app.services.embedder_of_store()
-    if (await store.info())["embedder"] not in (None, asdict(embedder.identity)):
-        await store.reembed(embedder)
+    embedders = app.services.embedders
+    if (await store.info())["embedder"] not in (None, asdict(embedders.configured().identity)):
+        await embedders.renew(store, "default", None)
     return workspace
 
 

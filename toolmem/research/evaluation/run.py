@@ -13,6 +13,7 @@ from toolmem.errors import RequestError
 from toolmem.flow.progress import ProgressLine, in_notebook
 from toolmem.flow.report import Event
 from toolmem.formats.imported import Format
+from toolmem.research.calibration import labels_in
 from toolmem.research.evaluation.evaluator import Evaluator
 from toolmem.research.evaluation.folder import (
     WORKSPACE,
@@ -38,6 +39,7 @@ def evaluate(
     config: str | Path | Sequence[str | Path] | None = None,
     overrides: Sequence[str] = (),
     reports: str | Path | None = None,
+    labels: str | Path | None = None,
     force: bool = False,
     say: Callable[[str], None] | None = None,
     listener: Callable[[Event], None] | None = None,
@@ -46,10 +48,10 @@ def evaluate(
 
     `inputs`: recorded calls or conversations (none: the project's own sample). Works in a fresh `out/memory.db` unless
     the configuration names a store or `workspace` (else "default") is given. `limit` judges a seeded random sample.
-    `ignore_success` withholds the recorded flag from the judge. `reports`: a folder that gets the RunReport of each
-    flow. `force` overwrites files in `out` that no evaluation wrote. `say` is told each phase, `listener` gets the
-    flows' events (how many calls are judged: of the whole evaluation); without both, a notebook's cell shows a line
-    that moves.
+    `ignore_success` withholds the recorded flag from the judge. `labels`: what `toolmem judge label` wrote, filled; the
+    report then has the rates corrected by it. `reports`: a folder that gets the RunReport of each flow. `force`
+    overwrites files in `out` that no evaluation wrote. `say` is told each phase, `listener` gets the flows' events (how
+    many calls are judged: of the whole evaluation); without both, a notebook's cell shows a line that moves.
 
     A run that was killed, or stopped by its budget, is taken up by running it again: what was judged is not paid twice.
 
@@ -74,6 +76,7 @@ def evaluate(
         say = say or _silent
         say("read")
         recording = read_recording(app, [inputs] if isinstance(inputs, str | Path) else list(inputs), format)
+        known = labels_in(recording, Path(labels)) if labels is not None else {}
         if limit is not None:
             recording.sample(limit)
         make_ready(folder)
@@ -88,7 +91,7 @@ def evaluate(
                 say=say,
                 listener=listener or _silent,
             )
-            evaluation = app.call(evaluator.run())
+            evaluation = app.call(evaluator.run()).model_copy(update={"labels": known})
             if fresh:
                 app.call(note_as_own(app, own))
         say("write the report")

@@ -1,6 +1,7 @@
 """The report: what an evaluation found, as DataFrames, figures, CSV files and one HTML page.
 
 findings        the plain data that `toolmem evaluate` hands over, saved to and loaded from a directory
+corrected_rates, corrected_tables, label_files      rates corrected by the labels of a person
 recorded        calls, tools and errors as rows and DataFrames; savings: the summary runs and what the skip saved
 csv_files       calls.csv, tools.csv, skips.csv, errors.csv, claims.csv, summary.json
 plots, timeline, costs      the figures, in the one look of style
@@ -19,6 +20,8 @@ from toolmem.readers.proportions import wilson_interval
 from toolmem.research.report.charge_sums import bill_frame, bill_table, charges_frame, cost_frame, cost_table
 from toolmem.research.report.charges import Bill, CostReport, cost_report, make_bill
 from toolmem.research.report.cited_calls import claims_frame, claims_of, guidance_block
+from toolmem.research.report.corrected_rates import CorrectedRate, corrected_rates
+from toolmem.research.report.corrected_tables import corrected_block, corrected_table
 from toolmem.research.report.cost_plots import bill_chart, days_chart, freshness_chart, spending_chart, staleness_chart
 from toolmem.research.report.csv_files import summary, write_tables
 from toolmem.research.report.findings import BadRecord, Evaluation, SummaryRun, ToolUsage
@@ -63,6 +66,7 @@ __all__ = [
     "BadRecord",
     "Bill",
     "Chart",
+    "CorrectedRate",
     "CostReport",
     "Evaluation",
     "Html",
@@ -78,6 +82,9 @@ __all__ = [
     "charges_frame",
     "claims_frame",
     "claims_of",
+    "corrected_block",
+    "corrected_rates",
+    "corrected_table",
     "cost_chart",
     "cost_frame",
     "cost_note",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolmem.research.report.cited_calls import CLAIM_COLUMNS, claims_rows
+from toolmem.research.report.corrected_rates import corrected_json, rates_of
 from toolmem.research.report.findings import Evaluation
 from toolmem.research.report.recorded import (
     ERROR_COLUMNS,
@@ -77,6 +78,8 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     writer, embedder, backend, settings, time_zone, started, toolmem
     calls       calls, tools, failures, unknown, success_rate, low, high, avg_score, worked, worked_rate, worked_low,
                 worked_high, flag_wrong, scored, unscored, known_times, known_tokens: all recorded calls
+    corrected   null without labels; else all and tools, each with by_judge, corrected, low, high, labels, pooled: the
+                calls with a verdict, corrected by the labels of a person
     errors      calls per error class, all recorded calls
     summaries   per run: run, summarized, skipped, failed (tools), not_analyzed (calls), requests, prompt_tokens,
                 completion_tokens, saved_requests, saved_prompt_tokens, estimated, seconds, answer
@@ -106,6 +109,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         "embedder": evaluation.embedder,
         "settings": evaluation.settings,
         "calls": totals(evaluation),
+        "corrected": corrected_json(rates_of(evaluation)),
         "errors": {row["error_class"]: row["class_calls"] for row in errors_rows(evaluation)},
         "summaries": [run | {"seconds": round(run["seconds"], 10)} for run in runs_rows(evaluation)],
         "spent": {op: usage.model_dump(mode="json") for op, usage in evaluation.spent.items()},
@@ -128,14 +132,17 @@ def write_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], path: Path
         file.writelines(",".join(map(_field, row)) + "\n" for row in rows)
 
 
+def for_spreadsheets(text: str) -> str:
+    """With an apostrophe in front where a spreadsheet would calculate it."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
 def _field(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = str(value)
-    if isinstance(value, str) and _FORMULA.match(text):
-        text = "'" + text
+    text = for_spreadsheets(value) if isinstance(value, str) else str(value)
     # csv.writer before Python 3.13 leaves a lone carriage return unquoted, and readers then see one more row
     if any(mark in text for mark in ',"\r\n;\t'):
         return '"' + text.replace('"', '""') + '"'

@@ -94,6 +94,7 @@ class Evaluation(BaseModel):
 
     calls: list[ToolCallResult] = Field(default_factory=list)  # all that were recorded, input order, judged
     denied: list[tuple[int, ToolCallResult]] = Field(default_factory=list)  # row and call: in calls.csv, in no figure
+    labels: dict[int, bool] = Field(default_factory=dict)  # by row: a person says that the call worked
     rows: list[int] = Field(default_factory=list)  # the input's row of each call; empty: 0, 1, 2, ... without gaps
     memories: list[ToolMemory] = Field(default_factory=list)  # with tool_call_results
     summaries: list[SummaryRun] = Field(default_factory=list)  # in the order in which they ran

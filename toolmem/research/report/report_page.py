@@ -15,6 +15,7 @@ from toolmem.pages.self_contained import write_page
 from toolmem.readers.plain_text import counted
 from toolmem.research.report import sections
 from toolmem.research.report.cited_calls import guidance_block
+from toolmem.research.report.corrected_tables import corrected_block
 from toolmem.research.report.findings import Evaluation
 from toolmem.research.report.kernel import execute
 from toolmem.research.report.recorded import errors_rows, tools_rows
@@ -60,6 +61,7 @@ def write_plain_page(evaluation: Evaluation, out_html: Path | str) -> Path:
         facts=sections.source_facts(evaluation),
         recorded=sections.scope("recorded", sections.recorded_text(evaluation)),
         rates=sections.rates_note(evaluation, tools, figures=False),
+        corrected=corrected_block(evaluation),
         tools=sections.tools_table(tools, opened=True),
         judge=sections.judge_note(evaluation),
         agreement=sections.agreement_table(evaluation),

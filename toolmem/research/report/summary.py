@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from toolmem.pages.numbers import UNKNOWN, count, interval, percent, score, seconds
 from toolmem.readers.plain_text import counted
+from toolmem.research.report.corrected_rates import rates_of
 from toolmem.research.report.findings import Evaluation
 from toolmem.research.report.recorded import tools_rows, totals
 from toolmem.research.report.savings import runs_rows, spending_note
@@ -43,6 +44,8 @@ def summary_table(evaluation: Evaluation, limit: int = 40) -> PrintedTable:
         for tool in shown
     )
     notes = [_rates(evaluation), f"Judge: {evaluation.judge}. {evaluation.judge_meaning}"]
+    if rates := rates_of(evaluation):
+        notes.append(f"{rates[0]}.")
     if evaluation.ignore_success and any(call.success is not None for call in evaluation.calls):
         notes.append("The recorded flag was withheld from the judge (score), and counts in this table.")
     if len(tools) > len(shown):

@@ -1,8 +1,8 @@
 """From what a user said to rules: `hook` reads a turn, `instructions` finds what its sentences forbid or bound.
 
-A message meets, in this order: `pasted` and `shown_text` (what is not the user's own), `sentences`, the `cues` of
-`english` and `chinese`, `tools_meant` (which of the tools at hand). `repeated_failures` finds what kept failing. Their
-words stand in YAML files, of which `docs/capture_tables.py` makes `tables.json`.
+Sentences are read by `toolmem.sentences`: what is not the user's own (`shown_text`), what is demanded and for how long
+(`demanding`), of which tools (`tools_meant`), what is taken back (`taken_back`). `repeated_failures` finds what kept
+failing.
 """
 
 from typing import Any

@@ -9,9 +9,9 @@ from toolmem.guard.condition_shapes import Joined, ListShape, Shape, read_condit
 from toolmem.guard.tool_classes import by_class, declared_as, scopes_of
 from toolmem.late_dataclasses import replace
 from toolmem.light_models import ToolSchema
-from toolmem.rules.capture.tools_meant import named_exactly
 from toolmem.rules.rule_checks import Check, checks_of
 from toolmem.rules.turns import Turn
+from toolmem.sentences.tools_meant import named_exactly
 
 _USED = r"\b(?:use|uses|using|call|calling|run|running|invoke|invoking|with|in|via|through)\s+(?:the\s+)?"
 

@@ -15,20 +15,33 @@ from toolmem.light_models import Said, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
 from toolmem.readers.weight import aside
 from toolmem.rules.capture.durations import without_duration
+from toolmem.rules.capture.kept_aloud import IN_WORDS, SaidAloud, left_to_keep, refusal, said_aloud
 from toolmem.rules.capture.repeated_failures import repeated_failures
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
+from toolmem.rules.evidence import LONGEST_WORDS, UserEvidence
+from toolmem.rules.identity import UNSCOPED, same_text
 from toolmem.rules.rule_checks import Check, checks_of
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.turns import Turn
+from toolmem.rules.words_after import has_chinese
 
 if TYPE_CHECKING:
     from toolmem.rules.capture.instructions import Instruction, InstructionsFound
-    from toolmem.rules.capture.lifting import Lift
     from toolmem.rules.capture.taking_back import RulesInForce, TakenBack
+    from toolmem.sentences.taken_back import Lift
 
 logger = late_logger("toolmem.rules")
 
-KEPT_FOR_SESSION = "kept for this session; say 'always' to keep it"  # what the user is told of a session's demand
+# What the user is told of a session's demand.
+KEPT_FOR_SESSION = (
+    "{}: kept for this session; say 'always' to keep it",
+    "{}：在本次会话内有效；回复“永远”即可长期保留",
+)
+_OFF = (
+    "Not kept for good: what is said here is not captured as a rule",
+    "没有长期记住：此处所说的话不会记为规则",
+)
+_HEARD = ("“{}:” was heard, but {}", "已听到“{}：”，但未记住：{}")
 _NOTED = 500  # characters of a demand in a note
 MAX_MESSAGE = 100_000  # characters of a message that is read for demands
 Nouns = Mapping[str, Sequence[str]]
@@ -55,6 +68,12 @@ class SaidStep:
         """Whether what it demands stands in the place of what it takes back: "you may, but ask me first"."""
         return bool(self.drafts) and not any(lift.instead and not lift.bounds for lift in self.lifts)
 
+    def is_of(self, quotes: Sequence[str]) -> bool:
+        """Whether it demands what stands in one of these, or these in it."""
+        own = {each.rule for each in self.drafts} | {each.rule for each in self.session}
+        pairs = ((same_text(sentence), same_text(quote)) for sentence in own for quote in quotes)
+        return any(sentence in quote or quote in sentence for sentence, quote in pairs)
+
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
@@ -80,6 +99,9 @@ class Captured:
     """What became of a turn."""
 
     rules: list[ToolMemoryRule] = field(default_factory=list)  # as stored
+    stops: dict[str, str] = field(
+        default_factory=dict
+    )  # by the id of a rule: a call that it stopped on trial, in words
     session: list[SessionRule] = field(default_factory=list)
     too_long: int = 0
     deleted: list[RuleDraft] = field(default_factory=list)  # the user deleted these once: not kept again
@@ -88,6 +110,7 @@ class Captured:
     lifted: list[SessionRule] = field(default_factory=list)  # demands of the session that hold no longer
     told: list[str] = field(default_factory=list)  # what the user is told of rules that were or were not taken back
     failures: list[str] = field(default_factory=list)  # what the store could not keep, without the user's words
+    unasked: str = ""  # where a model was to read the message: why none did, or why its reply counts for nothing
 
     @property
     def notes(self) -> list[str]:
@@ -103,7 +126,8 @@ class Captured:
 
 def session_notes(demands: Iterable[str]) -> list[str]:
     """Tell the user of each demand that it holds for this session only."""
-    return [f"{plain_line(demand, _NOTED)}: {KEPT_FOR_SESSION}" for demand in dict.fromkeys(demands)]
+    shown = (plain_line(demand, _NOTED) for demand in dict.fromkeys(demands))
+    return [KEPT_FOR_SESSION[has_chinese(demand)].format(demand) for demand in shown]
 
 
 def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = None) -> Extracted:
@@ -112,6 +136,9 @@ def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = Non
     from toolmem.rules.capture.instructions import find_instructions, says_always
 
     unread = _unread(turn.user_message)
+    aloud = None if unread else said_aloud(turn.user_message)
+    if aloud is not None:
+        turn = replace(turn, user_message=aloud.spelled)
     message = "" if unread else turn.user_message
     read = turn
     if turn.by_class:
@@ -120,13 +147,34 @@ def extract(turn: Turn, *, workspace: str = "default", nouns: Nouns | None = Non
         read = with_classes(turn)
     found = find_instructions(message, ran=read.ran, catalogue=read.tools, nouns=nouns)
     places = sorted({each.at for each in (*found.standing, *found.session)} | {lift.at for lift in found.lifts})
+    said = [_step(found, at, turn, read) for at in places]
+    if aloud is not None and not found.too_long:
+        reminder, unread = _kept_anyway(aloud, said, turn)
+        said += reminder
     return Extracted(
-        tuple(_step(found, at, turn, read) for at in places),
+        tuple(said),
         tuple(repeated_failures(workspace, turn.tool_calls)),
         found.too_long,
         unread,
         says_always(message),
     )
+
+
+def _kept_anyway(aloud: SaidAloud, said: Sequence[SaidStep], turn: Turn) -> tuple[list[SaidStep], str]:
+    """A reminder of what the reader made nothing of, or why there is none."""
+    if any(step.lifts for step in said):
+        return [], ""
+    kept = [draft.rule for step in said for draft in step.drafts] + [
+        each.rule for step in said for each in step.session
+    ]
+    left = left_to_keep(aloud, kept)
+    if not left and kept:
+        return [], ""
+    chinese = has_chinese(turn.user_message) or aloud.is_chinese
+    if why := refusal(left, chinese=chinese):
+        word = "记住" if aloud.is_chinese else aloud.word
+        return [], "" if kept else _HEARD[chinese].format(word, why)
+    return [SaidStep((_draft(UNSCOPED, left, turn, Check("remind", None, IN_WORDS)),))], ""
 
 
 def _step(found: InstructionsFound, at: int, turn: Turn, read: Turn) -> SaidStep:
@@ -157,6 +205,8 @@ def _checks(each: Instruction, turn: Turn, read: Turn) -> Mapping[str, Check]:
 def _unread(message: str) -> str:
     if len(message) <= MAX_MESSAGE:
         return ""
+    if has_chinese(message[:MAX_MESSAGE]):
+        return f"消息有 {len(message):,} 个字符，超过 {MAX_MESSAGE:,} 就不会从中读取要求：请只发送您自己写的内容"
     return (
         f"user_message: {len(message):,} characters; over {MAX_MESSAGE:,} it is not read for demands, as nobody types "
         f"so much: send what the user wrote, without what was pasted or attached"
@@ -174,6 +224,7 @@ def _draft(tool: str, rule: str, turn: Turn, check: Check) -> RuleDraft:
         effect=check.effect,
         when=check.when,
         unchecked=check.unchecked,
+        stops=check.stops,
     )
 
 
@@ -182,10 +233,14 @@ class ToolMemoryCaptureHook:
 
     `nouns`: words that mean a tool, beside the built-in table. `enabled` None: as the environment says
     (`TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED`), otherwise on. Raises ConfigError where it says neither.
+    `hears`: the user types the messages of the turns into this very process.
     """
 
-    def __init__(self, rules: RuleStore, *, nouns: Nouns | None = None, enabled: bool | None = None) -> None:
+    def __init__(
+        self, rules: RuleStore, *, nouns: Nouns | None = None, enabled: bool | None = None, hears: bool = False
+    ) -> None:
         self._rules = rules
+        self._hears = hears
         self._nouns = nouns
         self.enabled = _switched_on() if enabled is None else enabled
         self._offered: tuple[str, tuple[SessionRule, ...]] = ("", ())  # the last session's demands: "always" keeps them
@@ -195,16 +250,22 @@ class ToolMemoryCaptureHook:
         self._offered = (session_id, tuple(demands))
 
     async def after_turn(
-        self, turn: Turn, further: Iterable[RuleDraft] = (), *, holding: Iterable[SessionRule] = ()
+        self, turn: Turn, *, holding: Iterable[SessionRule] = (), noted: Sequence[str] = ()
     ) -> Captured:
-        """Keep what the turn gives, and `further` that somebody else found in it; withdraw what it takes back.
+        """Keep what the turn gives; withdraw what it takes back.
 
-        `holding`: the demands of the session so far, which a sentence may lift too. A failure is logged and named in
-        `failures`, never raised.
+        `holding`: the demands of the session so far, which a sentence may lift too. `noted`: what of the message a
+        model has noted, and is kept: it stands in the place of what these words would give. A failure is logged and
+        named in `failures`, never raised.
         """
         captured = Captured()
         if not self.enabled:
+            message = turn.user_message[:MAX_MESSAGE]
+            captured.told += [_OFF[has_chinese(message)]] if said_aloud(message) else []
             return captured
+        if self._hears:
+            words = plain_line(turn.user_message[:MAX_MESSAGE], LONGEST_WORDS)
+            self._rules = self._rules.as_told_by(UserEvidence("typed", words, turn.session_id))
         try:
             read = functools.partial(extract, turn, workspace=self._rules.workspace, nouns=self._nouns)
             found = await aside(turn.user_message, read)
@@ -218,7 +279,8 @@ class ToolMemoryCaptureHook:
         captured.failures += [found.unread] if found.unread else []
         if found.too_long:
             logger.warning("sentences with a demand, too long for a rule and not captured: %d", found.too_long)
-        await self._take(found, turn, captured, [*self._kept_for_good(found, turn), *further], tuple(holding))
+        found = replace(found, said=tuple(step for step in found.said if not step.is_of(noted)))
+        await self._take(found, turn, captured, self._kept_for_good(found, turn), tuple(holding))
         return captured
 
     async def _take(
@@ -262,7 +324,7 @@ class ToolMemoryCaptureHook:
             if step.lifts and not step.replaces:
                 taken = await force.take_back(step.lifts)
                 captured.add(taken)
-                if taken.withdrawn:
+                if taken.withdrawn or taken.proposed:
                     return
             kept = [rule for draft in step.drafts if (rule := await self._keep(draft, captured)) is not None]
             for rule in kept:
@@ -294,11 +356,6 @@ class ToolMemoryCaptureHook:
             for tool, check in checks_of(rule, names, tools).items()
         ]
 
-    async def keep(self, drafts: Iterable[RuleDraft], captured: Captured) -> None:
-        """Further ones that the turn gave, once what it takes back is gone. Never raises."""
-        for draft in drafts:
-            await self._keep(draft, captured)
-
     async def _keep(self, draft: RuleDraft, captured: Captured) -> ToolMemoryRule | None:
         try:
             rule = await self._rules.capture_rule(draft)
@@ -310,6 +367,7 @@ class ToolMemoryCaptureHook:
             captured.deleted.append(draft)
         else:
             captured.rules.append(rule)
+            captured.stops |= {rule.id: draft.stops} if draft.stops and rule.when == draft.when else {}
         return rule
 
 

@@ -1,40 +1,39 @@
 """Instructions of a user: what is forbidden or bounded for good, and what for this session only.
 
-An instruction is a user's standing demand on what the agent may do with its tools. Questions, statements about oneself,
-idioms, reports, conditions of one task, quoted text and wishes about the wording of answers are none. Where in doubt,
-it is none, or holds for the session: an instruction wrongly pinned would bind the agent for ever.
+Questions, reports, idioms, conditions of one task, quoted text and wishes about the wording of answers are none.
+Where in doubt, it is none, or holds for the session: an instruction wrongly pinned would bind the agent for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 
 from toolmem.late import late_pattern
 from toolmem.late_dataclasses import dataclass, field
 from toolmem.light_models import ToolSchema
-from toolmem.rules.capture.chinese import CHINESE, read_chinese
-from toolmem.rules.capture.cues import Cue, CueReading, combined
-from toolmem.rules.capture.english import ENGLISH, questions_it, read_english, small
-from toolmem.rules.capture.lifting import Lift, find_lifts, read_lifts
-from toolmem.rules.capture.pasted import MASK
-from toolmem.rules.capture.sentences import CJK, Sentence, ends_with, sentences
-from toolmem.rules.capture.shown_text import own_sentences
-from toolmem.rules.capture.tools_meant import (
-    NounTable,
-    able_too,
-    load_table,
-    named_exactly,
-    speaks_of_tools,
-    tools_named,
-    without_modifiers,
-)
 from toolmem.rules.identity import UNSCOPED
+from toolmem.sentences.demanding import Demanded, demanded_in
+from toolmem.sentences.shown_text import mask_pasted, own_sentences
+from toolmem.sentences.split_text import MASK, Sentence, ends_with, small, split_message
+from toolmem.sentences.taken_back import Lift, find_lifts
+from toolmem.sentences.tools_meant import able_too, named_exactly, speaks_of_tools, tools_named
 
 _SHORT_ANSWER = 60  # characters
 _MOST_LIFTS = 20  # of a message: each is compared with every rule
 MAX_SENTENCE = 500  # characters; a rule is never cut, so a longer sentence is not captured
 _SHORT_QUOTE = late_pattern(rf"(?<!{MASK}){MASK}{{1,32}}(?!{MASK})")
+_CUE = late_pattern(
+    r"\b(?:never|don't|do not|must not|stop|avoid|only|no longer|always)\b|不要|别|禁止|不准|不许|必须|只能|永远"
+)
+_ANSWER = late_pattern(
+    r"\W*(?:(?:yes|ok(?:ay)?|please|sure|yeah|keep (?:it|that)|for good)\W+)*always(?:\W+(?:please|thanks"
+    r"|yes))*\W*|\W*(?:好的?|是的?|对|嗯)?[，,\s]*(?:请)?永远(?:保留|如此|这样)?\W*"
+)
+_BEFORE = late_pattern(r"\bbefore you (.{3,})|(.{2,})之?前(?:必须|务必|都要|要)?先")
+_TALKS_ABOUT_IT = late_pattern(
+    r"\W*(?:is|does|do|did|was|are) (?:that|this|it|they|he|she|we)\b|\W*(?:right|true|really)\b"
+)
+_AS_BEFORE = late_pattern(r"\b(?:do|doing) (?:it|that|this|so)\b|\bthose\b|这么做|这样做|这种事")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class InstructionsFound:
 
     standing: list[Instruction] = field(default_factory=list)  # for good
     session: list[Instruction] = field(default_factory=list)  # for this task, object or moment
-    too_long: int = 0  # sentences with a cue, over MAX_SENTENCE characters: not captured
+    too_long: int = 0  # sentences that demand something, over MAX_SENTENCE characters: not captured
     lifts: list[Lift] = field(default_factory=list)  # sentences that take an instruction back
 
 
@@ -78,90 +77,66 @@ def find_instructions(
 
     `ran`: the tools of the turn, in order; `catalogue`: all tools there are. An instruction is about the tools that it
     names or means among both; about the first tool of the turn where it names none; about no tool in particular
-    (UNSCOPED) where there is none. `nouns` adds to the table: word of a tool's name -> words that mean it.
+    (UNSCOPED) where there is none. `nouns` adds words that mean a tool: word of its name -> words that mean it.
     Linear in the length of the message.
     """
-    own = own_sentences(list(sentences(message)), _demands_or_lifts)
-    found = InstructionsFound(too_long=sum(_is_too_long(sentence) and _demands(sentence) for sentence in own))
-    found.lifts = find_lifts(own)[:_MOST_LIFTS]
-    read = [(sentence, _read(sentence, following)) for sentence, following in zip_longest(own, own[1:])]
-    if not any(reading for _, reading in read):
-        return found
-    table, tools = load_table(nouns), _known(ran, catalogue)
-    before: tuple[str, ...] = ()  # the tools of the instruction in the sentence before this one
-    for at, (sentence, reading) in enumerate(read):
-        spoken_of, before = before, ()
-        if reading is None or (reading.by_subject and not _subject_named(sentence, reading, tools, table)):
+    own = own_sentences(list(split_message(message, mask_pasted)), demanded_in)
+    long = [each for each in own if len(each.text) > MAX_SENTENCE]
+    too_long = sum(_CUE.search(small(each.masked)) is not None for each in long)
+    found = InstructionsFound(too_long=too_long, lifts=find_lifts(own)[:_MOST_LIFTS])
+    tools = _known(ran, catalogue)
+    before: tuple[str, ...] = ()  # the tools of the sentence before
+    for at, sentence in enumerate(own):
+        demands = (
+            [] if len(sentence.text) > MAX_SENTENCE or _is_questioned(own[at + 1 : at + 2]) else demanded_in(sentence)
+        )
+        if not demands:
+            before = ()
             continue
-        named = _tools_of(sentence, reading, tools, table)
-        if not named and _has("as_before", sentence.masked[reading.cue : reading.end]):
-            named = spoken_of  # "Don't read my inbox. Don't do it again."
+        named = _tools_of(sentence, demands, tools, nouns or {})
+        if not named and _AS_BEFORE.search(small(sentence.masked)):
+            named = before
         before = named
-        spoken = sentence.masked[reading.start : reading.end]
-        if named or not reading.needs_tool or (not tools and speaks_of_tools(spoken, table)):
-            also = () if named_exactly(sentence.text, tools) else able_too(spoken, named, tools, table)
-            meant = named or (tuple(ran[:1]) or (UNSCOPED,))
-            instruction = Instruction(meant, _rule_text(sentence.text), also, not named, at)
-            listed = found.standing if reading.kind == "standing" else found.session
+        if named or not all(each.named for each in demands) or (not tools and speaks_of_tools(sentence.masked)):
+            said = " ".join(sentence.masked[each.start : each.end] for each in demands)
+            also = () if named_exactly(sentence.text, tools) else able_too(said, named, tools)
+            instruction = Instruction(
+                named or tuple(ran[:1]) or (UNSCOPED,), _rule_text(sentence.text), also, not named, at
+            )
+            standing = any(each.kind == "standing" for each in demands)
+            listed = found.standing if standing else found.session
             if instruction not in listed or found.lifts:  # said, taken back, and said again
                 listed.append(instruction)
     return found
 
 
-def doubtful(message: str) -> list[str]:
-    """List what a model may be asked about: the user's own sentences that no cue reads.
+def _tools_of(
+    sentence: Sentence, demands: Sequence[Demanded], tools: Sequence[ToolSchema], nouns: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    # Short quotes are shown again: 'never use "force push"' names what it quotes.
+    text = _SHORT_QUOTE.sub(lambda quote: sentence.text[quote.start() : quote.end()], sentence.masked)
+    found: dict[str, None] = {}
+    for each in demands:
+        found |= dict.fromkeys(tools_named(sentence.text, _parts(text[each.start : each.end]), tools, nouns))
+    if not found and not all(each.named for each in demands):
+        found |= dict.fromkeys(tools_named(sentence.text, [text], tools, nouns))
+    return tuple(tool.name for tool in tools if tool.name in found)
 
-    They hold what a cue looks for, or such words in another language.
-    """
-    own = own_sentences(list(sentences(message)), _demands)
-    asked = [each for each in own if not (each.question or _is_too_long(each) or readings(each))]
-    return [_rule_text(each.text) for each in asked if _may_demand(each.masked)]
 
-
-def _may_demand(text: str) -> bool:
-    written = small(text)
-    cues = [cue for language in (ENGLISH, CHINESE) for cue in language.cues_in(written)]
-    starts = (match.start() for cue in cues for match in cue.pattern.finditer(written))
-    told = ENGLISH.forms["person_before"]  # "I don't have it with me"
-    foreign = ENGLISH.forms["in_other_languages"].search(text)
-    return foreign is not None or any(not told.search(written[:start]) for start in starts)
+def _parts(demand: str) -> list[str]:
+    """What is limited, then the whole: "always run the tests before you commit" limits the commit."""
+    duty = _BEFORE.search(demand)
+    return [next(part for part in duty.groups() if part), demand] if duty else [demand]
 
 
 def says_always(message: str) -> bool:
     """Tell an answer to "say 'always' to keep it" from all else: "always", "yes, always please", 永远."""
-    if len(message) > _SHORT_ANSWER or ends_with(message, "?？"):
-        return False
-    english = ENGLISH.forms["answer"].fullmatch(message) and ENGLISH.forms["always_said"].search(message)
-    return bool(english or CHINESE.forms["answer"].fullmatch(message))
+    return len(message) <= _SHORT_ANSWER and not ends_with(message, "?？") and bool(_ANSWER.fullmatch(small(message)))
 
 
-def _has(form: str, text: str) -> bool:
-    return any(language.forms[form].search(text) for language in (ENGLISH, CHINESE))
-
-
-def readings(sentence: Sentence) -> list[tuple[Cue, CueReading]]:
-    """What each cue reads in a sentence."""
-    return read_chinese(sentence) if CJK.search(sentence.masked) else read_english(sentence)
-
-
-def _is_too_long(sentence: Sentence) -> bool:
-    return len(sentence.text) > MAX_SENTENCE
-
-
-def _demands(sentence: Sentence) -> bool:
-    """Does a sentence demand anything? One that is too long is not read for it."""
-    return _has("plain_cue", sentence.masked) if _is_too_long(sentence) else bool(readings(sentence))
-
-
-def _demands_or_lifts(sentence: Sentence) -> bool:
-    return _demands(sentence) or (not sentence.question and bool(read_lifts(sentence)))
-
-
-def _read(sentence: Sentence, following: Sentence | None) -> CueReading | None:
-    """One reading of a sentence, where it is not too long and the next one does not talk about it."""
-    if _is_too_long(sentence) or (following is not None and questions_it(following)):
-        return None
-    return combined(reading for _, reading in readings(sentence))
+def _is_questioned(following: Sequence[Sentence]) -> bool:
+    """Does the next sentence talk about it: "Is that wise?", "Is that still true?"."""
+    return any(each.question and _TALKS_ABOUT_IT.match(small(each.masked)) for each in following)
 
 
 def _known(ran: Sequence[str], catalogue: Sequence[str | ToolSchema]) -> list[ToolSchema]:
@@ -171,30 +146,6 @@ def _known(ran: Sequence[str], catalogue: Sequence[str | ToolSchema]) -> list[To
         schema = entry if isinstance(entry, ToolSchema) else ToolSchema(name=entry)
         known.setdefault(schema.name.casefold(), schema)
     return list(known.values())
-
-
-def _subject_named(sentence: Sentence, reading: CueReading, tools: Sequence[ToolSchema], table: NounTable) -> bool:
-    """Tell "the browser must not ...", which is for the agent, from "employees must not ...", which is for others."""
-    subject = sentence.text[reading.start : reading.cue]
-    return bool(tools_named(subject, [subject], tools, table))
-
-
-def _tools_of(
-    sentence: Sentence, reading: CueReading, tools: Sequence[ToolSchema], table: NounTable
-) -> tuple[str, ...]:
-    # Short quotes are shown again: 'never use "force push"' names what it quotes.
-    text = _SHORT_QUOTE.sub(lambda quote: sentence.text[quote.start() : quote.end()], sentence.masked)
-    demand = text[reading.cue : reading.end]
-    action = ENGLISH.forms["subordinate_clause"].split(demand, maxsplit=1)[0]
-    parts = [without_modifiers(ENGLISH.forms["source"].sub(" ", action), table), action, demand]
-    parts.append(text[reading.start : reading.end])
-    if duty := ENGLISH.forms["duty_before"].match(demand):
-        parts.insert(0, duty["act"])  # "always run the tests before you commit" limits the commit
-    elif CHINESE.forms["before_duty"].match(demand):
-        parts.insert(0, text[reading.start : reading.cue])  # 提交之前必须先跑测试
-    if not reading.by_itself:
-        parts += [text[reading.cue :], text]
-    return tools_named(sentence.text, list(dict.fromkeys(parts)), tools, table)
 
 
 def _rule_text(text: str) -> str:

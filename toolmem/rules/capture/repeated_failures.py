@@ -6,13 +6,34 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toolmem.readers.denied_calls import is_denied
-from toolmem.rules.capture.cues import TABLES
 from toolmem.rules.drafts import REPEATED_FAILURE, RuleDraft
 from toolmem.rules.identity import failure_id, namespace_of
 from toolmem.rules.turns import ToolUse
 
 MIN_FAILURES = 2  # of one tool in one turn
 MIXED = "mixed"  # of failures that have nothing in common: what their rule is known by
+
+
+_ADVICE = {  # by class (`toolmem/readers/error_classes.py`); `error`: of all others
+    "timeout": "Ask for less at once, or allow more time, before trying it again.",
+    "rate_limited": "Wait before the next attempt, and call it less often.",
+    "permission_denied": "Do not repeat the call; ask the user for access or take another way.",
+    "unknown_tool": "Call only tools that are in the list of tools, by their exact names.",
+    "conflict": "Look at what is there before changing it.",
+    **dict.fromkeys(
+        ("not_found", "unknown_table", "unknown_column", "command_not_found"),
+        "Check that what it is asked for exists, e.g. by listing or searching first.",
+    ),
+    **dict.fromkeys(
+        ("connection_error", "server_error"),
+        "The service may be down: wait before the next attempt, or take another way.",
+    ),
+    **dict.fromkeys(
+        ("parse_error", "syntax_error", "missing_parameter", "unknown_parameter", "invalid_value"),
+        "Check the format of the input against the tool's schema before calling it.",
+    ),
+    "error": "Read the error and change the input before calling it again.",
+}
 
 
 def class_of(use: ToolUse) -> str:
@@ -51,10 +72,9 @@ def repeated_failures(workspace: str, uses: Sequence[ToolUse]) -> list[RuleDraft
 
 
 def _draft(tool_name: str, count: int, kind: str, rule_id: str) -> RuleDraft:
-    advice = TABLES["nouns"]["failure_advice"]
     return RuleDraft(
         tool_name=tool_name,
-        rule=f"Tool failed {count} times in one turn ({kind}). {advice.get(kind, advice['error'])}",
+        rule=f"Tool failed {count} times in one turn ({kind}). {_ADVICE.get(kind, _ADVICE['error'])}",
         priority="normal",
         source="post_turn",
         tags=[REPEATED_FAILURE],

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from toolmem.errors import RequestError
+from toolmem.errors import LiftProposed, RequestError
 from toolmem.late_dataclasses import dataclass, field, replace
 from toolmem.light_models import Speaker, ToolMemoryRule
 from toolmem.readers.plain_text import plain_line
-from toolmem.rules.capture.lifting import Lift
-from toolmem.rules.capture.rules_meant import Fit, Meaning, RuleSaid, replaces, rules_meant, says_the_same
-from toolmem.rules.capture.sentences import CJK
 from toolmem.rules.identity import folded_name, same_text
 from toolmem.rules.rule_checks import said_text
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.section import tool_in_words
 from toolmem.rules.speakers import AUTHORITY, allowed_speaker
 from toolmem.rules.turns import Turn
+from toolmem.sentences.rules_meant import Meaning, RuleSaid, replaces, rules_meant, says_the_same
+from toolmem.sentences.split_text import CJK
+from toolmem.sentences.taken_back import Fit, Lift
 
 if TYPE_CHECKING:
     from toolmem.rules.capture.hook import SessionRule
@@ -49,6 +49,10 @@ _NOTES = {
         "“{said}” permits less, or not for good: {rules} still holds; `toolmem rules reject {ids}` withdraws it",
         "“{said}”只是部分或暂时的许可，{rules}仍然有效；`toolmem rules reject {ids}` 可撤回",
     ),
+    "proposed": (
+        "{rules}: still holds, as nobody was seen to type this; say `lift {code}` to withdraw it",
+        "{rules}：仍然有效，因为无法确认这是您输入的；回复“撤销 {code}”即可撤回",
+    ),
     "others": (
         "“{said}” cannot withdraw {rules}: another put it; `toolmem rules reject {ids}` withdraws it",
         "“{said}”不能撤回{rules}，该规则由他人设置：`toolmem rules reject {ids}` 可撤回",
@@ -62,6 +66,7 @@ class TakenBack:
 
     withdrawn: list[ToolMemoryRule] = field(default_factory=list)  # as stored
     superseded: list[ToolMemoryRule] = field(default_factory=list)
+    proposed: list[ToolMemoryRule] = field(default_factory=list)  # hold on until their user accepts it
     told: list[str] = field(default_factory=list)  # for the user
 
 
@@ -102,7 +107,7 @@ class RulesInForce:
         if not rule.is_users or rule.source != "user_explicit" or (before is not None and self._is_replay(before)):
             return done
         for older in list(self._rules.values()):
-            if self._may_replace(rule, older) and replaces(said_text(rule), said_text(older), rule.tool_name):
+            if self._may_replace(rule, older) and replaces(said_text(rule), said_text(older)):
                 await self._let_go(older, done, superseded_by=rule)
         return done
 
@@ -158,7 +163,7 @@ class RulesInForce:
         for rule in rules:
             if not self._is_later(rule):
                 groups.setdefault(same_text(said_text(rule)), []).append(rule)
-        if lift.lifts != "back" and (lift.terms or lift.lifts != "release" or lift.says("all_rules")):
+        if lift.lifts != "back" and (lift.terms or lift.lifts != "release" or lift.of_all):
             return list(groups.values())
         return self._last_said(groups) or ([] if lift.lifts == "back" else list(groups.values()))
 
@@ -181,7 +186,12 @@ class RulesInForce:
         return same and turn is not None and number is not None and turn > number
 
     async def _let_go(self, rule: ToolMemoryRule, done: TakenBack, *, superseded_by: ToolMemoryRule | None) -> None:
-        gone = await self._store.withdraw(rule, superseded_by=superseded_by.id if superseded_by else "")
+        try:
+            gone = await self._store.withdraw(rule, superseded_by=superseded_by.id if superseded_by else "")
+        except LiftProposed as proposed:
+            done.proposed.append(rule)
+            done.told.append(note("proposed", None, [[rule]], rule.rule, proposed.code))
+            return
         self._rules.pop(rule.id, None)
         if gone is None:  # somebody else was faster
             return
@@ -203,7 +213,7 @@ def meaning_of(lift: Lift, groups: Sequence[Group]) -> Meaning:
     """Which groups of rules a sentence takes back."""
     if lift.lifts == "back":
         return Meaning((0,), Fit.MOSTLY) if len(groups) == 1 else Meaning()
-    said = [RuleSaid(said_text(group[0]), frozenset(rule.tool_name for rule in group)) for group in groups]
+    said = [RuleSaid(said_text(group[0])) for group in groups]
     return rules_meant(lift, said)
 
 
@@ -229,7 +239,7 @@ def _said_at(rule: ToolMemoryRule) -> tuple[str, int | None]:
     return (rule.said.session, rule.said.turn) if rule.said is not None else ("", None)
 
 
-def note(kind: str, lift: Lift | None, groups: Sequence[Group], by: str = "") -> str:
+def note(kind: str, lift: Lift | None, groups: Sequence[Group], by: str = "", code: str = "") -> str:
     """What the user is told, in the language of the sentence."""
     said = lift.sentence if lift is not None else by
     chinese = bool(CJK.search(said))
@@ -237,7 +247,8 @@ def note(kind: str, lift: Lift | None, groups: Sequence[Group], by: str = "") ->
     more = len(shown) - _NAMED
     listed = "; ".join(shown[:_NAMED]) + (f" (+{more})" if more > 0 else "")
     ids = " ".join(rule.id[:_ID] for group in groups for rule in group)
-    return _NOTES[kind][chinese].format(rules=listed, ids=ids, said=plain_line(said, _SHOWN), by=plain_line(by, _SHOWN))
+    words = {"rules": listed, "ids": ids, "code": code, "said": plain_line(said, _SHOWN), "by": plain_line(by, _SHOWN)}
+    return _NOTES[kind][chinese].format(**words)
 
 
 def _shown(group: Group, chinese: bool) -> str:

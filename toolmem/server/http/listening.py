@@ -61,10 +61,16 @@ def _bound(host: str, port: int, section: str, *, shared: bool = False) -> list[
 def _why_not(section: str, host: str, port: int, problem: OSError) -> str:
     """Why an address cannot be had, and the setting of `section` (http, mcp) that gives another."""
     if problem.errno == errno.EADDRINUSE:
-        return (
-            f"{section}.port: {port} on {host} is taken by another program, perhaps another toolmem; "
-            f"{section}.port={port + 1 if port < 65535 else port - 1} takes another one, {section}.port=0 any free one"
-        )
+        from toolmem.server.http.occupant import occupant
+
+        other = port + 1 if port < 65535 else port - 1
+        if section == "--listen":
+            remedy = f"--listen {host}:{other} takes another one, --listen {host}:0 any free one"
+        else:
+            option = f" (--port {other})" if section == "http" else ""
+            remedy = f"{section}.port={other}{option} takes another one, {section}.port=0 any free one"
+        name = section if section == "--listen" else f"{section}.port"
+        return f"{name}: {port} on {host} is taken by {occupant(host, port)}; {remedy}"
     if problem.errno == errno.EACCES:
         return f"{section}.port: {port} on {host} may not be used by this user; take one from 1024 up"
     known = problem.errno in errno.errorcode  # then without the words that `create_server` adds

@@ -134,7 +134,7 @@ RefusalBody = create_model(
 )
 
 BEFORE_ANY = (401, 403, 408, 413, 415, 500, 503)  # answered whatever is asked
-OF_A_FLOW = (422, 429, 502)
+OF_A_FLOW = (409, 422, 429, 502)
 
 
 def refusals(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:

@@ -19,6 +19,7 @@ from toolmem.config.nearest_names import nearest
 from toolmem.errors import (
     BudgetReached,
     ConfigError,
+    LiftProposed,
     ModelError,
     NotProvided,
     RecordError,
@@ -42,6 +43,7 @@ MEANINGS = {  # of answers other than 200; also 404: no such flow, or not provid
     401: "The token is missing or wrong.",
     403: "Without a token the service answers to localhost and 127.0.0.1 only.",
     408: "The body did not arrive in time.",
+    409: "Only the user lets rules bind less: nothing was changed, the change is proposed to them.",
     413: "The body, or a list in it, is too long.",
     415: "The body is not sent as application/json.",
     422: "Refused before any work: `metadata.errors` names the fields.",
@@ -55,6 +57,7 @@ _STATUSES: tuple[tuple[type[ToolMemError], int], ...] = (  # the first that fits
     (NotProvided, 404),
     (Refused, 422),
     (RecordError, 422),
+    (LiftProposed, 409),
     (BudgetReached, 429),
     (ModelError, 502),
     (RunStopped, 502),
@@ -124,6 +127,8 @@ def _errors(error: ToolMemError) -> list[dict[str, Any]]:
     told: dict[str, Any] = {"type": kind, "message": str(error)}
     if isinstance(error, RequestError) and error.field is not None:
         told["field"] = error.field
+    if isinstance(error, LiftProposed):
+        told |= {"rule_id": error.rule_id, "code": error.code}
     if isinstance(error, RecordError) and error.index is not None:
         told["index"] = error.index
     return [told]

@@ -12,8 +12,8 @@ from typing import Any
 
 from toolmem.app import ToolMemApp
 from toolmem.config.service_token import make_service_token
-from toolmem.engine.protected_paths import is_held
 from toolmem.server.http.access import AccessControl, BearerToken, Headers, header
+from toolmem.store.holding import is_held
 from toolmem.store.masked import unmasked
 
 logger = logging.getLogger("toolmem.service")

@@ -13,6 +13,7 @@ from toolmem import ops
 from toolmem.app import ToolMemApp
 from toolmem.config.nearest_names import hint
 from toolmem.config.settings import Argument
+from toolmem.config.sockets import LOCAL_EMBEDDERS
 from toolmem.errors import ConfigError
 from toolmem.flow.op import Node, Op
 from toolmem.operations.agent_tools import agent_operations, input_schema
@@ -39,6 +40,8 @@ _HINTS: dict[type[Op], tuple[bool, bool, bool]] = {
     ops.SummaryToolMemoryOp: _SETTLES,
     ops.RetryEvaluationsOp: _SETTLES,
     ops.CaptureToolRulesOp: _SETTLES,
+    ops.NoteDemandOp: _SETTLES,
+    ops.LiftDemandOp: _SETTLES,
     ops.RejudgeOp: _REPLACES,
     ops.VectorStoreActionOp: _REPLACES,
 }
@@ -58,10 +61,11 @@ def offered_tools(app: ToolMemApp, workspace: str) -> list[Tool]:
     """
     memory_tools = agent_tools(workspace)
     taken = {tool.name for tool in memory_tools}
+    own_flows = {name for name, operation in agent_operations().items() if operation.flow == name}
     problems = [
         f"flow.{name}: the MCP server has a tool of this name; give the flow another one, or list it in disabled_flows"
         for name in app.flows
-        if name in taken
+        if name in taken and name not in own_flows
     ]
     known = [*app.flows, *app.configured.left_out, *taken]
     added = app.settings.mcp.tools
@@ -71,7 +75,11 @@ def offered_tools(app: ToolMemApp, workspace: str) -> list[Tool]:
     if problems:
         raise ConfigError(problems)
     chosen = known if ALL in added else [*OFFERED, *added]
-    flows = [_flow_tool(app, name, node, workspace) for name, node in app.flows.items() if name in chosen]
+    flows = [
+        _flow_tool(app, name, node, workspace)
+        for name, node in app.flows.items()
+        if name in chosen and name not in taken
+    ]
     return [*flows, *memory_tools]
 
 
@@ -156,6 +164,6 @@ def _asks_elsewhere(app: ToolMemApp, node: Node) -> bool:
     return any(
         (op.asks_model and settings.llm[op.settings.llm].backend not in ("offline", "dry_run"))
         or settings.embedding_model[settings.vector_store[op.settings.vector_store].embedding_model].backend
-        != "hashing"
+        not in LOCAL_EMBEDDERS
         for op in node.ops()
     )

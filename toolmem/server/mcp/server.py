@@ -35,7 +35,7 @@ from toolmem.server.mcp.offered_prompts import PROMPT, PROMPTS, McpPrompts
 from toolmem.server.mcp.progress_notifications import tell_progress
 from toolmem.server.mcp.resources import TEMPLATES, McpResources, rules_uri
 from toolmem.server.mcp.stdio import stdio_streams
-from toolmem.server.mcp.tool_calls import McpTools, Result, UnderWay
+from toolmem.server.mcp.tool_calls import McpTools, NotedByClient, Result, UnderWay
 
 logger = logging.getLogger("toolmem.service")
 
@@ -45,16 +45,19 @@ T = TypeVar("T")
 
 class McpService:
     """One app, served to any number of clients. `workspace`: the one that is meant where a client names none.
+    `noted_by_client`: keeps a note of a demand where it is known what the client's user said.
 
     Raises ConfigError, with all problems, where a flow could not be offered or its model could not be asked.
     """
 
-    def __init__(self, app: ToolMemApp, workspace: str = "default") -> None:
+    def __init__(
+        self, app: ToolMemApp, workspace: str = "default", *, noted_by_client: NotedByClient | None = None
+    ) -> None:
         self.app = app
         self.workspace = check_workspace(workspace)
         _check(app, self.workspace)
         self._under_way = UnderWay()
-        self._tools = McpTools(app, self.workspace, self._under_way)
+        self._tools = McpTools(app, self.workspace, self._under_way, noted_by_client)
         self._resources = McpResources(app, self.workspace)
         self._prompts = McpPrompts(app, self.workspace)
         app.listeners.append(tell_progress)

@@ -19,8 +19,11 @@ from toolmem.errors import RequestError, ToolMemError, raised_by
 from toolmem.flow.checks import check_workspace
 from toolmem.flow.op import Node
 from toolmem.models import FlowResponse
-from toolmem.operations.agent_tools import AgentTools
+from toolmem.operations.agent_tools import AgentTools, agent_operations, input_schema
+from toolmem.operations.demand_notes import as_told
+from toolmem.protocols import Services
 from toolmem.readers.plain_text import plain_text
+from toolmem.rules.noted_demands import NotedDemand
 from toolmem.rules.speakers import speaking_as
 from toolmem.server.mcp.declarations import RESULT, WORKSPACE, agent_tools, offered_tools
 from toolmem.server.mcp.progress_notifications import ProgressNotifications, Send
@@ -29,6 +32,8 @@ logger = logging.getLogger("toolmem.service")
 
 T = TypeVar("T")
 Result = dict[str, Any]  # a CallToolResult as it travels
+# A note of a client in a workspace, where the client is an agent whose user is heard; else None.
+NotedByClient = Callable[[Services, str, Mapping[str, Any]], Awaitable[NotedDemand | None]]
 
 _FOR_THE_MODEL = (ops.RetrieveToolMemoryOp, ops.ToolRulesPromptOp)  # their answer is the whole point
 _OF_A_MEMORY = ("when_to_use", "memory_id", "score", "time_modified")
@@ -38,10 +43,13 @@ _FIGURES = ("calls", "failures", "success_rate", "avg_score", "avg_time_cost", "
 class McpTools:
     """Answers `tools/list` and `tools/call`. `workspace`: the one that is meant where a call names none."""
 
-    def __init__(self, app: ToolMemApp, workspace: str, under_way: UnderWay) -> None:
+    def __init__(
+        self, app: ToolMemApp, workspace: str, under_way: UnderWay, noted_by_client: NotedByClient | None = None
+    ) -> None:
         self._app = app
         self._workspace = workspace
         self._under_way = under_way
+        self._noted_by_client = noted_by_client
         self._agent_tools = {tool.name for tool in agent_tools(workspace)}
         self.declared: list[Tool] = offered_tools(app, workspace)
         self._offered = {tool.name for tool in self.declared}
@@ -94,6 +102,8 @@ class McpTools:
     async def _use_memory(self, name: str, arguments: dict[str, Any]) -> Result:
         given = arguments.pop(WORKSPACE, None)
         workspace = self._workspace if given is None else check_workspace(given)
+        if name == "note_demand" and (noted := await self._noted(workspace, arguments)) is not None:
+            return answered(noted)
         try:
             value = await AgentTools(self._app.services, workspace).call(name, arguments)
         except RequestError as error:
@@ -101,6 +111,15 @@ class McpTools:
                 raise RequestError(f"{error} (beside them: {WORKSPACE})", field=error.field) from None
             raise
         return answered(value if isinstance(value, dict) else {RESULT: value})
+
+    async def _noted(self, workspace: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What became of a note whose words hooks heard the client's user say; None where they hold no client."""
+        known = input_schema(agent_operations()["note_demand"])["properties"]
+        stdio = self._app.settings.mcp.transport == "stdio"  # else the client is no process above this one
+        if self._noted_by_client is None or not stdio or set(arguments) - set(known):
+            return None
+        noted = await self._noted_by_client(self._app.services, workspace, arguments)
+        return None if noted is None else as_told(noted).model_dump(mode="json", exclude_none=True)
 
     def _failed(self, name: str, reason: str, error: Exception) -> Result:
         """A tool error: its text is the reason; a flow's is a whole FlowResponse as well."""
@@ -177,7 +196,7 @@ def _beside_the_text(memory: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {name: memory[name] for name in _OF_A_MEMORY}
     if memory["tool_call_results"]:
         shown["tool_call_results"] = memory["tool_call_results"]
-    figures = {name: known[name] for name in ("new", "similarity") if name in known}
+    figures = {name: known[name] for name in ("new", "similarity", "relevance") if name in known}
     figures["statistics"] = {name: known.get("statistics", {}).get(name) for name in _FIGURES}
     figures["lifetime"] = {name: known.get("lifetime", {}).get(name) for name in _FIGURES[:2]}
     return {**shown, "metadata": figures}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolmem.readers.long_values import shortened
+from toolmem.readers.written_arguments import opened_arguments
 
 Ending = Literal["answered", "tool_error", "protocol_error", "cancelled", "no_answer"]
 
@@ -42,7 +43,7 @@ class ProxiedCall:
         session, key = _told_by_host(meta)
         return cls(
             tool=name.strip() if isinstance(name, str) else "",
-            arguments=params.get("arguments", {}),
+            arguments=opened_arguments(params.get("arguments", {})),
             meta=meta,
             params=params,
             id=(f"{session}/{key}" if session else key) or uuid.uuid4().hex,

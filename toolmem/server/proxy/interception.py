@@ -103,8 +103,9 @@ class Interception:
         await link.to_client(_error(id_at_head(raw), _INVALID_REQUEST, f"{STOPPED}: the message cannot be read"))
 
     async def _batch(self, frame: Frame, link: Link) -> Rest:
-        """A batch with a call of a tool passes message by message, so that each stands for itself."""
-        if not any(isinstance(each, dict) and each.get("method") == "tools/call" for each in frame.value):
+        """A batch with what does not pass as it came passes message by message, so that each stands for itself."""
+        apart = ["tools/call"] if self.conversation else ["tools/call", "notifications/cancelled"]
+        if not any(isinstance(each, dict) and each.get("method") in apart for each in frame.value):
             for each in frame.value:
                 if isinstance(each, dict):
                     self._note(each.get("method"), each)
@@ -124,7 +125,10 @@ class Interception:
             _put(self._calls, key_of(message.get("id")), call)
 
     async def _cancelled(self, message: Mapping[str, Any]) -> bool:
-        """Note that the client cancels a call. Was it one that waited for the user? Then the server knows nothing."""
+        """Note that the client cancels a call. Is the server to hear nothing of it?
+
+        It knows nothing of one that waited for the user. And without a conversation the id may be any client's.
+        """
         params = message.get("params")
         key = key_of(params.get("requestId")) if isinstance(params, dict) else None
         if key in self._asking:
@@ -136,7 +140,8 @@ class Interception:
             return True
         if (under_way := self._calls.pop(key, None)) is not None:
             await self._keep(under_way, CANCELLED)
-        return False
+            return False
+        return not self.conversation
 
     def _is_answered(self, message: Mapping[str, Any]) -> bool:
         """Is it the client's answer to a question of ours?"""

@@ -1,156 +1,34 @@
 """A server that is a command, served over streamable HTTP: a process for each session, one for all stateless requests.
 
-Ids and progress tokens of different clients may be alike, so that the process is given others, and the client its own
-back. Everything else passes as it came.
+`served_process` says who gets what a process writes. Without a session a client is known by its connection alone: it
+cancels a request by closing its stream, and a posted cancellation, whose id may be anybody's, cancels nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import logging
 import uuid
 from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from toolmem.server.http.access import AccessControl
 from toolmem.server.http.access import header as header_of
 from toolmem.server.proxy.called import CANCELLED, NO_ANSWER
 from toolmem.server.proxy.event_stream import event_of
-from toolmem.server.proxy.frames import MAX_FRAME, Frame, FrameLines, UnreadableFrame, written
+from toolmem.server.proxy.frames import MAX_FRAME, Frame, UnreadableFrame, written
 from toolmem.server.proxy.http_answers import SESSION, Receive, Scope, Send, StreamedAnswer, client_gone, read_body
-from toolmem.server.proxy.interception import Interception, Shared
-from toolmem.server.proxy.piped_client import CHUNK
+from toolmem.server.proxy.interception import Interception, Shared, key_of
+from toolmem.server.proxy.open_requests import OpenRequest
+from toolmem.server.proxy.served_process import ServedProcess
 
 log = logging.getLogger("toolmem.proxy")
 
 PATH = "/mcp"
 _MOST_SESSIONS = 100  # processes; the one that was used longest ago ends
-_MOST_WAITING = 1000  # messages for a client that listens to none
-_GRACE = 5.0
-_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-
-
-class OpenRequest:
-    """One request of a client, for as long as its answers come."""
-
-    def __init__(self, id_text: str, token_text: str) -> None:
-        self.id_text, self.token_text = id_text, token_text  # as the client wrote them
-        self.frames: asyncio.Queue[bytes | None] = asyncio.Queue()
-
-
-class ServedProcess:
-    """A child process whose messages go to whoever they are for."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = list(command)
-        self._numbers = itertools.count(1)
-        self._waiting: OrderedDict[str, OpenRequest] = OrderedDict()
-        self.unasked: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_MOST_WAITING)
-        self.listeners = 0
-        self._reading: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Raises OSError."""
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=CHUNK
-        )
-        self._reading = asyncio.create_task(self._read())
-
-    @property
-    def runs(self) -> bool:
-        return self._reading is not None and not self._reading.done()
-
-    async def send(self, frame: bytes) -> None:
-        assert self._process.stdin is not None
-        with suppress(ConnectionError):
-            self._process.stdin.write(frame + b"\n")
-            await self._process.stdin.drain()
-
-    async def ask(self, frame: Frame) -> tuple[str, OpenRequest]:
-        """Send a request under a name of its own."""
-        name = f"c{next(self._numbers)}"
-        given, token = frame.span("id"), frame.span("params", "_meta", "progressToken")
-        assert given is not None
-        edits = [(*given, json.dumps(name))] + ([(*token, json.dumps(name))] if token is not None else [])
-        token_text = frame.text[slice(*token)] if token is not None else ""
-        waiting = self._waiting[name] = OpenRequest(frame.text[slice(*given)], token_text)
-        await self.send(frame.edited(edits))
-        return name, waiting
-
-    def name_of(self, id_text: str) -> str:
-        """Under which name a request is known here; "" where it is not."""
-        return next((name for name, each in self._waiting.items() if each.id_text == id_text), "")
-
-    def forget(self, name: str) -> bool:
-        """Nobody waits for it. Did somebody?"""
-        return self._waiting.pop(name, None) is not None
-
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        lines = FrameLines()
-        while chunk := await self._process.stdout.read(CHUNK):
-            for piece, is_whole in lines.feed(chunk):
-                if is_whole and piece.lstrip()[:1] in (b"{", b"["):
-                    self._route(piece)
-                elif piece.strip():
-                    log.warning("the server wrote what is no message, or one of more than %s bytes", f"{MAX_FRAME:,}")
-        for waiting in self._waiting.values():
-            waiting.frames.put_nowait(None)
-        self._hand_on(None)
-
-    def _route(self, raw: bytes) -> None:
-        try:
-            frame = Frame(raw)
-        except UnreadableFrame:
-            return
-        message = frame.value if isinstance(frame.value, dict) else {}
-        params = message.get("params")
-        params = params if isinstance(params, dict) else {}
-        meta = params.get("_meta")
-        if "method" not in message:
-            if (waiting := self._waiting.pop(str(message.get("id")), None)) is not None:
-                waiting.frames.put_nowait(_with(frame, waiting.id_text, "id"))
-                waiting.frames.put_nowait(None)
-            return
-        if (waiting := self._waiting.get(str(params.get("progressToken")))) is not None:
-            waiting.frames.put_nowait(_with(frame, waiting.token_text, "params", "progressToken"))
-        elif isinstance(meta, dict) and (waiting := self._waiting.get(str(meta.get(_SUBSCRIPTION)))) is not None:
-            waiting.frames.put_nowait(_with(frame, waiting.id_text, "params", "_meta", _SUBSCRIPTION))
-        else:
-            self._hand_on(raw)
-
-    def _hand_on(self, raw: bytes | None) -> None:
-        """What no request of a client asked for: to its open stream, or with the answer to its newest request."""
-        if raw is not None and not self.listeners and self._waiting:
-            self._waiting[next(reversed(self._waiting))].frames.put_nowait(raw)
-            return
-        if self.unasked.full():
-            self.unasked.get_nowait()
-        self.unasked.put_nowait(raw)
-
-    async def close(self) -> None:
-        if self._reading is None:
-            return
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        for end in (self._process.terminate, self._process.kill):
-            try:
-                async with asyncio.timeout(_GRACE):
-                    await self._process.wait()
-                break
-            except TimeoutError:
-                with suppress(ProcessLookupError):
-                    end()
-        self._reading.cancel()
-
-
-def _with(frame: Frame, text: str, *path: str) -> bytes:
-    span = frame.span(*path)
-    return frame.edited([(*span, text)]) if span is not None else frame.raw
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"via")  # by somebody whose connection may be used by several
 
 
 class ServedSession:
@@ -191,7 +69,9 @@ class ServedChild:
         if scope["path"].rstrip("/") != PATH or (name and session is None):
             await _refused(answer, 404, -32001, "Session not found" if name else "there is nothing at this path")
         elif scope["method"] == "POST":
-            await self._post(session, receive, answer)
+            if session is not None:
+                self._sessions.move_to_end(name)
+            await self._post(session, client_of(scope), receive, answer)
         elif session is None:
             await _refused(answer, 405, -32000, "a session begins with a POST of initialize")
         elif scope["method"] == "DELETE":
@@ -223,7 +103,9 @@ class ServedChild:
 
     # -- what a client posts
 
-    async def _post(self, session: ServedSession | None, receive: Receive, answer: StreamedAnswer) -> None:
+    async def _post(
+        self, session: ServedSession | None, client: Hashable, receive: Receive, answer: StreamedAnswer
+    ) -> None:
         body = await read_body(receive)
         if body is None:
             text = f"toolmem: not run: a message of more than {MAX_FRAME:,} bytes is not passed on"
@@ -241,12 +123,12 @@ class ServedChild:
             log.error("the server cannot be started: %s", error.strerror or error)
             await _refused(answer, 502, -32000, "toolmem: the server cannot be started")
             return
-        await _Post(session, answer, headers).run(b" ".join(body.splitlines()), receive)
+        await _Post(session, client, answer, headers).run(b" ".join(body.splitlines()), receive)
 
     async def _session_for(self, value: Any) -> tuple[ServedSession, list[tuple[bytes, bytes]]]:
         """A session of its own for `initialize`; for everything else the process that all share. Raises OSError."""
         if isinstance(value, dict) and value.get("method") == "initialize":
-            process = ServedProcess(self._command)
+            process = ServedProcess(self._command, is_shared=False)
             await process.start()
             name = uuid.uuid4().hex
             self._sessions[name] = session = ServedSession(process, Interception(self._shared, uuid.uuid4().hex))
@@ -255,18 +137,29 @@ class ServedChild:
             return session, [(SESSION, name.encode())]
         async with self._starting:
             if self._stateless is None or not self._stateless.runs:
-                self._stateless = ServedProcess(self._command)
+                self._stateless = ServedProcess(self._command, is_shared=True)
                 await self._stateless.start()
         return ServedSession(self._stateless, Interception(self._shared, "")), []
+
+
+def client_of(scope: Scope) -> Hashable:
+    """A client as far as it can be told without a session: by its connection, unless others may be behind it too."""
+    address = scope.get("client")
+    if address is None or any(header_of(scope["headers"], name) for name in _FORWARDED):
+        return object()
+    return tuple(address)
 
 
 class _Post:
     """One request, notification or response of a client, on its way to the process and back."""
 
-    def __init__(self, session: ServedSession, answer: StreamedAnswer, headers: list[tuple[bytes, bytes]]) -> None:
+    def __init__(
+        self, session: ServedSession, client: Hashable, answer: StreamedAnswer, headers: list[tuple[bytes, bytes]]
+    ) -> None:
         self._process, self._interception = session.process, session.interception
-        self._answer, self._headers = answer, headers
-        self._asked: list[tuple[str, OpenRequest]] = []
+        self._client, self._answer, self._headers = client, answer, headers
+        self._asked: list[OpenRequest] = []
+        self._answers_nothing = False
 
     async def run(self, body: bytes, receive: Receive) -> None:
         has_body = asyncio.Event()
@@ -276,12 +169,14 @@ class _Post:
             rest = await self._interception.from_client(body, self)
             if rest is not None:
                 await rest
-            for name, waiting in self._asked:
-                await self._relay(name, waiting, gone)
+            for request in self._asked:
+                await self._relay(request, gone)
         finally:
             gone.cancel()
         if self._answer.has_begun:
             await self._answer.end()
+        elif self._answers_nothing:
+            await _refused(self._answer, 400, -32600, "toolmem: this answers no open request of the server")
         else:
             await self._answer.whole(202, b"", self._headers)
         if not self._interception.conversation:
@@ -293,26 +188,46 @@ class _Post:
 
     async def to_server(self, raw: bytes) -> None:
         frame = Frame(raw)
+        for each in map(Frame, frame.members()) if isinstance(frame.value, list) else [frame]:
+            await self._to_server(each)
+
+    async def _to_server(self, frame: Frame) -> None:
         message = frame.value if isinstance(frame.value, dict) else {}
-        if message.get("method") is not None and "id" in message:
-            self._asked.append(await self._process.ask(frame))
+        method = message.get("method")
+        if method is not None and "id" in message:
+            self._asked.append(await self._process.ask(frame, self._client))
+        elif method == "notifications/cancelled":
+            await self._cancel(frame, message)
+        elif method == "notifications/progress" or (method is None and "id" in message):
+            self._answers_nothing = not await self._process.answer(frame) and method is None
+        else:
+            await self._process.send(frame.raw)
+
+    async def _cancel(self, frame: Frame, message: dict[str, Any]) -> None:
+        """By the name that the process knows the request by; one that it does not work on is not cancelled."""
+        params, span = message.get("params"), frame.span("params", "requestId")
+        if span is None or not isinstance(params, dict):
             return
-        await self._process.send(self._renamed(frame, message))
+        key, known = key_of(params["requestId"]), self._asked if self._process.is_shared else list(self._process)
+        if (name := next((each.name for each in reversed(known) if key_of(each.id) == key), None)) is not None:
+            await self._process.send(frame.edited([(*span, json.dumps(name))]))
 
-    def _renamed(self, frame: Frame, message: dict[str, Any]) -> bytes:
-        """A cancellation with the name that the process knows the request by."""
-        span = frame.span("params", "requestId") if message.get("method") == "notifications/cancelled" else None
-        if span is None:
-            return frame.raw
-        return frame.edited([(*span, json.dumps(self._process.name_of(frame.text[slice(*span)])))])
-
-    async def _relay(self, name: str, waiting: OpenRequest, gone: asyncio.Task[None]) -> None:
+    async def _relay(self, request: OpenRequest, gone: asyncio.Task[None]) -> None:
         await self._answer.stream(self._headers)
-        while (frame := await _next(waiting.frames, gone)) is not None:
+        while (frame := await _next(request.frames, gone)) is not None:
             await self._answer.write(event_of(await self._interception.seen(frame)))
-        if gone.done() and not self._interception.conversation and self._process.forget(name):
-            params = {"requestId": name, "reason": "the client closed the stream"}
-            await self._process.send(written({"method": "notifications/cancelled", "params": params}))
+        if gone.done():
+            await self._unattended(request)
+
+    async def _unattended(self, request: OpenRequest) -> None:
+        """The client has left. In a session that cancels nothing: how its call ends is still to be kept."""
+        request.is_listened_to = False
+        if self._process.is_shared:
+            await self._process.leave(request)
+        while request in self._process or not request.frames.empty():
+            if (frame := await request.frames.get()) is not None:
+                await self._interception.seen(frame)
+        if self._process.is_shared:
             await self._interception.left(CANCELLED)
 
 

@@ -58,6 +58,7 @@ async def serve(app: Any, host: str, port: int, path: str, close: Callable[[], A
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,  # who a client is, nobody says in its stead
         lifespan="off",
         timeout_graceful_shutdown=_GRACE,
     )

@@ -27,14 +27,19 @@ def known_texts(
     beside: Sequence[StoreFile],
     language: Language,
 ) -> Mapping[str, str]:
-    """By tool; one of which nothing is known is absent. `beside`: further stores whose rules bind."""
+    """By tool; one of which nothing is known is absent. `beside`: further stores whose rules bind.
+
+    How rules are to be kept is said with the first tool that has some.
+    """
     known: dict[str, list[str]] = {}
     every = [*rules, *(rule for store in beside for rule in _rules_of(store, tools))]
+    is_said = False
     for tool in tools:
         scopes = {folded_name(name) for name in (tool.name, *scopes_of(tool.name, tool.parameters))}
         own = {rule.rule: rule for rule in every if folded_name(rule.tool_name) in scopes}
         if own:
-            known.setdefault(tool.name, []).append(render_rules(list(own.values()), language))
+            known[tool.name] = [render_rules(list(own.values()), language, brief=is_said)]
+            is_said = is_said or not all(rule.is_note for rule in own.values())
     for name, each in guidance:
         text = fit(guidance_shown(each), GUIDANCE_TOKENS, estimated_tokens)
         if text:

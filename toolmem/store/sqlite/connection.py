@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 from urllib.parse import quote
 
 import apsw
 
 from toolmem.config.own_folder import OWN, make_folder, refuse_links, write_new
-from toolmem.errors import StoreClosed, StoreError, StoreUnavailable, StoreVersionError
+from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store.known_stores import give_id, remember_made
+from toolmem.store.sqlite.damage import MAGIC, bears_our_mark, damaged, holds_our_tables
 from toolmem.store.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, migrate
 
 MEMORY = ":memory:"
@@ -26,7 +28,7 @@ CACHE_KIB = 16_384  # page cache of each connection
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # a log that a huge transaction blew up is cut back to this
 
 Synchronous = Literal["FULL", "NORMAL"]
-T = TypeVar("T")
+_HIGHEST_VERSION = 1000  # of a schema, in any toolmem to come
 
 
 def location_of(path: str | Path) -> str:
@@ -76,6 +78,43 @@ def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_time
                     migrate(db, version)
                 if version == 0 and path != MEMORY:  # noted before anybody else can see it
                     remember_made(path, give_id(db))
+
+
+def open_unmade(path: str) -> apsw.Connection:
+    """What stands for a store that is not there yet: empty, in memory. Raises StoreUnavailable where none can be made.
+
+    Nothing is made by it: to look at a store is no reason to have one.
+    """
+    _check_path(Path(path))
+    _require_makeable(Path(path))
+    if Path(path).parent.name == OWN:
+        _refuse_foreign_logs(Path(path))
+    db = apsw.Connection(MEMORY)
+    _set_pragmas(db)
+    with write_transaction(db):
+        migrate(db, 0)
+    return db
+
+
+def _require_makeable(path: Path) -> None:
+    try:
+        above = next(each for each in path.parents if os.path.lexists(each))
+        if not above.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(above))
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(above))
+    except (OSError, ValueError) as error:
+        raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
+
+
+def is_unmade(path: str) -> bool:
+    """Is there nothing at this path yet that a store could be read from?"""
+    try:
+        return path != MEMORY and stat.S_ISREG((state := os.lstat(path)).st_mode) and not state.st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):  # whoever opens it is told why
+        return False
 
 
 def open_reader(path: str, busy_timeout: float) -> apsw.Connection:
@@ -176,18 +215,19 @@ def _check_file(db: apsw.Connection, path: str) -> int:
     version = int(db.pragma("user_version"))
     application = int(db.pragma("application_id"))
     if application == APPLICATION_ID:
+        if version > _HIGHEST_VERSION:
+            raise damaged(path, f"schema version {version}, which no toolmem writes")
         if version > SCHEMA_VERSION:
             raise StoreVersionError(
                 f"the store {path} has schema version {version}, this toolmem reads up to {SCHEMA_VERSION}: "
                 "open it with the newer toolmem that wrote it"
             )
         if version < 1:  # the mark and the version are written in one transaction
-            raise StoreUnavailable(
-                f"{path} bears toolmem's mark and schema version {version}, which no toolmem writes: it is another "
-                "application's, or damaged; choose another path"
-            )
+            raise damaged(path, f"it bears toolmem's mark and schema version {version}, which no toolmem writes")
         return version
     if application or version or db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+        if holds_our_tables(db):
+            raise damaged(path, "the mark of toolmem in its header is another")
         raise StoreUnavailable(f"{path} is a SQLite file, but not a toolmem store; choose another path")
     return 0
 
@@ -203,8 +243,10 @@ def _check_path(path: Path) -> None:
             raise StoreUnavailable(f"cannot open the store {path}: it is not a regular file")
         if path.is_file():
             with path.open("rb") as file:
-                head = file.read(16)
-            if head and head != b"SQLite format 3\x00":
+                head = file.read(100)
+            if head and not head.startswith(MAGIC):
+                if bears_our_mark(head):
+                    raise damaged(path, "its first bytes are no SQLite file's")
                 hint = f"; JSON Lines are brought over with `toolmem store import {path}`" if head[:1] == b"{" else ""
                 raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file{hint}")
     except OSError as error:
@@ -228,7 +270,7 @@ def _refuse_foreign_logs(path: Path) -> None:
     """SQLite gives what it writes beside a file the file's own permissions; what others may read beside a file that
     they may not was put there, by a checkout say, and would be taken over into the store.
     """
-    if _is_open_to_others(path):
+    if path.exists() and _is_open_to_others(path):
         return
     for each in _beside(path):
         if each.exists() and _is_open_to_others(each):
@@ -271,11 +313,11 @@ def explained(path: str, busy_timeout: float) -> Iterator[None]:
         raise StoreUnavailable(
             f"the store {path} stayed locked by another process for {busy_timeout:g} s; try again when it is done"
         ) from error
-    except apsw.NotADBError as error:
-        raise StoreUnavailable(f"cannot open the store {path}: it is not a SQLite file") from error
+    except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError) as error:
+        raise damaged(path, error) from error
     except apsw.ReadOnlyError as error:
         raise StoreUnavailable(f"the store {path} cannot be written: {error}") from error
-    except (apsw.CantOpenError, apsw.FullError, apsw.IOError, apsw.CorruptError) as error:
+    except (apsw.CantOpenError, apsw.FullError, apsw.IOError) as error:
         raise StoreUnavailable(f"the store {path} cannot be used: {error}") from error
     except apsw.Error as error:
         raise StoreError(f"the store {path}: {type(error).__name__}: {error}") from error
@@ -297,75 +339,3 @@ def write_transaction(db: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> It
 def read_transaction(db: apsw.Connection) -> AbstractContextManager[None]:
     """Everything read inside is of one moment."""
     return write_transaction(db, "BEGIN")
-
-
-# ---------------------------------------------------------------- an open file
-
-
-_BESIDE = ("-wal", "-shm")  # as long as a connection is open, these two stay the same files as well
-
-
-class OpenFile:
-    """A connection, in the hands of one thread at a time: its transactions, each with SQLite's errors explained.
-
-    A connection goes on with the file that it opened, wherever that was moved, and also when it was deleted: each write
-    would be acknowledged and lost. So it is asked of each read and write whether the file is still in its place.
-    """
-
-    def __init__(self, db: apsw.Connection, path: str, busy_timeout: float) -> None:
-        self.db: apsw.Connection | None = db
-        self._path = path
-        self._busy_timeout = busy_timeout
-        self._name = db.filename  # "": in memory
-        self._moved = array("i", [0])
-        self._moved_at = self._moved.buffer_info()[0]
-        beside = {self._name + side: _inode(self._name + side) for side in _BESIDE} if self._name else {}
-        self._beside = {name: inode for name, inode in beside.items() if inode}
-
-    def close(self) -> None:
-        db, self.db = self.db, None
-        if db is not None:
-            db.close()
-
-    def read(self, job: Callable[[apsw.Connection], T]) -> T:
-        """`job` sees one moment of the store."""
-        with explained(self._path, self._busy_timeout):
-            db = self._opened()
-            self._require_in_place(db)
-            with read_transaction(db):
-                return job(db)
-
-    def write(self, job: Callable[[apsw.Connection], T]) -> T:
-        """One transaction."""
-        with explained(self._path, self._busy_timeout):
-            db = self._opened()
-            with write_transaction(db):
-                self._require_in_place(db)
-                result = job(db)
-            self._require_in_place(db)  # nothing is acknowledged that was taken away under the commit
-        return result
-
-    def _opened(self) -> apsw.Connection:
-        if self.db is None:
-            raise StoreClosed(f"the store {self._path} is closed")
-        return self.db
-
-    def in_place(self, db: apsw.Connection) -> bool:
-        if not self._name:
-            return True
-        db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, self._moved_at)
-        return not self._moved[0] and all(_inode(name) == inode for name, inode in self._beside.items())
-
-    def _require_in_place(self, db: apsw.Connection) -> None:
-        if not self.in_place(db):
-            raise StoreUnavailable(
-                f"the store {self._path} was moved, replaced or deleted while it was open, and takes nothing more: put "
-                f"it back together with {self._path}-wal, which holds the newest writes, or start again"
-            )
-
-
-def _inode(path: str) -> int:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return 0

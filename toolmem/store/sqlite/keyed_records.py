@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from toolmem.store.codec import storable, storables
-from toolmem.store.keyed import PutRecord
+from toolmem.store.codec import micros, storable, storables
+from toolmem.store.keyed import PutRecord, encode_value
 from toolmem.store.sqlite.lookup import one, require_workspace_id, workspace_id
 from toolmem.stored import RawRecord, Stamped
 
@@ -39,6 +40,32 @@ def put(db: apsw.Connection, record: PutRecord, embedder: EmbedderIdentity | Non
         scope = (documents.RECORDS, record.namespace, record.key)
         documents.write(db, number, *scope, record.document, record.now, embedder)
     return new
+
+
+class SqliteRecordsOfCommit:
+    """The keyed records of a workspace, none of them searchable, inside the write transaction that runs."""
+
+    def __init__(self, db: apsw.Connection, workspace: str, now: datetime) -> None:
+        self._db = db
+        self._workspace = workspace
+        self._number = workspace_id(db, workspace)
+        self.now = micros(now)
+
+    def get(self, namespace: str, key: str) -> RawRecord | None:
+        return _held(self._db, self._number, namespace, key)
+
+    def put(self, held: RawRecord | None, namespace: str, key: str, value: Mapping[str, Any]) -> None:
+        """`held`: what `get` answered in this commit."""
+        self._number = self._number or require_workspace_id(self._db, self._workspace)
+        version, born = (1, self.now) if held is None else (held.version + 1, held.born)
+        row = (self._number, namespace, key, version, born, self.now, encode_value(value))
+        self._db.execute(_PUT, row)
+
+    def of(self, namespace: str) -> list[RawRecord]:
+        return list_raw(self._db, self._workspace, [namespace])
+
+    def delete(self, namespace: str, key: str) -> None:
+        delete(self._db, self._workspace, namespace, key)
 
 
 def get(db: apsw.Connection, workspace: str, namespace: str, key: str) -> RawRecord | None:

@@ -1,8 +1,14 @@
-"""Changing the embedder of a SQLite store: all vectors are kept in memory, then swapped in one transaction."""
+"""Changing the embedder of a SQLite store: new vectors are kept aside in the file, then swapped in one transaction.
+
+A run that is killed changes nothing of what searches find, and the next one goes on where it stood.
+"""
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
@@ -10,6 +16,7 @@ import apsw
 from toolmem.store.new_vectors import BATCH
 from toolmem.store.searching import pack
 from toolmem.store.sqlite import documents
+from toolmem.store.sqlite.lookup import one
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +24,9 @@ if TYPE_CHECKING:
 
     from toolmem.protocols import EmbedderIdentity
     from toolmem.store.sqlite.worker_threads import WorkerThreads
+
+_BEGUN = "reembed"  # in `meta`: whose vectors are kept aside
+_ASIDE = "reembed:"  # and, with a document's id behind it, one of them: scope, change, vector
 
 
 class _Lacking(NamedTuple):
@@ -28,22 +38,28 @@ class _Lacking(NamedTuple):
     text: str
 
 
-class InMemory:
+class KeptAside:
     """A new vector is good as long as its document is still as it was read."""
 
     def __init__(self, threads: WorkerThreads, embedder: EmbedderIdentity) -> None:
         self._threads = threads
         self._embedder = embedder
-        self._done: dict[int, tuple[int, int, bytes]] = {}  # by document id: scope, change, vector
         self._missing: list[int] = []
 
-    async def lacking(self) -> int:
-        self._missing = await self._threads.read(self._without_vector)
-        return len(self._missing)
+    async def begin(self) -> KeptAside:
+        """Go on with what an earlier run for this embedder left; that of another one is dropped."""
+        await self._threads.write(self._begin)
+        return self
 
-    def _without_vector(self, db: apsw.Connection) -> list[int]:
-        rows = db.execute("SELECT id, scope, change FROM documents ORDER BY id")
-        return [number for number, *read in rows if [*self._done.get(number, ())[:2]] != read]
+    def _begin(self, db: apsw.Connection) -> None:
+        name = json.dumps(asdict(self._embedder), sort_keys=True)
+        if one(db, "SELECT value FROM meta WHERE name = ?", _BEGUN) != (name,):
+            _drop(db)
+            db.execute("INSERT INTO meta (name, value) VALUES (?, ?)", (_BEGUN, name))
+
+    async def lacking(self) -> int:
+        self._missing = await self._threads.read(_without_vector)
+        return len(self._missing)
 
     async def batches(self) -> AsyncIterator[list[_Lacking]]:
         for start in range(0, len(self._missing), BATCH):
@@ -52,25 +68,42 @@ class InMemory:
                 yield pending
 
     async def take(self, pending: Sequence[_Lacking], vectors: Sequence[NDArray[np.float32]]) -> None:
-        for item, vector in zip(pending, vectors, strict=True):
-            self._done[item.number] = (item.scope, item.change, pack(vector))
+        rows = [
+            (f"{_ASIDE}{item.number}", f"{item.scope} {item.change} {b64encode(pack(vector)).decode()}")
+            for item, vector in zip(pending, vectors, strict=True)
+        ]
+        sql = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)"
+        await self._threads.write(lambda db: db.executemany(sql, rows))
 
     async def swap(self) -> int | None:
         return await self._threads.write(self._swap)
 
     def _swap(self, db: apsw.Connection) -> int | None:
-        if self._without_vector(db):
+        if _without_vector(db):
             return None
         rows: list[Any] = db.execute("SELECT id, scope FROM documents").fetchall()
         scopes: list[Any] = db.execute("SELECT id, changes + 1 FROM scopes").fetchall()
         changes = dict(scopes)
-        db.executemany(
-            "UPDATE documents SET vector = ?, change = ? WHERE id = ?",
-            [(self._done[number][2], changes[scope], number) for number, scope in rows],
-        )
+        for number, scope in rows:
+            value = one(db, "SELECT value FROM meta WHERE name = ?", f"{_ASIDE}{number}")[0]
+            vector = b64decode(value.split(" ")[2])
+            db.execute("UPDATE documents SET vector = ?, change = ? WHERE id = ?", (vector, changes[scope], number))
         db.execute("UPDATE scopes SET changes = changes + 1")
+        _drop(db)
         documents.replace_embedder(db, self._embedder)
         return len(rows)
+
+
+def _without_vector(db: apsw.Connection) -> list[int]:
+    kept: dict[str, str] = {}
+    for name, value in db.execute("SELECT name, value FROM meta WHERE name GLOB ?", (f"{_ASIDE}*",)):
+        kept[str(name)] = str(value).rpartition(" ")[0]
+    rows = db.execute("SELECT id, scope, change FROM documents ORDER BY id")
+    return [number for number, scope, change in rows if kept.get(f"{_ASIDE}{number}") != f"{scope} {change}"]
+
+
+def _drop(db: apsw.Connection) -> None:
+    db.execute("DELETE FROM meta WHERE name = ? OR name GLOB ?", (_BEGUN, f"{_ASIDE}*"))
 
 
 def _read(db: apsw.Connection, numbers: Sequence[int]) -> list[_Lacking]:

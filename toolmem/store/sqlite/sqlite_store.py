@@ -10,10 +10,11 @@ from __future__ import annotations
 import builtins
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from toolmem.errors import RequestError, StoreClosed, StoreError
+from toolmem.errors import RequestError, StoreClosed, StoreError, StoreUntrusted
 from toolmem.store import known_stores
 from toolmem.store.codec import GuidanceCache, copied, unnameable
 from toolmem.store.decided import DecidedStore
@@ -30,8 +31,9 @@ from toolmem.store.sqlite import (
     verdict_cache,
     workspaces,
 )
+from toolmem.store.sqlite.calls_together import CallsTogether
 from toolmem.store.sqlite.connection import MEMORY, Synchronous, location_of
-from toolmem.store.sqlite.reembedding import InMemory
+from toolmem.store.sqlite.reembedding import KeptAside
 from toolmem.store.sqlite.worker_threads import WorkerThreads
 from toolmem.stored import LogLimits
 
@@ -40,12 +42,12 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from toolmem.models import Verdict
+    from toolmem.models import ToolCallResult, Verdict
     from toolmem.protocols import Clock, Embedder, EmbedderIdentity
     from toolmem.store.keyed import PutRecord
     from toolmem.store.searching import Legs, SearchRequest
     from toolmem.store.semantics import Request
-    from toolmem.stored import LoggedDecision, RawRecord, Stamped, StoredMemory
+    from toolmem.stored import Appended, BesideCalls, LoggedDecision, RawRecord, Stamped, StoredMemory
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,12 +69,12 @@ def _asks(
 class SqliteStore(DecidedStore):
     """`MemoryStore` on SQLite.
 
-    `path`: the file (its folder is made), or ":memory:". `embedder`: whose vectors are handed over, None where none
-    are. `synchronous`: "FULL" survives a power cut with everything acknowledged; "NORMAL" survives SIGKILL so, and may
-    lose the last commits in a power cut. `busy_timeout`: seconds to wait for another process's write.
-    `accept_read_only`: a file that cannot be written is opened for reading, and each write raises StoreUnavailable;
-    otherwise it is refused, before any work is done whose results could not be kept. `found`: nobody named this path;
-    then `untrusted` says whether this user made or trusts what lies there. `log`: how much the logs
+    `path`: the file, which the first write makes, with its folder; or ":memory:". `embedder`: whose vectors are handed
+    over, None where none are. `synchronous`: "FULL" survives a power cut with everything acknowledged; "NORMAL"
+    survives SIGKILL so, and may lose the last commits in a power cut. `busy_timeout`: seconds to wait for another
+    process's write. `accept_read_only`: a file that cannot be written is opened for reading, and each write raises
+    StoreUnavailable; otherwise it is refused, before any work is done whose results could not be kept. `found`: nobody
+    named this path; then `untrusted` says whether this user made or trusts what lies there. `log`: how much the logs
     of each workspace hold.
 
     Usable from any thread and any event loop. After a fork the child's copy raises StoreClosed. A coroutine that is
@@ -111,14 +113,16 @@ class SqliteStore(DecidedStore):
         if self._threads is not None:
             self._threads.require_own_process()
             return
-        threads = WorkerThreads(self.location, self._synchronous, self._busy_timeout, self._accept_read_only)
+        accepted = partial(_require_known, self.location) if self._found else None
+        told = (self._synchronous, self._busy_timeout, self._accept_read_only, accepted)
+        threads = WorkerThreads(self.location, *told)
         await threads.open()
         if self._threads is not None:  # somebody else was quicker
             await threads.close()
             return
         self._threads = threads
         self._guidance = GuidanceCache()
-        if self._found and self.location != MEMORY:
+        if self._found and self.location != MEMORY and threads.is_made:
             known = known_stores.is_known(self.location, await self._read(known_stores.read_id))
             self.untrusted = "" if known else _untrusted_message(self.location)
 
@@ -167,6 +171,14 @@ class SqliteStore(DecidedStore):
             cache.keep((step.row.id_stem, step.row.guidance_version), copied(step.row.guidance))
         return step.answer()
 
+    async def append_with(
+        self, workspace: str, calls: Sequence[ToolCallResult], keep: int, beside: BesideCalls
+    ) -> dict[str, Appended]:
+        """`append_calls` of all these, whatever their tools, and what changes beside them, in one commit; by tool."""
+        work = CallsTogether(self._clock.now(), workspace, calls, keep, beside)
+        cache, embedder, limits = self._guidance, self._embedder, self._limits
+        return await self._open_threads().write(lambda db: work.carry_out(db, cache, embedder, limits), work.prepare)
+
     async def memories(self, workspace: str, tools: Sequence[str] | None, **asked: Any) -> builtins.list[StoredMemory]:
         return await self._read(tool_reads.memories, workspace, tools, self._guidance, **asked)
 
@@ -205,6 +217,7 @@ class SqliteStore(DecidedStore):
     list_raw = _asks(keyed_records.list_raw, builtins.list)
     delete = _asks(keyed_records.delete, bool, writes=True)
     namespaces = _asks(keyed_records.namespaces, builtins.list)
+    stored_embedder = _asks(documents.stored_embedder, lambda: None)
     documents = _asks(documents.read, dict)
 
     # -- search
@@ -213,7 +226,7 @@ class SqliteStore(DecidedStore):
         return await self._read(search.legs, self._vectors, self._embedder, workspace, request)
 
     async def reembed(self, embedder: Embedder, progress: Callable[[int, int], None] | None = None) -> int:
-        count = await reembed(InMemory(self._open_threads(), embedder.identity), embedder, progress)
+        count = await reembed(await KeptAside(self._open_threads(), embedder.identity).begin(), embedder, progress)
         self._embedder = embedder.identity
         return count
 
@@ -224,6 +237,12 @@ class SqliteStore(DecidedStore):
 
     async def info(self) -> dict[str, Any]:
         return await self._read(workspaces.info, self.location)
+
+
+def _require_known(path: str, db: apsw.Connection) -> None:
+    """Of a file that came into the place of none while that was open. Raises StoreUntrusted."""
+    if not known_stores.is_known(path, known_stores.read_id(db)):
+        raise StoreUntrusted(_untrusted_message(path))
 
 
 def _untrusted_message(path: str) -> str:

@@ -8,26 +8,30 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import apsw
 
-from toolmem.errors import StoreClosed
+from toolmem.errors import StoreClosed, StoreError
 from toolmem.late import late_logger
 from toolmem.store.sqlite.connection import (
     MEMORY,
-    OpenFile,
     Synchronous,
     can_be_written,
+    is_unmade,
     open_read_only,
     open_reader,
     open_writer,
 )
+from toolmem.store.sqlite.open_file import OpenFile, moved
 
 logger = late_logger("toolmem.store")
 
 T = TypeVar("T")
+Opener = Callable[[], apsw.Connection]
+Accepted = Callable[[apsw.Connection], None] | None  # as of `OpenFile`
 
 CHECKPOINT_PAGES = 1000  # of the log, before they are moved into the file
 
@@ -43,6 +47,7 @@ class _Worker:
 
     def __init__(self, name: str) -> None:
         self._log_pages = 0
+        self.beside: _Worker | None = None  # that of another connection to the file
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name=f"toolmem {name}", daemon=True)
         self._thread.start()
@@ -63,10 +68,25 @@ class _Worker:
         self._jobs.put(partial(_perform, function, loop, future, must_run))
         return await future
 
-    def connect(self, opened: Callable[[], apsw.Connection], path: str, busy_timeout: float) -> None:
-        db = opened()
-        self.file = OpenFile(db, path, busy_timeout)
+    def connect(
+        self, opened: Callable[[], apsw.Connection], path: str, busy_timeout: float, accepted: Accepted
+    ) -> None:
+        self.file = OpenFile(opened, path, busy_timeout, taken=self._take, accepted=accepted)
+
+    def _take(self, db: apsw.Connection) -> None:
         db.set_wal_hook(self._logged)  # takes the place of SQLite's own automatic checkpoint
+        if self.beside is not None:
+            self.beside.expect()
+
+    def expect(self) -> None:
+        """The file was made: open it, so that one that is taken away again is missed."""
+        if hasattr(self, "file"):
+            self.file.is_expected = True
+            self._jobs.put(self._open_made)
+
+    def _open_made(self) -> None:
+        with suppress(StoreError):  # who reads is told
+            self.file.make()
 
     def _logged(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
@@ -135,27 +155,35 @@ class WorkerThreads:
     """The writer and the reader of one open store, of the process that opened it."""
 
     def __init__(
-        self, path: str, synchronous: Synchronous, busy_timeout: float, accept_read_only: bool = False
+        self,
+        path: str,
+        synchronous: Synchronous,
+        busy_timeout: float,
+        accept_read_only: bool = False,
+        accepted: Accepted = None,
     ) -> None:
         self._path = path
+        self._accepted = accepted
         self._accept_read_only = accept_read_only
         self._pid = os.getpid()
         self._synchronous: Synchronous = synchronous
         self._busy_timeout = busy_timeout
         self._writer = _Worker("writer")
         self._reader = self._writer if path == MEMORY else _Worker("reader")
+        self._writer.beside = None if self._reader is self._writer else self._reader
         self.workers = (self._writer,) if self._reader is self._writer else (self._writer, self._reader)
         self._forgotten = weakref.finalize(self, _abandon, self._pid, self.workers)
         _alive.add(self)
 
     async def open(self) -> None:
-        writer = partial(open_writer, self._path, self._synchronous, self._busy_timeout)
-        reader = partial(open_reader, self._path, self._busy_timeout)
+        given = (self._path, self._synchronous, self._busy_timeout)
+        writer = partial(open_writer, *given)
+        reader = partial(_open_reader, *given, is_unmade(self._path))
         if self._accept_read_only and not can_be_written(self._path):
             writer = reader = partial(open_read_only, self._path, self._busy_timeout)
         try:
             for worker, opened in zip(self.workers, (writer, reader), strict=False):
-                connect = partial(worker.connect, opened, self._path, self._busy_timeout)
+                connect = partial(worker.connect, opened, self._path, self._busy_timeout, self._accepted)
                 await worker.run(connect, must_run=True)
         except BaseException:
             self._forgotten()
@@ -184,12 +212,26 @@ class WorkerThreads:
 
         return await self._writer.run(prepared, must_run=True)
 
+    @property
+    def is_made(self) -> bool:
+        """Is there a file?"""
+        return self._writer.file.is_made or self._reader.file.is_made
+
     async def close(self) -> None:
         """What was handed over is done first."""
         for worker in reversed(self.workers):  # the writer last: with it the log goes
             await worker.run(worker.close, must_run=True)
             worker.end()
         self._forgotten.detach()
+
+
+def _open_reader(path: str, synchronous: Synchronous, busy_timeout: float, was_unmade: bool) -> apsw.Connection:
+    """`was_unmade`: the file was made since, perhaps by another process, which may still be about it."""
+    if was_unmade:
+        if is_unmade(path):
+            raise moved(path)
+        open_writer(path, synchronous, busy_timeout).close()
+    return open_reader(path, busy_timeout)
 
 
 def _abandon(pid: int, workers: tuple[_Worker, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolmem.errors import RequestError
-from toolmem.models import Baseline, Claim, RepairCount, RepairHistory, ToolCallResult, ToolMemory
+from toolmem.models import Claim, RepairCount, RepairHistory, ToolCallResult, ToolMemory
 from toolmem.protocols import MemoryStore
 from toolmem.stored import StoredMemory
 from toolmem.testing.store_contract.scenario import (
@@ -28,9 +28,6 @@ COPY = "copy"
 UPKEEP = {
     "update_tokens": 321,
     "edits": 2,
-    "baseline": Baseline(
-        seq=6, successes=4, failures=2, all_successes=4, all_failures=2, trait_calls=1, traits={"a": 1}
-    ),
     "history": RepairHistory(
         since=START,
         calls=6,
@@ -122,14 +119,13 @@ class MergingContract(Scenario):
             assert merged.record is not None
             held = merged.record.guidance
             assert held is not None
-            assert held.baseline is not None
             assert held.history is not None
-            assert (held.baseline.seq, held.history.last_seq) == (known, known)
-            assert (held.baseline.successes, held.history.calls, held.edits, held.update_tokens) == (4, 6, 2, 321)
+            assert (held.history.last_seq, held.history.calls) == (known, 6)
+            assert (held.edits, held.update_tokens) == (2, 321)
 
     @driven
     async def test_an_upkeep_of_another_form_is_refused_and_nothing_is_written(self, store: MemoryStore) -> None:
-        for wrong in ("x", [1], {"baseline": 3}, {"history": {"calls": 1}}, {"edits": "many"}):
+        for wrong in ("x", [1], {"history": 3}, {"history": {"calls": 1}}, {"edits": "many"}):
             with pytest.raises(RequestError, match="not a guidance"):
                 await store.merge(W, foreign([call(1)], content="Theirs.", metadata={"upkeep": wrong}), 100)
         assert await store.tool_names(W) == []
