@@ -35,6 +35,9 @@ for module, names in (
     for name in names.split():
         if hasattr(module, name):
             delattr(module, name)
+# from 3.13 on Python's own counts the CPUs by sched_getaffinity where it was there as os was imported
+if hasattr(os, "process_cpu_count"):
+    os.process_cpu_count = os.cpu_count
 """
 
 _USE = """
