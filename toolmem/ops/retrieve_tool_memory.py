@@ -61,7 +61,8 @@ class RetrieveToolMemoryOp(Op):
         for memory in memories:
             shown = memory.reply()
             if fit := fits.get(memory.when_to_use):
-                shown["metadata"]["similarity"] = fit.similarity
+                # beyond four digits a cosine of single-precision vectors differs between machines and says nothing
+                shown["metadata"]["similarity"] = None if fit.similarity is None else round(fit.similarity, 4)
                 if fit.low:
                     shown["metadata"]["relevance"] = "low"
             memory_list.append(shown)
