@@ -9,6 +9,7 @@ from datetime import datetime
 
 from toolmem.errors import Conflict, ModelError, ReplyUnreadable
 from toolmem.flow.op import Context
+from toolmem.guidance.guests import for_others
 from toolmem.guidance.policies import Plan, Policy
 from toolmem.guidance.skip import Window, count_dropped, window_of
 from toolmem.models import Guidance, ToolCallResult, ToolRecord
@@ -105,7 +106,8 @@ class Summarizing:
                 return Outcome(tool, "not_found")
             done = self.outcome(record, window, plan, "failed")
             try:
-                guidance = await self._write(record, window, plan, read[0].calls, done)
+                calls = [for_others(call) for call in read[0].calls]
+                guidance = await self._write(record, window, plan, calls, done)
             except ModelError as error:
                 if error.fatal:
                     self.stopped = error

@@ -113,7 +113,7 @@ class AgentSession:
         self._asking = app.configured.bind(AskForDemandsOp()) if asks else None
         self._keeping = app.configured.bind(UpdateVectorStoreOp())
         self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
-        self._calls = SessionCalls(app, self.session_id, self._guarded(rules.workspace), on_denied, on_ask)
+        self._calls = SessionCalls(app, self.session_id, self._guarded(rules.workspace), on_denied, on_ask, guest)
         self._words = SessionWords(app, rules, self.session_id, self._calls)
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.call_records import read_records
 from toolmem.guard.decision import GuardDecision
+from toolmem.guidance.guests import MARK
 from toolmem.models import ToolSchema
 from toolmem.readers.written_arguments import read_arguments
 from toolmem.rules.identity import read_tool_name
@@ -41,10 +42,17 @@ class SessionCalls:
     """What a session knows of its calls before a turn is over."""
 
     def __init__(
-        self, app: ToolMemApp, session_id: str, checks: SessionChecks, on_denied: OnDenied, on_ask: OnAsk | None
+        self,
+        app: ToolMemApp,
+        session_id: str,
+        checks: SessionChecks,
+        on_denied: OnDenied,
+        on_ask: OnAsk | None,
+        guest: str = "",
     ) -> None:
         self._app = app
         self._session_id = session_id
+        self._guest = guest
         self._functions: dict[str, ToolSchema] = {}  # as far as their signatures declare them
         self.checks = checks
         self.recorder = CallRecorder._of(checks, on_denied, on_ask)
@@ -100,6 +108,8 @@ class SessionCalls:
 
     def _named(self, record: Mapping[str, Any], number: int, said: str, turn: int) -> dict[str, Any]:
         given = {"context": said, "id": f"{self._session_id}-{turn}-{number}", **record}
+        if self._guest and isinstance(given.get("metadata") or {}, Mapping):
+            given["metadata"] = {**(given.get("metadata") or {}), MARK: self._guest}
         return given if _names_conversation(record) else {**given, "conversation_id": self._session_id}
 
     def _with_id(self, record: Mapping[str, Any]) -> dict[str, Any]:
