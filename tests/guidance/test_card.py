@@ -149,7 +149,15 @@ def test_the_rate_is_told_under_90_percent_only() -> None:
         shop({"order": f"B{n}"}, "E1 no" if n == 0 else "")
     assert shop.lines("overall") == []
     shop({"order": "B1"}, "E1 no")
-    assert shop.lines("overall") == ["9 of 11 calls worked (81 %)"]
+    assert shop.lines("overall") == ["9 of 11 calls worked (82 %)"]
+
+
+@pytest.mark.parametrize(("good", "calls", "percent"), [(2, 7, 29), (1, 8, 13), (7, 9, 78), (0, 3, 0), (1, 300, 1)])
+def test_a_rate_is_rounded_and_what_worked_once_is_not_none(good: int, calls: int, percent: int) -> None:
+    shop = Shop()
+    for n in range(calls):
+        shop({"order": f"B{n}"}, "" if n < good else "E1 no")
+    assert shop.lines("overall") == [f"{good} of {calls} calls worked ({percent} %)"]
 
 
 def test_a_card_stays_within_its_tokens_and_failures_come_first() -> None:

@@ -150,7 +150,7 @@ class Wording:
             condition = self.say(kind, path=named(path), detail=detail.removeprefix("like:"))
             return claim_text(self.say("pattern", condition=condition, n=claim.n, **claim.counts))
         if about.form == "rate":
-            return self.say("rate", k=claim.k, n=claim.n, percent=100 * claim.k // max(claim.n, 1))
+            return self.say("rate", k=claim.k, n=claim.n, percent=_percent(claim.k, claim.n))
         return claim_text(self._failed(claim, about.form))
 
     def _example(self, shown: dict[str, Any]) -> str:
@@ -196,6 +196,11 @@ class Wording:
         """What was done, in a few words."""
         kind, path, before, after = repair
         return self.say(kind, path=named(path), before=plain(before, 40), after=plain(after, 60))
+
+
+def _percent(k: int, n: int) -> int:
+    """Rounded, a half upwards; only none of them are 0."""
+    return max((200 * k + n) // (2 * n), min(k, 1)) if n else 0
 
 
 def named(name: str) -> str:
