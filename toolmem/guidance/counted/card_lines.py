@@ -183,7 +183,8 @@ class Wording:
 
     def _instead(self, shown: dict[str, Any]) -> str:
         if not shown.get("size"):
-            return self.say("again")
+            between = self.names(shown.get("between", ()))
+            return self.say("again_after", names=between) if between else self.say("again")
         parts = [shown["worked"]] if shown.get("worked") else []
         for key, names in (("another", shown.get("others")), ("left_out", shown.get("left_out"))):
             parts += [self.say(key, names=self.names(names))] if names else []
