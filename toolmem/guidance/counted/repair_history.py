@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 
 from toolmem.guard.effects import may_write
 from toolmem.guidance.counted.analysis import Analysis
-from toolmem.guidance.counted.changes import change_between, whole
+from toolmem.guidance.counted.changes import change_between, concerned
 from toolmem.guidance.counted.conditions import Observation
 from toolmem.guidance.counted.repairs import BY_RESULT, Recovery, Repair, by_result, differences
 from toolmem.guidance.counted.shown_values import message_of, output_of
@@ -131,7 +131,7 @@ class _Counting:
     def _once_more(self, key: Key, i: int, message: str, *, tried: bool = False) -> None:
         """Count it; the newest stand at the end, with the words of the newest."""
         old = self._held.pop(key, None)
-        sent = old.sent if old is not None and old.repaired else whole(self._found.seen[i])
+        sent = old.sent if old is not None and old.repaired else concerned(self._found.seen[i], message)
         ids = old.call_ids if old is not None else ()
         update = {
             "k": 1 + (old.k if old is not None else 0),
