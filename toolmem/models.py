@@ -270,6 +270,7 @@ class FailureCount(BaseModel):
     size: int = 0  # parameters that differ
     repaired: bool = False  # what worked instead is known
     past: bool = False  # it led to another error
+    between: tuple[str, ...] = ()  # tools called before the same call went better, every time
     tried: bool = False  # the tool was called again, and nothing worked
     call_ids: tuple[str, ...] = ()  # of the newest
 

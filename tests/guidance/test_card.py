@@ -149,7 +149,15 @@ def test_the_rate_is_told_under_90_percent_only() -> None:
         shop({"order": f"B{n}"}, "E1 no" if n == 0 else "")
     assert shop.lines("overall") == []
     shop({"order": "B1"}, "E1 no")
-    assert shop.lines("overall") == ["9 of 11 calls worked (81 %)"]
+    assert shop.lines("overall") == ["9 of 11 calls worked (82 %)"]
+
+
+@pytest.mark.parametrize(("good", "calls", "percent"), [(2, 7, 29), (1, 8, 13), (7, 9, 78), (0, 3, 0), (1, 300, 1)])
+def test_a_rate_is_rounded_and_what_worked_once_is_not_none(good: int, calls: int, percent: int) -> None:
+    shop = Shop()
+    for n in range(calls):
+        shop({"order": f"B{n}"}, "" if n < good else "E1 no")
+    assert shop.lines("overall") == [f"{good} of {calls} calls worked ({percent} %)"]
 
 
 def test_a_card_stays_within_its_tokens_and_failures_come_first() -> None:
@@ -300,3 +308,39 @@ def test_a_prompts_tokens_go_to_failures_first_and_to_tools_without_failures_las
     least = guidance_block(tools, whole - 45, estimated_tokens)
     assert "y y" in least
     assert "z z" not in least
+
+
+def test_of_a_failure_without_a_way_out_the_arguments_that_its_error_names_are_shown() -> None:
+    shop = Shop()
+    shop({"article": "HX4410", "quantity": "20ST"}, "E203 article must carry its packing code")
+    assert shop.lines("failure") == ['failed: {"article": "HX4410"}: "E203 article must carry its packing code"']
+
+
+def test_the_example_that_shows_most_comes_first_and_what_a_repair_shows_is_not_shown_again() -> None:
+    shop = Shop("sales_report")
+    shop({"month": "2603", "kind": "GRS", "region": "W"}, talk="w")
+    shop({"month": "2610", "kind": "RTN"}, talk="x")
+    shop({"month": "2026-10"}, "E601 month: yymm", talk="y")
+    shop({"month": "2610"}, talk="y")
+    assert 'then worked: {"month": "2610"}' in shop.lines("failure")[0]
+    assert [line.partition(" -> ")[0] for line in shop.lines("example")] == [
+        'worked: {"month": "2603", "kind": "GRS", "region": "W"}',
+        'worked: {"month": "2610", "kind": "RTN"}',
+    ]
+
+
+def test_the_beginning_of_an_answer_is_not_shown() -> None:
+    shop = Shop()
+    shop({"order": "B1"}, output='{"status": "booked", "slot": "09:00"}')
+    assert shop.lines("example") == ['worked: {"order": "B1"}']
+
+
+def test_a_prompts_tokens_go_to_failures_before_answers_that_were_worth_nothing() -> None:
+    tools = [
+        card_of("a", ("silent", "worth nothing: " + "x " * 30, 9)),
+        card_of("b", ("failure", "failed: " + "y " * 30, 1)),
+    ]
+    whole = estimated_tokens(guidance_block(tools, 10_000, estimated_tokens))
+    less = guidance_block(tools, whole - 10, estimated_tokens)
+    assert "y y" in less
+    assert "x x" not in less

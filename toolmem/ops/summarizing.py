@@ -10,6 +10,7 @@ from datetime import datetime
 from toolmem.errors import Conflict, ModelError, ReplyUnreadable
 from toolmem.flow.op import Context
 from toolmem.guidance.guests import for_others
+from toolmem.guidance.in_between import Trail, repeated_pairs, trail_of, with_calls_between
 from toolmem.guidance.policies import Plan, Policy
 from toolmem.guidance.skip import Window, count_dropped, window_of
 from toolmem.models import Guidance, ToolCallResult, ToolRecord
@@ -54,6 +55,7 @@ class Summarizing:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     without_vector: list[str] = field(default_factory=list)  # tools whose new guidance only the text leg finds
     stopped: ModelError | None = None
+    trail: Trail | None = None  # the calls of all tools, read where a summary asks for them
 
     # -- deciding
 
@@ -106,8 +108,9 @@ class Summarizing:
                 return Outcome(tool, "not_found")
             done = self.outcome(record, window, plan, "failed")
             try:
-                calls = [for_others(call) for call in read[0].calls]
-                guidance = await self._write(record, window, plan, calls, done)
+                calls = await self._told_what_came_between(read[0].calls, window)
+                told = [for_others(call) for call in calls]
+                guidance = await self._write(record, window, plan, told, done)
             except ModelError as error:
                 if error.fatal:
                     self.stopped = error
@@ -121,6 +124,18 @@ class Summarizing:
                 return Outcome(tool, "not_found")
             record = again[0]
         return Outcome(tool, "failed", error=f"others changed this tool {_ATTEMPTS} times meanwhile; run it again")
+
+    async def _told_what_came_between(
+        self, calls: Sequence[ToolCallResult], window: Window
+    ) -> Sequence[ToolCallResult]:
+        """The calls of other tools are read once, and only where a call that failed was made again as it was."""
+        pairs = repeated_pairs(calls, window.new)
+        if not pairs:
+            return calls
+        if self.trail is None:
+            every = await self.store.memories(self.context.workspace, None, calls=True)
+            self.trail = trail_of(call for memory in every for call in memory.calls)
+        return with_calls_between(calls, pairs, self.trail)
 
     async def _write(
         self, record: ToolRecord, window: Window, plan: Plan, calls: Sequence[ToolCallResult], done: Outcome

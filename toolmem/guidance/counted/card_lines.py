@@ -11,10 +11,11 @@ from typing import Any
 
 from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.changes import whole
+from toolmem.guidance.counted.conditions import Observation
 from toolmem.guidance.counted.phrases import PHRASES
 from toolmem.guidance.counted.repair_history import after_error, repair_of
 from toolmem.guidance.counted.repairs import Repair
-from toolmem.guidance.counted.shown_values import output_of
+from toolmem.guidance.counted.shown_values import form_of, output_of
 from toolmem.guidance.counted.value_patterns import value_patterns
 from toolmem.guidance.counted.values import type_name
 from toolmem.guidance.shown import claim_text
@@ -28,7 +29,7 @@ LINE = 100  # characters that a line is worth in itself: short ones do not push 
 MAX_EXAMPLES = 3
 MAX_KINDS = 5  # kinds of repair named for one error beside what is shown
 MAX_MASKED = 400  # of a value that is compared
-MAX_OUTPUT = 24  # characters of an output
+MAX_OUTPUT = 24  # characters of an output that is shown: a longer one would be its beginning
 LOW_RATE = 0.9
 _SHOWN = frozenset({"changed", "added", "dropped", "renamed", "repeated"})  # kinds of repair that arguments show
 
@@ -40,13 +41,15 @@ def lines(found: Analysis, history: RepairHistory, language: Language) -> list[C
     told = [one.model_copy(update={"text": say.line(one)}) for one in failures]
     # Of equal ones the newest come first.
     told.sort(key=lambda one: (one.kind == "silent", -worth(one) / (LINE + len(one.text))))
-    others = [*_examples(found), *_patterns(found), *_rate(found)]
+    shown = frozenset(str(one.detail["worked"]) for one in told if one.detail.get("worked"))
+    others = [*_examples(found, shown), *_patterns(found), *_rate(found)]
     return [*told, *(one.model_copy(update={"text": say.line(one)}) for one in others)][:MAX_LINES]
 
 
 def worth(one: Claim) -> float:
     """The calls that a line would have helped, those with a way out before all."""
-    return one.k + 2.0 * one.counts.get("recovered", 0) + (1.0 if one.detail.get("repaired") else 0.0)
+    way_out = one.detail.get("repaired") and (one.detail.get("worked") or not one.detail.get("others"))
+    return one.k + 2.0 * one.counts.get("recovered", 0) + (1.0 if way_out else 0.0)
 
 
 def _failure(one: FailureCount, history: RepairHistory) -> Claim:
@@ -88,22 +91,39 @@ def _words_of(one: RepairCount) -> Repair:
     return repair_of(one)._replace(after=form)
 
 
-def _examples(found: Analysis) -> Iterator[Claim]:
-    """Whole calls that worked, newest first; no two with the same parameters whose values are written alike."""
-    told: set[Any] = set()
+def _examples(found: Analysis, shown: frozenset[str]) -> Iterator[Claim]:
+    """Whole calls that worked, none of `shown`, no two with the same parameters whose values are written alike.
+
+    Each time the one that shows most parameters, and forms of values, which none before it shows; of equal ones the
+    newest.
+    """
+    alike: dict[Any, int] = {}
     for i in reversed(found.where(True)):
-        if found.useful[i] is False or len(told) == MAX_EXAMPLES:
-            continue
-        seen = found.seen[i]
-        alike = tuple(sorted((str(name), _written(seen.texts.get(name), value)) for name, value in seen.params.items()))
-        if alike in told:
-            continue
-        output = "" if told else output_of(found.calls[i], MAX_OUTPUT)  # one shows what an answer looks like
-        told.add(alike)
-        detail = {"sent": whole(seen), "output": output}
+        if found.useful[i] is not False and whole(found.seen[i]) not in shown:
+            alike.setdefault(_alike(found.seen[i]), i)
+    left = {i: _forms(found.seen[i]) for i in alike.values()}
+    told: set[tuple[str, str]] = set()
+    for place in range(min(MAX_EXAMPLES, len(left))):
+        i = max(left, key=lambda i: len(left[i] - told))
+        told |= left.pop(i)
+        output = "" if place else output_of(found.calls[i], MAX_OUTPUT + 1)
+        detail = {"sent": whole(found.seen[i]), "output": output if len(output) <= MAX_OUTPUT else ""}
         yield Claim(
             text="", k=1, n=1, call_ids=(found.ids[i],), kind="example", subject=Subject(form="example"), detail=detail
         )
+
+
+def _alike(seen: Observation) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(name), _written(seen.texts.get(name), value)) for name, value in seen.params.items()))
+
+
+def _forms(seen: Observation) -> set[tuple[str, str]]:
+    """Parameters, and how their values are written."""
+    forms = {
+        (str(name), form_of(value) if isinstance(value, str) and name not in seen.texts else "")
+        for name, value in seen.params.items()
+    }
+    return forms | {(str(name), "") for name in seen.params}
 
 
 def _written(text: sql.Statement | shell.Command | None, value: Any) -> str:
@@ -150,7 +170,7 @@ class Wording:
             condition = self.say(kind, path=named(path), detail=detail.removeprefix("like:"))
             return claim_text(self.say("pattern", condition=condition, n=claim.n, **claim.counts))
         if about.form == "rate":
-            return self.say("rate", k=claim.k, n=claim.n, percent=100 * claim.k // max(claim.n, 1))
+            return self.say("rate", k=claim.k, n=claim.n, percent=_percent(claim.k, claim.n))
         return claim_text(self._failed(claim, about.form))
 
     def _example(self, shown: dict[str, Any]) -> str:
@@ -183,7 +203,8 @@ class Wording:
 
     def _instead(self, shown: dict[str, Any]) -> str:
         if not shown.get("size"):
-            return self.say("again")
+            between = self.names(shown.get("between", ()))
+            return self.say("again_after", names=between) if between else self.say("again")
         parts = [shown["worked"]] if shown.get("worked") else []
         for key, names in (("another", shown.get("others")), ("left_out", shown.get("left_out"))):
             parts += [self.say(key, names=self.names(names))] if names else []
@@ -196,6 +217,11 @@ class Wording:
         """What was done, in a few words."""
         kind, path, before, after = repair
         return self.say(kind, path=named(path), before=plain(before, 40), after=plain(after, 60))
+
+
+def _percent(k: int, n: int) -> int:
+    """Rounded, a half upwards; only none of them are 0."""
+    return max((200 * k + n) // (2 * n), min(k, 1)) if n else 0
 
 
 def named(name: str) -> str:

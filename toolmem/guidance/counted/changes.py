@@ -30,6 +30,12 @@ def whole(seen: Observation) -> str:
     return arguments(seen.params)
 
 
+def concerned(seen: Observation, message: str) -> str:
+    """The arguments of a call that its error names, all where it names none."""
+    named = {name: value for name, value in seen.params.items() if values.is_written_in(message, str(name))}
+    return arguments(named or seen.params)
+
+
 def change_between(found: Analysis, failure: int, success: int, message: str) -> ShownChange | None:
     """None where nothing differs that says anything: parameters that always change say nothing."""
     before, after = found.seen[failure], found.seen[success]

@@ -22,6 +22,7 @@ PHRASES: dict[str, tuple[str, str]] = {
     "past": ("; got past it: {what}", "；由此越过：{what}"),
     "nothing": ("; nothing worked after it yet", "；之后尚无成功的调用"),
     "again": ("the same call, later", "稍后同样的调用"),
+    "again_after": ("the same call after {names}", "在 {names} 之后同样的调用"),
     "another": ("another {names}", "另一个 {names}"),
     "left_out": ("without {names}", "不带 {names}"),
     "counted": ("{what} ({k})", "{what}（{k}）"),

@@ -14,11 +14,12 @@ from itertools import islice, pairwise
 
 from toolmem.guard.effects import may_write
 from toolmem.guidance.counted.analysis import Analysis
-from toolmem.guidance.counted.changes import change_between, whole
+from toolmem.guidance.counted.changes import change_between, concerned
 from toolmem.guidance.counted.conditions import Observation
 from toolmem.guidance.counted.repairs import BY_RESULT, Recovery, Repair, by_result, differences
 from toolmem.guidance.counted.shown_values import message_of, output_of
 from toolmem.guidance.counted.values import at, is_written_in, leaves
+from toolmem.guidance.in_between import called_between
 from toolmem.guidance.outcomes import passing
 from toolmem.models import FailureCount, RepairCount, RepairHistory
 from toolmem.readers import sql
@@ -130,7 +131,7 @@ class _Counting:
     def _once_more(self, key: Key, i: int, message: str, *, tried: bool = False) -> None:
         """Count it; the newest stand at the end, with the words of the newest."""
         old = self._held.pop(key, None)
-        sent = old.sent if old is not None and old.repaired else whole(self._found.seen[i])
+        sent = old.sent if old is not None and old.repaired else concerned(self._found.seen[i], message)
         ids = old.call_ids if old is not None else ()
         update = {
             "k": 1 + (old.k if old is not None else 0),
@@ -149,10 +150,13 @@ class _Counting:
         call = self._found.calls[failure]
         message = output_of(call) if key[1] else message_of(call)
         change = change_between(self._found, failure, success, message)
-        if change is None or (past and not change.size):
+        between = () if change is None or change.size else called_between(self._found.calls[success])
+        if change is None or (past and not change.size and (not between or self._may_be_done(failure))):
             return
         if not old.repaired or (not past and (old.past or change.size <= old.size)):
-            update = {**change._asdict(), "message": message, "repaired": True, "past": past}
+            if old.repaired and not old.past and not old.size:  # what came between every time
+                between = tuple(name for name in old.between if name in between)
+            update = {**change._asdict(), "message": message, "repaired": True, "past": past, "between": between}
             self._held[key] = old.model_copy(update=update)
 
     def _got_past(self, key: Key, i: int) -> None:
@@ -181,10 +185,13 @@ class _Counting:
         return restless and repair.path not in self._found.messages[failure]
 
     def _may_double(self, one: Recovery) -> bool:
-        """The same call again, of a tool that may write, after an error that leaves open whether it was done."""
-        call = self._found.calls[one.failure]
-        same_again = any(repair.kind == "repeated" for repair in one.repairs)
-        return same_again and call.error_class in _OPEN and may_write(call.tool_name, call.input)
+        """The same call again where the first may have been done."""
+        return any(repair.kind == "repeated" for repair in one.repairs) and self._may_be_done(one.failure)
+
+    def _may_be_done(self, i: int) -> bool:
+        """A call of a tool that may write, with an error that leaves open whether it was done."""
+        call = self._found.calls[i]
+        return call.error_class in _OPEN and may_write(call.tool_name, call.input)
 
     def _hopeless(self) -> set[int]:
         """Failures that were followed by other calls of the tool, of which none worked."""
