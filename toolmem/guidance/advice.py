@@ -1,6 +1,6 @@
 """Lines for one call: what then worked after the error that it met, or what its arguments have met before.
 
-At an error: up to MAX_ERRORS lines on this error, on those of its class and on those alike, then up to MAX_TARGETS on
+At an error: up to MAX_ERRORS lines on this error, on those of its class and on those alike, then up to two on
 the parameters that it names, with the tool whose results carry their values. Before a call: a line for each form of
 its arguments that failed, where what worked instead is known. Every line is a claim with counts and call ids; words of
 calls stand in it as the card shows them (`counted.shown_values`).
@@ -23,7 +23,7 @@ from toolmem.guidance.counted.conditions import Observation, observe
 from toolmem.guidance.counted.repair_history import LEFT_OPEN, after_error, counted, error_of, repair_of
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.counted.shown_values import form_of, message_of, text_of
-from toolmem.guidance.named_parameters import MAX_TARGETS, on_parameters
+from toolmem.guidance.named_parameters import on_parameters
 from toolmem.guidance.shown import BULLET, claim_text
 from toolmem.models import Claim, FailureCount, RepairCount, RepairHistory, Subject, ToolCallResult
 from toolmem.providers.tokenizer import estimated_tokens
@@ -77,10 +77,8 @@ def at_error(known: Known, given: Any, error: str) -> list[Claim]:
     key, kind = error_of(line, seen), error_class_of(line) if line else "no_output"
     again = not (kind in LEFT_OPEN and may_write(known.tool_name, met.input))
     told = list(_on_error(known, key, kind, again=again))
-    kinds = {each.subject.error for each in told if each.subject is not None and each.k}
-    if key not in kinds:  # what repaired this error is told already
-        told = [*told[:MAX_ERRORS], *on_parameters(known.found, known.around, known.conversation, seen, line, key)]
-    return told[: MAX_ERRORS + MAX_TARGETS]
+    targets = on_parameters(known.found, known.around, known.conversation, seen, line, key)
+    return [*told[:MAX_ERRORS], *targets]
 
 
 def _call(known: Known, given: Any, output: str = "") -> ToolCallResult:
