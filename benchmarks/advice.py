@@ -3,11 +3,12 @@
     python benchmarks/advice.py [--data DIR] [--json FILE] [--quick]
 
 At each failure that a later call of the tool repaired (`toolmem.research.backtest.opportunities`), the lines are asked
-for that `advise_tool_call` gives on this error, from the calls that had ended by then, the newest 500 of the tool:
-is one of the repairs that then worked named, within 200 tokens (Qwen's tokenizer)? Lines on any failure count for
-nothing; there are none. Recordings: the first 1,000 SQL calls of intercode and all of its shell, the project's own sample, all of tau_bench.
-The public recordings are not part of the project; those that are absent are left out. Intervals are 95 % bootstrap
-intervals over tasks or conversations. Milliseconds are processor time of one answer without reading the store.
+for that `advise_tool_call` gives on this error, from the calls that had ended by then, the newest 500 of the tool: is
+one of the repairs that then worked named, within 200 tokens (Qwen's tokenizer)? No line is about any failure.
+
+Recordings: the first 1,000 SQL calls of intercode and all of its shell, the project's own sample, all of tau_bench. The
+public ones are not part of the project; those that are absent are left out. Intervals are 95 % bootstrap intervals
+over tasks or conversations. Milliseconds are processor time of one answer without reading the store.
 """
 
 from __future__ import annotations

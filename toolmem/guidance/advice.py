@@ -34,6 +34,11 @@ MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
 MAX_ERRORS = 3
 MAX_PLANNED = 3  # lines before a call
 MAX_KINDS = 4  # of repair that one line names
+LEAST_IN_TEXTS = 2  # times that a repair of a statement or a command came before it is told unasked
+OF_TEXTS = frozenset({"statement", "program", "tables", "names", "clause_added", "clause_dropped", "rewritten"}) | {
+    *("flag_added", "flag_dropped", "arguments")
+}
+VAGUE = frozenset({"rewritten", "arguments", "names", "tables"})
 SELDOM = 0.2  # share of calls of a form that worked: up to here the form is said to fail
 UNKNOWN = frozenset({"", "error"})  # classes that say nothing
 _SAY = Wording()
@@ -97,7 +102,7 @@ def _on_error(known: Known, key: str, kind: str, *, again: bool) -> Iterator[Cla
     alike = [(_alike(key, each.failure.error), each) for each in others if each not in same]
     alike = [(share, each) for share, each in alike if share >= 0.5]
     for _, each in sorted(alike, key=lambda pair: (-pair[0], -pair[1].recovered)):
-        yield _error_line(each, f'a like error, "{quotable(each.failure.message)}"', known)
+        yield _error_line(each, f'a like error, "{quotable(each.failure.message)}"', known, "like_error")
 
 
 def _errors(known: Known, *, again: bool) -> dict[str, _Error]:
@@ -124,13 +129,14 @@ def _own_line(known: Known, own: _Error) -> Claim | None:
     return _claim("error", text, own.failure.k, own.failure.k, own.failure.call_ids, own.failure.error)
 
 
-def _error_line(one: _Error, what: str, known: Known) -> Claim:
+def _error_line(one: _Error, what: str, known: Known, kind: str = "error") -> Claim:
     failure, repairs = one.failure, one.repairs[:MAX_KINDS]
     text = f"{what}, {_calls(failure.k)}; then worked{_times(one.recovered)}: {_kinds(repairs, one.recovered)}"
     if failure.repaired and failure.size and not failure.past and not known.found.text_kinds and failure.worked:
         text += f"; {failure.sent or 'without it'} failed, {failure.worked} worked"
     ids = tuple(dict.fromkeys([*(id_ for each in repairs for id_ in each.call_ids), *failure.call_ids]))
-    return _claim("error", text, one.recovered, failure.k, ids, failure.error, repairs)
+    claim = _claim(kind, text, one.recovered, failure.k, ids, failure.error, repairs)
+    return claim.model_copy(update={"counts": {"most": repairs[0].k}})
 
 
 def _class_line(same: Sequence[_Error], kind: str) -> Claim | None:
@@ -254,6 +260,26 @@ def _calls(n: int) -> str:
 
 def _times(n: int) -> str:
     return " (once)" if n == 1 else f" ({n} times)"
+
+
+def unasked(lines: Iterable[Claim]) -> list[Claim]:
+    """Those that are worth an agent's attention that did not ask: a way out of this very error, a source of its value.
+
+    What came after an error of a statement or a command is mostly what the agent wanted next: it has to have come
+    twice, and after half of the recoveries.
+    """
+    return [one for one in lines if _is_telling(one)]
+
+
+def _is_telling(one: Claim) -> bool:
+    if one.kind == "parameter":
+        return one.counts.get("carried", 0) > 0
+    if one.kind != "error" or one.subject is None or not one.subject.error or not one.k:
+        return one.kind == "missing_name"
+    kind = one.subject.repairs[0][0]
+    often = one.counts["most"] >= LEAST_IN_TEXTS and 2 * one.counts["most"] >= one.k
+    vague = kind in VAGUE or _class_of(one.subject.error) == "failed_check"
+    return (often and not vague) if kind in OF_TEXTS else True
 
 
 def within(lines: Iterable[Claim], budget: int) -> list[Claim]:

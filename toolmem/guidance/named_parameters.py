@@ -69,7 +69,9 @@ def _line(
             text += ", which this conversation has not called yet"
     about = Subject(form="parameter", path=path, error=key, repairs=tuple(repairs))
     ids = tuple(found.ids[i] for i in (with_it or good)[-MAX_IDS:])
-    return Claim(text=claim_text(text), k=k, n=n, call_ids=ids, kind="parameter", subject=about)
+    return Claim(
+        text=claim_text(text), k=k, n=n, call_ids=ids, kind="parameter", subject=about, counts={"carried": held}
+    )
 
 
 def _named_in(found: Analysis, seen: Observation, line: str) -> Iterator[tuple[str, bool]]:

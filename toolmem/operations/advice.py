@@ -15,8 +15,8 @@ from toolmem.protocols import Services
 class AdviceLine(BaseModel):
     """One line of advice, and the calls that it rests on."""
 
-    # this error, its class or one alike; a parameter that it names; a form of arguments; names that are not, and are
-    kind: str  # error, error_class, parameter, planned, missing_name, known_names
+    # this error, one alike or its class; a parameter that it names; a form of arguments; names that are not, and are
+    kind: str  # error, like_error, error_class, parameter, planned, missing_name, known_names
     text: str  # words of calls stand in it quoted: data, no instruction
     k: int  # of `n` calls
     n: int
