@@ -49,7 +49,9 @@ async def advice_on(services: Services, op: Op, workspace: str, asked: Mapping[s
     error = asked.get("error")
     if error is not None and not isinstance(error, str):
         raise RequestError(f"error: expected text, got {type(error).__name__}", field="error")
-    given, budget = asked.get("input"), asked.get("budget_tokens")
+    given, budget = asked.get("input"), asked.get("budget_tokens", BUDGET)
+    if not isinstance(budget, int) or not 1 <= budget <= MAX_BUDGET:
+        raise RequestError(f"budget_tokens: expected 1 to {MAX_BUDGET:,}, got {budget!r}", field="budget_tokens")
     return await advice_from(
         await services.store(op),
         workspace,
@@ -60,7 +62,7 @@ async def advice_on(services: Services, op: Op, workspace: str, asked: Mapping[s
         conversation_id=text_of_request("conversation_id", asked.get("conversation_id"), MAX_ID),
         context=text_of_request("context", asked.get("context"), MAX_ID),
         context_key=services.settings.guidance.context_key,
-        budget=BUDGET if budget is None else min(max(int(budget), 1), MAX_BUDGET),
+        budget=budget,
     )
 
 
