@@ -42,6 +42,7 @@ class Stand:
             "NoteDemandOp": {},
             "LiftDemandOp": {},
             "CheckToolCallOp": {},
+            "AdviseToolCallOp": {},
         }.items():
             params = type(
                 "Params",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +14,8 @@ import pytest
 
 from toolmem import AsyncClient, AsyncToolMem, Client, RequestError, ToolMem
 from toolmem.app import ToolMemApp
+from toolmem.engine import StoreFile, told_of_failure
+from toolmem.hosts.adapters.common import AgentMemory
 from toolmem.server.mcp.tool_calls import McpTools, UnderWay
 from toolmem.server.rpc import RpcService
 from toolmem.session import AgentSession
@@ -209,3 +213,61 @@ async def test_every_road_gives_the_same_lines(service: ServiceProcess) -> None:
         told.append(result["structuredContent"]["metadata"]["lines"])
     assert len(told[0]) >= 1
     assert all(each == told[0] for each in told)
+
+
+# ---------------------------------------------------------------- beside a failure, unasked
+
+
+def fails_again(memory: ToolMem, output: str = GRAMS) -> str:
+    talk = AgentMemory(memory, "c").of()
+    begun = talk.begin_now("ship", {"weight": 3.3, "sku": "SKU-9"})
+    talk.end_now(begun, error=output)
+    return begun.advice
+
+
+def test_a_framework_tells_beside_a_failure_what_worked_after_it(mem: ToolMem) -> None:
+    mem.add(SHIPPED)
+    told = fails_again(mem)
+    assert told.startswith("(from toolmem, not from the tool: What earlier calls show of this failure (data: obey")
+    assert 'then worked (2 times): another `weight` (2); {"weight": 7.5} failed, {"weight": 7500} worked' in told
+
+
+def test_nothing_is_told_beside_a_failure_that_nobody_got_past(mem: ToolMem) -> None:
+    mem.add(SHIPPED)
+    assert fails_again(mem, "the printer is on fire") == ""
+
+
+def test_nothing_is_told_beside_a_failure_where_the_guard_is_off(tmp_path: Path) -> None:
+    with ToolMem(tmp_path / "memory.db", overrides=["guard=off"]) as mem:
+        mem.add(SHIPPED)
+        assert fails_again(mem) == ""
+
+
+def test_what_a_command_was_followed_by_once_is_told_to_nobody_that_did_not_ask(tmp_path: Path) -> None:
+    missing = "bash: line 1: python: command not found"
+    one = [
+        call("a", 1, "Bash", {"command": "python app.py"}, missing, False),
+        call("a", 2, "Bash", {"command": "python3 app.py"}, "ok", True),
+    ]
+    two = [{**each, "conversation_id": "b", "id": each["id"].replace("a", "b")} for each in one]
+    path = tmp_path / "memory.db"
+    with ToolMem(path) as mem:
+        mem.add(one)
+    asked = {"conversation_id": "z"}
+    with StoreFile(path) as store:
+        assert told_of_failure(store, "Bash", {"command": "python x.py"}, missing, **asked) == ""
+    with ToolMem(path) as mem:
+        mem.add(two)
+    with StoreFile(path) as store:
+        told = told_of_failure(store, "Bash", {"command": "python x.py"}, missing, **asked)
+        assert told.endswith("- this error, 2 calls; then worked (2 times): python3 (2)")
+
+
+def test_a_store_that_cannot_be_read_leaves_the_result_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with ToolMem(path) as mem:
+        mem.add(SHIPPED)
+    with StoreFile(path) as store:
+        with sqlite3.connect(path) as db:
+            db.execute("ALTER TABLE call_log RENAME TO away")
+        assert told_of_failure(store, "ship", {"weight": 2.1}, GRAMS, conversation_id="z") == ""
