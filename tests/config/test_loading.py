@@ -57,6 +57,7 @@ def test_the_default_configuration_needs_no_key_and_no_network():
         "note_demand",
         "lift_demand",
         "check_tool_call",
+        "advise_tool_call",
     ]
 
 

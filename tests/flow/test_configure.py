@@ -42,6 +42,7 @@ class Stand:
             "NoteDemandOp": {},
             "LiftDemandOp": {},
             "CheckToolCallOp": {},
+            "AdviseToolCallOp": {},
         }.items():
             params = type(
                 "Params",
@@ -223,9 +224,9 @@ op:
         f"op.mystery.backend: no op is called 'count_word_op' (did you mean 'count_words_op'?) [{path}:9]",
         (
             f"flow.one.flow_content [{path}:4]: line 1, column 19 at 'nope': no op is called 'nope'; "
-            "known: capture_tool_rules_op, check_tool_call_op, count_words_op, fail_op, lift_demand_op, "
-            "note_demand_op, parse_tool_call_result_op, rejudge_op, report_count_op, retrieve_tool_memory_op, "
-            "retry_evaluations_op, sleep_op, ... (17 in all)"
+            "known: advise_tool_call_op, capture_tool_rules_op, check_tool_call_op, count_words_op, fail_op, "
+            "lift_demand_op, note_demand_op, parse_tool_call_result_op, rejudge_op, report_count_op, "
+            "retrieve_tool_memory_op, retry_evaluations_op, ... (18 in all)"
         ),
         "op.summary_tool_memory_op.params.recent_call_count: expected a whole number, got 'many'",
         "op.count_words_op.params.at_least: expected at least 1, got 0 [literal in flow two, line 1, column 1]",

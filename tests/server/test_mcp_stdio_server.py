@@ -29,7 +29,9 @@ COMMAND = [sys.executable, "-m", "toolmem"]
 FLOWS = {
     *("add_tool_call_result", "summary_tool_memory", "retrieve_tool_memory", "vector_store"),
     *("retry_evaluations", "rejudge", "capture_tool_rules", "tool_rules_for_prompt", "check_tool_call"),
+    "advise_tool_call",
 }
+OFFERED = {"retrieve_tool_memory", "add_tool_call_result", "check_tool_call"}
 FOR_THE_MODEL = ("retrieve_tool_memory", "tool_rules_for_prompt")  # their text is the answer alone
 AGENT_TOOLS = {
     "note_demand",
@@ -117,7 +119,7 @@ def test_an_agent_is_offered_what_can_harm_no_rule_of_the_user_in_at_most_10_kb(
     server.greet()
     answer = server.ask("tools/list")
     names = {tool["name"] for tool in answer["result"]["tools"]}
-    assert names == {"retrieve_tool_memory", "add_tool_call_result", "check_tool_call"} | AGENT_TOOLS
+    assert names == OFFERED | AGENT_TOOLS
     assert len(json.dumps(answer, separators=(",", ":"))) <= 10_000  # as it is sent
     for tool, given in (("vector_store", {"action": "delete"}), ("capture_tool_rules", {"user_message": SARAH})):
         refused = server.ask("tools/call", name=tool, arguments=given)
@@ -136,7 +138,7 @@ def test_an_operator_turns_flows_on_by_name(wire, tools, added):
     server = wire("mcp", tools, "flow.mine.flow_content=retrieve_tool_memory_op")
     server.greet()
     offered = {tool["name"] for tool in server.ask("tools/list")["result"]["tools"]}
-    assert offered == {"retrieve_tool_memory", "add_tool_call_result", "check_tool_call"} | AGENT_TOOLS | added
+    assert offered == OFFERED | AGENT_TOOLS | added
 
 
 def test_a_name_that_is_no_flow_ends_the_start(wire):

@@ -38,6 +38,7 @@ __all__ = [
     "identity_in",
     "prompt_for",
     "rules_on",
+    "told_of_failure",
     "user_said",
     "user_spoke",
     "user_took_back",
@@ -251,6 +252,23 @@ def advice_on_retry(store: StoreFile, tool_name: str, arguments: Any, *, convers
 
     guard = _guard(store, DEFAULT_WORKSPACE, None, "open")
     return at_once(guard.advice_on_retry(tool_name, arguments, conversation_id=conversation_id, cwd=cwd))
+
+
+def told_of_failure(
+    store: StoreFile,
+    tool_name: str,
+    arguments: Any,
+    output: str,
+    *,
+    conversation_id: str,
+    workspace_id: str = DEFAULT_WORKSPACE,
+) -> str:
+    """What earlier calls show of this failure; "" for nothing. Loads the models of calls: only after a failure."""
+    from toolmem.engine.advising import told_of_failure as told
+    from toolmem.readers.weight import at_once
+
+    guard = _guard(store, workspace_id, None, "open")
+    return at_once(told(guard, tool_name, arguments, output, conversation_id=conversation_id))
 
 
 def after(

@@ -169,11 +169,13 @@ class StoreFile(RecordStore):
 
         return append_with(self._file, self._limits, self.clock.now(), workspace, calls, keep, beside)
 
-    async def call_log(self, workspace: str, *, newest: bool = False, limit: int = 1000) -> list[LoggedCall]:
+    async def call_log(
+        self, workspace: str, *, tool: str | None = None, newest: bool = False, limit: int = 1000
+    ) -> list[LoggedCall]:
         """As `MemoryStore.call_log`; loads the models of calls, which no call of an agent waits for."""
         from toolmem.store.sqlite import call_log
 
-        return self._file.read(lambda db: call_log.read(db, workspace, newest=newest, limit=limit))
+        return self._file.read(lambda db: call_log.read(db, workspace, tool=tool, newest=newest, limit=limit))
 
     async def log_decision(self, workspace: str, decision: LoggedDecision) -> None:
         from toolmem.store.logged_decisions import decision_json

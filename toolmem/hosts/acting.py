@@ -337,14 +337,15 @@ class Acting:
 
     def _advice(self, event: HookEvent, decided: Mapping[str, Any] | None) -> str:
         """What a model reads beside a failure: how long to wait, or what was known before."""
-        from toolmem.engine import advice_on_retry
+        from toolmem.engine import advice_on_retry, told_of_failure
 
         store, told = self._stores.main, decided.get("advice") if decided else ""
         given = {} if event.arguments is None else event.arguments
-        wait = ""
+        wait, shown = "", ""
         if store is not None and event.failed:
             wait = advice_on_retry(store, event.tool, given, conversation_id=event.session_id, cwd=event.cwd)
-        return wait or (told if isinstance(told, str) else "")
+            shown = told_of_failure(store, event.tool, given, event.output or "", conversation_id=event.session_id)
+        return "\n".join(filter(None, (wait or (told if isinstance(told, str) else ""), shown)))
 
 
 # ---------------------------------------------------------------- demands of a session

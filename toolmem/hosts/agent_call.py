@@ -22,6 +22,7 @@ class AgentCall:
     begun: float = field(default_factory=time.perf_counter)
     is_kept: bool = False
     worked: bool = False
+    shown: str = ""  # what earlier calls show of its failure
 
     @property
     def stops(self) -> bool:
@@ -40,7 +41,8 @@ class AgentCall:
         """
         if self.worked and all(each.kind == "repeat" for each in self.decision.sources):
             return ""
-        return f"(from toolmem, not from the tool: {self.decision.advice})" if self.decision.advice else ""
+        told = "\n".join(part for part in (self.decision.advice, self.shown) if part)
+        return f"(from toolmem, not from the tool: {told})" if told else ""
 
     def advised(self, output: str) -> str:
         """The tool's text with the advice below it."""

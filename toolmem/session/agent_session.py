@@ -40,6 +40,7 @@ from toolmem.session.demand_tools import DemandTools, ToolForm, demand_tools
 from toolmem.session.guarded_calls import DemandsAlone, GuardedCalls, SessionChecks
 from toolmem.session.recorder import DecidedCall, OnDenied
 from toolmem.session.rules_since import RulesSince
+from toolmem.session.session_advice import SessionAdvice
 from toolmem.session.session_calls import SessionCalls, count_uses
 from toolmem.session.session_demands import Binding, SessionDemands
 from toolmem.session.session_judging import SessionJudging
@@ -55,7 +56,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class AgentSession:
+class AgentSession(SessionAdvice):
     """One session of an agent.
 
         session = await AgentSession.start(app, workspace_id="team", tools=schemas)
@@ -315,8 +316,6 @@ class AgentSession:
         said = self._pending_user or "" if self.app.settings.rules.capture else ""
         spoken = Turn(said, (), self.session_id, self._calls.catalogue(self._tools), self._turns + 1)
         return self._demands.now(self.session_rules, spoken, self._since.holding)
-
-    # -- what a turn teaches
 
     async def after_turn(
         self,

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from toolmem.app import AsyncToolMem, ToolMem
+from toolmem.engine.advising import told_of_failure
 from toolmem.engine.demanded_rules import checked_demands
 from toolmem.engine.ended_calls import call_of
 from toolmem.engine.system_prompt import guidance_of, prompt_of
@@ -209,22 +210,26 @@ class AgentConversation(GuardedCalls):
     async def _keep(self, call: AgentCall, record: Mapping[str, Any], *, learns: bool = True) -> None:
         try:
             if not self._has_ended(call):
-                await self._reached(self._kept(call.decision, record, learns))
+                await self._reached(self._kept(call, record, learns))
         except Exception as error:
             log.error("a call was not kept: %s", error)
 
     def _keep_now(self, call: AgentCall, record: Mapping[str, Any], *, learns: bool = True) -> None:
         try:
             if not self._has_ended(call):
-                self._reached_now(self._kept(call.decision, record, learns))
+                self._reached_now(self._kept(call, record, learns))
         except Exception as error:
             log.error("a call was not kept: %s", error)
 
-    def _kept(self, decision: GuardDecision, record: Mapping[str, Any], learns: bool) -> Work[None]:
+    def _kept(self, call: AgentCall, record: Mapping[str, Any], learns: bool) -> Work[None]:
         async def work(guard: CallGuard) -> None:
             read = call_of(record, self._app.clock)
             if learns:
-                await guard.after(decision, read)
+                await guard.after(call.decision, read)
+                if record.get("success") is False:
+                    call.shown = await told_of_failure(
+                        guard, read.tool_name, read.input, read.output, conversation_id=self.conversation_id
+                    )
             else:  # an interrupted call says nothing about its input
                 await guard.store.append_calls(guard.workspace_id, read.tool_name, [read], self._app.keep_calls)
 

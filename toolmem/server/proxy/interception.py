@@ -264,6 +264,9 @@ class Interception:
         if end is not None:
             await self._keep(under_way, end)
             advice = under_way.decision.advice if under_way.decision.action == "advise" else ""
+            if end.success is False:
+                shown = await self._memory.told_of(under_way.call, under_way.call.session or self.conversation, end)
+                advice = "\n".join(filter(None, (advice, shown)))
             return _with_note(frame, advice) if advice else frame.raw
         result = frame.value["result"]
         task = result.get("task")

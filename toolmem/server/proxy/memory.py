@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolmem.engine.advising import told_of_failure
 from toolmem.guard.decision import Finding, GuardDecision, decide
 from toolmem.readers.long_values import shortened
 from toolmem.server.proxy.called import CallEnd, ProxiedCall
@@ -156,6 +157,18 @@ class ProxyMemory:
         record = self._record(call, conversation, end)
         known = decision if decision.mark is not None else decision.id or None  # a hook's, by its id
         await self._attempt("a call cannot be kept", lambda guard: guard.after(known, record))
+
+    async def told_of(self, call: ProxiedCall, conversation: str, end: CallEnd) -> str:
+        """What earlier calls show of a failure, for the agent; "" for nothing."""
+
+        def work(guard: CallGuard) -> Awaitable[str]:
+            return told_of_failure(guard, call.tool, call.arguments, end.output, conversation_id=conversation)
+
+        try:
+            return "" if self.options.shadow else await self._asked(work)
+        except Exception as error:
+            self._tell("nothing is told of a failure", error)
+            return ""
 
     async def not_run(self, call: ProxiedCall, conversation: str, decision: GuardDecision) -> None:
         """Note that a call was stopped."""
