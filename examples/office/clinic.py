@@ -87,7 +87,7 @@ class Clinic:
 
     def state(self) -> list[tuple[str, ...]]:
         """What calls have left behind, in an order that does not depend on theirs."""
-        left = [
+        left: list[tuple[str, ...]] = [
             ("visit", patient, room, str(day), at, str(long)) for patient, room, day, at, long in self.visits.values()
         ]
         left += [("weight", patient, str(grams)) for patient, grams in self.weights.items()]
