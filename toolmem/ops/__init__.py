@@ -12,11 +12,13 @@
     NoteDemandOp             what a model noted of the user's words becomes rules
     LiftDemandOp             what a model noted that the user takes back
     CheckToolCallOp          what is to become of a call, before it runs
+    AdviseToolCallOp         what is known for a call, before it runs or when it failed
 
 Each op is one thin file: what it reads, what it leaves, and one `execute`.
 """
 
 from toolmem.flow.registry import register
+from toolmem.ops.advise_tool_call import AdviseToolCallOp
 from toolmem.ops.capture_tool_rules import CaptureToolRulesOp
 from toolmem.ops.check_tool_call import CheckToolCallOp
 from toolmem.ops.lift_demand import LiftDemandOp
@@ -43,10 +45,12 @@ for _op in (
     NoteDemandOp,
     LiftDemandOp,
     CheckToolCallOp,
+    AdviseToolCallOp,
 ):
     register(_op)
 
 __all__ = [
+    "AdviseToolCallOp",
     "CaptureToolRulesOp",
     "CheckToolCallOp",
     "LiftDemandOp",

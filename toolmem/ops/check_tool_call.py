@@ -46,10 +46,10 @@ async def decision_on(services: Services, workspace: str, asked: Mapping[str, An
     Raises RequestError, and StoreUntrusted where nothing that the default store holds may be put before an agent.
     """
     tools = read_schemas(asked.get("tools"))
-    tool_name = _text("tool_name", asked.get("tool_name"), MAX_TOOL_NAME)
+    tool_name = text_of_request("tool_name", asked.get("tool_name"), MAX_TOOL_NAME)
     if not tool_name:
         raise RequestError("tool_name: blank; expected the name of the tool that is to be called", field="tool_name")
-    conversation = _text("conversation_id", asked.get("conversation_id"), MAX_ID)
+    conversation = text_of_request("conversation_id", asked.get("conversation_id"), MAX_ID)
     guard = await services.call_guard(workspace)
     given = asked.get("input")
     return await guard.before(
@@ -58,7 +58,7 @@ async def decision_on(services: Services, workspace: str, asked: Mapping[str, An
         conversation_id=conversation,
         force=bool(asked.get("force")),
         tools=tuple(tools.values()),
-        context=_text("context", asked.get("context"), MAX_ID),
+        context=text_of_request("context", asked.get("context"), MAX_ID),
     )
 
 
@@ -87,7 +87,7 @@ def _decision_of(call: ToolCallResult) -> str:
     return given if isinstance(given, str) and len(given) <= MAX_ID else ""
 
 
-def _text(field: str, given: Any, most: int) -> str:
+def text_of_request(field: str, given: Any, most: int) -> str:
     """As a record's field of this name is read; "" where there is none."""
     if given is None:
         return ""

@@ -31,7 +31,7 @@ MAX_FORMS = 4
 MAX_GIVEN, MAX_ECHO = 40, 60  # values of a call that its error may repeat, and characters of one
 KEPT_IDS = 5
 # Classes of errors after which the call may have been done all the same.
-_OPEN = frozenset({"timeout", "no_output", "server_error", "connection_error"})
+LEFT_OPEN = frozenset({"timeout", "no_output", "server_error", "connection_error"})
 
 Key = tuple[str, bool]  # an error, masked, and whether it is an answer that was worth nothing
 
@@ -78,7 +78,7 @@ class _Counting:
         self._recovered = dict(before.recovered)
         self._repairs = {(one.error, same(repair_of(one))): one for one in before.repairs}
         self._next = {a: b for group in found.told for a, b in pairwise(group)}
-        self._errors = {i: _error_of(line, found.seen[i]) for i, line in found.messages.items()}
+        self._errors = {i: error_of(line, found.seen[i]) for i, line in found.messages.items()}
 
     def failures(self) -> None:
         hopeless = self._hopeless()
@@ -184,7 +184,7 @@ class _Counting:
         """The same call again, of a tool that may write, after an error that leaves open whether it was done."""
         call = self._found.calls[one.failure]
         same_again = any(repair.kind == "repeated" for repair in one.repairs)
-        return same_again and call.error_class in _OPEN and may_write(call.tool_name, call.input)
+        return same_again and call.error_class in LEFT_OPEN and may_write(call.tool_name, call.input)
 
     def _hopeless(self) -> set[int]:
         """Failures that were followed by other calls of the tool, of which none worked."""
@@ -209,7 +209,7 @@ class _Counting:
         return old.model_copy(update={"k": old.k + 1, "forms": dict(forms.most_common(MAX_FORMS)), "call_ids": ids})
 
 
-def _error_of(line: str, seen: Observation) -> str:
+def error_of(line: str, seen: Observation) -> str:
     """The message, masked, without what the call itself was given."""
     given = {str(value) for _, value in islice(leaves(seen.params), MAX_GIVEN) if isinstance(value, str | int | float)}
     for text in sorted(given, key=len, reverse=True):

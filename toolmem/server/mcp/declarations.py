@@ -23,7 +23,7 @@ WORKSPACE = "workspace_id"
 RESULT = "result"  # what is no object stands under this key, as the SDK itself wraps it
 
 # Flows that an agent is offered beside its memory tools where `mcp.tools` says nothing.
-OFFERED = ("retrieve_tool_memory", "add_tool_call_result", "check_tool_call")
+OFFERED = ("retrieve_tool_memory", "add_tool_call_result", "check_tool_call", "advise_tool_call")
 ALL = "all"
 
 # (reads only, may destroy, changes nothing more when called again with the same arguments)
@@ -36,6 +36,7 @@ _HINTS: dict[type[Op], tuple[bool, bool, bool]] = {
     ops.ToolRulesPromptOp: _READS,
     ops.CheckToolCallOp: _READS,  # beside what is decided it logs the decision
     ops.ParseToolCallResultOp: _READS,  # judges; what it read is stored by the next op
+    ops.AdviseToolCallOp: _READS,
     ops.UpdateVectorStoreOp: _ADDS,
     ops.SummaryToolMemoryOp: _SETTLES,
     ops.RetryEvaluationsOp: _SETTLES,
@@ -51,6 +52,7 @@ _OF_THE_HOST: dict[type[Op], tuple[str, ...]] = {
     ops.VectorStoreActionOp: ("confirm",),
     ops.ParseToolCallResultOp: ("force",),
     ops.CheckToolCallOp: ("context", "tools"),
+    ops.AdviseToolCallOp: ("context", "budget_tokens"),
 }
 
 
