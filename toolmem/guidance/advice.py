@@ -1,6 +1,6 @@
 """Lines for one call: what then worked after the error that it met, or what its arguments have met before.
 
-At an error: up to MAX_ERRORS lines on this error, on those of its class and on those alike, then up to MAX_TARGETS on
+At an error: up to MAX_ERRORS lines on this error, on those of its class and on those alike, then up to two on
 the parameters that it names, with the tool whose results carry their values. Before a call: a line for each form of
 its arguments that failed, where what worked instead is known. Every line is a claim with counts and call ids; words of
 calls stand in it as the card shows them (`counted.shown_values`).
@@ -8,7 +8,6 @@ calls stand in it as the card shows them (`counted.shown_values`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,12 +17,13 @@ from typing import Any
 from toolmem.guard.effects import may_write
 from toolmem.guidance.counted import values
 from toolmem.guidance.counted.analysis import Analysis, analyze
-from toolmem.guidance.counted.card_lines import Wording, named, quotable
+from toolmem.guidance.counted.card_lines import Wording, quotable
 from toolmem.guidance.counted.changes import ShownChange, change_between
 from toolmem.guidance.counted.conditions import Observation, observe
 from toolmem.guidance.counted.repair_history import LEFT_OPEN, after_error, counted, error_of, repair_of
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.counted.shown_values import form_of, message_of, text_of
+from toolmem.guidance.named_parameters import on_parameters
 from toolmem.guidance.shown import BULLET, claim_text
 from toolmem.models import Claim, FailureCount, RepairCount, RepairHistory, Subject, ToolCallResult
 from toolmem.providers.tokenizer import estimated_tokens
@@ -32,13 +32,8 @@ from toolmem.readers.error_messages import telling_line
 
 MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
 MAX_ERRORS = 3
-MAX_TARGETS = 2
 MAX_PLANNED = 3  # lines before a call
 MAX_KINDS = 4  # of repair that one line names
-MAX_CARRIERS = 50  # calls whose earlier results are looked through
-LOOK_BACK = 30  # calls of a conversation before such a call
-MAX_OUTPUT = 20_000  # characters of a result that is looked through
-LEAST_VALUE = 3  # characters of a value that is looked for
 SELDOM = 0.2  # share of calls of a form that worked: up to here the form is said to fail
 UNKNOWN = frozenset({"", "error"})  # classes that say nothing
 _SAY = Wording()
@@ -82,7 +77,8 @@ def at_error(known: Known, given: Any, error: str) -> list[Claim]:
     key, kind = error_of(line, seen), error_class_of(line) if line else "no_output"
     again = not (kind in LEFT_OPEN and may_write(known.tool_name, met.input))
     told = list(_on_error(known, key, kind, again=again))
-    return [*told[:MAX_ERRORS], *_targets(known, seen, line, key)]
+    targets = on_parameters(known.found, known.around, known.conversation, seen, line, key)
+    return [*told[:MAX_ERRORS], *targets]
 
 
 def _call(known: Known, given: Any, output: str = "") -> ToolCallResult:
@@ -174,74 +170,6 @@ def _alike(first: str, second: str) -> float:
 
 def _class_of(error: str) -> str:
     return error_class_of(error) if error else "no_output"
-
-
-# ---------------------------------------------------------------- the parameter that an error names
-
-
-def _targets(known: Known, seen: Observation, line: str, key: str) -> list[Claim]:
-    told = []
-    for path, kind in _named_in(known, seen, line):
-        good = [i for i in known.found.where(True) if path in known.found.seen[i].params]
-        if not good:
-            continue
-        carrier, k, n = _carrier(known, path)
-        what = f"`{named(path)}`, which the error names: "
-        if kind == "added":
-            what = f"`{named(path)}`, which the error names, was not given: "
-        if carrier:
-            what += f"in {k} of {n} calls that worked it stood in a result of `{named(carrier)}` before"
-            what += "" if _was_called(known, carrier) else ", which this conversation has not called yet"
-        else:
-            k, n = len(good), len(known.found.where(True))
-            what += f"{k} of {n} calls that worked gave {'it' if kind == 'added' else 'another one'}"
-        ids = tuple(known.found.ids[i] for i in good[-MAX_ERRORS:])
-        told.append(_claim("parameter", what, k, n, ids, key, [RepairCount(error=key, kind=kind, path=path, k=k)]))
-        if len(told) == MAX_TARGETS:
-            break
-    return told
-
-
-def _named_in(known: Known, seen: Observation, line: str) -> Iterator[tuple[str, str]]:
-    """(parameter, changed or added): those whose value or name the message holds; missing ones only by name."""
-    given = {str(name): value for name, value in seen.params.items()}
-    for name, value in given.items():
-        text = text_of(value)
-        short = not isinstance(value, dict | list | bool | None) and 1 < len(text) <= values.MAX_TEXT
-        if name not in seen.texts and (
-            values.is_written_in(line, name) or (short and values.is_written_in(line, text))
-        ):
-            yield name, "changed"
-    for name in dict.fromkeys(str(name) for one in known.found.seen for name in one.params):
-        if name not in given and values.is_written_in(line, name):
-            yield name, "added"
-
-
-def _was_called(known: Known, tool: str) -> bool:
-    own = known.conversation
-    return not own or any(call.tool_name == tool and call.conversation_id == own for call in known.around)
-
-
-def _carrier(known: Known, path: str) -> tuple[str, int, int]:
-    """(tool, k, n): k of the n newest calls that worked gave a value that a result of the tool had held before."""
-    before: dict[str, list[ToolCallResult]] = {}
-    found: Counter[str] = Counter()
-    asked = 0
-    uses = [call for call in known.around if call.tool_name == known.tool_name and call.failed is False]
-    looked = {id(call) for call in uses[-MAX_CARRIERS:]}
-    for call in known.around:
-        earlier = before.setdefault(call.conversation_id, [])
-        value = values.parameters(call.input).get(path) if id(call) in looked else None
-        if isinstance(value, str | int) and not isinstance(value, bool) and len(text := str(value)) >= LEAST_VALUE:
-            asked += 1
-            if call.conversation_id:
-                held = (each for each in reversed(earlier[-LOOK_BACK:]) if text in each.output[:MAX_OUTPUT])
-                found.update({each.tool_name for each in held if each.tool_name != known.tool_name})
-        earlier.append(call)
-    if not found:
-        return "", 0, asked
-    (tool, k), *_ = found.most_common(1)
-    return tool, k, asked
 
 
 # ---------------------------------------------------------------- before the call
