@@ -21,8 +21,7 @@ class RecordedCalls:
     """The calls of an evaluation, and those that its store kept from before."""
 
     def __init__(self, evaluation: Evaluation) -> None:
-        numbered = zip(evaluation.row_numbers, evaluation.calls, strict=True)
-        self.rows = {call.id: row for row, call in numbered if call.id is not None}
+        self._rows = rows_by_id(evaluation)
         kept = (call for memory in evaluation.memories for call in memory.tool_call_results)
         self._calls = {call.id: call for call in (*kept, *evaluation.calls) if call.id is not None}
         self._zone = ZoneInfo(evaluation.time_zone)
@@ -49,7 +48,7 @@ class RecordedCalls:
         told = ""
         for call_id in call_ids:
             if call_id not in self._calls:
-                yield {"part": "unknown", "row": row_text(call_id, self.rows)}
+                yield {"part": "unknown", "row": row_text(call_id, self._rows)}
                 continue
             if told != call_id:
                 yield self._shown(call_id, "call")
@@ -63,7 +62,7 @@ class RecordedCalls:
         call = self._calls[call_id]
         return {
             "part": part,
-            "row": row_text(call_id, self.rows),
+            "row": row_text(call_id, self._rows),
             "id": clip(call_id, 40),
             "tool": clip(name_shown(call.tool_name), 60) if of_tool not in ("", call.tool_name) else "",
             "time": f"{call.create_time.astimezone(self._zone):%Y-%m-%d %H:%M:%S}",
@@ -81,6 +80,12 @@ def outcome_of(call: ToolCallResult) -> str:
     if failed is None:
         return "not known"
     return "worked" if call.score != 0.0 else "ran, score 0"
+
+
+def rows_by_id(evaluation: Evaluation) -> dict[str, int]:
+    """The row of each recorded call that has an id."""
+    numbered = zip(evaluation.row_numbers, evaluation.calls, strict=True)
+    return {call.id: row for row, call in numbered if call.id is not None}
 
 
 def row_text(call_id: str, rows: Mapping[str, int]) -> str:

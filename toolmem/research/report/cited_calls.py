@@ -8,7 +8,7 @@ from toolmem.guidance.shown import BULLET
 from toolmem.models import Claim, ToolMemory
 from toolmem.pages.rendering import Html, part
 from toolmem.readers.plain_text import counted, name_shown
-from toolmem.research.report.call_order import RecordedCalls, row_text
+from toolmem.research.report.call_order import RecordedCalls, row_text, rows_by_id
 from toolmem.research.report.findings import Evaluation
 from toolmem.research.report.recorded import Row, frame
 
@@ -39,7 +39,7 @@ CLAIM_COLUMNS = ("tool_name", "kind", "text", "k", "n", "calls", "found", "rows"
 
 def claims_rows(evaluation: Evaluation) -> list[Row]:
     """The rows of `claims_frame`."""
-    rows = RecordedCalls(evaluation).rows
+    rows = rows_by_id(evaluation)
     found: list[Row] = []
     for memory in evaluation.memories:
         kept = {call.id for call in memory.tool_call_results}
