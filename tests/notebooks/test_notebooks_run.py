@@ -19,7 +19,7 @@ from toolmem.research.report.kernel import execute
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.md"))
 STAND_ALONE = [path for path in NOTEBOOKS if not path.name.startswith("01_")]
-REPLAYS = {"03_smart_skip", "04_summarization_cost"}  # hundreds of calls under several policies
+REPLAYS = {"03_smart_skip", "04_summarization_cost", "07_advice"}  # hundreds of calls, some under several policies
 
 # Put in front of a notebook. The kernel itself talks over sockets of ZeroMQ, which are not Python's.
 NO_NETWORK = """

@@ -163,7 +163,7 @@ class Evaluator:
         with self._phase("retrieve"):
             store = await self.app.services.store_named()
             stored = await store.memories(self.workspace, self._tools, calls=True)
-        memories = [tool_memory(memory, include_calls=True) for memory in stored]
+        memories = [tool_memory(memory, include_calls=True, upkeep=True) for memory in stored]
         self._take_later_verdicts(memories)
         return await self._evaluation(started, summaries, memories)
 

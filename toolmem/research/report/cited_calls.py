@@ -1,21 +1,25 @@
-"""Guidance per tool with its evidence: claims, how many calls carry each, and these calls themselves."""
+"""Guidance per tool with its evidence: its lines, how many calls carry each, these calls, and what followed them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolmem.models import Claim, ToolCallResult, ToolMemory
-from toolmem.pages.rendering import Html, clip, part
-from toolmem.readers.plain_text import name_shown
+from toolmem.guidance.shown import BULLET
+from toolmem.models import Claim, ToolMemory
+from toolmem.pages.rendering import Html, part
+from toolmem.readers.plain_text import counted, name_shown
+from toolmem.research.report.call_order import RecordedCalls, row_text, rows_by_id
 from toolmem.research.report.findings import Evaluation
-from toolmem.research.report.recorded import Row, frame, input_text
+from toolmem.research.report.recorded import Row, frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_TOOLS = 60  # on the page; memories.jsonl has all
-MOST_LINKS = 12  # calls linked from one claim; the others are counted
+MOST_TOLD = 20  # of them, whose lines show the calls behind them
+MOST_LINES = 40  # of a tool that do
+MOST_CALLS = 5  # of a line, the newest; claims.csv has all
+_FAILURES = frozenset({"failure", "silent"})
 
 
 def claims_of(memory: ToolMemory) -> list[Claim]:
@@ -35,7 +39,7 @@ CLAIM_COLUMNS = ("tool_name", "kind", "text", "k", "n", "calls", "found", "rows"
 
 def claims_rows(evaluation: Evaluation) -> list[Row]:
     """The rows of `claims_frame`."""
-    rows = _rows_by_id(evaluation)
+    rows = rows_by_id(evaluation)
     found: list[Row] = []
     for memory in evaluation.memories:
         kept = {call.id for call in memory.tool_call_results}
@@ -48,7 +52,7 @@ def claims_rows(evaluation: Evaluation) -> list[Row]:
                 "n": claim.n,
                 "calls": len(claim.call_ids),
                 "found": sum(call_id in kept for call_id in claim.call_ids),
-                "rows": " ".join(_row_text(call_id, rows) for call_id in claim.call_ids),
+                "rows": " ".join(row_text(call_id, rows) for call_id in claim.call_ids),
             }
             for claim in claims_of(memory)
         ]
@@ -56,69 +60,62 @@ def claims_rows(evaluation: Evaluation) -> list[Row]:
 
 
 def guidance_block(evaluation: Evaluation) -> Html:
-    """A folded part per tool, those with most calls first: guidance, claims with `k of n`, and the calls they cite."""
-    memories = sorted(evaluation.memories, key=lambda memory: (-_calls(memory), memory.when_to_use))
-    rows = _rows_by_id(evaluation)
-    tools = [_of_tool(memory, rows, place) for place, memory in enumerate(memories[:MOST_TOOLS])]
+    """A folded part per tool, those with most failures to tell of first: its lines as an agent reads them.
+
+    Below each line, folded: the newest MOST_CALLS calls behind it, and what followed each in its conversation.
+    """
+    memories = sorted(evaluation.memories, key=lambda memory: (*_telling(memory), memory.when_to_use))
+    calls = RecordedCalls(evaluation)
+    tools = [_of_tool(memory, calls, told=place < MOST_TOLD) for place, memory in enumerate(memories[:MOST_TOOLS])]
     return part("report.html.j2", "guidance", tools, len(memories) - len(tools))
 
 
-def _rows_by_id(evaluation: Evaluation) -> dict[str, int]:
-    calls = zip(evaluation.row_numbers, evaluation.calls, strict=True)
-    return {call.id: row for row, call in calls if call.id is not None}
-
-
-def _calls(memory: ToolMemory) -> int:
+def _telling(memory: ToolMemory) -> tuple[int, int]:
+    failures = sum(claim.k for claim in claims_of(memory) if claim.kind in _FAILURES)
     lifetime = memory.metadata.get("lifetime")
-    return int(lifetime.get("calls", 0)) if isinstance(lifetime, dict) else len(memory.tool_call_results)
+    return -failures, -int(lifetime.get("calls", 0) if isinstance(lifetime, dict) else len(memory.tool_call_results))
 
 
-def _of_tool(memory: ToolMemory, rows: Mapping[str, int], place: int) -> dict[str, Any]:
-    """What the template shows of one tool. Calls that are cited and kept have an anchor, to which claims lead."""
+def _of_tool(memory: ToolMemory, calls: RecordedCalls, *, told: bool) -> dict[str, Any]:
+    """What the template shows of one tool: lines of its text, those that are claims with the calls behind them."""
     claims = claims_of(memory)
-    kept = {call.id: call for call in memory.tool_call_results if call.id is not None}
-    cited = [call_id for call_id in dict.fromkeys(i for claim in claims for i in claim.call_ids) if call_id in kept]
-    anchors = {call_id: f"e{place}-{number}" for number, call_id in enumerate(cited)}
+    shown = [_claim(claim, calls, told=told and place < MOST_LINES) for place, claim in enumerate(claims)]
+    of_line = {claim.text: one for claim, one in zip(claims, shown, strict=True)}
+    lines = [_line(line.strip(), of_line) for line in memory.content.splitlines() if line.strip()]
+    in_text = {words for _, words, one in lines if one is not None}
     return {
         "name": name_shown(memory.when_to_use) or "(no name)",
         "author": memory.author,
         "analyzed": memory.metadata.get("guidance_statistics") or {},
         "kept": len(memory.tool_call_results),
-        "lines": [_line(line.strip()) for line in memory.content.splitlines() if line.strip()],
-        "claims": [_claim(claim, anchors, rows) for claim in claims],
-        "cited": [_cited(kept[call_id], anchors[call_id], _row_text(call_id, rows)) for call_id in cited],
+        "claims": len(claims),
+        "lines": lines,
+        "beside": [("item", claim.text, of_line[claim.text]) for claim in claims if claim.text not in in_text],
     }
 
 
-def _line(line: str) -> tuple[str, str]:
-    """A line of guidance and what it is: heading (`## x`), list item (`- x`), or a line as it is."""
+def _line(line: str, of_line: dict[str, dict[str, Any]]) -> tuple[str, str, dict[str, Any] | None]:
+    """A line of guidance: heading (`## x`), list item (`- x`) or as it is; its words; the claim that it is."""
     if line.startswith("#"):
-        return "heading", line.lstrip("#").strip()
-    return ("item", line[2:].strip()) if line.startswith(("- ", "* ", "• ")) else ("", line)
+        return "heading", line.lstrip("#").strip(), None
+    item = line.startswith((BULLET, "* ", "• "))
+    words = line[2:].strip() if item else line
+    return "item" if item else "", words, of_line.get(words)
 
 
-def _claim(claim: Claim, anchors: Mapping[str, str], rows: Mapping[str, int]) -> dict[str, Any]:
-    shown = claim.call_ids[:MOST_LINKS]
+def _claim(claim: Claim, calls: RecordedCalls, *, told: bool) -> dict[str, Any]:
+    shown = claim.call_ids[-MOST_CALLS:] if told else ()
     return {
-        "text": claim.text,
-        "count": f"{claim.k:,} of {claim.n:,}" if claim.n else "",
-        # whether the ids are the calls that were compared (n) or the ones that were counted (k)
-        "which": f"all {claim.n:,}: " if len(claim.call_ids) == claim.n > claim.k else "",
-        "shown": [(_row_text(call_id, rows), anchors.get(call_id)) for call_id in shown],
+        "count": _count(claim),
+        "calls": [*calls.with_what_followed(shown)],
+        "shown": len(shown),
         "more": len(claim.call_ids) - len(shown),
     }
 
 
-def _cited(call: ToolCallResult, anchor: str, row: str) -> dict[str, str]:
-    failed = {True: "failed", False: "ran", None: "not known"}[call.failed]
-    return {
-        "anchor": anchor,
-        "row": row,
-        "outcome": failed if call.score is None else f"{failed}, score {call.score:.0f}",
-        "input": clip(input_text(call), 160),
-        "output": clip(call.output, 200) or "(empty)",
-    }
-
-
-def _row_text(call_id: str, rows: Mapping[str, int]) -> str:
-    return str(rows[call_id]) if call_id in rows else clip(call_id, 24)
+def _count(claim: Claim) -> str:
+    """How many calls carry it, and how many of the failures were recovered."""
+    parts = [f"{claim.k:,} of {counted(claim.n, 'call')}"] if claim.n else []
+    if claim.kind == "failure" and "recovered" in claim.counts:
+        parts.append(f"{claim.counts['recovered']:,} recovered")
+    return ", ".join(parts)
