@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from toolmem.late_dataclasses import dataclass
 from toolmem.stored import OF_THE_STORE as OF_THE_STORE
@@ -335,6 +335,17 @@ class MemoryStore(WorkspaceLogs, Protocol):
 
         Counted are tools, calls (those in windows), records, verdicts, logged_calls and decisions.
         """
+
+
+@runtime_checkable
+class ChangesEmbedder(Protocol):
+    """What a store may have besides: it can be told to go on with another embedder while it is open."""
+
+    async def stored_embedder(self) -> EmbedderIdentity | None:
+        """Whose vectors it holds; None where it holds none yet."""
+
+    def take_vectors_of(self, embedder: EmbedderIdentity) -> None:
+        """From now on vectors come from this one. Nothing that is stored changes."""
 
 
 class ConfiguredOp(Protocol):

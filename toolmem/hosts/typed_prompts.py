@@ -52,13 +52,14 @@ def evidence_of(event: HookEvent, host: Host, receipts: Receipts) -> UserEvidenc
     """That the user typed this prompt, to the agent that this process is a hook of; None where it may be otherwise.
 
     Nothing pasted, quoted or machine-made stands in it; no call of the agent is under way, from which the event might
-    come; and no other agent that hooks hold started this one. Raises nothing.
+    come, or the agent itself wrote the event to this process; and no other agent that hooks hold started this one.
+    Raises nothing.
     """
     from toolmem.hosts.plain_message import is_plain
     from toolmem.readers.plain_text import plain_line
     from toolmem.rules.evidence import LONGEST_WORDS, UserEvidence
 
-    if not is_plain(_spoken(event)) or is_told_by_an_agent(event, host, receipts):
+    if not is_plain(_spoken(event)) or is_told_by_an_agent(event, host, receipts, by_its_program=True):
         return None
     return UserEvidence("typed", plain_line(event.prompt, LONGEST_WORDS), event.session_id, host.name)
 
@@ -72,13 +73,20 @@ def _spoken(event: HookEvent) -> str:
     return whole[: opening.start()]
 
 
-def is_told_by_an_agent(event: HookEvent, host: Host, receipts: Receipts) -> bool:
-    """Might what an agent started tell of this event, and not the agent that its user sees? Raises nothing."""
-    from toolmem.hosts.ancestry import agent_of_hook, is_below, started_by_agent
+def is_told_by_an_agent(event: HookEvent, host: Host, receipts: Receipts, *, by_its_program: bool = False) -> bool:
+    """Might what an agent started tell of this event, and not the agent that its user sees? Raises nothing.
+
+    `by_its_program`: what the agent's own process surely wrote is no call's, though one is under way. Of a call that
+    the user broke off, or did not allow, no end is told.
+    """
+    from toolmem.hosts.ancestry import agent_of_hook, is_below, started_by_agent, wrote_input
 
     agent = agent_of_hook()
     pid, began, _ = agent.process or (0, "", "")
-    if agent.is_orphan or receipts.call_under_way(event.session_id, pid, began, named=host.call_ids):
+    surely_its = by_its_program and agent.process is not None and wrote_input(agent.process)
+    if agent.is_orphan or (
+        not surely_its and receipts.call_under_way(event.session_id, pid, began, named=host.call_ids)
+    ):
         return True
     if agent.process is not None and started_by_agent(agent.process):
         return True

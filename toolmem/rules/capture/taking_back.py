@@ -50,8 +50,8 @@ _NOTES = {
         "“{said}”只是部分或暂时的许可，{rules}仍然有效；`toolmem rules reject {ids}` 可撤回",
     ),
     "proposed": (
-        "{rules}: still holds, as nobody was seen to type this; say `lift {code}` to withdraw it",
-        "{rules}：仍然有效，因为无法确认这是您输入的；回复“撤销 {code}”即可撤回",
+        "{rules}: still holds, as it cannot be told that you typed this; send just `lift {code}` to withdraw it",
+        "{rules}：仍然有效，因为无法确认这是您输入的；请只发送“撤销 {code}”即可撤回",
     ),
     "others": (
         "“{said}” cannot withdraw {rules}: another put it; `toolmem rules reject {ids}` withdraws it",
