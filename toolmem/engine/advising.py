@@ -46,8 +46,8 @@ async def advice_from(
     """
     from toolmem.guidance.advice import MAX_CALLS, Known, at_error, before_call, within
 
-    calls = await _newest(store, workspace, MAX_CALLS, tool_name)
-    around = await _newest(store, workspace, MAX_CALLS) if error else ()
+    calls = await _newest(store, workspace, conversation_id, MAX_CALLS, tool_name)
+    around = await _newest(store, workspace, conversation_id, MAX_CALLS) if error else ()
     known = Known(tool_name, calls, around, await _card(store, workspace, tool_name), conversation_id)
     told = at_error(known, given, error) if error else []
     told += await _names(store, workspace, known.calls, tool_name, given, clock, error, context, context_key)
@@ -56,9 +56,15 @@ async def advice_from(
     return within(told, budget)
 
 
-async def _newest(store: MemoryStore, workspace: str, limit: int, tool: str | None = None) -> Sequence[ToolCallResult]:
+async def _newest(
+    store: MemoryStore, workspace: str, conversation: str, limit: int, tool: str | None = None
+) -> Sequence[ToolCallResult]:
+    """The newest calls, oldest first; what was done for a guest is told to that conversation alone."""
+    from toolmem.guidance.guests import for_others
+
     found = await store.call_log(workspace, tool=tool, newest=True, limit=limit)
-    return [each.call for each in sorted(found, key=lambda each: each.position)]
+    calls = [each.call for each in sorted(found, key=lambda each: each.position)]
+    return [call if conversation and call.conversation_id == conversation else for_others(call) for call in calls]
 
 
 async def _card(store: MemoryStore, workspace: str, tool_name: str) -> Any:
