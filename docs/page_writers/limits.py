@@ -325,7 +325,7 @@ Repairs named, and the paired difference to smart skip with ten new calls (95 % 
 _MODELS = """\
 ## Models
 
-**No figure in this repository was made with a paid model.** Prompts are counted with Qwen's tokenizer and priced by a
+**No figure on this page was made with a paid model.** Prompts are counted with Qwen's tokenizer and priced by a
 table of list prices with the day on which they were read. Not measured:
 
 * how often a paid judge is right about usefulness (`toolmem judge compare` measures it on your calls);
