@@ -330,7 +330,7 @@ table of list prices with the day on which they were read. Not measured:
 
 * how often a paid judge is right about usefulness (`toolmem judge compare` measures it on your calls);
 * how much better guidance by a model is than counted guidance, and how much an agent gains from either,
-  end to end, beyond one trial of the version before the card (README); `python -m examples.office` measures it on yours;
+  end to end, beyond one trial before there was a card (README); `python -m examples.office` measures it on yours;
 * the real services' speed, rate limits and failures, beyond a loopback server that imitates them.
 """
 
