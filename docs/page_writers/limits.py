@@ -325,12 +325,12 @@ Repairs named, and the paired difference to smart skip with ten new calls (95 % 
 _MODELS = """\
 ## Models
 
-**No figure in this repository was made with a paid model.** Prompts are counted with Qwen's tokenizer and priced by a
+**No figure on this page was made with a paid model.** Prompts are counted with Qwen's tokenizer and priced by a
 table of list prices with the day on which they were read. Not measured:
 
 * how often a paid judge is right about usefulness (`toolmem judge compare` measures it on your calls);
-* how much better guidance by a model is than counted guidance;
-* how much an agent gains from either, end to end;
+* how much better guidance by a model is than counted guidance, and how much an agent gains from either,
+  end to end, beyond one trial before there was a card (README); `python -m examples.office` measures it on yours;
 * the real services' speed, rate limits and failures, beyond a loopback server that imitates them.
 """
 

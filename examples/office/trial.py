@@ -81,6 +81,8 @@ class Trial:
         learned = await self._learned() if set(asked.arms) - {"none"} else []
         order = random.Random(asked.seed).sample(TRIAL, len(TRIAL))[: asked.tasks]
         for name in asked.arms:
+            if name == "model":  # each tool's text is asked for in its turn
+                print("model: writing its text", file=sys.stderr)
             text = await memory_of(name, learned, asked.config, asked.overrides)
             asked.out.mkdir(parents=True, exist_ok=True)
             (asked.out / f"{name}.md").write_text(text, encoding="utf-8")

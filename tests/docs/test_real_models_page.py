@@ -175,4 +175,4 @@ def test_a_machine_so_busy_that_a_step_tells_how_far_it_is_changes_nothing_on_th
 
 
 def test_the_page_says_that_nothing_was_made_with_a_paid_model():
-    assert "No figure in\nthis repository was made with a paid model" in PAGE.read_text(encoding="utf-8")
+    assert "No figure on\nthis page was made with a paid model" in PAGE.read_text(encoding="utf-8")
