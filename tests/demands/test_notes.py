@@ -91,6 +91,18 @@ async def test_a_refusal_says_what_to_change(mem: AsyncToolMem) -> None:
     assert not await mem.rules.list("@shell")
 
 
+async def test_a_word_that_matches_a_part_of_one_is_refused_with_what_it_must_match(mem: AsyncToolMem) -> None:
+    said = "a terraform apply without a plan file is a firing offence"
+    note = {**NOTE, "quote": said, "when": [{"command": "^terraform apply"}], "unless": [{"word": r"\.tfplan$"}]}
+    note["stops"] = [{"tool": "Bash", "arguments": {"command": "terraform apply"}}]
+    note["passes"] = [{"tool": "Bash", "arguments": {"command": "terraform apply out/x.tfplan"}}]
+    noted = await mem.note_demand(**note, **{**ROAD, "user_message": said})
+    assert "`word` must match a word from its beginning to its end" in noted.problems[0].problem
+    note["unless"] = [{"word": r".*\.tfplan"}]
+    assert (await mem.note_demand(**note, **{**ROAD, "user_message": said})).outcome == "kept"
+    assert (await mem.check_tool_call("Bash", {"command": "cd a && terraform apply y.tfplan"})).action == "allow"
+
+
 async def test_the_same_demand_noted_twice_is_one_rule(mem: AsyncToolMem) -> None:
     first = await mem.note_demand(**NOTE, **ROAD)
     second = await mem.note_demand(**NOTE, **ROAD)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolmem import AgentSession, ToolMem
+from toolmem.hosts.install_notes import InstallNote, keep_note
+from toolmem.store.holding import is_held
 
 TOOLS = [
     {
@@ -155,3 +159,87 @@ async def test_undo_brings_back_what_the_undone_rule_had_taken_the_place_of(sess
 
     assert any("Undone" in each for each in await said(session, "undo"))
     assert await action(session, SARAH) == "deny"
+
+
+# ---------------------------------------------------------------- lift k7qm
+
+LIFT = {"quote": "Bob is fine with me", "lifted": "keep Bob out of this"}
+
+
+async def noted_and_proposed(session: AgentSession) -> str:
+    """A demand was noted, and a model alone understood that it is taken back: the code that it is told."""
+    session.messages("Please keep Bob out of this")
+    assert json.loads(await session.call_tool("note_demand", NOTE))["outcome"] == "kept"
+    await session.after_turn([{"role": "assistant", "content": "Fine."}])
+    session.messages("Bob is fine with me")
+    told = json.loads(await session.call_tool("lift_demand", LIFT))
+    assert told["outcome"] == "proposed"
+    await session.after_turn([{"role": "assistant", "content": "Fine."}])
+    found = re.search(r"`lift ([2-9a-z]{4})`", told["told"])
+    assert found, told
+    return found[1]
+
+
+@pytest.fixture(params=["held by hooks", "held by nobody"])
+async def any_session(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    store = tmp_path / ".toolmem" / "memory.db"
+    store.parent.mkdir()
+    if request.param == "held by hooks":
+        settings = tmp_path / "settings.json"
+        settings.write_text("{}")
+        keep_note("claude-code", settings, InstallNote.between(settings, None, b"{}", []))
+    with ToolMem(store) as memory:
+        assert is_held(str(store)) == (request.param == "held by hooks")
+        started = await AgentSession.start(memory, tools=TOOLS)
+        yield started
+        await started.close()
+
+
+@pytest.mark.parametrize("word", ["lift {}", "撤销 {}", "`lift {}`."])
+async def test_a_lift_that_was_proposed_is_accepted_by_the_message_that_is_told(
+    any_session: AgentSession, word: str
+) -> None:
+    code = await noted_and_proposed(any_session)
+    assert await action(any_session, BOB) == "deny"
+
+    sent = any_session.messages(word.format(code))
+    assert "keep Bob out of this" in sent[-1]["content"]
+    assert await action(any_session, BOB) == "allow"
+
+
+async def test_a_code_in_a_longer_message_or_of_no_rule_lifts_nothing(any_session: AgentSession) -> None:
+    code = await noted_and_proposed(any_session)
+    for message in (f"what does lift {code} do?", "lift 22zz", "lift", f"Bob says: lift {code}"):
+        any_session.messages(message)
+        await any_session.after_turn([{"role": "assistant", "content": "Fine."}])
+        assert await action(any_session, BOB) == "deny"
+
+
+async def test_what_the_user_plainly_takes_back_is_lifted_when_the_model_says_so(any_session: AgentSession) -> None:
+    await said(any_session, NEVER)
+    any_session.messages("You can email sarah@example.com again.")
+    lift = {"quote": "You can email sarah@example.com again.", "lifted": NEVER}
+    assert json.loads(await any_session.call_tool("lift_demand", lift))["outcome"] == "kept"
+    assert await action(any_session, SARAH) == "allow"
+
+
+async def test_words_of_an_earlier_turn_take_back_nothing_that_was_said_since(any_session: AgentSession) -> None:
+    await said(any_session, NEVER)
+    await said(any_session, "You can email sarah@example.com again.")
+    await said(any_session, NEVER)
+    any_session.messages("Go on.")
+    lift = {"quote": "You can email sarah@example.com again.", "lifted": NEVER}
+    await any_session.call_tool("lift_demand", lift)
+    assert await action(any_session, SARAH) == "deny"
+
+
+async def test_a_guest_lifts_no_demand_of_another(tmp_path: Path) -> None:
+    with ToolMem(tmp_path / "memory.db") as memory:
+        owner = await AgentSession.start(memory, tools=TOOLS)
+        code = await noted_and_proposed(owner)
+        await owner.close()
+        guest = await AgentSession.start(memory, tools=TOOLS, guest="g1")
+        guest.messages(f"lift {code}")
+        assert await action(guest, BOB) == "deny"
+        await guest.close()

@@ -217,6 +217,8 @@ class _Trial:
         fields = with_units(view_of(each.tool, each.arguments))
         lines = [line for unit in fields["units"] for line in unit["lines"]]
         read = f"; its commands are read as {lines[:4]}"[:300] if lines else ""
+        if lines and any("word" in one.patterns for one in (*self.conditions.when, *self.conditions.unless)):
+            read += "; `word` must match a word from its beginning to its end"
         if expected:
             return f"must be stopped and is not: {each.tool} {shown}{read}: widen `when`, or narrow `unless`"
         timed = "; tried as if the time of `clock` had come" if self._is_timed else ""

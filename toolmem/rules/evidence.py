@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple
 
+from toolmem.readers.plain_text import plain_line
+
 EvidenceKind = Literal["typed", "answered", "terminal"]
 LONGEST_WORDS = 300  # characters of what was typed or answered
 
@@ -28,6 +30,11 @@ class UserEvidence(NamedTuple):
     words: str = ""  # what was typed, or answered; one line
     session: str = ""
     host: str = ""  # the agent's name, as its hooks are installed; "" at a terminal
+
+
+def typed_here(message: str, session: str) -> UserEvidence:
+    """The user typed it to this very process, in a session of its own."""
+    return UserEvidence("typed", plain_line(message, LONGEST_WORDS), session)
 
 
 _WANTED: ContextVar[UserEvidence | None] = ContextVar("toolmem_evidence", default=None)

@@ -65,7 +65,8 @@ async def lift_demand(
     held = all(holds_agents(kept_in[id(rule)].store) for rule in meant)
     if not sure and not held:
         why = waits or "the user's words do not say so for sure"
-        told = _line("holds", quote, rule=shown, id=first, why=why)
+        by_word = context.hears_words and meant[0].is_users
+        told = _line("asked" if by_word else "holds", quote, rule=shown, id=first, why=why, code=_code(meant[0]))
         return NotedDemand("proposed", meant, told, why=why)
     wanted = sure and (rules.evidence or evidence_here()) is not None
     if not wanted and ask is not None and ask(meant):
@@ -142,9 +143,13 @@ def rule_meant(lifted: str, rules: Sequence[ToolMemoryRule], field: str = "lifte
 
 
 def _is_named(rule: ToolMemoryRule, lifted: str) -> bool:
+    return rule.id.startswith(lifted) or _code(rule) == lifted
+
+
+def _code(rule: ToolMemoryRule) -> str:
     from toolmem.store.journal_changes import code_of  # loads SQLite
 
-    return rule.id.startswith(lifted) or code_of(rule_key(rule.id)) == lifted
+    return code_of(rule_key(rule.id))
 
 
 def _fit(sought: frozenset[str], rule: ToolMemoryRule) -> float:
@@ -155,7 +160,7 @@ def _fit(sought: frozenset[str], rule: ToolMemoryRule) -> float:
 
 def surely(rules: RuleStore, meant: Sequence[ToolMemoryRule], context: DemandContext) -> bool:
     """Do the user's own words take this back, read without a model?"""
-    for message in context.heard or ():
+    for message in (context.heard if context.fresh is None else context.fresh) or ():
         spoken = Turn(message, (), context.session, tuple(context.tools), context.turn)
         force = RulesInForce(rules, spoken)
         lifts = [lift for step in extract(spoken).said for lift in step.lifts]

@@ -45,6 +45,8 @@ class DemandContext:
     speaker: Speaker = "user"  # who the quote is of, where it was heard
     kept: Sequence[Call] = ()  # calls of its tools that worked, the newest first
     beside: Sequence[str] = ()  # what the user typed that an agent's recording alone tells
+    fresh: Sequence[str] | None = None  # of what was heard, what may take a demand back by itself; None: all
+    hears_words: bool = False  # a message such as `lift k7qm` is followed there
     everywhere: RuleStore | None = None  # the user's own store, whose rules bind in all projects; None: none is known
 
 

@@ -5,6 +5,7 @@
     only today                  it holds until the day is over              仅今天
     always                      what was noted for this session holds on    永远
     yes, this once              the call that was stopped runs once         就这一次
+    lift k7qm                   the rule of that code holds no longer       撤销 k7qm
 
 Nothing that is kept is read from a longer message that holds such words. A bare yes is none of them.
 """
@@ -30,7 +31,9 @@ Word = Literal["", "undo", "session", "today", "once", "always"]
 
 _LONGEST_WORD = 60  # characters of a message that may be one
 _SHOWN, _MOST = 160, 5  # characters of a rule, rules of a line
+_AROUND = " \t\r\n.!。！`\"'“”‘’「」"
 _MARKS = late_pattern(r"[\s,，、.。!！~～`]+")
+_CODED = late_pattern(r"(?:lift|撤销|解除)[\s:：]*((?=[a-z]*\d)[2-9a-z]{4})")
 _CJK = late_pattern(r"[\u3400-\u9fff]")
 _AGREED = late_pattern(r"(?:(?:yes|yeah|ok|okay|sure|fine|go ahead|do it|run it) |(?:好的?|可以|行|同意|是的?) ?)+")
 _SAYS: dict[str, Word] = {
@@ -54,6 +57,32 @@ def word_after(message: str) -> Word:
     agreed = _AGREED.match(said)
     word = _SAYS.get(said[agreed.end() :], "") if agreed else ""
     return word if word in ("once", "always") else _SAYS.get(said, "")
+
+
+def code_to_lift(message: str) -> str:
+    """The code of the rule that the message is to lift; "" where it is no such word."""
+    coded = _CODED.fullmatch(message.casefold().strip(_AROUND)) if len(message) <= _LONGEST_WORD else None
+    return coded[1] if coded else ""
+
+
+async def lift_by_code(rules: RuleStore, code: str, session: str = "") -> list[ToolMemoryRule]:
+    """The user's rules of one demand that were lifted; `session`: those said in it alone. Raises StoreError.
+
+    A change that was proposed under the code is accepted. `rules` bear the evidence.
+    """
+    from toolmem.rules.identity import rule_key
+    from toolmem.rules.kept_rules import location_of
+    from toolmem.rules.users_decisions import accept
+    from toolmem.store.journal_changes import code_of, journal_here, store_key
+
+    location = location_of(rules.store)
+    for each in journal_here().proposals(store_key(location)) if location and not session else ():
+        if each.code == code and each.place.workspace == rules.workspace:
+            done = await accept(rules, each)
+            return [done] if done is not None else []
+    meant = [rule for rule in (await rules.all_rules())[0] if rule.is_users and code_of(rule_key(rule.id)) == code]
+    own = [rule for rule in meant if not session or (rule.said is not None and rule.said.session == session)]
+    return [rule for rule in own if await rules.withdraw(rule) is not None]
 
 
 class Before(NamedTuple):
@@ -137,6 +166,7 @@ def end_of_day(now: datetime) -> datetime:
 # ---------------------------------------------------------------- what the user is told
 
 _LINES: dict[str, tuple[str, str]] = {
+    "lifted": ("Lifted, so it holds no longer: {}", "已解除，不再有效：{}"),
     "undo": ("Undone, so it holds no longer: {}", "已撤销，不再有效：{}"),
     "session": ("It holds in this session, and not for good: {}", "仅在本次会话内有效：{}"),
     "today": ("It holds until the end of today, and not for good: {}", "仅在今天之内有效：{}"),

@@ -109,13 +109,13 @@ class AgentSession(SessionAdvice):
         settings = app.settings
         captures = bool(settings.rules.capture) and not guest
         self._hook = ToolMemoryCaptureHook(rules, nouns=settings.rules.nouns, enabled=captures, hears=True)
-        self._noting = DemandTools(rules, workspace_id, self.session_id, guest=guest)
+        self._noting = DemandTools(rules, workspace_id, self.session_id, guest=guest, hears_words=True)
         asks = settings.rules.capture == "model" and not ignores_store
         self._asking = app.configured.bind(AskForDemandsOp()) if asks else None
         self._keeping = app.configured.bind(UpdateVectorStoreOp())
         self._tracker = ToolEffectivenessTracker(rules.store, workspace_id)
         self._calls = SessionCalls(app, self.session_id, self._guarded(rules.workspace), on_denied, on_ask, guest)
-        self._words = SessionWords(app, rules, self.session_id, self._calls)
+        self._words = SessionWords(app, rules, self.session_id, self._calls, guest=bool(guest))
 
     @classmethod
     async def start(

@@ -14,12 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolmem.config.nearest_names import hint
+from toolmem.demands.quotes import standing_of
 from toolmem.errors import NoteRefused, RequestError
 from toolmem.late_dataclasses import replace
 from toolmem.models import ToolSchema
 from toolmem.operations.agent_tools import agent_operations, input_schema
 from toolmem.ops.asked_notes import AskedNotes, quote_of, without_secrets
 from toolmem.ops.note_demand import as_metadata, kept_calls
+from toolmem.rules.evidence import typed_here
 from toolmem.rules.lifted_demands import answer_call, rule_meant
 from toolmem.rules.noted_demands import DemandContext, NotedDemand
 from toolmem.rules.rule_store import RuleStore
@@ -58,12 +60,21 @@ def demand_tools(form: ToolForm = "openai") -> list[dict[str, Any]]:
 class DemandTools:
     """What a session answers to the two tools: it knows what its user said.
 
-    `guest`: the demands of this user bind in this session alone. `heard`: messages of the user so far.
+    `guest`: the demands of this user bind in this session alone. `heard`: messages of the user so far. `hears_words`:
+    a message of theirs such as `lift k7qm` is followed.
     """
 
     def __init__(
-        self, rules: RuleStore, workspace: str, session_id: str, *, guest: str = "", heard: Iterable[str] = ()
+        self,
+        rules: RuleStore,
+        workspace: str,
+        session_id: str,
+        *,
+        guest: str = "",
+        heard: Iterable[str] = (),
+        hears_words: bool = False,
     ) -> None:
+        self._hears_words = hears_words
         self._rules = rules
         self._workspace = workspace  # of the calls
         self._session = session_id
@@ -108,10 +119,23 @@ class DemandTools:
         if self._guest and isinstance(given, Mapping):
             given = {**given, "lasting": "session"}
         kept = await kept_calls(self._rules.store, self._workspace) if name == "note_demand" else []
-        context = DemandContext(list(self._heard), tools, self._session, turn, noted_by=noted_by, kept=kept)
+        context = DemandContext(
+            list(self._heard),
+            tools,
+            self._session,
+            turn,
+            noted_by=noted_by,
+            kept=kept,
+            hears_words=self._hears_words and not self._guest,
+        )
+        rules = self._rules
         if self._guest and name == "lift_demand" and not await self._is_guests(given):
             context = replace(context, heard=None)  # what a guest says takes back no demand of another
-        noted = await answer_call(self._rules, name, given, context)
+        elif name == "lift_demand":  # words of long ago take nothing back that was said since
+            fresh = [each for each in list(self._heard)[-1:] if standing_of(quote_of(given), [each], str) == "said"]
+            context = replace(context, fresh=fresh)
+            rules = rules.as_told_by(typed_here(fresh[0], self._session)) if fresh else rules
+        noted = await answer_call(rules, name, given, context)
         if noted.outcome == "kept":
             self._noted = (turn, (*self._noted_in(turn), quote_of(given)))
         return noted

@@ -1,4 +1,4 @@
-"""The user's few words after a note or a denial, as a session hears them: undo, just this time, yes, this once, ..."""
+"""The user's few words after a note or a denial, as a session hears them: undo, yes, this once, lift k7qm, ..."""
 
 from __future__ import annotations
 
@@ -7,15 +7,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolmem.errors import ToolMemError
-from toolmem.readers.plain_text import plain_line
 from toolmem.rules.capture.hook import SessionRule
-from toolmem.rules.evidence import LONGEST_WORDS, UserEvidence
+from toolmem.rules.evidence import typed_here
 from toolmem.rules.rule_store import RuleStore
-from toolmem.rules.words_after import Before, Word, act_on, has_chinese, kept_of, shown_call, told, told_of, word_after
+from toolmem.rules.words_after import (
+    Before,
+    Word,
+    act_on,
+    code_to_lift,
+    has_chinese,
+    kept_of,
+    lift_by_code,
+    shown_call,
+    told,
+    told_of,
+    word_after,
+)
 from toolmem.session.session_calls import SessionCalls
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
+    from toolmem.light_models import ToolMemoryRule
     from toolmem.protocols import MemoryStore
 
 log = logging.getLogger("toolmem.session")
@@ -26,8 +38,11 @@ _SAID = "toolmem, on what the user just said; it binds from now on:"
 class SessionWords:
     """Acts on the words of one session's user at once. `told`: what came of the message being answered, in lines."""
 
-    def __init__(self, app: ToolMemApp, rules: RuleStore, session_id: str, calls: SessionCalls) -> None:
+    def __init__(
+        self, app: ToolMemApp, rules: RuleStore, session_id: str, calls: SessionCalls, *, guest: bool = False
+    ) -> None:
         self._app = app
+        self._guest = guest  # whose words are on this session alone
         self._rules = rules
         self._session = session_id
         self._calls = calls
@@ -50,6 +65,8 @@ class SessionWords:
                 self._let_through(message)
             elif word:
                 return self._act(word, message, demands)
+            elif code := code_to_lift(message):
+                self._lift(code, message)
         except ToolMemError as error:
             log.error("the user's word was not followed: %s", error)
             self.told = [f"Not done: {error}"]
@@ -64,9 +81,16 @@ class SessionWords:
         """What it is told; "" for nothing."""
         return "\n".join([_SAID, *(f"- {line}" for line in self.told)]) if self.told else ""
 
+    def _lift(self, code: str, message: str) -> None:
+        async def lifted(store: MemoryStore) -> list[ToolMemoryRule]:
+            rules = self._rules.over(store).as_told_by(typed_here(message, self._session))
+            return await lift_by_code(rules, code, self._session if self._guest else "")
+
+        self.told = told("lifted", self._app.beside.call(lifted), chinese=has_chinese(message))
+
     def _act(self, word: Word, message: str, demands: list[SessionRule]) -> list[SessionRule]:
         before, chinese = Before(self._session, *self._before), has_chinese(message)
-        evidence = UserEvidence("typed", plain_line(message, LONGEST_WORDS), self._session)
+        evidence = typed_here(message, self._session)
 
         async def acted(store: MemoryStore) -> list[str]:
             rules = self._rules.over(store).as_told_by(evidence)

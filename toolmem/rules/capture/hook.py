@@ -18,7 +18,7 @@ from toolmem.rules.capture.durations import without_duration
 from toolmem.rules.capture.kept_aloud import IN_WORDS, SaidAloud, left_to_keep, refusal, said_aloud
 from toolmem.rules.capture.repeated_failures import repeated_failures
 from toolmem.rules.drafts import USER_EDICT, RuleDraft
-from toolmem.rules.evidence import LONGEST_WORDS, UserEvidence
+from toolmem.rules.evidence import typed_here
 from toolmem.rules.identity import UNSCOPED, same_text
 from toolmem.rules.rule_checks import Check, checks_of
 from toolmem.rules.rule_store import RuleStore
@@ -264,8 +264,8 @@ class ToolMemoryCaptureHook:
             captured.told += [_OFF[has_chinese(message)]] if said_aloud(message) else []
             return captured
         if self._hears:
-            words = plain_line(turn.user_message[:MAX_MESSAGE], LONGEST_WORDS)
-            self._rules = self._rules.as_told_by(UserEvidence("typed", words, turn.session_id))
+            evidence = typed_here(turn.user_message[:MAX_MESSAGE], turn.session_id)
+            self._rules = self._rules.as_told_by(evidence)
         try:
             read = functools.partial(extract, turn, workspace=self._rules.workspace, nouns=self._nouns)
             found = await aside(turn.user_message, read)
