@@ -22,6 +22,7 @@ NAMES = [
     *("store", "flows", "recordings", "start_up", "hooks", "files_entered"),
     *("judge_agreement", "corrected_rates", "instructions"),
     "guidance_benefit",
+    "advice",
     *(
         "compaction_canaries",
         "kept_to_the_end",

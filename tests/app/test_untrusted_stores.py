@@ -147,6 +147,7 @@ async def test_nothing_of_a_found_store_reaches_a_prompt_and_the_error_names_the
             app.run_flow("retrieve_tool_memory", workspace_id="default", tool_names="send_email"),
             app.run_flow("retrieve_tool_memory", workspace_id="default", query="email"),
             app.run_flow("tool_rules_for_prompt", workspace_id="default"),
+            app.run_flow("advise_tool_call", workspace_id="default", tool_name="send_email"),
             entered(McpService(app)),
         ):
             with pytest.raises(StoreUntrusted, match="toolmem store trust") as refused:
@@ -160,6 +161,7 @@ async def test_nothing_of_a_found_store_reaches_a_prompt_and_the_error_names_the
     [
         lambda memory: memory.prompt(tools=["send_email"]),
         lambda memory: memory.guidance("send_email"),
+        lambda memory: memory.advise_tool_call("send_email", {}, error="no"),
         lambda memory: memory.rules.for_prompt(),
         lambda memory: memory.recall("whom to bcc", namespace="tool-send_email"),
     ],

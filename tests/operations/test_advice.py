@@ -206,7 +206,8 @@ async def test_every_road_gives_the_same_lines(service: ServiceProcess) -> None:
         body = (await http.post("/advise_tool_call", json=asked)).json()
     told.append(body["metadata"]["lines"])
     assert body["answer"] == "\n".join(line["text"] for line in told[0])
-    async with ToolMemApp(overrides=[f"vector_store.default.params.path={path}"]) as app:
+    settings = [f"vector_store.default.params.path={path}", "mcp.tools=advise_tool_call"]
+    async with ToolMemApp(overrides=settings) as app:
         ask = {"jsonrpc": "2.0", "id": 1, "method": "memory.tool_call_advise", "params": asked}
         told.append(json.loads(await RpcService(app.services).dispatch(json.dumps(ask)) or "")["result"]["lines"])
         result = await McpTools(app, "w", UnderWay()).call("advise_tool_call", KILOS)

@@ -83,7 +83,14 @@ def at_error(known: Known, given: Any, error: str) -> list[Claim]:
     again = not (kind in LEFT_OPEN and may_write(known.tool_name, met.input))
     told = list(_on_error(known, key, kind, again=again))
     targets = on_parameters(known.found, known.around, known.conversation, seen, line, key)
-    return [*told[:MAX_ERRORS], *targets]
+    named_already = {repair for each in told[:MAX_ERRORS] if each.kind == "error" for repair in _repairs(each)}
+    new = (each for each in targets if each.counts["carried"] or not named_already.issuperset(_repairs(each)))
+    return [*told[:MAX_ERRORS], *new]
+
+
+def _repairs(one: Claim) -> set[tuple[str, str]]:
+    """What was done, and to which parameter."""
+    return {each[:2] for each in one.subject.repairs} if one.subject is not None else set()
 
 
 def _call(known: Known, given: Any, output: str = "") -> ToolCallResult:

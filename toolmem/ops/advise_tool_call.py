@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreUntrusted
 from toolmem.flow.op import Context, Op
 from toolmem.formats.call_records import MAX_ID, MAX_TOOL_NAME
 from toolmem.ops.check_tool_call import text_of_request
@@ -52,8 +52,11 @@ async def advice_on(services: Services, op: Op, workspace: str, asked: Mapping[s
     given, budget = asked.get("input"), asked.get("budget_tokens", BUDGET)
     if not isinstance(budget, int) or not 1 <= budget <= MAX_BUDGET:
         raise RequestError(f"budget_tokens: expected 1 to {MAX_BUDGET:,}, got {budget!r}", field="budget_tokens")
+    store = await services.store(op)
+    if reason := services.untrusted(op.settings.vector_store):
+        raise StoreUntrusted(reason)
     return await advice_from(
-        await services.store(op),
+        store,
         workspace,
         tool_name,
         {} if given is None else opened_arguments(given),
