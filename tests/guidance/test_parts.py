@@ -82,6 +82,10 @@ def test_programs_with_the_same_error_have_lines_of_their_own() -> None:
     assert "(3 calls)" in first
     assert '"cat notes"' in second
     assert "cat notes.txt" in second
+    assert [sorted(claim.call_ids) for claim in shop.card().claims if claim.kind == "failure"] == [
+        ["c1", "c3", "c5"],
+        ["c5"],
+    ]
 
 
 def test_the_route_is_named_where_the_arguments_shown_do_not_name_it() -> None:

@@ -13,7 +13,7 @@ from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.changes import whole
 from toolmem.guidance.counted.conditions import Observation
 from toolmem.guidance.counted.phrases import PHRASES
-from toolmem.guidance.counted.repair_history import after_error, repair_of
+from toolmem.guidance.counted.repair_history import KEPT_IDS, after_error, repair_of
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.counted.shown_values import form_of, output_of
 from toolmem.guidance.counted.value_patterns import value_patterns
@@ -53,12 +53,12 @@ def _with_leads(history: RepairHistory) -> tuple[list[Claim], list[Claim]]:
     for one in reversed(history.failures):
         if one.message or not one.silent:
             parts.setdefault((one.error, one.silent), []).append(one)
-    leads: list[Claim] = []
-    others: list[Claim] = []
+    leads, others = list[Claim](), list[Claim]()
     for some in parts.values():
         lead = max(some, key=lambda one: one.k)
         others += [_failure(one, history, one.part) for one in some if one is not lead]
-        lead = lead.model_copy(update={"k": sum(one.k for one in some)})
+        ids = [each for one in some for each in one.call_ids][:KEPT_IDS]
+        lead = lead.model_copy(update={"k": sum(one.k for one in some), "call_ids": tuple(ids)})
         leads.append(_failure(lead, history, lead.part if len(some) == 1 else None))
     return leads, others
 
@@ -124,8 +124,8 @@ def _examples(found: Analysis, shown: frozenset[str]) -> Iterator[Claim]:
     for place in range(min(MAX_EXAMPLES, len(left))):
         i = max(left, key=lambda i: len(left[i] - told))
         told |= left.pop(i)
-        output = "" if place else output_of(found.calls[i], MAX_OUTPUT + 1)
-        detail = {"sent": whole(found.seen[i]), "output": output if len(output) <= MAX_OUTPUT else ""}
+        output = output_of(found.calls[i], MAX_OUTPUT + 1)
+        detail = {"sent": whole(found.seen[i]), "output": output if not place and len(output) <= MAX_OUTPUT else ""}
         yield Claim(
             text="", k=1, n=1, call_ids=(found.ids[i],), kind="example", subject=Subject(form="example"), detail=detail
         )
