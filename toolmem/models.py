@@ -251,6 +251,7 @@ class RepairCount(BaseModel):
     k: int  # successes that followed such failures in this way; failures in a row that end in one count once
     forms: dict[str, int] = Field(default_factory=dict)  # how often a statement that repaired had which form
     call_ids: tuple[str, ...] = ()  # of the failures before the newest of them
+    part: str = ""  # as FailureCount's
 
 
 class FailureCount(BaseModel):
@@ -273,6 +274,8 @@ class FailureCount(BaseModel):
     between: tuple[str, ...] = ()  # tools called before the same call went better, every time
     tried: bool = False  # the tool was called again, and nothing worked
     call_ids: tuple[str, ...] = ()  # of the newest
+    part: str = ""  # of one tool for many: the program, the kind of statement or the route that was asked for
+    recovered: int = 0  # successes after it, where it has a part
 
 
 class RepairHistory(BaseModel):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolmem.guidance.counted.values import canonical, item_count, leaves, number_of, parameters, text_shape
+from toolmem.guidance.counted.values import canonical, leaves, number_of, parameters, text_shape
 
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=True), st.text(max_size=20)),
@@ -56,13 +56,6 @@ def test_an_input_that_is_a_text_or_a_list_has_one_nameless_parameter() -> None:
     assert parameters('{"a": 1}') == {"a": 1}
     assert parameters('{"a": ') == {"": '{"a": '}
     assert parameters("") == parameters({}) == parameters([]) == {}
-
-
-def test_items_are_counted_in_lists_and_in_texts_with_commas() -> None:
-    assert item_count("netflix,prime,hulu") == 3
-    assert item_count(["a", "b"]) == 2
-    assert item_count("one") == 1
-    assert item_count("a sentence, with a comma") is None
 
 
 def test_numbers_are_read_from_texts_but_truth_values_are_none() -> None:

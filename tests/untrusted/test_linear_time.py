@@ -87,7 +87,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "programs of a command": signers,
     "shell command": read_command,
     "parameters of a call": lambda text: conditions.observe(_call("", query=text), {}),
-    "form of a value": lambda text: (values.text_shape(text), values.item_count(text), values.number_of(text)),
+    "form of a value": lambda text: (values.text_shape(text), values.number_of(text)),
     "path of a value": lambda text: values.at({"a": 1, text: 2}, text),
     "failed calls": lambda text: analyze("query", [_call(text, query=str(i)) for i in range(3)]),
     "calls with long inputs": lambda text: analyze("query", [_call("ok", query=f"{i} {text}") for i in range(3)]),

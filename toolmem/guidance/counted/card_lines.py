@@ -13,7 +13,7 @@ from toolmem.guidance.counted.analysis import Analysis
 from toolmem.guidance.counted.changes import whole
 from toolmem.guidance.counted.conditions import Observation
 from toolmem.guidance.counted.phrases import PHRASES
-from toolmem.guidance.counted.repair_history import after_error, repair_of
+from toolmem.guidance.counted.repair_history import KEPT_IDS, after_error, repair_of
 from toolmem.guidance.counted.repairs import Repair
 from toolmem.guidance.counted.shown_values import form_of, output_of
 from toolmem.guidance.counted.value_patterns import value_patterns
@@ -31,19 +31,36 @@ MAX_KINDS = 5  # kinds of repair named for one error beside what is shown
 MAX_MASKED = 400  # of a value that is compared
 MAX_OUTPUT = 24  # characters of an output that is shown: a longer one would be its beginning
 LOW_RATE = 0.9
+_COUNTED = {"k", "error", "silent", "call_ids", "recovered"}
 _SHOWN = frozenset({"changed", "added", "dropped", "renamed", "repeated"})  # kinds of repair that arguments show
 
 
 def lines(found: Analysis, history: RepairHistory, language: Language) -> list[Claim]:
     """All lines, most valuable first; at most MAX_LINES."""
     say = Wording(language)
-    failures = [_failure(one, history) for one in reversed(history.failures) if one.message or not one.silent]
-    told = [one.model_copy(update={"text": say.line(one)}) for one in failures]
-    # Of equal ones the newest come first.
-    told.sort(key=lambda one: (one.kind == "silent", -worth(one) / (LINE + len(one.text))))
+    told: list[Claim] = []
+    for some in _with_leads(history):  # of equal ones the newest come first
+        some = [one.model_copy(update={"text": say.line(one)}) for one in some]
+        told += sorted(some, key=lambda one: (one.kind == "silent", -worth(one) / (LINE + len(one.text))))
     shown = frozenset(str(one.detail["worked"]) for one in told if one.detail.get("worked"))
     others = [*_examples(found, shown), *_patterns(found), *_rate(found)]
     return [*told, *(one.model_copy(update={"text": say.line(one)}) for one in others)][:MAX_LINES]
+
+
+def _with_leads(history: RepairHistory) -> tuple[list[Claim], list[Claim]]:
+    """One line for each failure, and those that say one of them of another part of the tool; the newest first."""
+    parts: dict[tuple[str, bool], list[FailureCount]] = {}
+    for one in reversed(history.failures):
+        if one.message or not one.silent:
+            parts.setdefault((one.error, one.silent), []).append(one)
+    leads, others = list[Claim](), list[Claim]()
+    for some in parts.values():
+        lead = max(some, key=lambda one: one.k)
+        others += [_failure(one, history, one.part) for one in some if one is not lead]
+        ids = [each for one in some for each in one.call_ids][:KEPT_IDS]
+        lead = lead.model_copy(update={"k": sum(one.k for one in some), "call_ids": tuple(ids)})
+        leads.append(_failure(lead, history, lead.part if len(some) == 1 else None))
+    return leads, others
 
 
 def worth(one: Claim) -> float:
@@ -52,11 +69,12 @@ def worth(one: Claim) -> float:
     return one.k + 2.0 * one.counts.get("recovered", 0) + (1.0 if way_out else 0.0)
 
 
-def _failure(one: FailureCount, history: RepairHistory) -> Claim:
-    recovered = 0 if one.silent else history.recovered.get(one.error, 0)
-    repairs = [] if one.silent else after_error(history, one.error)
+def _failure(one: FailureCount, history: RepairHistory, part: str | None) -> Claim:
+    """`part`: whose repairs are counted, None for those of all parts."""
+    recovered = 0 if one.silent else one.recovered if part else history.recovered.get(one.error, 0)
+    repairs = [] if one.silent else after_error(history, one.error, part)
     told = _told(one, repairs)
-    shown = one.model_dump(mode="json", exclude={"k", "error", "silent", "call_ids"}, exclude_defaults=True)
+    shown = one.model_dump(mode="json", exclude=_COUNTED, exclude_defaults=True)
     detail = {**shown, "repairs": [[[*_words_of(each)], each.k] for each in told]}
     form = "empty" if one.silent else "failed" if one.message else "failed_silently"
     named = tuple(repair_of(each) for each in repairs if each in told or each.kind in _SHOWN)
@@ -106,8 +124,8 @@ def _examples(found: Analysis, shown: frozenset[str]) -> Iterator[Claim]:
     for place in range(min(MAX_EXAMPLES, len(left))):
         i = max(left, key=lambda i: len(left[i] - told))
         told |= left.pop(i)
-        output = "" if place else output_of(found.calls[i], MAX_OUTPUT + 1)
-        detail = {"sent": whole(found.seen[i]), "output": output if len(output) <= MAX_OUTPUT else ""}
+        output = output_of(found.calls[i], MAX_OUTPUT + 1)
+        detail = {"sent": whole(found.seen[i]), "output": output if not place and len(output) <= MAX_OUTPUT else ""}
         yield Claim(
             text="", k=1, n=1, call_ids=(found.ids[i],), kind="example", subject=Subject(form="example"), detail=detail
         )
@@ -183,6 +201,9 @@ class Wording:
         sent = shown.get("sent") or (self.say("lacking", names=self.names(lacked)) if lacked else self.say("any_call"))
         calls = self.say("calls", n=claim.k) if claim.k > 1 else ""
         error = quotable(shown.get("message", ""))
+        part = named(shown["part"]) if shown.get("part") else ""
+        if part and part.lower() not in sent.lower():
+            sent = self.say("part", part=part, sent=sent)
         return self.say(form, sent=sent, error=error, calls=calls, then=self._then(claim, shown))
 
     def _then(self, claim: Claim, shown: dict[str, Any]) -> str:

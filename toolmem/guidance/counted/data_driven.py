@@ -32,7 +32,7 @@ from toolmem.providers.tokenizer import estimated_tokens
 AUTHOR = "offline/data_driven"
 MAX_TOKENS = 300
 
-_BESIDE = ("in_between", "outcomes", "shown", "statistics")  # modules beside this package that its lines hang on
+_BESIDE = ("in_between", "outcomes", "parts", "shown", "statistics")  # modules that its lines hang on
 _READERS = ("error_messages", "shell", "sql")
 
 

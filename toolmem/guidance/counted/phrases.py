@@ -16,6 +16,7 @@ PHRASES: dict[str, tuple[str, str]] = {
     "rate": ("{k} of {n} calls worked ({percent} %)", "{n} 次调用中 {k} 次成功（{percent} %）"),
     # what was sent, and what came then
     "lacking": ("without {names}", "缺少 {names}"),
+    "part": ("`{part}` {sent}", "`{part}` {sent}"),
     "any_call": ("a call without arguments", "不带参数的调用"),
     "then": ("; then worked: {what}", "；随后成功：{what}"),
     "answered": ("; then answered: {what}", "；随后有结果：{what}"),

@@ -2,7 +2,8 @@
 
 A failure counts once, in the first summary whose window holds it; a recovery in the first one that holds its success,
 and failures in a row with the same error that end in one success are one recovery. What is kept is bounded: MAX_ERRORS
-kinds of error, MAX_REPAIRS repairs for each, the ids of the newest KEPT_IDS calls. An error that is pushed out begins
+kinds of error, MAX_REPAIRS repairs for each, the ids of the newest KEPT_IDS calls. Of a tool that is many programs
+(`parts.part_of`) each has errors of its own, and none pushes out another's. An error that is pushed out begins
 anew when it comes back. Errors are known by their masked message, and shown as they were.
 """
 
@@ -21,12 +22,14 @@ from toolmem.guidance.counted.shown_values import message_of, output_of
 from toolmem.guidance.counted.values import at, is_written_in, leaves
 from toolmem.guidance.in_between import called_between
 from toolmem.guidance.outcomes import passing
+from toolmem.guidance.parts import part_of
 from toolmem.models import FailureCount, RepairCount, RepairHistory
 from toolmem.readers import sql
 from toolmem.readers.error_messages import MASK, mask
 
 RULES = 4  # 1 counted calls that name no conversation; 2 parameters that were added along the way; 3 had no failures
 MAX_ERRORS = 40
+MAX_OF_PARTS = 200  # kinds of error of a tool that is many programs, MAX_ERRORS of each of them
 MAX_REPAIRS = 16
 MAX_FORMS = 4
 MAX_GIVEN, MAX_ECHO = 40, 60  # values of a call that its error may repeat, and characters of one
@@ -34,7 +37,7 @@ KEPT_IDS = 5
 # Classes of errors after which the call may have been done all the same.
 LEFT_OPEN = frozenset({"timeout", "no_output", "server_error", "connection_error"})
 
-Key = tuple[str, bool]  # an error, masked, and whether it is an answer that was worth nothing
+Key = tuple[str, bool, str]  # an error, masked; whether it is an answer that was worth nothing; the part of the tool
 
 
 def repair_of(one: RepairCount) -> Repair:
@@ -42,9 +45,14 @@ def repair_of(one: RepairCount) -> Repair:
     return Repair(one.kind, one.path, one.before, one.after)
 
 
-def after_error(history: RepairHistory, error: str) -> list[RepairCount]:
-    """The repairs of one kind of error, most frequent first."""
-    return sorted((one for one in history.repairs if one.error == error), key=lambda one: (-one.k, repair_of(one)))
+def after_error(history: RepairHistory, error: str, part: str | None = None) -> list[RepairCount]:
+    """The repairs of one kind of error, most frequent first. `part`: of the tool, None for all of it."""
+    found: dict[Repair, RepairCount] = {}
+    for one in history.repairs:
+        if one.error == error and part in (None, one.part):
+            old = found.get(repair_of(one))
+            found[repair_of(one)] = one.model_copy(update={"k": one.k + old.k}) if old is not None else one
+    return sorted(found.values(), key=lambda one: (-one.k, repair_of(one)))
 
 
 def same(repair: Repair) -> Repair:
@@ -75,9 +83,9 @@ class _Counting:
 
     def __init__(self, found: Analysis, seqs: Sequence[int], before: RepairHistory) -> None:
         self._found, self._seqs, self._before = found, seqs, before
-        self._held: dict[Key, FailureCount] = {(one.error, one.silent): one for one in before.failures}
+        self._held: dict[Key, FailureCount] = {(one.error, one.silent, one.part): one for one in before.failures}
         self._recovered = dict(before.recovered)
-        self._repairs = {(one.error, same(repair_of(one))): one for one in before.repairs}
+        self._repairs = {(one.error, one.part, same(repair_of(one))): one for one in before.repairs}
         self._next = {a: b for group in found.told for a, b in pairwise(group)}
         self._errors = {i: error_of(line, found.seen[i]) for i, line in found.messages.items()}
 
@@ -85,45 +93,54 @@ class _Counting:
         hopeless = self._hopeless()
         for i, error in self._errors.items():
             if self._is_new(i):
-                shown = message_of(self._found.calls[i])
-                self._once_more((error, False), i, shown, tried=i in hopeless)
+                key = self._key(error, i)
+                self._once_more(key, i, message_of(self._found.calls[i]), tried=i in hopeless)
                 if not passing(self._found.calls[i]):
-                    self._got_past((error, False), i)
+                    self._got_past(key, i)
 
     def empty_answers(self) -> None:
         for i, useful in enumerate(self._found.useful):
             if useful is False and self._is_new(i) and (shown := output_of(self._found.calls[i])):
-                self._once_more((mask(shown), True), i, shown)
+                self._once_more(self._key(mask(shown), i, silent=True), i, shown)
         for one in self._found.answered:
             shown = output_of(self._found.calls[one.failure])
             if shown and self._is_new(one.success):
-                self._example((mask(shown), True), one.failure, one.success)
+                self._example(self._key(mask(shown), one.failure, silent=True), one.failure, one.success)
 
     def recoveries(self) -> None:
         last = {(one.success, self._errors[one.failure]): one for one in self._found.recoveries}
         for (success, error), one in sorted(last.items(), key=lambda item: (self._seqs[item[0][0]], item[1].failure)):
-            if self._is_new(success) and not self._may_double(one):
+            again = any(repair.kind == "repeated" for repair in one.repairs)
+            if self._is_new(success) and not (again and self._may_be_done(one.failure)):
                 self._recovered[error] = self._recovered.pop(error, 0) + 1
                 step = self._step(one)
                 telling = {repair for repair in step.repairs if not self._always_changes(repair, one.failure)}
+                failed = self._key(error, one.failure)
+                if failed[2] and (old := self._held.get(failed)) is not None:
+                    self._held[failed] = old.model_copy(update={"recovered": old.recovered + 1})
                 for repair in sorted(telling or step.repairs):
-                    key = (error, same(repair))
-                    self._repairs[key] = self._repaired(self._repairs.pop(key, None), error, repair, step)
-                self._example((error, False), one.failure, step.success)
+                    key = (error, failed[2], same(repair))
+                    self._repairs[key] = self._repaired(self._repairs.pop(key, None), failed, repair, step)
+                self._example(failed, one.failure, step.success)
 
     def history(self, newest: int) -> RepairHistory:
         before = self._before
         kept = _most({key: one.k for key, one in self._held.items()})
-        errors = {error for error, silent in kept if not silent}
+        errors = {(error, part) for error, silent, part in kept if not silent}
+        names = {error for error, _ in errors}
         return RepairHistory(
             rules=RULES,
             since=before.since,
             calls=before.calls + sum(seq > before.last_seq for seq in self._seqs),
             last_seq=max(before.last_seq, newest),
-            recovered={error: k for error, k in self._recovered.items() if error in errors},
+            recovered={error: k for error, k in self._recovered.items() if error in names},
             repairs=tuple(_bounded(self._repairs.values(), errors)),
             failures=tuple(one for key, one in self._held.items() if key in kept),
         )
+
+    def _key(self, error: str, i: int, *, silent: bool = False) -> Key:
+        call = self._found.calls[i]
+        return error, silent, part_of(call.tool_name, call.input)
 
     def _is_new(self, position: int) -> bool:
         return self._seqs[position] > self._before.last_seq
@@ -140,7 +157,7 @@ class _Counting:
             "tried": tried or (old is not None and old.tried),
             "call_ids": (*ids, self._found.ids[i])[-KEPT_IDS:],
         }
-        self._held[key] = (old or FailureCount(error=key[0], silent=key[1], k=0)).model_copy(update=update)
+        self._held[key] = (old or FailureCount(error=key[0], silent=key[1], part=key[2], k=0)).model_copy(update=update)
 
     def _example(self, key: Key, failure: int, success: int, *, past: bool = False) -> None:
         """Show this change where none is shown yet, or none so small; of equal ones the newest."""
@@ -184,10 +201,6 @@ class _Counting:
         restless = repair.kind == "changed" and repair.path in self._found.restless
         return restless and repair.path not in self._found.messages[failure]
 
-    def _may_double(self, one: Recovery) -> bool:
-        """The same call again where the first may have been done."""
-        return any(repair.kind == "repeated" for repair in one.repairs) and self._may_be_done(one.failure)
-
     def _may_be_done(self, i: int) -> bool:
         """A call of a tool that may write, with an error that leaves open whether it was done."""
         call = self._found.calls[i]
@@ -204,10 +217,10 @@ class _Counting:
                     hopeless.add(i)
         return hopeless
 
-    def _repaired(self, old: RepairCount | None, error: str, repair: Repair, made: Recovery) -> RepairCount:
+    def _repaired(self, old: RepairCount | None, failed: Key, repair: Repair, made: Recovery) -> RepairCount:
         if old is None:
             first = repair if repair.kind in BY_RESULT else same(repair)
-            old = RepairCount(error=error, **first._asdict(), k=0)
+            old = RepairCount(error=failed[0], part=failed[2], **first._asdict(), k=0)
         forms = Counter(old.forms)
         statement = self._found.seen[made.success].texts.get(repair.path)
         if repair.kind == "statement" and isinstance(statement, sql.Statement) and statement.form:
@@ -226,15 +239,24 @@ def error_of(line: str, seen: Observation) -> str:
 
 
 def _most(counts: Mapping[Key, int]) -> set[Key]:
-    """The errors that are kept: the most frequent; of equal ones those that came last."""
-    order = {key: place for place, key in enumerate(counts)}
-    return set(sorted(counts, key=lambda key: (-counts[key], -order[key]))[:MAX_ERRORS])
+    """The errors that are kept: of each part the most frequent, of equal ones those that came last; then of all."""
+    order = [*counts]
+    order.reverse()
+    order.sort(key=lambda key: -counts[key])
+    of_part: Counter[str] = Counter()
+    rank: dict[Key, int] = {}
+    for key in order:
+        rank[key] = of_part[key[2]]
+        of_part[key[2]] += 1
+    order = sorted((key for key in order if rank[key] < MAX_ERRORS), key=rank.__getitem__)
+    return set(order[: MAX_OF_PARTS if len(of_part) > 1 else MAX_ERRORS])
 
 
-def _bounded(counts: Iterable[RepairCount], kept: set[str]) -> list[RepairCount]:
+def _bounded(counts: Iterable[RepairCount], kept: set[tuple[str, str]]) -> list[RepairCount]:
     """The most frequent of each error that is kept, the newest where counts are equal; these stand last."""
-    of_error: dict[str, list[RepairCount]] = {}
+    of_error: dict[tuple[str, str], list[RepairCount]] = {}
     for one in counts:
-        if one.error in kept:
-            of_error.setdefault(one.error, []).append(one)
-    return [one for some in of_error.values() for one in sorted(some, key=lambda one: one.k)[-MAX_REPAIRS:]]
+        if (one.error, one.part) in kept:
+            of_error.setdefault((one.error, one.part), []).append(one)
+    each = MAX_REPAIRS if len(of_error) <= MAX_ERRORS else MAX_REPAIRS * MAX_ERRORS // len(of_error)
+    return [one for some in of_error.values() for one in sorted(some, key=lambda one: one.k)[-each:]]

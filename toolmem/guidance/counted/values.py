@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
-
-Ordered = TypeVar("Ordered", bound=Any)  # comparable with its like
+from collections.abc import Iterator
+from typing import Any
 
 MAX_DEPTH = 4  # levels of nesting that are looked into
 MAX_LEAVES = 200  # values of one call that are looked at
@@ -128,20 +126,6 @@ def number_of(value: Any) -> float | None:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,15}(?:\.\d+)?\s*", value):
         return float(value)
     return None
-
-
-def item_count(value: Any) -> int | None:
-    """How many values a list, or a text separated by commas, holds."""
-    if isinstance(value, list):
-        return len(value)
-    if isinstance(value, str) and re.fullmatch(r"[^\s,]+(?:,\s?[^\s,]+)*", value.strip()):
-        return value.count(",") + 1
-    return None
-
-
-def by_frequency(counts: Mapping[Ordered, int]) -> list[Ordered]:
-    """The most frequent first; equally frequent ones in their own order."""
-    return sorted(counts, key=lambda one: (-counts[one], one))
 
 
 def spaced(name: str) -> str:
