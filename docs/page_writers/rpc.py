@@ -38,6 +38,7 @@ EXAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("memory.tool_rules_for_prompt", {"tools": ["send_email", "search"]}),
     ("memory.tool_rules_json", {"tool_name": "send_email"}),
     ("memory.tool_call_check", {"tool_name": "send_email", "input": {"to": "sarah@example.com"}}),
+    ("memory.tool_call_advise", {"tool_name": "search", "input": {"q": "rain"}, "error": "Error: query is required"}),
     ("memory.decisions", {"tool_name": "send_email", "limit": 1}),
     ("memory.tool_rule_set_status", {"id": _ID[:8], "status": "withdrawn"}),
     ("memory.tool_rule_review", {}),
