@@ -16,6 +16,7 @@ RESERVED: Made = ("reserve_slot", {"order": "B7", "hour": 9}, '{"slot": "09:00"}
 
 def told(path: Path, *talks: list[Made]) -> str:
     """The guidance of `book` after these conversations."""
+    path.mkdir(exist_ok=True)
     with ToolMem(path / "memory.db") as mem:
         mem.add(
             [
@@ -72,3 +73,25 @@ def test_a_name_stays_in_its_line_and_its_quotation(tmp_path: Path, name: str) -
     assert line.startswith("- failed: ")
     assert line.count("`") == 2
     assert len([line for line in text.splitlines() if line.startswith("- ")]) == 3
+
+
+def test_what_worked_when_it_was_sent_again_is_not_said_to_have_never_worked(tmp_path: Path) -> None:
+    lost: Made = ("book", {"order": "B7", "carrier": "KLG"}, "Error: 503 service unavailable", False)
+    assert "nothing worked after it yet" in told(tmp_path / "failed", [lost, lost])
+    for talks in ([[lost, lost, BOOKED]], [[lost, lost], [lost, BOOKED]]):
+        text = told(tmp_path / str(len(talks)), *talks)
+        assert "503 service unavailable" in text
+        assert "nothing worked" not in text
+        assert "the same call" not in text  # booking twice may do harm
+
+
+def test_a_change_that_cannot_be_seen_as_it_is_shown_is_told_without_values(tmp_path: Path) -> None:
+    text = told(
+        tmp_path,
+        [
+            ("book", {"email": "ann@example.com"}, "Error: customer not found", False),
+            ("book", {"email": "ann.lee@example.org"}, '{"id": 7}', True),
+        ],
+    )
+    assert "then worked: another `email`" in text
+    assert 'worked: {"email": "<e-mail>"}' not in text.partition("then worked")[2].partition("\n")[0]

@@ -193,17 +193,17 @@ class Wording:
 
     def _example(self, shown: dict[str, Any]) -> str:
         text = quotable(shown.get("output", ""))
-        return self.say("example", sent=shown.get("sent", "{}"), output=self.say("output", text=text) if text else "")
+        return self.say("example", sent=shown.get("sent", "{}"), output=f' -> "{text}"' if text else "")
 
     def _failed(self, claim: Claim, form: str) -> str:
         shown = claim.detail
         lacked = shown.get("lacked", ())
-        sent = shown.get("sent") or (self.say("lacking", names=self.names(lacked)) if lacked else self.say("any_call"))
+        sent = shown.get("sent") or (self.say("left_out", names=self.names(lacked)) if lacked else self.say("any_call"))
         calls = self.say("calls", n=claim.k) if claim.k > 1 else ""
         error = quotable(shown.get("message", ""))
         part = named(shown["part"]) if shown.get("part") else ""
         if part and part.lower() not in sent.lower():
-            sent = self.say("part", part=part, sent=sent)
+            sent = f"`{part}` {sent}"
         return self.say(form, sent=sent, error=error, calls=calls, then=self._then(claim, shown))
 
     def _then(self, claim: Claim, shown: dict[str, Any]) -> str:
@@ -225,7 +225,7 @@ class Wording:
     def _instead(self, shown: dict[str, Any]) -> str:
         if not shown.get("size"):
             between = self.names(shown.get("between", ()))
-            return self.say("again_after", names=between) if between else self.say("again")
+            return self.say("again_after", names=between) if between else self.say("repeated")
         parts = [shown["worked"]] if shown.get("worked") else []
         for key, names in (("another", shown.get("others")), ("left_out", shown.get("left_out"))):
             parts += [self.say(key, names=self.names(names))] if names else []

@@ -111,11 +111,14 @@ class _Counting:
         last = {(one.success, self._errors[one.failure]): one for one in self._found.recoveries}
         for (success, error), one in sorted(last.items(), key=lambda item: (self._seqs[item[0][0]], item[1].failure)):
             again = any(repair.kind == "repeated" for repair in one.repairs)
-            if self._is_new(success) and not (again and self._may_be_done(one.failure)):
+            failed = self._key(error, one.failure)
+            if again and self._may_be_done(one.failure):  # it worked in the end: what may be doubled is not told
+                if (old := self._held.get(failed)) is not None:
+                    self._held[failed] = old.model_copy(update={"tried": False})
+            elif self._is_new(success):
                 self._recovered[error] = self._recovered.pop(error, 0) + 1
                 step = self._step(one)
                 telling = {repair for repair in step.repairs if not self._always_changes(repair, one.failure)}
-                failed = self._key(error, one.failure)
                 if failed[2] and (old := self._held.get(failed)) is not None:
                     self._held[failed] = old.model_copy(update={"recovered": old.recovered + 1})
                 for repair in sorted(telling or step.repairs):

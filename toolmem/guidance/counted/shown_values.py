@@ -106,6 +106,8 @@ def may_be_told(path: str, before: Any, after: Any, message: str) -> bool:
     It is where both say the same in another form, where the error names the new one, or where the form differs;
     free words must share one of theirs.
     """
+    if isinstance(before, str) and isinstance(after, str) and value_shown(path, before) == value_shown(path, after):
+        return False  # as they may be shown they are alike
     if isinstance(before, bool | None) or isinstance(after, bool | None) or same_in_another_form(before, after):
         return True
     if isinstance(after, str | int | float) and values.is_written_in(message, str(after)[:MAX_VALUE]):
