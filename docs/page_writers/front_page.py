@@ -81,7 +81,8 @@ def _beside(recording: dict[str, Any]) -> str:
     """What the cheaper policies lost or gained, on the same failures."""
     rows = {row["policy"]: row for row in recording["policies"]}
     beside = rows[_INCREMENTAL]["than_smart_skip_10"]
-    few = "fewer" if beside["difference"] < 0 else "more" if beside["difference"] else "as many"
+    difference = beside["difference"]
+    named = "fewer repairs than" if difference < 0 else "more repairs than" if difference else "as many repairs as"
     said = {
         "undecided": "undecided: the interval reaches beyond the two points of loss that would be accepted",
         "not inferior": "not inferior at a margin of two points",
@@ -89,8 +90,8 @@ def _beside(recording: dict[str, Any]) -> str:
     }[beside["verdict"]]
     counting = "more" if rows["counting only"]["coverage"] > rows[_FRESH]["coverage"] else "fewer"
     return (
-        f"On `{recording['recording']}` incremental named {few} repairs than smart skip at the same ten calls "
-        f"({beside['difference']:+.3f}, {beside['low']:+.3f} to {beside['high']:+.3f}; {said}), and counting only "
+        f"On `{recording['recording']}` incremental named {named} smart skip at the same ten calls "
+        f"({difference:+.3f}, {beside['low']:+.3f} to {beside['high']:+.3f}; {said}), and counting only "
         f"named {counting} ({rows['counting only']['coverage']:.2f}) than the default smart skip after each call "
         f"({rows[_FRESH]['coverage']:.2f})."
     )
