@@ -90,6 +90,15 @@ def test_calls_are_drawn_to_be_labelled_and_the_rates_corrected(toolmem, recordi
     assert found["all"]["labelled_failed"]["worked"] == 0
 
 
+def test_labels_are_written_to_and_read_from_one_file_by_default(toolmem, recording, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    missing = toolmem("judge", "calibrate", "--input", recording)
+    assert (missing.code, "`toolmem judge label` draws" in missing.err) == (2, True)
+    toolmem("judge", "label", "--input", recording, "--n", "20")
+    fill(tmp_path / "labels.csv", truly)
+    assert "corrected with 20 labels." in toolmem("judge", "calibrate", "--input", recording).out
+
+
 def test_a_label_changes_no_verdict(toolmem, recording, tmp_path):
     labels = tmp_path / "labels.csv"
     toolmem("judge", "label", "--input", recording, "--n", "20", "--out", str(labels))

@@ -39,6 +39,8 @@ IgnoreSuccess = Annotated[
 ]
 Workspace = Annotated[str, typer.Option("--workspace", help="Whose verdict cache and usage log are used.")]
 
+LABELS = Path("labels.csv")
+
 _ANSWERS = {"y": True, "yes": True, "1": True, "n": False, "no": False, "0": False, "是": True, "否": False}
 _QUESTION = "Did this call do its work? [y]es, [n]o, [s]kip, [q]uit: "
 
@@ -49,9 +51,7 @@ def label(
     number: Annotated[
         int, typer.Option("--n", min=1, help="So many calls, those that the file holds among them.")
     ] = 50,
-    out: Annotated[Path, typer.Option("--out", help="The file of labels; the labels that it holds stay.")] = Path(
-        "labels.csv"
-    ),
+    out: Annotated[Path, typer.Option("--out", help="The file of labels; the labels that it holds stay.")] = LABELS,
     ask: Annotated[
         bool, typer.Option("--ask", help="Show the calls one by one and ask whether they worked; each answer is kept.")
     ] = False,
@@ -80,7 +80,9 @@ def label(
 
 
 def calibrate(
-    labels: Annotated[Path, typer.Option("--labels", help="What `judge label` wrote, with the column `label` filled.")],
+    labels: Annotated[
+        Path, typer.Option("--labels", help="What `judge label` wrote, with the column `label` filled.")
+    ] = LABELS,
     overrides: Overrides = None,
     inputs: Inputs = None,
     format: FormatName = None,

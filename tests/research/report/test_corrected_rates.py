@@ -175,5 +175,5 @@ def test_a_file_that_is_no_csv_in_utf_8_is_refused(tmp_path: Path, content: byte
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):
-    with pytest.raises(RequestError, match=r"none\.csv cannot be read"):
+    with pytest.raises(RequestError, match=r"none\.csv is not there: `toolmem judge label`"):
         read_labels(tmp_path / "none.csv")

@@ -65,6 +65,9 @@ def read_labels(path: Path) -> list[LabelRow]:
             raise RequestError(f"labels: {path} is larger than {MOST_BYTES:,} bytes", field="labels")
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _read(path, csv.DictReader(file))
+    except FileNotFoundError:
+        told = f"labels: {path} is not there: `toolmem judge label` draws calls for a person to label"
+        raise RequestError(told, field="labels") from None
     except OSError as error:
         raise RequestError(f"labels: {path} cannot be read: {error.strerror}", field="labels") from None
     except (UnicodeDecodeError, csv.Error) as error:
