@@ -238,6 +238,14 @@ def test_nothing_is_told_beside_a_failure_that_nobody_got_past(mem: ToolMem) -> 
     assert fails_again(mem, "the printer is on fire") == ""
 
 
+def test_nothing_is_told_beside_a_failure_that_was_tried_again_in_vain(tmp_path: Path) -> None:
+    fire, path = "the printer is on fire", tmp_path / "memory.db"
+    with ToolMem(path) as mem:
+        mem.add([call("a", step, "print", {"page": step}, fire, False) for step in (1, 2, 3)])
+    with StoreFile(path) as store:
+        assert told_of_failure(store, "print", {"page": 4}, fire, conversation_id="a") == ""
+
+
 def test_nothing_is_told_beside_a_failure_where_the_guard_is_off(tmp_path: Path) -> None:
     with ToolMem(tmp_path / "memory.db", overrides=["guard=off"]) as mem:
         mem.add(SHIPPED)

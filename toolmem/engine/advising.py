@@ -132,12 +132,11 @@ async def told_of_failure(
         context=context,
         context_key=guard._context_key,
     )
+    from toolmem.guidance.advice import unasked
+
     try:
-        lines = await guard._patience.within(reading)
+        told = [BULLET + each.text for each in unasked(await guard._patience.within(reading))]
     except Exception as error:
         guard._patience.tell("nothing is told of a failure", error)
         return ""
-    from toolmem.guidance.advice import unasked
-
-    told = [BULLET + each.text for each in unasked(lines)]
     return "\n".join([_ABOVE, *told]) if told else ""

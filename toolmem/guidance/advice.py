@@ -281,7 +281,7 @@ def unasked(lines: Iterable[Claim]) -> list[Claim]:
 def _is_telling(one: Claim) -> bool:
     if one.kind == "parameter":
         return one.counts.get("carried", 0) > 0
-    if one.kind != "error" or one.subject is None or not one.subject.error or not one.k:
+    if one.kind != "error" or one.subject is None or not one.subject.error or not one.subject.repairs:
         return one.kind == "missing_name"
     kind = one.subject.repairs[0][0]
     often = one.counts["most"] >= LEAST_IN_TEXTS and 2 * one.counts["most"] >= one.k

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolmem.operations import add as add_
 from toolmem.operations import (
-    advice,
+    call_advice,
     capture,
     demand_notes,
     evaluations,
@@ -75,7 +75,7 @@ class Methods:
     lift_demand = demand_notes.lift_demand
 
     check_tool_call = guard_checks.check_tool_call
-    advise_tool_call = advice.advise_tool_call
+    advise_tool_call = call_advice.advise_tool_call
     decisions = guard_checks.decisions
 
     recall = notes.recall

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolmem.operations import (
     add,
-    advice,
+    call_advice,
     capture,
     demand_notes,
     evaluations,
@@ -30,7 +30,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
     for module in (
         *(add, summarize, retrieve, workspace_actions, evaluations, capture, demand_notes, prompt),
-        *(guard_checks, advice, tool_rules, rule_replays, notes, known_tools, kept_calls, spending, health),
+        *(guard_checks, call_advice, tool_rules, rule_replays, notes, known_tools, kept_calls, spending, health),
     )
     for operation in vars(module).values()
     if isinstance(operation, Operation)

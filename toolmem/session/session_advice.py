@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from toolmem.operations.advice import ToolCallAdvice, advise_tool_call
+from toolmem.operations.call_advice import ToolCallAdvice, advise_tool_call
 
 if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
