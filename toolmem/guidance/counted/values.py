@@ -136,4 +136,4 @@ def spaced(name: str) -> str:
 def is_written_in(message: str, name: str, *, quoted: bool = False) -> bool:
     """Whether a message holds a name as it is written: as a word of its own, or in quotation marks."""
     before, after = (f"[{QUOTES}]", f"[{QUOTES}]") if quoted else (f"(?<!{IN_WORD}|-)", f"(?!{IN_WORD}|-)")
-    return bool(name) and re.search(before + re.escape(name) + after, message) is not None
+    return bool(name) and name in message and re.search(before + re.escape(name) + after, message) is not None
