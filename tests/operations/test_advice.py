@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,6 @@ def test_a_store_that_cannot_be_read_leaves_the_result_as_it_is(tmp_path: Path) 
     with ToolMem(path) as mem:
         mem.add(SHIPPED)
     with StoreFile(path) as store:
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db:
             db.execute("ALTER TABLE call_log RENAME TO away")
         assert told_of_failure(store, "ship", {"weight": 2.1}, GRAMS, conversation_id="z") == ""
