@@ -335,7 +335,7 @@ async def load(folder: Path, count: int) -> list[Figure]:
         cpu = cpu_seconds(service.pid) - cpu
         after, processes = resident(service.pid), len(_processes(service.pid))
         with Client(service.url, workspace_id=WORKSPACE) as client:
-            kept = {m.when_to_use: {call.id for call in m.tool_call_results} for m in client.list_memories()}
+            kept = {m.when_to_use: {call.id for call in m.tool_call_results} for m in client.memories()}
     lost = sum(len(calls - kept.get(tool, set())) for tool, calls in acknowledged.items())
     assert first.answers + rest.answers == count
     basis = f"{CLIENTS} clients, {count:,} requests (2 adds, 2 retrievals, 1 rule method of 5), 2 workers"

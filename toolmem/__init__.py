@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from toolmem import former_modules
-
 TYPE_CHECKING = False  # `typing`'s, without the 10 ms that importing it takes
 if TYPE_CHECKING:
     from typing import Any
@@ -125,9 +123,6 @@ __all__ = [
     "evaluate",
     "register",
 ]
-
-
-former_modules.install()
 
 
 def __getattr__(name: str) -> Any:

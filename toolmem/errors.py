@@ -14,7 +14,7 @@
     ├── StoreError               the store cannot do it
     │   ├── StoreUnavailable     cannot be opened or reached
     │   │   └── StoreDamaged     its file holds what no toolmem wrote
-    │   ├── StoreVersionError    written by a newer (or too old) toolmem
+    │   ├── StoreVersionError    written by another version of toolmem
     │   ├── StoreClosed          used after close, or after a fork
     │   ├── Conflict             compare-and-swap lost: somebody else wrote first
     │   └── EmbedderMismatch     the store's vectors come from another embedder

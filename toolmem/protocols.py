@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from toolmem.late_dataclasses import dataclass
 from toolmem.stored import OF_THE_STORE as OF_THE_STORE
 from toolmem.stored import Appended, Document, Hit, RawRecord, Record, Stamped, StoredMemory, Where
-from toolmem.stored import CallFailure as CallFailure  # `toolmem.ports` of 0.1 had it
 from toolmem.workspace_logs import WorkspaceLogs
 
 if TYPE_CHECKING:

@@ -300,7 +300,6 @@ _STORE = """\
 * The log of calls holds the newest 100,000 of a workspace (`log.max_calls`), and those that a window keeps beside
   them: calls of 700 bytes take some 90 MB on the disk. Calls of version 0.1, which noted no order, stand in it by their
   time. A batch of calls is logged tool by tool; in a conversation their times tell the order.
-* A file of schema version 1 that cannot be written (a read-only medium) is refused: copy it and open the copy.
 * After a fork the store has to be opened again.
 * A process that is killed loses the bookings of its last fifth of a second in the ledger, never a call.
 """

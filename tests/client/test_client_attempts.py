@@ -64,16 +64,16 @@ def test_a_read_is_tried_again(client, failure):
 @pytest.mark.parametrize("failure", ["cut", "half"])
 def test_calls_with_ids_are_sent_again_because_the_same_id_is_kept_once(client, failure):
     asking, server = client(failure, GOOD)
-    assert asking.add_tool_call_results([WITH_ID]).success
+    assert asking.add([WITH_ID]).success
     assert [each.body["tool_call_results"] for each in server.received] == [[WITH_ID], [WITH_ID]]
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda c: c.add_tool_call_results([WITH_ID, RECORD]),
-        lambda c: c.add_tool_call_results([{**RECORD, "id": " "}]),
-        lambda c: c.add_tool_call_results([]),
+        lambda c: c.add([WITH_ID, RECORD]),
+        lambda c: c.add([{**RECORD, "id": " "}]),
+        lambda c: c.add([]),
         lambda c: c.summarize("search"),
         lambda c: c.delete_workspace(),
         lambda c: c.delete_tools(),
@@ -83,8 +83,8 @@ def test_calls_with_ids_are_sent_again_because_the_same_id_is_kept_once(client, 
         lambda c: c.rejudge(),
         lambda c: c.capture_rules("never email Sarah"),
         lambda c: c.run("retrieve_tool_memory", tool_names="search"),
-        lambda c: c.put_rule("t", "one"),
-        lambda c: c.delete_rule("t", "x"),
+        lambda c: c.rules.put("t", "one"),
+        lambda c: c.rules.delete("t", "x"),
         lambda c: c.call("memory.recall"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_retry_that_finds_nobody_does_not_hide_that_the_first_attempt_arrived(
     with pytest.raises(
         ServiceUnreachable, match=r"nothing answers.*an earlier attempt may have been carried"
     ) as caught:
-        asking.add_tool_call_results([WITH_ID])
+        asking.add([WITH_ID])
     assert caught.value.sent
     assert len(server.received) == 1
 
@@ -151,10 +151,10 @@ async def test_the_async_client_remembers_that_an_attempt_arrived(misbehaving):
     server = misbehaving(LAST)
     async with AsyncClient(server.url, workspace_id="team") as asking:
         with pytest.raises(ServiceUnreachable, match="an earlier attempt may have been carried out") as caught:
-            await asking.add_tool_call_results([WITH_ID])
+            await asking.add([WITH_ID])
         assert caught.value.sent
         with pytest.raises(ServiceUnreachable) as caught:  # another call starts anew
-            await asking.add_tool_call_results([WITH_ID])
+            await asking.add([WITH_ID])
     assert not caught.value.sent
     assert "earlier" not in str(caught.value)
 
@@ -208,7 +208,7 @@ def test_where_nothing_listens_the_error_names_the_address_and_the_remedy():
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     with Client(url, workspace_id="team") as asking:
-        for call in (lambda: asking.retrieve("search"), lambda: asking.add_tool_call_results([RECORD])):
+        for call in (lambda: asking.retrieve("search"), lambda: asking.add([RECORD])):
             with pytest.raises(ServiceUnreachable, match="start it with `toolmem serve`") as caught:
                 call()
             assert url in str(caught.value)
@@ -267,7 +267,7 @@ def test_each_kind_of_answer_becomes_its_error(client, answer, error, says):
 def test_each_error_of_the_rpc_becomes_its_error(client, answer, error, says):
     asking, _ = client((200, {"jsonrpc": "2.0", "id": 1, **answer}))
     with pytest.raises(error, match=says) as caught:
-        asking.delete_rule("t", "x")
+        asking.rules.delete("t", "x")
     if error is RequestError and "id" in says:
         assert caught.value.field == "id"
 

@@ -13,7 +13,6 @@ import pytest
 
 from toolmem import AsyncClient, Client
 from toolmem.client import PromptRules
-from toolmem.client.clients import FormerMethods, FormerRuleMethods
 from toolmem.errors import NotProvided, RequestError, ServiceDenied
 from toolmem.models import FlowResponse, ToolCallResult, ToolMemory, ToolMemoryRule
 from toolmem.operations.methods import Methods
@@ -56,7 +55,7 @@ async def _soon(function, *args, **kwargs):
 
 
 async def test_calls_are_added_summarized_and_retrieved(client):
-    added = await client.add_tool_call_results(CALLS)
+    added = await client.add(CALLS)
     assert isinstance(added, FlowResponse)
     assert added.metadata["evaluation"]["evaluated"] == 2
     assert (await client.summarize("search")).metadata["summarized"] == ["search"]
@@ -76,15 +75,15 @@ async def test_calls_are_added_summarized_and_retrieved(client):
 async def test_records_may_be_toolmems_own_type_and_hold_times(client):
     call = ToolCallResult(tool_name="a,b", output="done", id="one", create_time=datetime(2026, 1, 2, 3, tzinfo=UTC))
     plain = {"tool_name": "a,b", "output": "x", "create_time": datetime(2026, 1, 2, 4, tzinfo=UTC), "id": "two"}
-    assert (await client.add_tool_call_results([call, plain])).success
-    again = await client.add_tool_call_results([call])
+    assert (await client.add([call, plain])).success
+    again = await client.add([call])
     assert again.metadata["evaluation"]["duplicates"] == 1
     (memory,) = await client.retrieve(["a,b"], include_calls=True)
     assert [(each.id, each.create_time.hour) for each in memory.tool_call_results] == [("one", 3), ("two", 4)]
 
 
 async def test_a_partial_answer_is_an_answer(client):
-    added = await client.add_tool_call_results([*CALLS, {"output": "no tool"}])
+    added = await client.add([*CALLS, {"output": "no tool"}])
     assert not added.success
     assert added.metadata["partial"]
     assert added.metadata["evaluation"]["failures"][0]["index"] == 2
@@ -92,52 +91,52 @@ async def test_a_partial_answer_is_an_answer(client):
 
 async def test_a_workspace_is_listed_dumped_loaded_copied_and_deleted(client):
     here, other = client.workspace_id, f"{client.workspace_id}-copy"
-    await client.add_tool_call_results(CALLS)
-    (memory,) = await client.list_memories()
+    await client.add(CALLS)
+    (memory,) = await client.memories()
     assert len(memory.tool_call_results) == 2
     assert (await client.dump()).metadata["dumped"] == 1
     assert (await client.load()).metadata["calls_added"] == 0
     assert (await client.copy_workspace(here, workspace_id=other)).metadata["copied"] == 1
-    assert len(await client.list_memories(workspace_id=other)) == 1
+    assert len(await client.memories(workspace_id=other)) == 1
     gone = await client.delete_memories([memory.memory_id, "nosuch"])
     assert (gone.metadata["deleted"], gone.metadata["not_found"]) == (1, ["nosuch"])
-    assert await client.list_memories() == []
-    await client.put_rule("send_email", SARAH, workspace_id=other)
+    assert await client.memories() == []
+    await client.rules.put("send_email", SARAH, workspace_id=other)
     assert (await client.delete_tools(workspace_id=other)).metadata["rules_kept"] == 1
     gone = (await client.delete_workspace(workspace_id=other)).metadata["counts"]
     assert (gone["tool_memories"], gone["rules"]) == (0, 1)
-    assert await client.list_rules("send_email", workspace_id=other) == []
+    assert await client.rules.list("send_email", workspace_id=other) == []
 
 
 async def test_verdicts_are_tried_again_and_given_anew(client):
-    await client.add_tool_call_results(CALLS)
+    await client.add(CALLS)
     assert (await client.retry_evaluations("search")).success
     assert (await client.rejudge(force=True)).success
 
 
 async def test_a_rule_is_put_read_listed_and_deleted(client):
-    rule = await client.put_rule("send_email", SARAH, priority="critical", tags=["mail"])
+    rule = await client.rules.put("send_email", SARAH, priority="critical", tags=["mail"])
     assert isinstance(rule, ToolMemoryRule)
-    changed = await client.put_rule("send_email", "never email anyone", id=rule.id)
+    changed = await client.rules.put("send_email", "never email anyone", id=rule.id)
     assert (changed.priority, changed.tags, changed.created_at) == ("critical", ["mail"], rule.created_at)
-    assert await client.get_rule("send_email", rule.id) == changed
-    assert await client.list_rules("Send_Email") == [changed]
-    assert [each["id"] for each in await client.rules_json("send_email")] == [rule.id]
-    block = await client.rules_for_prompt(["send_email", {"name": "search"}])
+    assert await client.rules.get("send_email", rule.id) == changed
+    assert await client.rules.list("Send_Email") == [changed]
+    assert [each["id"] for each in await client.rules.json("send_email")] == [rule.id]
+    block = await client.rules.for_prompt(["send_email", {"name": "search"}])
     assert isinstance(block, PromptRules)
     assert block.rendered.endswith("### `send_email`\n- **[critical]** never email anyone")
     assert (block.rules, block.left_out, block.damaged) == ([changed], [], [])
-    assert "工具" in (await client.rules_for_prompt(language="zh")).rendered
-    assert await client.delete_rule("send_email", rule.id) is True
-    assert await client.delete_rule("send_email", rule.id) is False
-    assert await client.get_rule("send_email", rule.id) is None
-    assert (await client.rules_for_prompt()).rendered == ""
+    assert "工具" in (await client.rules.for_prompt(language="zh")).rendered
+    assert await client.rules.delete("send_email", rule.id) is True
+    assert await client.rules.delete("send_email", rule.id) is False
+    assert await client.rules.get("send_email", rule.id) is None
+    assert (await client.rules.for_prompt()).rendered == ""
 
 
 async def test_a_turn_is_captured_and_any_method_can_be_called(client):
     captured = await client.capture_rules(SARAH, tool_calls=[{"name": "send_email"}], session_id="s")
     assert captured.success
-    assert [rule.rule for rule in await client.list_rules("send_email")] == [SARAH]
+    assert [rule.rule for rule in await client.rules.list("send_email")] == [SARAH]
     await client.call("memory.store", content="Reports are due on Friday.")
     assert len(await client.call("memory.recall", query="reports")) == 1
 
@@ -166,7 +165,7 @@ async def test_what_the_service_refuses_says_which_field_and_what_would_be_right
     with pytest.raises(RequestError, match="did you mean 'rejudge'"):
         await client.run("rejuge")
     with pytest.raises(RequestError, match="priority") as caught:
-        await client.put_rule("t", "one", priority="urgent")
+        await client.rules.put("t", "one", priority="urgent")
     assert caught.value.field == "priority"
     with pytest.raises(RequestError, match="Method not found"):
         await client.call("memory.nosuch")
@@ -187,12 +186,12 @@ async def test_a_flow_is_a_name_not_a_path(client, flow):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {("a", 1): 2}])
 async def test_what_is_no_json_is_refused_before_it_is_sent(client, value):
     with pytest.raises(RequestError, match="the request is not JSON"):
-        await client.add_tool_call_results([{"tool_name": "t", "input": {"x": value}}])
+        await client.add([{"tool_name": "t", "input": {"x": value}}])
 
 
 async def test_any_text_arrives_as_it_was_sent(client):
     text = 'naïve 邮件 \U0001f600 \x00 \ud800 "quoted" \r\n'
-    await client.add_tool_call_results([{"tool_name": "text", "output": text}])
+    await client.add([{"tool_name": "text", "output": text}])
     (memory,) = await client.retrieve("text", include_calls=True)
     assert memory.tool_call_results[0].output == text.replace("\ud800", "\ufffd")
 
@@ -209,7 +208,7 @@ def test_a_wrong_or_missing_token_is_told(service):
             with pytest.raises(ServiceDenied, match=says):
                 asking.retrieve("x")
             with pytest.raises(ServiceDenied, match=says):
-                asking.put_rule("t", "one")
+                asking.rules.put("t", "one")
 
 
 def test_a_flow_of_ones_own_needs_a_workspace_and_methods_have_a_default_one(service):
@@ -217,8 +216,8 @@ def test_a_flow_of_ones_own_needs_a_workspace_and_methods_have_a_default_one(ser
         with pytest.raises(RequestError, match="workspace_id: missing"):
             asking.run("retrieve_tool_memory", tool_names="x")
         assert asking.retrieve("x").not_found == ["x"]
-        rule = asking.put_rule("t", "one")
-        assert asking.get_rule("t", rule.id, workspace_id="default") == rule
+        rule = asking.rules.put("t", "one")
+        assert asking.rules.get("t", rule.id, workspace_id="default") == rule
 
 
 def test_a_flow_of_another_toolkit_is_named_as_such(tmp_path):
@@ -236,12 +235,10 @@ def test_a_flow_of_another_toolkit_is_named_as_such(tmp_path):
 
 async def test_one_client_serves_many_tasks_and_threads(service):
     with Client(service.url, token=TOKEN, workspace_id="many-threads") as asking:
-        await asyncio.gather(
-            *(asyncio.to_thread(asking.add_tool_call_results, [{"tool_name": "t", "id": str(n)}]) for n in range(16))
-        )
+        await asyncio.gather(*(asyncio.to_thread(asking.add, [{"tool_name": "t", "id": str(n)}]) for n in range(16)))
         assert len(asking.retrieve("t", include_calls=True)[0].tool_call_results) == 16
     async with AsyncClient(service.url, token=TOKEN, workspace_id="many-tasks") as asking:
-        await asyncio.gather(*(asking.add_tool_call_results([{"tool_name": "t", "id": str(n)}]) for n in range(16)))
+        await asyncio.gather(*(asking.add([{"tool_name": "t", "id": str(n)}]) for n in range(16)))
         assert len((await asking.retrieve("t", include_calls=True))[0].tool_call_results) == 16
 
 
@@ -249,8 +246,7 @@ async def test_one_client_serves_many_tasks_and_threads(service):
 
 
 def test_every_described_call_is_a_method_of_both_clients_with_its_signature_and_words():
-    methods = {name: m for owner in (Methods, FormerMethods, FormerRuleMethods) for name, m in vars(owner).items()}
-    methods = {name: method for name, method in methods.items() if isinstance(method, Operation)}
+    methods = {name: method for name, method in vars(Methods).items() if isinstance(method, Operation)}
     assert len(methods) >= 20
     with Client() as asking:
         for name, method in methods.items():

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toolmem.client.clients import FormerMethods, FormerRuleMethods
+from toolmem.client.clients import Batch
 from toolmem.operations.methods import Methods
 from toolmem.operations.operation import Operation
 from toolmem.testing.service_process import ServiceProcess
@@ -64,7 +64,7 @@ async def _run(cell: str, names: dict[str, Any]) -> str:
 
 
 def test_every_method_stands_on_the_page():
-    for owner in (Methods, FormerMethods, FormerRuleMethods):
+    for owner in (Methods, *Batch.__mro__):
         for name, method in vars(owner).items():
             if isinstance(method, Operation):
                 assert re.search(rf"`{name}[(`]", PAGE), name

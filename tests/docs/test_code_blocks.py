@@ -30,7 +30,6 @@ from toolmem.operations.table import described_flows
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [p for p in sorted(DOCS.rglob("*.md")) if not {"_build", "notebooks"} & set(p.relative_to(DOCS).parts)]
-OF_0_1 = sorted((ROOT / "tests" / "carried_over" / "pages").glob("*.md"))  # what its users copied goes on being read
 BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^`\n]*)\n(?P<body>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
 EXECUTED = ("{code-cell}",)
 SHELLS = ("console", "sh", "bash")
@@ -62,7 +61,7 @@ class Block(NamedTuple):
 
 
 def blocks() -> Iterator[Block]:
-    for path in [*PAGES, ROOT / "README.md", *OF_0_1]:
+    for path in [*PAGES, ROOT / "README.md"]:
         text = path.read_text(encoding="utf-8")
         for found in BLOCK.finditer(text):
             head, body = found["kind"].strip(), found["body"]

@@ -27,6 +27,7 @@ from elasticsearch_nodes.proxy import Proxy, once, reply
 from elasticsearch_nodes.server import Server
 
 from toolmem.errors import RequestError, StoreClosed, StoreUnavailable, StoreVersionError
+from toolmem.store.elastic.indices import SCHEMA_VERSION
 from toolmem.store.elasticsearch import ElasticsearchStore
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import EMBEDDER, TOOL, W, append, call, kept_calls, numbers_of
@@ -147,7 +148,7 @@ async def test_an_index_that_somebody_deleted_is_named(server: Server, fresh_pre
     async with store_at(server.url, index_prefix=prefix) as store:
         await append(store, 1)
         session = store._open_session()
-        await session.connection.call(lambda es: es.indices.delete(index=f"{prefix}-tools-v2"))
+        await session.connection.call(lambda es: es.indices.delete(index=f"{prefix}-tools-v1"))
         with pytest.raises(StoreUnavailable, match="open the store again"):
             await store.records(W, [TOOL])
 
@@ -250,20 +251,18 @@ async def test_stores_that_open_at_once_in_one_process_make_one(server: Server, 
     await asyncio.gather(*(store.close() for store in stores))
 
 
-async def test_indices_of_a_newer_schema_are_left_alone_and_older_ones_name_the_copy(
-    server: Server, fresh_prefix: Callable[[], str]
-):
+async def test_indices_of_another_schema_are_refused_and_left_alone(server: Server, fresh_prefix: Callable[[], str]):
     prefix = fresh_prefix()
     async with store_at(server.url, index_prefix=prefix) as store:
         await append(store, 1, 2)
-        await _set_schema(store, 99)
-        with pytest.raises(StoreVersionError, match="newer toolmem"):
-            await store_at(server.url, index_prefix=prefix).open()
-        await _set_schema(store, 0)
-        with pytest.raises(StoreVersionError, match=r"toolmem store copy --from 'elasticsearch:.*index_prefix"):
-            await store_at(server.url, index_prefix=prefix).open()
-        async with store_at(server.url, index_prefix=prefix, accept_older_schema=True) as old:
-            assert numbers_of(await kept_calls(old)) == [1, 2]
+        for version in (99, 0):
+            await _set_schema(store, version)
+            said = f"{prefix}-tools at .* has schema version {version}, .*: use the toolmem that wrote it, or set"
+            with pytest.raises(StoreVersionError, match=said):
+                await store_at(server.url, index_prefix=prefix).open()
+        await _set_schema(store, SCHEMA_VERSION)
+        async with store_at(server.url, index_prefix=prefix) as again:
+            assert numbers_of(await kept_calls(again)) == [1, 2]
 
 
 async def _set_schema(store: ElasticsearchStore, version: int) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from elasticsearch_nodes.server import Server
 
-from toolmem.cli import main
 from toolmem.protocols import MemoryStore
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.store.copying import Copy
@@ -86,37 +82,3 @@ async def test_a_store_goes_there_and_back_and_is_the_same(
         assert await held_by(back) == await held_by(first)
         again = await Copy(first, there, embedder=EMBEDDER).run()
         assert (again.calls, again.records, again.verdicts, again.differences) == (0, 0, 0, [])
-
-
-def test_an_older_schema_is_copied_by_the_command_that_its_refusal_names(
-    server: Server, fresh_prefix: Callable[[], str], capsys: pytest.CaptureFixture[str]
-):
-    old, new = fresh_prefix(), fresh_prefix()
-
-    async def age() -> None:
-        async with store_at(server.url, old) as store:
-            await fill(store)
-            session = store._open_session()
-            await session.connection.call(
-                lambda es: es.indices.put_mapping(index=f"{old}-tools", meta={"toolmem_schema": 0})
-            )
-
-    asyncio.run(age())
-    assert _run("store", "info", "--store", f"elasticsearch:{server.url}?index_prefix={old}") == 1
-    assert f"toolmem store copy --from 'elasticsearch:HOST?index_prefix={old}'" in capsys.readouterr().err
-    target = f"elasticsearch:{server.url}?index_prefix={new}&number_of_replicas=0"
-    assert _run("store", "copy", "--from", f"elasticsearch:{server.url}?index_prefix={old}", "--to", target) == 0
-    assert "verified" in capsys.readouterr().out
-    assert _run("store", "info", "--json", "--store", target) == 0
-    held = json.loads(capsys.readouterr().out)
-    counted = {"tools": 2, "calls": 22, "records": 5, "verdicts": 1200, "secrets": 0}
-    assert counted.items() <= held["workspaces"][W].items()
-    assert held["schema_version"] == 2
-
-
-def _run(*arguments: str) -> int:
-    try:
-        main(list(arguments))
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0

@@ -180,7 +180,7 @@ ESCAPES = [
 @pytest.mark.parametrize("path", ESCAPES, ids=repr)
 def test_a_dump_stays_in_its_folder(served, path, action):
     with Client(served.url, workspace_id="escapes") as client:
-        client.add_tool_call_results([{"tool_name": "t", "output": "x", "id": "one"}])
+        client.add([{"tool_name": "t", "output": "x", "id": "one"}])
         before = sorted(each.name for each in served.folder.iterdir())
         with pytest.raises(RequestError) as caught:
             (client.dump if action == "dump" else client.load)(path)
@@ -195,7 +195,7 @@ def test_a_link_out_of_the_dump_folder_is_no_way_out(served, tmp_path):
     folder.mkdir(exist_ok=True)
     (folder / "link").symlink_to(outside)
     with Client(served.url, workspace_id="links") as client:
-        client.add_tool_call_results([{"tool_name": "t", "output": "x", "id": "one"}])
+        client.add([{"tool_name": "t", "output": "x", "id": "one"}])
         with pytest.raises(RequestError, match="outside the dump folder"):
             client.dump("link")
         (folder / "links.jsonl").symlink_to(outside / "file.jsonl")

@@ -52,7 +52,7 @@ def raw(served: Any, data: bytes, timeout: float = 10) -> bytes:
 
 def alive(served: Any) -> bool:
     with Client(served.url, workspace_id="alive") as client:
-        return client.add_tool_call_results([{"tool_name": "t", "output": "ok"}]).success
+        return client.add([{"tool_name": "t", "output": "ok"}]).success
 
 
 # ---------------------------------------------------------------- JSON
@@ -125,14 +125,14 @@ def test_a_body_of_ten_megabytes_is_refused_and_the_sender_reads_why(served):
     assert f"larger than {LIMIT} bytes" in refused(post(served, body), 413)
     assert "http.max_body_bytes" in refused(post(served, body, "/rpc"), 413)
     with Client(served.url, workspace_id="w") as client, pytest.raises(RequestError, match="larger than"):
-        client.add_tool_call_results([{"tool_name": "t", "output": "x" * 10_000_000}])
+        client.add([{"tool_name": "t", "output": "x" * 10_000_000}])
     assert alive(served)
 
 
 def test_a_body_just_under_the_limit_is_kept_whole(served):
     text = "x" * (LIMIT - 1000)
     with Client(served.url, workspace_id="large") as client:
-        assert client.add_tool_call_results([{"tool_name": "t", "output": text}]).success
+        assert client.add([{"tool_name": "t", "output": text}]).success
         assert client.retrieve("t", include_calls=True)[0].tool_call_results[0].output == text
 
 
@@ -168,9 +168,9 @@ def test_a_list_of_too_many_items_is_refused_whole(served):
     records = [{"tool_name": "t", "output": str(n)} for n in range(1001)]
     with Client(served.url, workspace_id="too-many") as client:
         with pytest.raises(RequestError, match="1001 items; at most 1000") as caught:
-            client.add_tool_call_results(records)
+            client.add(records)
         assert caught.value.field == "tool_call_results"
-        assert client.list_memories() == []
+        assert client.memories() == []
         batch = client.batch()
         for number in range(1001):
             batch.list_rules(f"t{number}")
@@ -309,7 +309,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(served):
 
 def test_a_client_that_does_not_read_its_answers_does_not_stop_the_others(served):
     with Client(served.url, workspace_id="unread") as client:
-        client.add_tool_call_results([{"tool_name": "t", "output": "x" * 1_000_000}])
+        client.add([{"tool_name": "t", "output": "x" * 1_000_000}])
     body = b'{"workspace_id": "unread", "action": "list"}'
     head = b"POST /vector_store HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body

@@ -52,11 +52,9 @@ class Acknowledged:
     def missing(self, url: str) -> list[str]:
         """What the service does not have, that it had acknowledged."""
         with Client(url, workspace_id=WORKSPACE) as client:
-            kept = {
-                memory.when_to_use: {call.id for call in memory.tool_call_results} for memory in client.list_memories()
-            }
+            kept = {memory.when_to_use: {call.id for call in memory.tool_call_results} for memory in client.memories()}
             tools = {tool for tool, _ in self.rules}
-            rules = {(tool, rule.id): rule.rule for tool in tools for rule in client.list_rules(tool)}
+            rules = {(tool, rule.id): rule.rule for tool in tools for rule in client.rules.list(tool)}
         lost = [f"{tool}: {call}" for tool, calls in self.calls.items() for call in calls - kept.get(tool, set())]
         return lost + [f"{tool}: {id}" for (tool, id), text in self.rules.items() if rules.get((tool, id)) != text]
 
@@ -154,7 +152,7 @@ async def test_a_request_that_takes_its_time_is_finished_before_the_service_stop
             env={"FLOW_LLM_API_KEY": "any"},
         )
         async with AsyncClient(service.url, workspace_id=WORKSPACE, retries=0) as client:
-            adding = asyncio.create_task(client.add_tool_call_results([{"tool_name": "slow", "output": "ok"}]))
+            adding = asyncio.create_task(client.add([{"tool_name": "slow", "output": "ok"}]))
             while not model.in_flight:
                 await asyncio.sleep(0.01)
             service.terminate()
@@ -180,7 +178,7 @@ async def test_killed_it_keeps_what_it_had_acknowledged(serve, http_load):
     _start_again(service)
     assert told.missing(service.url) == []
     with Client(service.url, workspace_id=WORKSPACE) as client:  # and it goes on
-        assert client.add_tool_call_results([{"tool_name": "after", "output": "ok"}]).success
+        assert client.add([{"tool_name": "after", "output": "ok"}]).success
 
 
 def _start_again(service: Any) -> None:

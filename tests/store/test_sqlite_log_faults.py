@@ -1,17 +1,13 @@
-"""What goes wrong around the logs: a full disk, a file that is only read, damage, a migration that is killed."""
+"""What goes wrong around the logs: a full disk, a file that is only read, damage."""
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
 import apsw
 import pytest
 
-from tests.store.test_sqlite_logs import store_of_version_1
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.store.sqlite import SqliteStore, call_log, worker_threads
 from toolmem.stored import LogLimits
@@ -81,13 +77,6 @@ async def test_the_logs_of_a_file_that_is_only_read_are_read(path: Path, monkeyp
         assert (await store.read_stamped(W, [])).stamp == stamp
         with pytest.raises(StoreUnavailable, match="cannot be written"):
             await store.log_decision(W, decision(2))
-
-
-async def test_a_file_of_version_1_that_may_not_be_written_says_what_helps(path: Path, monkeypatch: pytest.MonkeyPatch):
-    store_of_version_1(path, (1, 1, "", ""))
-    monkeypatch.setattr(worker_threads, "can_be_written", lambda _: False)
-    with pytest.raises(StoreError, match=r"version 1.*copy it to a writable folder"):
-        await make(path, accept_read_only=True).open()
 
 
 async def test_damage_in_a_log_hides_nothing_else(path: Path, caplog: pytest.LogCaptureFixture):
@@ -172,54 +161,3 @@ async def test_a_call_added_writes_little_with_a_conversation_and_a_full_log(pat
         db.close()
         assert 0 < sorted(written)[100] <= 24_000
         assert max(written) <= 64_000
-
-
-# -- the migration
-
-
-MIGRATE = """
-import asyncio, sys, time
-from toolmem.store.sqlite import SqliteStore, connection
-from toolmem.testing.clock import ManualClock
-
-real = connection.migrate
-
-def slow(db, version):
-    real(db, version)
-    db.cache_flush()
-    print("migrated", flush=True)
-    time.sleep(60 if sys.argv[2] == "wait" else 0)
-
-connection.migrate = slow
-asyncio.run(SqliteStore(sys.argv[1], clock=ManualClock(), embedder=None).open())
-"""
-
-
-def migrating(path: Path, then: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", MIGRATE, str(path), then]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-async def test_a_migration_that_is_killed_leaves_the_file_as_it_was(path: Path):
-    store_of_version_1(path, *((1, number, "c", "") for number in range(400)))
-    process = migrating(path, "wait")
-    assert process.stdout is not None
-    assert await asyncio.to_thread(process.stdout.readline) == "migrated\n"  # and not committed
-    process.kill()
-    process.wait(30)
-    db = apsw.Connection(str(path))
-    assert db.pragma("user_version") == 1
-    assert db.execute("SELECT count(*) FROM calls WHERE payload != ''").fetchall() == [(400,)]
-    db.close()
-    async with make(path) as store:
-        assert await log_of(store, conversation="c") == numbers_of(await kept_calls(store)) == list(range(400))
-
-
-async def test_several_processes_that_open_a_store_of_version_1_at_once_migrate_it_once(path: Path):
-    store_of_version_1(path, *((1, number, "c", "") for number in range(100)))
-    processes = [migrating(path, "go") for _ in range(4)]
-    outputs = [await asyncio.to_thread(process.communicate, timeout=60) for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4
-    assert [out for out, _ in outputs].count("migrated\n") == 1
-    async with make(path) as store:
-        assert await log_of(store) == list(range(100))

@@ -104,7 +104,7 @@ def copy(
 
         with ProgressLine() as line:
             async with (
-                opened(source, app, create=False, read_only=True, accept_older=True, option="--from") as given,
+                opened(source, app, create=False, read_only=True, option="--from") as given,
                 opened(target, app, option="--to") as taking,
             ):
                 _require_trusted(source, app)
@@ -246,14 +246,12 @@ async def opened(
     *,
     create: bool = True,
     read_only: bool = False,
-    accept_older: bool = False,
     option: str = "--store",
 ) -> AsyncIterator[MemoryStore]:
     """The store at an address. One that the configuration names stays open until the app closes.
 
     `create` False: a SQLite file that is not there is refused instead of made. `read_only`: nothing will be written, so
-    that one on a read-only medium will do. `accept_older`: an Elasticsearch store of an older schema is opened for
-    reading. `option`: what gave the address, for messages.
+    that one on a read-only medium will do. `option`: what gave the address, for messages.
     """
     kind, _, rest = address.partition(":")
     if kind == "config" and rest:
@@ -269,7 +267,7 @@ async def opened(
             require_file(rest)
         store: Any = _sqlite(rest, app, read_only)
     elif kind == "elasticsearch" and rest:
-        store = _elasticsearch(rest, app, accept_older, option)
+        store = _elasticsearch(rest, app, option)
     else:
         raise RequestError(f"{address!r}: expected {_ADDRESS}", field="store")
     await store.open()
@@ -288,7 +286,7 @@ def _sqlite(path: str, app: ToolMemApp, read_only: bool) -> Any:
     return SqliteStore(path, clock=app.clock, embedder=identity, accept_read_only=read_only, log=log)
 
 
-def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool, option: str) -> Any:
+def _elasticsearch(url: str, app: ToolMemApp, option: str) -> Any:
     from toolmem.store.elasticsearch import ElasticsearchStore
     from toolmem.stored import LogLimits
 
@@ -310,7 +308,6 @@ def _elasticsearch(url: str, app: ToolMemApp, accept_older: bool, option: str) -
         hosts,
         clock=app.clock,
         embedder=identity,
-        accept_older_schema=accept_older,
         given_by=option,
         log=LogLimits(**app.settings.log.model_dump()),
         **{**secrets, **given},

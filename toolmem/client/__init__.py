@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolmem.client.clients import AsyncBatch, AsyncClient, Batch, Client
-    from toolmem.operations.results import Memories as Retrieved
     from toolmem.operations.tool_rules import PromptRules
 
 _MODULES = {
@@ -22,14 +21,10 @@ _MODULES = {
     "PromptRules": "toolmem.operations.tool_rules",
 }
 
-__all__ = ["AsyncBatch", "AsyncClient", "Batch", "Client", "PromptRules", "Retrieved"]
+__all__ = ["AsyncBatch", "AsyncClient", "Batch", "Client", "PromptRules"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Retrieved":  # its name in 0.1
-        from toolmem.operations.results import Memories
-
-        return Memories
     if name not in _MODULES:
         raise AttributeError(f"module 'toolmem.client' has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name]), name)

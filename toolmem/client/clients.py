@@ -11,7 +11,7 @@ from toolmem.client.answers import TOKEN_VARIABLE, HttpAnswer
 from toolmem.client.requests import ServiceRequest, as_it_is, batch_call, call_of, flow_call, rpc_call
 from toolmem.client.retrying import Arrival, failures_named, policy
 from toolmem.errors import ClientClosed, RequestError
-from toolmem.operations import add, tool_rules, workspace_actions
+from toolmem.operations import tool_rules
 from toolmem.operations.methods import AsyncRules, Methods, Rules
 from toolmem.operations.operation import AsyncCaller, Collector, Operation, SyncCaller
 from toolmem.readers.loopback import is_loopback
@@ -35,25 +35,7 @@ TIMEOUT = 300.0  # seconds; a flow that asks a model for many calls takes its ti
 RETRIES = 2
 
 
-class FormerRuleMethods:
-    """`put_rule` is `rules.put` now, and so on."""
-
-    put_rule = tool_rules.put_rule
-    get_rule = tool_rules.get_rule
-    list_rules = tool_rules.list_rules
-    delete_rule = tool_rules.delete_rule
-    rules_for_prompt = tool_rules.rules_for_prompt
-    rules_json = tool_rules.rules_json
-
-
-class FormerMethods(FormerRuleMethods):
-    """`add_tool_call_results` is `add` now, `list_memories` is `memories`."""
-
-    add_tool_call_results = add.add
-    list_memories = workspace_actions.memories
-
-
-class _Configured(FormerMethods, Methods):
+class _Configured(Methods):
     """Raises RequestError for settings that cannot be used. Nothing is connected before the first call."""
 
     def __init__(
@@ -216,7 +198,14 @@ class AsyncClient(_Configured, AsyncCaller):
         await self.close()
 
 
-class _Collected(FormerRuleMethods, Collector):
+class _Collected(Collector):
+    put_rule = tool_rules.put_rule
+    get_rule = tool_rules.get_rule
+    list_rules = tool_rules.list_rules
+    delete_rule = tool_rules.delete_rule
+    rules_for_prompt = tool_rules.rules_for_prompt
+    rules_json = tool_rules.rules_json
+
     def __init__(self, workspace: str | None) -> None:
         self._workspace = workspace
         self._calls: list[ServiceRequest[Any]] = []

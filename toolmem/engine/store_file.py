@@ -1,6 +1,6 @@
 """The embedded store in the hands of one thread: the same tables and transactions, without an event loop.
 
-Opening it, what it refuses and its migrations are the store's own (`toolmem.store.sqlite.connection`). A store on a
+Opening it and what it refuses are the store's own (`toolmem.store.sqlite.connection`). A store on a
 server is reached through `toolmem serve`.
 """
 

@@ -396,4 +396,4 @@ class RuleStore:
         return await self.records.write(new, document, stored.free_version(rule_id), self._by)
 
 
-ToolMemoryStore = RuleStore  # its name in 0.1
+ToolMemoryStore = RuleStore  # its name in OpenHuman

@@ -28,7 +28,6 @@ from toolmem.store.elastic import (
     verdict_cache,
     workspaces,
 )
-from toolmem.store.elastic.carrying_over import carry_over
 from toolmem.store.elastic.client import client_options, host_url, make_client
 from toolmem.store.elastic.cluster import Cluster
 from toolmem.store.elastic.generations import stored_generation
@@ -102,15 +101,12 @@ class ElasticsearchStore(DecidedStore):
         vector_index: Literal["flat", "int8_hnsw"] = "flat",
         number_of_shards: int = 1,
         number_of_replicas: int = 1,
-        accept_older_schema: bool = False,
         section: str = "vector_store.<name>",
         given_by: str = "",
         log: LogLimits | None = None,
     ) -> None:
-        """`accept_older_schema`: for the copy of an older store; such a store is only read.
-
-        `section`: where the configuration has these settings; `given_by`: what gave the hosts, where it was something
-        else (`--to`). Messages name them.
+        """`section`: where the configuration has these settings; `given_by`: what gave the hosts, where it was
+        something else (`--to`). Messages name them.
         """
         addresses = [hosts] if isinstance(hosts, str) else builtins.list(hosts)
         self._section, self._given_by = section, given_by
@@ -127,7 +123,6 @@ class ElasticsearchStore(DecidedStore):
         self._options = client_options(addresses, basic_auth, api_key, ca_certs, verify_certs)
         self._timeout = timeout
         self._max_retries = max_retries
-        self._accept_older = accept_older_schema
         self._limits = log or LogLimits()
         self._session: Session | None = None
         self._server = ""
@@ -152,12 +147,9 @@ class ElasticsearchStore(DecidedStore):
         )
         try:
             self._server = await check_server(connection)
-            older = await prepare(connection, self._layout, self._accept_older)
+            await prepare(connection, self._layout)
             session = Session(connection, self._layout, self._embedder)
-            if older:
-                await carry_over(session)
-            if not self._accept_older:
-                await sweeping.sweep(session)
+            await sweeping.sweep(session)
         except BaseException:
             await connection.close()
             raise

@@ -95,7 +95,7 @@ class IndexSets:
 
 
 def _names(prefix: str) -> str:
-    return ",".join(f"{prefix}-{kind}-v2" for kind in KINDS)
+    return ",".join(f"{prefix}-{kind}-v1" for kind in KINDS)
 
 
 def _routing(hit: dict[str, Any]) -> dict[str, str]:

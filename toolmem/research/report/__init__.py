@@ -17,12 +17,12 @@ The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in
 
 from toolmem.pages.rendering import Html
 from toolmem.readers.proportions import wilson_interval
-from toolmem.research.report.charge_sums import bill_frame, bill_table, charges_frame, cost_frame, cost_table
-from toolmem.research.report.charges import Bill, CostReport, cost_report, make_bill
+from toolmem.research.report.charge_sums import charges_frame, cost_frame, cost_table
+from toolmem.research.report.charges import CostReport, cost_report
 from toolmem.research.report.cited_calls import claims_frame, claims_of, guidance_block
 from toolmem.research.report.corrected_rates import CorrectedRate, corrected_rates
 from toolmem.research.report.corrected_tables import corrected_block, corrected_table
-from toolmem.research.report.cost_plots import bill_chart, days_chart, freshness_chart, spending_chart, staleness_chart
+from toolmem.research.report.cost_plots import days_chart, spending_chart, staleness_chart
 from toolmem.research.report.csv_files import summary, write_tables
 from toolmem.research.report.findings import BadRecord, Evaluation, SummaryRun, ToolUsage
 from toolmem.research.report.money_chart import money_chart
@@ -55,16 +55,13 @@ from toolmem.research.report.sections import (
     window_text,
 )
 from toolmem.research.report.single_pass import single_pass, single_pass_frame
-from toolmem.research.report.staleness import freshness_frame, staleness_frame, waiting, waiting_frame
+from toolmem.research.report.staleness import staleness_frame, waiting, waiting_frame
 from toolmem.research.report.style import Chart
 from toolmem.research.report.summary import PrintedTable, skip_table, spending_table, summary_table
 from toolmem.research.report.timeline import timeline, timeline_chart
 
-Table = PrintedTable  # its name in version 0.1
-
 __all__ = [
     "BadRecord",
-    "Bill",
     "Chart",
     "CorrectedRate",
     "CostReport",
@@ -72,12 +69,8 @@ __all__ = [
     "Html",
     "PrintedTable",
     "SummaryRun",
-    "Table",
     "ToolUsage",
     "agreement_table",
-    "bill_chart",
-    "bill_frame",
-    "bill_table",
     "calls_frame",
     "charges_frame",
     "claims_frame",
@@ -96,12 +89,9 @@ __all__ = [
     "errors_note",
     "errors_table",
     "flag_and_judge_frame",
-    "freshness_chart",
-    "freshness_frame",
     "guidance_block",
     "headline",
     "judge_note",
-    "make_bill",
     "money_chart",
     "notebook_path",
     "problems_block",

@@ -200,6 +200,3 @@ def _marked(text: str, by: str) -> str:
 
 def _money(cost: float | None, currency: str, by: str) -> str:
     return UNKNOWN if cost is None else _marked(f"{cost:,.4f} {currency}", by)
-
-
-bill_frame, bill_table, sum_bill = cost_frame, cost_table, cost_sums  # their names in version 0.1

@@ -290,6 +290,3 @@ def _spared(report: RunReport, op: str, kind: Kind, row: Row, saved: _Saved, rat
         output_by="estimate",
         **rating.costs(model, saved.tokens, 0, out),
     )
-
-
-Bill, make_bill = CostReport, cost_report  # their names in version 0.1

@@ -166,6 +166,3 @@ def _clock(axes: Axes, time_zone: str) -> None:
     axes.xaxis.set_major_formatter(
         untyped.ConciseDateFormatter(locator, tz=zone, formats=formats, zero_formats=changes, show_offset=False)
     )
-
-
-bill_chart, freshness_chart = spending_chart, staleness_chart  # their names in version 0.1

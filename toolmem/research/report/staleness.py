@@ -137,6 +137,3 @@ def staleness_table(happened: Sequence[Waiting]) -> PrintedTable:
     reads = "Calls read: those that a summary read, each once. What the others said, no guidance has held."
     columns = ("tool", "policy", *figures, "last summary (UTC)")
     return PrintedTable("Staleness", columns, rows, frozenset(figures), (waits, reads))
-
-
-freshness, freshness_frame = staleness, staleness_frame  # their names in version 0.1

@@ -1,8 +1,8 @@
 """The indices under a prefix: their mappings, their creation, and the schema version that they carry.
 
-An index `<prefix>-<kind>-v2` is reached by the alias `<prefix>-<kind>`, so that a later schema can live beside it.
-Those of 0.1 (`-v1`) are kept and get the fields that are new. `indices.yaml` has the fields. Vectors get one field per
-embedder ("generation"), added when the first of its vectors is written.
+An index `<prefix>-<kind>-v1` is reached by the alias `<prefix>-<kind>`, so that a later schema can live beside it.
+`indices.yaml` has the fields. Vectors get one field per embedder ("generation"), added when the first of its vectors is
+written.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from toolmem.errors import StoreVersionError
 from toolmem.store.elastic import server_errors
 from toolmem.store.elastic.cluster import Cluster
 
-SCHEMA_VERSION = 2
-_CARRIED_OVER = 1  # the oldest schema version whose indices are brought to the newest as they are
+SCHEMA_VERSION = 1
 _NOT_ALLOWED = (400, 403, 404, 405, 410)  # how hosted services and other privileges answer; 401 is an error
 OLDEST_SERVER = (8, 13)  # the first with `flat` and `int8_hnsw` vectors
 
@@ -69,45 +68,18 @@ def _number(version: str) -> tuple[int, int]:
     return major, minor
 
 
-async def prepare(connection: Cluster, layout: Layout, accept_older: bool) -> bool:
-    """Create what is missing; another process may do the same at the same time. Raises StoreVersionError.
-
-    Answers whether the indices are older ones that are to be carried over.
-    """
+async def prepare(connection: Cluster, layout: Layout) -> None:
+    """Create what is missing; another process may do the same at the same time. Raises StoreVersionError."""
     found = await _schema_versions(connection, layout)
-    versions = set(found.values())
-    newest, oldest = max(versions, default=SCHEMA_VERSION), min(versions, default=SCHEMA_VERSION)
-    if newest > SCHEMA_VERSION:
-        raise StoreVersionError(
-            f"the indices {layout.prefix}-* at {connection.location} have schema version {newest}, this toolmem reads "
-            f"up to {SCHEMA_VERSION}: use the newer toolmem that wrote them"
-        )
-    if oldest < _CARRIED_OVER and not accept_older:
-        raise StoreVersionError(
-            f"the indices {layout.prefix}-* at {connection.location} have schema version {oldest}, this toolmem writes "
-            f"{SCHEMA_VERSION}: copy them once with `toolmem store copy --from 'elasticsearch:HOST?index_prefix="
-            f"{layout.prefix}' --to 'elasticsearch:HOST?index_prefix={layout.prefix}-v{SCHEMA_VERSION}'`, then set "
-            "vector_store.<name>.params.index_prefix to the new prefix"
-        )
+    for alias, version in found.items():
+        if version != SCHEMA_VERSION:
+            raise StoreVersionError(
+                f"the index {alias} at {connection.location} has schema version {version}, this toolmem reads version "
+                f"{SCHEMA_VERSION}: use the toolmem that wrote it, or set vector_store.<name>.params.index_prefix to "
+                "another prefix"
+            )
     missing = [kind for kind in KINDS if layout.alias(kind) not in found]
     await asyncio.gather(*(_create(connection, layout, kind) for kind in missing))
-    return oldest < SCHEMA_VERSION and not accept_older
-
-
-async def add_fields(connection: Cluster, layout: Layout) -> None:
-    """Those of this schema version, to indices of an older one."""
-    for kind, made in _INDICES.items():
-        await connection.call(
-            lambda es, kind=kind, made=made: es.indices.put_mapping(  # type: ignore[misc]
-                index=layout.alias(kind), properties=made["properties"]
-            )
-        )
-
-
-async def mark_as_newest(connection: Cluster, layout: Layout) -> None:
-    """From now on an older toolmem refuses the indices."""
-    meta = {"toolmem_schema": SCHEMA_VERSION}
-    await connection.call(lambda es: es.indices.put_mapping(index=",".join(layout.aliases), meta=meta))
 
 
 async def _schema_versions(connection: Cluster, layout: Layout) -> dict[str, int]:

@@ -158,7 +158,7 @@ def read_state(found: Mapping[str, Any]) -> ToolState:
             row=row,
             runs=[(first, last, token) for first, last, token in body["runs"]],
             leaving=[(first, last, token) for first, last, token in body["leaving"]],
-            dropped=[(first, last, token) for first, last, token in body.get("dropped", [])],  # 0.1 had none
+            dropped=[(first, last, token) for first, last, token in body["dropped"]],
             recent=body["recent"],
             left_by=body["left_by"],
             outbox=json.loads(source["outbox"]) if "outbox" in source else [],

@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file.
 
 A call on its way in meets `worker_threads` (the connection and its thread), `tool_writes` (the transaction) and
-`toolmem.store.codec` (the row). A search meets `search` and what every store has in common. `schema_1.sql` and
-`schema_2.sql` hold the tables, `connection` opens the file.
+`toolmem.store.codec` (the row). A search meets `search` and what every store has in common. `schema.sql` holds
+the tables, `connection` opens the file.
 """
 
 from __future__ import annotations

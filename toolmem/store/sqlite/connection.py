@@ -1,4 +1,4 @@
-"""Opening a store file: which paths are refused and why, the pragmas, the migrations, transactions."""
+"""Opening a store file: which paths are refused and why, the pragmas, the tables, transactions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolmem.config.own_folder import OWN, make_folder, refuse_links, write_new
 from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
 from toolmem.store.known_stores import give_id, remember_made
 from toolmem.store.sqlite.damage import MAGIC, bears_our_mark, damaged, holds_our_tables
-from toolmem.store.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, migrate
+from toolmem.store.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, make_tables
 
 MEMORY = ":memory:"
 # A call is a row of some 700 bytes that enters in the middle of a B-tree: when a page is full, up to four of its
@@ -37,9 +37,9 @@ def location_of(path: str | Path) -> str:
 
 
 def open_writer(path: str, synchronous: Synchronous, busy_timeout: float) -> apsw.Connection:
-    """Open or create the store at `path` and bring it to this version's schema.
+    """Open or create the store at `path`.
 
-    Raises StoreUnavailable (the path cannot hold a store) or StoreVersionError (written by a newer toolmem).
+    Raises StoreUnavailable (the path cannot hold a store) or StoreVersionError (written by another version of toolmem).
     """
     if path != MEMORY:
         _check_path(Path(path))
@@ -65,18 +65,18 @@ def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_time
                 f"`toolmem store copy --from sqlite:{path}` can read it"
             )
         with read_transaction(db):  # another process may be making the same store
-            version = _check_file(db, path)
+            is_new = _is_new(db, path)
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file; an old one keeps its own
         switch_to_wal(db, busy_timeout)
         _set_pragmas(db)
         db.execute(f"PRAGMA synchronous = {synchronous}")
         db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
-        if version < SCHEMA_VERSION:
+        if is_new:
             with write_transaction(db):
-                version = _check_file(db, path)  # another process may have been quicker
-                if version < SCHEMA_VERSION:
-                    migrate(db, version)
-                if version == 0 and path != MEMORY:  # noted before anybody else can see it
+                if not _is_new(db, path):  # another process was quicker
+                    return
+                make_tables(db)
+                if path != MEMORY:  # noted before anybody else can see it
                     remember_made(path, give_id(db))
 
 
@@ -92,7 +92,7 @@ def open_unmade(path: str) -> apsw.Connection:
     db = apsw.Connection(MEMORY)
     _set_pragmas(db)
     with write_transaction(db):
-        migrate(db, 0)
+        make_tables(db)
     return db
 
 
@@ -179,12 +179,8 @@ def _connect_read_only(path: str, how: str, busy_timeout: float) -> apsw.Connect
     try:
         db.setbusytimeout(round(busy_timeout * 1000))
         with read_transaction(db):
-            version = _check_file(db, path)
-        if version < SCHEMA_VERSION:
-            raise StoreVersionError(
-                f"the store {path} has schema version {version}, this toolmem reads {SCHEMA_VERSION}, and the file "
-                "cannot be brought to it: copy it to a writable folder and open it there"
-            )
+            if _is_new(db, path):
+                raise StoreUnavailable(f"cannot read the store {path}: it is empty, and cannot be written")
     except BaseException:
         db.close()
         raise
@@ -210,26 +206,27 @@ def switch_to_wal(db: apsw.Connection, busy_timeout: float) -> None:
             time.sleep(0.005)
 
 
-def _check_file(db: apsw.Connection, path: str) -> int:
-    """The file's schema version; 0 for a new one. In a transaction: what it reads must be of one moment."""
+def _is_new(db: apsw.Connection, path: str) -> bool:
+    """Whether the file holds nothing yet; raises where it is no store that this version reads.
+
+    In a transaction: what it reads must be of one moment.
+    """
     version = int(db.pragma("user_version"))
     application = int(db.pragma("application_id"))
     if application == APPLICATION_ID:
-        if version > _HIGHEST_VERSION:
-            raise damaged(path, f"schema version {version}, which no toolmem writes")
-        if version > SCHEMA_VERSION:
-            raise StoreVersionError(
-                f"the store {path} has schema version {version}, this toolmem reads up to {SCHEMA_VERSION}: "
-                "open it with the newer toolmem that wrote it"
-            )
-        if version < 1:  # the mark and the version are written in one transaction
+        if not 1 <= version <= _HIGHEST_VERSION:  # the mark and the version are written in one transaction
             raise damaged(path, f"it bears toolmem's mark and schema version {version}, which no toolmem writes")
-        return version
+        if version != SCHEMA_VERSION:
+            raise StoreVersionError(
+                f"the store {path} has schema version {version}, this toolmem reads version {SCHEMA_VERSION}: "
+                "open it with the toolmem that wrote it, or choose another path"
+            )
+        return False
     if application or version or db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
         if holds_our_tables(db):
             raise damaged(path, "the mark of toolmem in its header is another")
         raise StoreUnavailable(f"{path} is a SQLite file, but not a toolmem store; choose another path")
-    return 0
+    return True
 
 
 def _check_path(path: Path) -> None:
