@@ -27,7 +27,7 @@ LOOKING = [
     ("rules", "show", "4e2cc2ca"),
     ("rules", "prompt"),
     ("rules", "review"),
-    ("rules", "export", "--to", "cedar"),
+    ("rules", "export", "--to", "claude-code"),
     ("tools", "list"),
     ("tools", "show", "Bash"),
     ("guard", "log"),

@@ -240,7 +240,7 @@ git clean -fd
 toolmem rules list
 toolmem rules show r1
 toolmem rules prompt
-toolmem rules export --to cedar
+toolmem rules export --to claude-code
 toolmem rules capture --turns x
 toolmem rules delete --help
 toolmem store info
