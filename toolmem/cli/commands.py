@@ -20,6 +20,7 @@ from toolmem.cli import (
     rules_capture,
     rules_commands,
     rules_export,
+    rules_import,
     rules_review,
     serve,
     store,
@@ -94,7 +95,7 @@ _group(
 )
 _group(
     "rules",
-    "Rules for tools: list, show, add, review, approve, delete, prompt.",
+    "Rules for tools: list, show, add, review, approve, delete, prompt, export, import.",
     {
         "list": rules_commands.list_,
         "show": rules_commands.show,
@@ -107,6 +108,7 @@ _group(
         "prompt": rules_commands.prompt,
         "capture": rules_capture.capture,
         "export": rules_export.export,
+        "import": rules_import.import_,
     },
 )
 _group(
