@@ -27,6 +27,7 @@ LOOKING = [
     ("rules", "show", "4e2cc2ca"),
     ("rules", "prompt"),
     ("rules", "review"),
+    ("rules", "export"),
     ("rules", "export", "--to", "claude-code"),
     ("tools", "list"),
     ("tools", "show", "Bash"),

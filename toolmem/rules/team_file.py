@@ -173,7 +173,7 @@ def _fields(block: list[str], name: str, number: int) -> dict[str, Any]:
         fields = read_yaml("\n".join([f" {block[0][1:]}", *block[1:]]), name).tree
     except ConfigError as error:
         told = _LINE.sub(lambda found: f"line {int(found[1]) + number - 1}", str(error), count=1)
-        raise ConfigError(told) from None
+        raise ConfigError(told if _LINE.search(told) else f"{told} (line {number})") from None
     if unknown := [field for field in fields if field not in _FIELDS]:
         raise RequestError(f"{unknown[0][:40]!r} is no field of a rule: there are {', '.join(_FIELDS)}")
     return fields

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolmem.light_models import Said, ToolMemoryRule
+from toolmem.readers.plain_text import plain_line
 from toolmem.rules.loosening import binds, binds_less
 from toolmem.rules.stored_rules import THIS_SESSION
 from toolmem.rules.team_file import TEAM_FILE, TeamFile, TeamRule, key_of
@@ -19,6 +20,8 @@ from toolmem.store.holding import holds_agents
 
 if TYPE_CHECKING:
     from toolmem.rules.rule_store import RuleStore
+
+_SHOWN = 200  # characters of a rule in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ async def import_change(rules: RuleStore, change: TeamChange) -> str:
     assert before is not None
     if not holds_agents(rules.store):
         way = f"`toolmem rules reject {before.id[:8]}` lets it go"
-        return f"“{before.rule}” holds on, though the file has it no longer or says less: {way}"
+        return f"“{plain_line(before.rule, _SHOWN)}” holds on, though the file has it no longer or says less: {way}"
     gone = before.model_copy(update={"status": "withdrawn", "updated_at": rules.clock.now()})
     return str(rules.records.proposal(before, change.after or gone, "program"))
 
