@@ -15,10 +15,14 @@ from toolmem.engine import StoreFile
 from toolmem.errors import RequestError
 from toolmem.hosts.install_notes import InstallNote, keep_note
 from toolmem.light_models import Said, ToolMemoryRule
+from toolmem.rules.evidence import UserEvidence
+from toolmem.rules.kept_rules import location_of
 from toolmem.rules.rule_store import RuleStore
 from toolmem.rules.stored_rules import THIS_SESSION
 from toolmem.rules.team_file import LONGEST, TEAM_FILE, TeamFile, as_team_file, read_team_file
 from toolmem.rules.team_import import import_change, team_changes
+from toolmem.rules.users_decisions import accept
+from toolmem.store.journal_changes import journal_here, store_key
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 FORCE = [{"command": r"^git\s+push", "word": "-f|--force"}]
@@ -265,6 +269,15 @@ async def test_what_the_file_dropped_or_narrowed_holds_on_and_is_proposed(
     assert "never use sudo" in told
     assert "`lift " in told
     assert await only(rules, "bash") == before
+
+
+@pytest.mark.parametrize("how", LESS)
+async def test_once_the_user_accepts_the_rule_is_as_the_file_has_it(rules: RuleStore, held: None, how: str) -> None:
+    await taken_in(rules, GOOD)
+    await taken_in(rules, LESS[how])
+    (proposal,) = journal_here().proposals(store_key(location_of(rules.store)))
+    assert await accept(rules.with_evidence(UserEvidence("typed", f"lift {proposal.code}")), proposal) is not None
+    assert await kinds(rules, LESS[how]) == []
 
 
 @pytest.mark.parametrize("how", LESS)
