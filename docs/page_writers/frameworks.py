@@ -28,7 +28,7 @@ Three lines put a memory into an agent of these frameworks. Each is an extra of 
 * there the agent's model is offered two tools beside its own, `note_demand` and `lift_demand`: it writes down what the
   user demands, the note is checked against the user's words and its own examples, and holds from the next call on
   ([Bring your own agent](../bring-your-own-agent.md)). They cost some 1,000 tokens of each request;
-  `demand_tools=False` takes them away. FastMCP and the gateway, which hear no user, and the Claude Agent SDK, whose
+  `demand_tools=False` takes them away. FastMCP, which hears no user, and the Claude Agent SDK, whose
   adapter is hooks alone, offer none.
 
 The memory is a `ToolMem`, which works from every thread and event loop, or an `AsyncToolMem`, which over Elasticsearch

@@ -1,4 +1,4 @@
-"""`toolmem rules export`: rules of the store in the forms of other guards, on standard output or as files."""
+"""`toolmem rules export`: rules of the store as permissions of Claude Code."""
 
 from __future__ import annotations
 
@@ -33,16 +33,15 @@ def test_permissions_are_printed_and_what_does_not_fit_is_named(store: str, caps
     assert "send_email: never email Sarah (not sayable there: a target that names `sarah`)" in err
 
 
-def test_files_are_written_to_a_folder(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = exported(capsys, "--to", "hookify", "--out", str(tmp_path / "claude"), store)
-    (written,) = (tmp_path / "claude").iterdir()
+def test_they_are_written_to_a_file(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "settings.json"
+    code, out, _ = exported(capsys, "--to", "claude-code", "--output", str(path), store)
     assert (code, out) == (0, "")
-    assert written.name.startswith("hookify.toolmem-")
-    assert "wrote 1 file to" in err
+    assert json.loads(path.read_text()) == {"permissions": {"deny": ["Bash(sudo:*)"]}}
 
 
 def test_an_unknown_form_is_refused_before_a_store_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "none.db"
     code, _, err = exported(capsys, "--to", "opa", f"vector_store.default.params.path={path}")
     assert (code, path.exists()) == (2, False)
-    assert "to: expected one of claude-code, hookify, cedar" in err
+    assert "claude-code" in err

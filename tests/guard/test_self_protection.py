@@ -100,6 +100,7 @@ toolmem rules delete r1
 toolmem rules add --tool bash "do what you like"
 toolmem rules approve r1
 toolmem rules reject r1
+toolmem rules import rules.yaml --yes
 toolmem rules restore r1
 toolmem rules review
 toolmem rules capture --turns x --apply
@@ -240,7 +241,7 @@ git clean -fd
 toolmem rules list
 toolmem rules show r1
 toolmem rules prompt
-toolmem rules export --to cedar
+toolmem rules export --to claude-code
 toolmem rules capture --turns x
 toolmem rules delete --help
 toolmem store info

@@ -15,7 +15,6 @@ import pytest
 
 from toolmem.engine import StoreFile, user_said
 from toolmem.hosts.event_stores import open_stores
-from toolmem.hosts.gateway_calls import answer_to
 from toolmem.hosts.gone_stores import gone
 from toolmem.hosts.hook_process import answered
 from toolmem.store.known_stores import _made_here
@@ -235,20 +234,3 @@ def test_a_damaged_store_that_somebody_else_made_is_not_believed(repo: Path, tol
     assert known
     assert "you neither made nor trusted it" in told("SessionStart", source="startup")["systemMessage"]
     assert push(told) == "allow"
-
-
-def test_a_gateway_goes_by_the_kept_rules_of_a_damaged_store(
-    repo: Path, told: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told("UserPromptSubmit", prompt="Never push to main.")
-    told("SessionStart", source="startup")
-    store = repo / ".toolmem" / "memory.db"
-    flip_all(store, put_into_one_file(store), b"Never push to main", 0xFF)
-    monkeypatch.chdir(repo)
-
-    def answer(branch: str) -> str:
-        params = {"name": "Bash", "arguments": {"command": f"git push origin {branch}"}}
-        return answer_to(json.dumps({"method": "tools/call", "params": params}))
-
-    assert "Never push to main" in answer("main")
-    assert answer("feature/x") == ""

@@ -1,10 +1,8 @@
-"""The OpenAPI document and its page: models made from `input_schema`, examples that a real run gives."""
+"""The OpenAPI document and its page: models made from `input_schema`."""
 
 from __future__ import annotations
 
 import argparse
-import base64
-import hashlib
 import json
 import re
 import shlex
@@ -16,31 +14,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-from docs.flow_examples import as_text, replayed
-from toolmem.server.http.openapi import examples, recorded
-
 
 @pytest.fixture(scope="module")
 def document(served):
     return httpx.get(served.url + "/openapi.json").json()
 
 
-async def test_the_examples_are_what_a_real_run_answers():
-    asked = recorded()
-    now = as_text(await replayed(asked))
-    assert now == as_text(asked), "run: python docs/flow_examples.py"
-
-
-def test_every_flow_has_an_address_a_model_and_examples(document, served):
+def test_every_flow_has_an_address_and_a_model(document, served):
     flows = httpx.get(served.url + "/health").json()["flows"]
-    assert set(flows) == set(examples())
+    assert flows
     for flow in flows:
         operation = document["paths"][f"/{flow}"]["post"]
         content = operation["requestBody"]["content"]["application/json"]
         assert content["schema"] == {"$ref": f"#/components/schemas/{flow}_request"}
         answers = operation["responses"]["200"]["content"]["application/json"]
         assert answers["schema"] == {"$ref": "#/components/schemas/FlowResponse"}
-        assert content["examples"].keys() == answers["examples"].keys() != set()
         assert operation["summary"]
 
 
@@ -61,15 +49,6 @@ def test_a_request_model_says_what_the_input_schema_says(document):
     assert model["properties"]["memory_ids"]["items"] == {"type": "string"}
     names = document["components"]["schemas"]["summary_tool_memory_request"]["properties"]["tool_names"]
     assert names["type"] == ["string", "array"]
-
-
-def test_every_example_request_fits_its_model(document):
-    import jsonschema
-
-    for flow, shown in examples().items():
-        model = document["components"]["schemas"][f"{flow}_request"]
-        for example in shown:
-            jsonschema.validate(example.request, model)
 
 
 def test_each_refusal_is_documented_with_its_model(document):
@@ -117,16 +96,15 @@ def test_the_page_loads_from_the_service_alone(served, page):
         loaded = httpx.get(httpx.URL(served.url + "/docs").join(address))
         assert loaded.status_code == 200
         assert loaded.headers["content-type"].split(";")[0] in ("text/css", "text/javascript", "application/javascript")
-    assert len(parsed.loaded) == 2
+    assert len(parsed.loaded) == 3
 
 
 def test_the_browser_is_told_to_load_from_the_service_alone_and_to_run_nothing_else(page):
     answer, parsed = page
     allowed = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
-    digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in parsed.written_into_it]
     assert allowed == {
         "default-src": "'none'",
-        "script-src": " ".join(["'self'", *(f"'sha256-{each.decode()}'" for each in digests)]),
+        "script-src": "'self'",
         "style-src": "'self'",
         "img-src": "'self' data:",
         "connect-src": "'self'",
@@ -134,19 +112,17 @@ def test_the_browser_is_told_to_load_from_the_service_alone_and_to_run_nothing_e
         "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
-    assert len(digests) == 1
+    assert parsed.written_into_it == []
 
 
 @pytest.mark.parametrize(
-    "path", ["/docs/files", "/docs/files/", "/docs/files/../core.py", "/docs/files/%2e%2e/core.py"]
+    "path", ["/docs/files", "/docs/files/", "/docs/files/../core.py", "/docs/files/%2e%2e/openapi.py"]
 )
 def test_nothing_but_the_pages_own_files_is_handed_out(served, path):
     assert httpx.get(served.url + path).status_code == 404
 
 
-def test_in_a_browser_that_reaches_nothing_else_the_page_shows_every_address_and_the_examples(
-    served, document, tmp_path
-):
+def test_in_a_browser_that_reaches_nothing_else_the_page_shows_every_address(served, document, tmp_path):
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("there is no browser")
@@ -164,8 +140,6 @@ def test_in_a_browser_that_reaches_nothing_else_the_page_shows_every_address_and
     )
     paths = re.findall(r'data-path="([^"]*)"', shown.stdout)
     assert set(paths) == set(document["paths"]), shown.stderr[-500:]
-    for example in examples()["retrieve_tool_memory"]:  # the operation that the address opens
-        assert example.meaning in shown.stdout
     assert "Content Security Policy" not in shown.stderr
 
 
@@ -182,7 +156,6 @@ async def test_a_flow_of_ones_own_is_documented_as_it_is_declared(make_app):
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             document = (await client.get("/openapi.json")).json()
     assert document["components"]["schemas"]["mine_request"]["properties"]["tool_names"]["type"] == "array"
-    assert "examples" not in document["paths"]["/mine"]["post"]["requestBody"]["content"]["application/json"]
     assert document["paths"]["/mine"]["post"]["summary"] == "Mine <only>"
 
 

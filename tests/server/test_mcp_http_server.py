@@ -223,6 +223,12 @@ def test_a_request_without_a_proper_id_is_answered_and_not_taken_for_a_notificat
     assert answer.json()["error"]["code"] in (-32600, -32700)
 
 
+def test_a_batch_is_refused_as_the_protocol_has_none(plain):
+    answer = post(plain, {"Content-Type": "application/json"}, content=json.dumps([LIST]).encode())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32600)
+    assert "no batches" in answer.json()["error"]["message"]
+
+
 def test_what_cannot_be_read_at_once_is_refused_before_the_protocol_reads_it(plain):
     for body in (b'{"x": [' + b"[]," * 450_000 + b"1]}", b'{"x": ' + b"[" * 200 + b"]" * 200 + b"}"):
         answer = post(plain, {"Content-Type": "application/json"}, content=body)

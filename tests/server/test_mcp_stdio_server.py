@@ -512,6 +512,9 @@ def test_lines_that_are_no_message_are_answered_and_the_server_goes_on(wire):
     server.send('{"id": 7, "method": 3}')
     assert (error := server.read())["error"]["code"] == -32600
     assert error["id"] == 7
+    server.send('[{"jsonrpc": "2.0", "id": 8, "method": "tools/list"}]')
+    assert (error := server.read())["error"]["code"] == -32600
+    assert error["id"] is None
     server.send("[" * 100_000)
     assert server.read()["error"]["code"] == -32700
     server.send("")

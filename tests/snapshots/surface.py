@@ -294,7 +294,7 @@ def openapi() -> dict[str, Any]:
 
 
 def _without_examples(value: Any) -> Any:
-    """Examples are of real runs, and tested as such."""
+    """Nobody programs against an example."""
     if isinstance(value, dict):
         return {key: _without_examples(each) for key, each in value.items() if key not in ("examples", "example")}
     return [_without_examples(each) for each in value] if isinstance(value, list) else value

@@ -20,6 +20,7 @@ from toolmem.cli import (
     rules_capture,
     rules_commands,
     rules_export,
+    rules_import,
     rules_review,
     serve,
     store,
@@ -94,7 +95,7 @@ _group(
 )
 _group(
     "rules",
-    "Rules for tools: list, show, add, review, approve, delete, prompt.",
+    "Rules for tools: list, show, add, review, approve, delete, prompt, export, import.",
     {
         "list": rules_commands.list_,
         "show": rules_commands.show,
@@ -107,6 +108,7 @@ _group(
         "prompt": rules_commands.prompt,
         "capture": rules_capture.capture,
         "export": rules_export.export,
+        "import": rules_import.import_,
     },
 )
 _group(
@@ -151,7 +153,6 @@ app.command("mcp proxy", short_help="Stand between an MCP host and one of its se
 )
 app.command("mcp wrap", short_help="Put the proxy before one server in a host's configuration.")(mcp_proxy.wrap)
 app.command("mcp unwrap", short_help="Take the proxy out of a host's configuration again.")(mcp_proxy.unwrap)
-app.command("mcp intercept", short_help="Decide on one call that Docker's MCP gateway shows.")(mcp_proxy.intercept)
 _group("testing", "A loopback model server, to try out real backends without paying.", {"serve": testing.serve})
 
 
@@ -185,7 +186,7 @@ def option_names() -> list[str]:
 
 
 # Commands of two words; `toolmem mcp` itself takes overrides.
-OF_MCP = frozenset({"mcp proxy", "mcp wrap", "mcp unwrap", "mcp intercept"})
+OF_MCP = frozenset({"mcp proxy", "mcp wrap", "mcp unwrap"})
 
 
 def arrange(arguments: Sequence[str], options: Sequence[str]) -> list[str]:

@@ -51,7 +51,7 @@ def replay(
     ] = None,
     rules: Annotated[
         Path | None,
-        typer.Option("--rules", help='JSON Lines of rules: {"rule": SENTENCE}, with tool_name and when where wanted.'),
+        typer.Option("--rules", help='As `rules export` writes it, or JSON Lines: {"rule": SENTENCE, ...}.'),
     ] = None,
     tools: Annotated[
         Path | None, typer.Option("--tools", help="A JSON list of the tools' schemas, in OpenAI or MCP form.")
@@ -126,6 +126,8 @@ def _counted_off(calls: Sequence[tuple[int, T]], progress: ProgressLine) -> Iter
 
 
 def _entries(path: Path) -> list[tuple[str, Any]]:
+    if path.suffix in (".yaml", ".yml"):
+        return _of_team(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -138,6 +140,15 @@ def _entries(path: Path) -> list[tuple[str, Any]]:
             except ValueError:
                 raise RequestError(f"--rules: {path}, line {number} is not JSON", field="rules") from None
     return found
+
+
+def _of_team(path: Path) -> list[tuple[str, Any]]:
+    from toolmem.rules.team_file import team_file_at
+
+    team = team_file_at(path)
+    if team.problems:
+        raise RequestError(f"--rules: {team.problems[0]}", field="rules")
+    return [(str(path), rule.as_entry()) for rule in team.rules.values()]
 
 
 def _schemas(path: Path | None, calls: list[ToolCallResult]) -> list[ToolSchema]:

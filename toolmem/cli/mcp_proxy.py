@@ -139,21 +139,6 @@ def unwrap(name: Name, file: File, dry_run: DryRun = False) -> None:
         say(f"{name} is as it was before: restart the host")
 
 
-def intercept(store: Store = None, on_error: OnError = "open") -> None:
-    """Decide on one tools/call that a gateway shows on standard input: print a result that stands for it, or nothing.
-
-    For Docker's MCP gateway: docker mcp gateway run --interceptor 'before:exec:toolmem mcp intercept'
-    """
-    import sys
-
-    from toolmem.hosts.gateway_calls import answer_to
-
-    with logs_to_stderr():
-        told = answer_to(sys.stdin.read(), store=store or "", on_error=on_error)
-    if told:
-        print(told)
-
-
 def _shown(change: EntryChange, unchanged: str, *, dry_run: bool) -> bool:
     """Show what changes. Is it to be written?"""
     if not change.changes:

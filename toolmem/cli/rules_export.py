@@ -1,51 +1,50 @@
-"""`toolmem rules export`: the rules that stop calls, in the forms of other guards."""
+"""`toolmem rules export`: the rules as a file that a team reviews, or as Claude Code's permissions."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolmem.cli.console import Config, Overrides, counted, say, tell
+from toolmem.cli.console import Config, Overrides, say, tell
 from toolmem.cli.rules_commands import Workspace, with_rules
 
 if TYPE_CHECKING:
-    from toolmem.rules.exports import ExportFormat, LeftOutRule
+    from toolmem.rules.claude_permissions import LeftOutRule
 
 
 def export(
-    to: Annotated[str, typer.Option("--to", help="claude-code, hookify or cedar.")],
     overrides: Overrides = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="A folder for the files; without it they are printed.")
-    ] = None,
+    to: Annotated[
+        Literal["yaml", "claude-code"], typer.Option("--to", help="yaml, or claude-code for its permissions.")
+    ] = "yaml",
+    output: Annotated[Path | None, typer.Option("--output", help="A file; without it they are printed.")] = None,
     workspace: Workspace = "default",
     config: Config = None,
 ) -> None:
-    """Print the rules that stop calls as Claude Code's permissions, hookify's files or Cedar's policies.
+    """Write the rules that bind as one YAML file, for your team's repository; `toolmem rules import` takes them in.
 
-    What does not fit is named, with the reason: those rules go on to hold where toolmem guards.
+    The same rules give the same bytes. With `--to claude-code`: those that stop calls, as a settings.json of Claude
+    Code; what does not fit is named and goes on to hold where toolmem guards.
+
+    toolmem rules export --output rules.yaml
 
     toolmem rules export --to claude-code
-
-    toolmem rules export --to hookify --out .claude
     """
-    from toolmem.rules.exports import export_rules
+    from toolmem.rules.claude_permissions import claude_permissions
+    from toolmem.rules.team_file import as_team_file
 
-    chosen: ExportFormat = to  # type: ignore[assignment]  # `export_rules` refuses what is none
-    export_rules((), chosen)  # before the store is opened
     rules, _ = with_rules(lambda store: store.all_rules(), workspace, config, overrides)
-    done = export_rules(rules, chosen)
-    for name, text in done.files.items():
-        if out is None:
-            tell(text.rstrip("\n"))
-        else:
-            out.mkdir(parents=True, exist_ok=True)
-            (out / name).write_text(text, encoding="utf-8")
-    if out is not None:
-        say(f"wrote {counted(len(done.files), 'file')} to {out}")
-    _tell_left_out(done.left_out)
+    done = claude_permissions(rules)
+    text = done.settings if to == "claude-code" else as_team_file(rules, datetime.now(UTC))
+    if output is None:
+        tell(text.rstrip("\n"))
+    else:
+        output.write_bytes(text.encode())
+    if to == "claude-code":
+        _tell_left_out(done.left_out)
 
 
 def _tell_left_out(left_out: list[LeftOutRule]) -> None:

@@ -1,4 +1,4 @@
-"""What a condition says, taken apart: the shapes that sentences are made into. Words and exports are written from them.
+"""What a condition says, taken apart: the shapes that sentences are made into. Words are written from them.
 
 A condition of another shape is None here, and still holds for the guard.
 """

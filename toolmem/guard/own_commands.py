@@ -11,7 +11,7 @@ from toolmem.late import late_pattern
 
 _DELETES = split("delete forget remove purge clear reset wipe uninstall drop prune withdraw")
 _CHANGES = {  # group -> its commands that change
-    "rules": split("add put set edit approve reject restore review supersede"),
+    "rules": split("add put set edit approve reject restore review supersede import"),
     "store": split("trust"),
     "config": split("set edit unset"),
     "memory": split("put set"),

@@ -115,11 +115,15 @@ class RuleRecords:
             return None
         if by.evidence is not None:
             return by.evidence
+        raise self.proposal(before, after, by.asks)
+
+    def proposal(self, before: ToolMemoryRule, after: ToolMemoryRule | None, asks: str) -> LiftProposed:
+        """Propose to its user that a rule binds less. `asks`: who wants it, as `Changing.asks`."""
         from toolmem.rules.words_after import has_chinese
 
-        code = propose(self.store, self.workspace, before, after, by.asks)
+        code = propose(self.store, self.workspace, before, after, asks)
         told = _PROPOSED[has_chinese(before.rule)] if code else _NOT_PROPOSED
-        raise LiftProposed(told.format(plain_line(before.rule, _SHOWN), code), rule_id=before.id, code=code)
+        return LiftProposed(told.format(plain_line(before.rule, _SHOWN), code), rule_id=before.id, code=code)
 
     async def write(
         self, rule: ToolMemoryRule, document: Document, before: StoredRule | int, by: Changing

@@ -395,7 +395,6 @@ def test_an_adapter_without_its_framework_names_the_extra(extra: str) -> None:
 
 def test_every_adapter_is_a_short_file_with_an_extra_of_its_name() -> None:
     files = {path.stem: path for path in ADAPTERS.glob("*.py") if path.stem not in ("__init__", "common")}
-    gateways = {"contextforge"}  # it runs where the gateway is installed, which loads it
-    assert set(files) == {extra.replace("-", "_") for extra in FRAMEWORKS} | gateways
+    assert set(files) == {extra.replace("-", "_") for extra in FRAMEWORKS}
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
     assert {name: lines for name, lines in lengths.items() if lines > 130} == {}

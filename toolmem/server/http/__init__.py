@@ -8,7 +8,7 @@
     access_log                  one line for each request
     access, access_layer        who is let in, and how many at once
     limits, responses           what is read of a request, and what is answered
-    openapi                     `GET /openapi.json` and `GET /docs`: made from flows and operations, with a real run
+    openapi                     `GET /openapi.json` and `GET /docs`: made from flows and operations
 
 Nothing is imported here: the process that only watches over workers does without FastAPI.
 """

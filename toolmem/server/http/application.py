@@ -119,17 +119,18 @@ def _routes(app: ToolMemApp, access: AccessControl) -> FastAPI:
 
 
 def _add_flow(routes: FastAPI, app: ToolMemApp, name: str, limits: Limits, users: UserToken) -> None:
-    settings, shown = app.settings.flow[name], openapi.flow_examples(name)
+    settings = app.settings.flow[name]
     model = openapi.request_model(f"{name}_request", settings.input_schema, most=limits.items)
     routes.add_api_route(
         f"/{name}",
-        openapi.endpoint(_flow(app, name, limits, users), model, openapi.named(shown, "request")),
+        openapi.endpoint(_flow(app, name, limits, users), model),
         methods=["POST"],
         summary=settings.description or name,
         operation_id=name,
         tags=["flows"],
         response_model=FlowResponse,
-        responses={**openapi.flow_answer(shown), **openapi.refusals(openapi.OF_A_FLOW)},
+        response_description=openapi.FLOW_DONE,
+        responses=openapi.refusals(openapi.OF_A_FLOW),
     )
 
 
@@ -140,7 +141,7 @@ def _add_pages(routes: FastAPI) -> None:
         return JsonAnswer(write_json(routes.openapi()))
 
     async def as_page(request: Request) -> Response:
-        return openapi.page(routes.title)
+        return openapi.page()
 
     routes.add_route("/openapi.json", as_json, methods=["GET"])
     routes.add_route("/docs", as_page, methods=["GET"])

@@ -1,4 +1,4 @@
-"""What FastAPI makes the OpenAPI document of: request models from the operations, the answers, examples of a real run.
+"""What FastAPI makes the OpenAPI document of: request models from the operations, and the answers.
 
 FastAPI describes and routes. It does not read requests: `limits` does, within bounds, and `flow.checks` says what is
 wrong with one, as everywhere else.
@@ -6,24 +6,16 @@ wrong with one, as everywhere else.
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
 import inspect
-import json
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib import resources
-from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from fastapi import Body
-from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from toolmem.config.settings import Argument
@@ -135,28 +127,12 @@ RefusalBody = create_model(
 
 BEFORE_ANY = (401, 403, 408, 413, 415, 500, 503)  # answered whatever is asked
 OF_A_FLOW = (409, 422, 429, 502)
+FLOW_DONE = "Done. Where only a part could be done, or something named was not found, `success` is false."
 
 
 def refusals(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:
     """These statuses, as the document describes them."""
     return {status: {"description": MEANINGS[status], "model": RefusalBody} for status in statuses}
-
-
-def flow_answer(shown: Sequence[Example]) -> dict[int | str, dict[str, Any]]:
-    """Of a flow that could be run; `shown` holds examples."""
-    done = "Done. Where only a part could be done, or something named was not found, `success` is false."
-    content = {"application/json": {"examples": named(shown, "response")}}
-    return {200: {"description": done, **({"content": content} if shown else {})}}
-
-
-def named(shown: Sequence[Example], part: str) -> dict[str, Any]:
-    """Requests or responses of the examples, as OpenAPI has them."""
-    return {f"example_{n}": {"summary": each.meaning, "value": getattr(each, part)} for n, each in enumerate(shown, 1)}
-
-
-def flow_examples(flow: str) -> list[Example]:
-    """The examples of a flow, in the order in which they were asked."""
-    return examples().get(flow, [])
 
 
 # ---------------------------------------------------------------- JSON-RPC
@@ -183,67 +159,39 @@ RPC_ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-# ---------------------------------------------------------------- examples
-# `python docs/flow_examples.py` runs the requests again and writes the file; a test compares.
-
-EXAMPLES = Path(__file__).with_name("examples.jsonl")
-
-
-class Example(NamedTuple):
-    """A request to a flow, what it is meant for, and the answer."""
-
-    flow: str
-    meaning: str
-    request: dict[str, Any]
-    response: dict[str, Any]
-
-
-@functools.cache
-def examples() -> dict[str, list[Example]]:
-    """By flow; in the file they stand in the order in which they were asked."""
-    found: dict[str, list[Example]] = {}
-    for each in recorded():
-        found.setdefault(each.flow, []).append(each)
-    return found
-
-
-def recorded() -> list[Example]:
-    """All of them, as they stand in the file."""
-    return [Example(**json.loads(line)) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
-
-
 # ---------------------------------------------------------------- for people
 
 PAGE_FILES = "/docs/files"
 
 
 def page_files() -> StaticFiles:
-    """What is served at `PAGE_FILES`."""
-    return StaticFiles(directory=str(resources.files("fastapi_offline").joinpath("static")))
+    """What is served at `PAGE_FILES`: Swagger UI, from an installed package, and what starts it."""
+    return StaticFiles(packages=[("fastapi_offline", "static"), ("toolmem.server.http", "page")])
 
 
-def page(title: str) -> Response:
-    """Swagger UI, whose files come from an installed package and not from the network.
-
-    Addresses are relative, so that the page also works behind a proxy's prefix.
-    """
-    response = get_swagger_ui_html(
-        openapi_url="openapi.json",
-        title=title,
-        swagger_js_url=f".{PAGE_FILES}/swagger-ui-bundle.js",
-        swagger_css_url=f".{PAGE_FILES}/swagger-ui.css",
-        swagger_favicon_url="data:,",
-        swagger_ui_parameters={"validatorUrl": None},  # by default it asks a server on the network about the document
-    )
-    response.headers["Content-Security-Policy"] = _policy(bytes(response.body).decode())
-    return response
+def page() -> Response:
+    """Swagger UI. The browser loads from nobody but this service, and runs nothing that stands in the page."""
+    return HTMLResponse(_PAGE, headers={"Content-Security-Policy": _POLICY})
 
 
-def _policy(html: str) -> str:
-    """The browser runs the page's own script, known by its digest, and loads from nobody but this service."""
-    digests = [hashlib.sha256(script.encode()).digest() for script in re.findall(r"<script>(.*?)</script>", html, re.S)]
-    scripts = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
-    return (
-        f"default-src 'none'; script-src 'self' {scripts}; style-src 'self'; img-src 'self' data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+_PAGE = f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>toolmem</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href=".{PAGE_FILES}/swagger-ui.css">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src=".{PAGE_FILES}/swagger-ui-bundle.js"></script>
+<script src=".{PAGE_FILES}/start.js"></script>
+</body>
+</html>
+"""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)

@@ -97,6 +97,8 @@ async def _refusal(body: bytes) -> Response | None:
         frame = await read_aside(body, functools.partial(read_json, body))
     except ValueError as error:
         return _error(PARSE_ERROR, f"Parse error: {error}")
+    if isinstance(frame, list):
+        return _error(INVALID_REQUEST, "Invalid Request: MCP has no batches: one message each")
     asks = isinstance(frame, dict) and "method" in frame and "id" in frame
     if asks and (isinstance(frame["id"], bool) or not isinstance(frame["id"], int | str)):
         return _error(INVALID_REQUEST, "Invalid Request: id: expected text or a whole number")

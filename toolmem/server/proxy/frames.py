@@ -40,11 +40,6 @@ class Frame:
         except (ValueError, RecursionError) as error:
             raise UnreadableFrame(str(error)[:200]) from None
 
-    def members(self) -> Iterator[bytes]:
-        """Each message of a batch, as it stands there."""
-        for start, end in items(self.text, _after_space(self.text, 0)):
-            yield _encoded(self.text[start:end])
-
     def span(self, *path: str) -> Span | None:
         """Where the value stands that these names lead to."""
         return span_in(self.text, _after_space(self.text, 0), *path)

@@ -82,7 +82,10 @@ class Interception:
             await self._unreadable(raw, link)
             return None
         if isinstance(frame.value, list):
-            return await self._batch(frame, link)
+            await link.to_client(
+                _error(None, _INVALID_REQUEST, "Invalid Request: MCP has no batches: one message each")
+            )
+            return None
         message = frame.value if isinstance(frame.value, dict) else {}
         method = message.get("method")
         if method == "tools/call":
@@ -101,18 +104,6 @@ class Interception:
             await link.to_server(raw)
             return
         await link.to_client(_error(id_at_head(raw), _INVALID_REQUEST, f"{STOPPED}: the message cannot be read"))
-
-    async def _batch(self, frame: Frame, link: Link) -> Rest:
-        """A batch with what does not pass as it came passes message by message, so that each stands for itself."""
-        apart = ["tools/call"] if self.conversation else ["tools/call", "notifications/cancelled"]
-        if not any(isinstance(each, dict) and each.get("method") in apart for each in frame.value):
-            for each in frame.value:
-                if isinstance(each, dict):
-                    self._note(each.get("method"), each)
-            await link.to_server(frame.raw)
-            return None
-        rests = [rest for each in frame.members() if (rest := await self.from_client(each, link)) is not None]
-        return _all(rests) if rests else None
 
     def _note(self, method: Any, message: Mapping[str, Any]) -> None:
         params = message.get("params")
@@ -243,10 +234,6 @@ class Interception:
             frame = Frame(raw)
         except UnreadableFrame:
             return raw
-        if isinstance(frame.value, list):  # only its calls are kept: what is inside stays together
-            for each in frame.members():
-                await self.seen(each)
-            return raw
         message = frame.value if isinstance(frame.value, dict) else {}
         if message.get("method") == "notifications/tools/list_changed":
             self._shared.descriptions.list_changed()
@@ -293,10 +280,6 @@ class Interception:
 
 async def _settled(decision: GuardDecision, *, agreed: bool) -> GuardDecision:
     return await Consent(lambda _: agreed).settled(decision)
-
-
-async def _all(rests: list[Coroutine[Any, Any, None]]) -> None:
-    await asyncio.gather(*rests)
 
 
 def _with_note(frame: Frame, advice: str) -> bytes:

@@ -149,7 +149,7 @@ class ReverseProxy:
         method = scope["method"]
         if method != "POST":
             exchange.has_body.set()
-            await exchange.forward(b"")
+            await exchange.to_server(b"")
             if method == "DELETE":
                 await self._sessions.end(session)
             return
@@ -159,7 +159,6 @@ class ReverseProxy:
             text = f"toolmem: not run: a message of more than {MAX_FRAME:,} bytes is not passed on"
             await exchange.answer.json(413, written({"id": None, "error": {"code": -32600, "message": text}}))
             return
-        exchange.body = body
         rest = await exchange.interception.from_client(body, exchange)
         if rest is not None:
             await rest
@@ -193,18 +192,13 @@ class _Exchange:
         self.interception = interception
         self.session = header_of(scope["headers"], SESSION)
         self.has_body = asyncio.Event()
-        self.body = b""
         self._own: list[bytes] = []  # our messages, while nothing was answered yet
 
     async def to_client(self, frame: bytes) -> None:
         """A message of ours. One that asks needs a stream; one that answers can be the whole body."""
         self._own.append(frame)
-        if self.answer.is_stream or self._is_batch or "method" in json.loads(frame):
+        if self.answer.is_stream or "method" in json.loads(frame):
             await self._streamed()
-
-    @property
-    def _is_batch(self) -> bool:
-        return self.body.lstrip()[:1] == b"["
 
     async def _streamed(self) -> None:
         await self.answer.stream()
@@ -213,15 +207,10 @@ class _Exchange:
         self._own.clear()
 
     async def to_server(self, frame: bytes) -> None:
-        if frame is not self.body and self._is_batch:
-            await self.answer.stream()
-        await self.forward(frame)
-
-    async def forward(self, body: bytes) -> None:
         try:
-            response = await self._proxy.asked(self._scope, body)
+            response = await self._proxy.asked(self._scope, frame)
         except httpx.HTTPError as error:
-            await self._unreachable(body, error)
+            await self._unreachable(frame, error)
             return
         try:
             await self._passed(response)

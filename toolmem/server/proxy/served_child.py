@@ -188,10 +188,6 @@ class _Post:
 
     async def to_server(self, raw: bytes) -> None:
         frame = Frame(raw)
-        for each in map(Frame, frame.members()) if isinstance(frame.value, list) else [frame]:
-            await self._to_server(each)
-
-    async def _to_server(self, frame: Frame) -> None:
         message = frame.value if isinstance(frame.value, dict) else {}
         method = message.get("method")
         if method is not None and "id" in message:

@@ -95,7 +95,7 @@ class ServedProcess:
         lines = FrameLines()
         while chunk := await self._process.stdout.read(CHUNK):
             for piece, is_whole in lines.feed(chunk):
-                if is_whole and piece.lstrip()[:1] in (b"{", b"["):
+                if is_whole and piece.lstrip()[:1] == b"{":
                     self._read_line(piece)
                 elif piece.strip():
                     log.warning("the server wrote what is no message, or one of more than %s bytes", f"{MAX_FRAME:,}")
@@ -105,15 +105,8 @@ class ServedProcess:
         self._hand_on(None)
 
     def _read_line(self, raw: bytes) -> None:
-        try:
-            frame = Frame(raw)
-        except UnreadableFrame:
-            return
-        if isinstance(frame.value, list):
-            for each in frame.members():
-                self._route(Frame(each))
-        else:
-            self._route(frame)
+        with suppress(UnreadableFrame):
+            self._route(Frame(raw))
 
     def _route(self, frame: Frame) -> None:
         message = frame.value if isinstance(frame.value, dict) else {}
