@@ -52,7 +52,7 @@ _OF_THE_HOST: dict[type[Op], tuple[str, ...]] = {
     ops.VectorStoreActionOp: ("confirm",),
     ops.ParseToolCallResultOp: ("force",),
     ops.CheckToolCallOp: ("context", "tools"),
-    ops.AdviseToolCallOp: ("context", "budget_tokens"),
+    ops.AdviseToolCallOp: ("context_key", "budget_tokens"),
 }
 
 
