@@ -35,7 +35,4 @@ def request_writes(name_words: Collection[str], arguments: Any) -> bool | None:
         return None
     if methods := [method] if method else sorted(words & _METHODS):
         return not _READING.issuperset(methods)
-    parts = {
-        part.lower() for name in arguments if str(name).lower() in given for part in _WORD.findall(str(name)[:100])
-    }
-    return not _SENT.isdisjoint(parts)
+    return not _SENT.isdisjoint(part.lower() for name in sent for part in _WORD.findall(name))
