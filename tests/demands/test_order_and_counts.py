@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from toolmem import AgentSession, AsyncToolMem, CallDenied
-from toolmem.demands.contract import contract
-from toolmem.demands.note import read_note
+from toolmem.demands.contract import contract, listed_contract
+from toolmem.demands.note import FIELDS, read_note
 from toolmem.guard.alternatives import TESTS, read_conditions
 from toolmem.guard.condition_words import in_words
 from toolmem.providers.tokenizer import QwenTokenizer
+from toolmem.session.demand_tools import demand_tools
 
 SAID = "always run the tests before you commit"
 TESTED = {"earlier": {"command": "^(npm test|pytest)", "worked": True, "since": {"writes": True}}}
@@ -183,10 +185,12 @@ async def test_in_a_loop_of_your_own_the_end_of_a_call_is_what_after_turn_tells(
     await session.close()
 
 
-def test_the_contract_is_short_and_shows_each_test_as_it_is_written() -> None:
-    assert QwenTokenizer().count(contract()) <= 900
+@pytest.mark.parametrize(("text", "tokens"), [(contract(), 900), (listed_contract(), 600)])
+def test_the_contract_is_short_and_shows_each_field_and_each_test_as_it_is_written(text: str, tokens: int) -> None:
+    assert QwenTokenizer().count(text) <= tokens
+    assert all(re.search(rf"\b{name}\b[:,]", text) for name in FIELDS)
     shown = {}
-    for line in contract().splitlines():
+    for line in text.splitlines():
         if line.startswith('  "'):
             name, _, rest = line.strip().partition(": ")
             shown[json.loads(name)] = json.JSONDecoder().raw_decode(rest)[0]
@@ -194,6 +198,11 @@ def test_the_contract_is_short_and_shows_each_test_as_it_is_written() -> None:
     beside = {"more_than": {"target": "."}}  # a count is of something
     for name, test in shown.items():
         read_conditions([{name: test, **beside.get(name, {})}])
+
+
+@pytest.mark.parametrize("form", ["anthropic", "mcp"])
+def test_the_tools_of_a_session_show_the_whole_contract(form: Any) -> None:
+    assert demand_tools(form)[0]["description"] == contract()
 
 
 def test_a_note_is_read_with_both_tests() -> None:

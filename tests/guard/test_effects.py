@@ -94,3 +94,47 @@ def test_a_failed_call_that_is_no_poll_is_not_repeated_in_any_agent(host: str) -
 def test_prose_beside_other_arguments_is_no_command(tool: str, arguments: dict[str, Any], writes: bool) -> None:
     assert names_text(arguments, tool) == ""
     assert may_write(tool, arguments) is writes
+
+
+PAGE = {"url": "https://a.org/orders"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "writes"),
+    [
+        *(
+            (tool, PAGE, False)
+            for tool in ("http_request", "httpRequest", "fetch", "web_fetch", "curl", "make_request")
+        ),
+        *((tool, {**PAGE, "method": "get"}, False) for tool in ("http_request", "call_api", "crm")),
+        *((tool, {**PAGE, "method": "POST"}, True) for tool in ("http_request", "fetch", "WebFetch", "get_url")),
+        ("call_api", {"method": "GET", "path": "/orders/1"}, False),
+        ("call_api", {"verb": "PATCH", "path": "/orders/1"}, True),
+        ("http_request", {**PAGE, "method": "PURGE"}, True),
+        ("http_request", {**PAGE, "method": None, "body": "", "headers": {"Accept": "*/*"}, "timeout": 3}, False),
+        ("http_request", {**PAGE, "body": "x"}, True),
+        ("http_request", {**PAGE, "data": {"a": 1}}, True),
+        ("fetch", {**PAGE, "json": {"a": 1}}, True),
+        ("httpRequest", {"uri": "https://a.org", "formData": "a=1"}, True),
+        ("curl", {**PAGE, "options": "-X DELETE"}, True),
+        ("http_request", {**PAGE, "method": "GET", "body": '{"query": {}}'}, False),
+        ("http_get", PAGE, False),
+        ("requests_post", PAGE, True),
+        ("http_delete", PAGE, True),
+        # no requests over HTTP, or nothing tells that they only read
+        ("request_refund", PAGE, True),
+        ("send_webhook", PAGE, True),
+        ("publish", PAGE, True),
+        ("http_request", {}, True),
+        ("curl", {"command_line": "-X POST https://a.org"}, True),
+    ],
+)
+def test_a_request_over_http_reads_unless_its_method_or_what_it_sends_says_otherwise(
+    tool: str, arguments: dict[str, Any], writes: bool
+) -> None:
+    assert may_write(tool, arguments) is writes
+
+
+def test_what_a_tool_declares_of_itself_is_believed_before_its_method() -> None:
+    assert may_write("http_request", PAGE, {"destructiveHint": True})
+    assert not may_write("http_request", {**PAGE, "method": "POST"}, {"readOnlyHint": True})

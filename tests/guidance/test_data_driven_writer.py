@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.processor_time import takes_less_than
-from toolmem.guidance.counted.data_driven import AUTHOR, DataDrivenWriter, rules_version
+from toolmem.guidance.counted.data_driven import AUTHOR, DataDrivenWriter
 from toolmem.guidance.shown import fit
 from toolmem.models import Claim, Guidance, ToolCallResult
 from toolmem.protocols import GuidanceWriter, LedgerEntry, Purpose
@@ -68,15 +68,10 @@ async def test_it_is_a_guidance_writer_that_costs_nothing() -> None:
     purpose = Purpose("w", "summary_tool_memory", "summary_tool_memory_op", "translate", _Meter())
     guidance = await writer.write("translate", planted(), None, purpose)
     assert guidance.author == AUTHOR == writer.author
-    assert guidance.prompt_version == writer.prompt_version == rules_version()
+    assert guidance.prompt_version == writer.prompt_version
     assert guidance.covered == list(range(30))
     assert guidance.prompt_tokens == 0
     assert guidance == WRITER.compose("translate", planted())
-
-
-def test_another_language_is_another_version() -> None:
-    assert DataDrivenWriter("zh").prompt_version != WRITER.prompt_version
-    assert re.fullmatch(r"[0-9a-f]{12}", rules_version())
 
 
 def test_every_line_of_the_text_is_a_claim_and_the_other_way_round() -> None:

@@ -74,6 +74,8 @@ async def test_calls_are_added_summarized_and_read(mem: Awaited) -> None:
     assert (added.stored, added.duplicates, added.failures, added.success) == (2, 0, [], True)
     assert [tuple(each)[:2] for each in await mem.summarize("search")] == [("search", "summarized")]
     assert [each.action for each in await mem.summarize(["search", "nosuch"])] == ["skipped", "not_found"]
+    await mem.add([ToolCall("translate", {"text": "rain"}, output="Regen", success=True)])
+    assert {tuple(each)[:2] for each in await mem.summarize()} == {("search", "skipped"), ("translate", "summarized")}
     assert "limit is at most 10" in (await mem.guidance("search")).text
     assert str(await mem.guidance("search")) == (await mem.guidance("search")).text
     assert (await mem.guidance("nosuch")).text == ""

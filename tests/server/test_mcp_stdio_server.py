@@ -31,7 +31,7 @@ FLOWS = {
     *("retry_evaluations", "rejudge", "capture_tool_rules", "tool_rules_for_prompt", "check_tool_call"),
     "advise_tool_call",
 }
-OFFERED = {"retrieve_tool_memory", "add_tool_call_result", "check_tool_call"}
+OFFERED = {"retrieve_tool_memory", "add_tool_call_result", "check_tool_call", "advise_tool_call"}
 FOR_THE_MODEL = ("retrieve_tool_memory", "tool_rules_for_prompt")  # their text is the answer alone
 AGENT_TOOLS = {
     "note_demand",

@@ -1,4 +1,4 @@
-"""What a model is told of noting demands: the whole text, and the short one for hooks."""
+"""What a model is told of noting demands: the whole text, and the shorter ones for MCP and hooks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from importlib.resources import files
 def contract(call: str = "call `note_demand`") -> str:
     """The whole contract, some 770 tokens. `call`: how the model notes a demand."""
     return _text("contract.md").replace("@CALL@", call)
+
+
+def listed_contract() -> str:
+    """For MCP's list of tools, some 550 tokens: every field and test of the whole contract, with fewer words."""
+    return _text("listed.md")
 
 
 def short_contract(command: str, shell: str) -> str:

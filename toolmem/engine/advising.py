@@ -41,8 +41,8 @@ async def advice_from(
 ) -> list[Claim]:
     """The lines for a planned call (`error` "") or for one that has just answered `error`, most telling first.
 
-    `context`: what the call runs against, as the field `context_key` of records names it. `budget`: tokens. Raises
-    StoreError.
+    `context`: what the call runs against, as the field `context_key` of records names it, where `given` does not tell
+    it. `budget`: tokens. Raises StoreError.
     """
     from toolmem.guidance.advice import MAX_CALLS, Known, at_error, before_call, within
 
@@ -50,6 +50,7 @@ async def advice_from(
     around = await _newest(store, workspace, conversation_id, MAX_CALLS) if error else ()
     known = Known(tool_name, calls, around, await _card(store, workspace, tool_name), conversation_id)
     told = at_error(known, given, error) if error else []
+    context = context or field_of({"input": given, "conversation_id": conversation_id}, context_key)
     told += await _names(store, workspace, known.calls, tool_name, given, clock, error, context, context_key)
     if not error:
         told += before_call(known, given)
@@ -101,15 +102,18 @@ async def _names(
 async def _missing(
     store: MemoryStore, workspace: str, tool_name: str, statement: str, clock: Clock, error: str, context: str
 ) -> list[Missing]:
-    """Those that the guard keeps, and those of this error."""
+    """Those that the guard keeps, and those of this error, which it may have learned already."""
     places = Places(names=(tool_name, context))
     keys = [place for place in (places.of_names,) if place]
     (record,) = (await store.read_stamped(workspace, keys)).records
     held = GuardRecords(store, workspace, clock).remembered(places, dict(zip(keys, (record,), strict=True))).names
     names = KnownNames.from_json(held.as_json()) if held is not None else KnownNames()
+    known = names.against(statement)
     if error:
         names.learn(statement, error, failed=True)
-    return names.against(statement)[:3]
+        told = {(each.kind, each.name) for each in known}
+        known += [each for each in names.against(statement) if (each.kind, each.name) not in told]
+    return known[:3]
 
 
 async def told_of_failure(
@@ -117,7 +121,8 @@ async def told_of_failure(
 ) -> str:
     """What a host puts beside the result of a call that failed: what is worth it of these lines, "" where nothing is.
 
-    Never raises; nothing is told where the guard only watches.
+    `context`: what the call ran against, where `given` does not tell it. Never raises; nothing is told where the guard
+    only watches.
     """
     if not {"advise", "enforce"} & {*guard.modes.values()} or not output.strip():
         return ""
@@ -130,7 +135,7 @@ async def told_of_failure(
         error=output,
         conversation_id=conversation_id,
         context=context,
-        context_key=guard._context_key,
+        context_key=guard.context_key,
     )
     from toolmem.guidance.advice import unasked
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolmem.engine.ended_calls import TaughtCalls, call_of, new_id, problems_of, with_names
+from toolmem.engine.ended_calls import TaughtCalls, call_of, field_of, new_id, problems_of, with_names
 from toolmem.engine.guard_records import GuardRecords, Places, Remembered
 from toolmem.engine.guarded_histories import GuardedHistories
 from toolmem.engine.guarded_rules import GuardedRules
@@ -82,7 +82,7 @@ class CallGuard:
         self.modes: dict[str, Mode] = {**MODES, **modes}
         self.on_error = on_error
         self._clock = clock
-        self._context_key = context_key
+        self.context_key = context_key
         self._keep_calls = keep_calls
         self._patience = StorePatience(clock, timeout)
         self._log = DecisionLog(store, workspace_id, clock, self._patience)
@@ -125,7 +125,7 @@ class CallGuard:
 
         `force`: the agent repeats a call that was stopped though it knows why; None: its host cannot say so. It lifts
         everything but rules. `tools`: as they are declared, where the host knows. `cwd`: where the call would run.
-        `context`: the value of `context_key` for this call. `demands`: what binds it beside the stored rules.
+        `context`: the value of `context_key`, if the call tells none. `demands`: what binds it beside the stored rules.
         `lifted`: ids of rules that the user takes back in the message that it answers. `classes`: of the tool (shell,
         read, write, fetch, ...), where its agent says so; else they are told by its name, schema and arguments.
         `final`: actions after which nobody tells that the call did not run, so that the log says it at once.
@@ -134,6 +134,8 @@ class CallGuard:
             return decide(new_id(), ())
         arguments = opened_arguments(arguments)
         moved = self._moved.get(conversation_id, 0)
+        told = {"input": arguments, "conversation_id": conversation_id, "metadata": {"cwd": cwd}}
+        context = context or field_of(told, self.context_key)
         mark = CallMark(tool_name, "", conversation_id, None, moved, cwd, context)
         try:
             schema = next((tool.parameters for tool in tools if tool.name == tool_name), None)
@@ -340,7 +342,7 @@ class CallGuard:
         except Exception as error:
             self._patience.tell(_NOTHING, error)
             return None
-        return Lessons([call for call, _ in calls], told, self._records, key, self._context_key, taught)
+        return Lessons([call for call, _ in calls], told, self._records, key, self.context_key, taught)
 
     async def _told_call(
         self, index: int, call: Any, decision: GuardDecision | str | None, conversation: str

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from toolmem.guard.handed_commands import lines_handed
+from toolmem.guard.http_requests import request_writes
 from toolmem.guard.shell_commands import Argv, simple_commands
 from toolmem.guard.shell_files import written
 from toolmem.guard.tool_classes import scopes_of
@@ -110,6 +111,8 @@ class CallEffects:
             return not declared
         if self._hints.get("destructiveHint") is True:
             return True
+        if (writes := request_writes(self._name_words, self.arguments)) is not None:
+            return writes
         if self._name_words and self._name_words[0] in _READING_VERBS:
             return False
         given = self.arguments

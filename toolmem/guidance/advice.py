@@ -282,7 +282,7 @@ def _is_telling(one: Claim) -> bool:
     if one.kind == "parameter":
         return one.counts.get("carried", 0) > 0
     if one.kind != "error" or one.subject is None or not one.subject.error or not one.subject.repairs:
-        return one.kind == "missing_name"
+        return one.kind == "missing_name" and one.counts.get("near", 0) > 0
     kind = one.subject.repairs[0][0]
     often = one.counts["most"] >= LEAST_IN_TEXTS and 2 * one.counts["most"] >= one.k
     vague = kind in VAGUE or _class_of(one.subject.error) == "failed_check"

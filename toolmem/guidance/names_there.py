@@ -95,7 +95,9 @@ class NamesThere:
         text = f"there is no {one.kind} {_quoted(one.name)}{of} here, {told}"
         text += f"; nearest known: {_quoted(', '.join(near))}" if near else ""
         ids = [id_ for name in (*one.tables, *near) if name in self.tables for id_ in self.tables[name].ids]
-        return _claim("missing_name", text, one.times, one.times, ids)
+        return _claim("missing_name", text, one.times, one.times, ids).model_copy(
+            update={"counts": {"near": len(near)}}
+        )
 
     def card(self, statement: str) -> list[Claim]:
         """Tables with their columns, those first that are like the names of the statement."""

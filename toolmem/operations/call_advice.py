@@ -43,7 +43,7 @@ async def advise_tool_call(
     *,
     error: Annotated[str | None, "What the call has just answered, where it failed."] = None,
     conversation_id: Annotated[str | None, "So that it can be said what it has not called yet."] = None,
-    context: Annotated[
+    context_key: Annotated[
         str | None, "What the call runs against, as guidance.context_key reads it from records: a database, say."
     ] = None,
     budget_tokens: Annotated[int, Field(ge=1, le=4000), "Of all lines together."] = 200,
@@ -58,6 +58,6 @@ async def advise_tool_call(
 
     asked: dict[str, Any] = {"tool_name": tool_name, "input": input, "error": error}
     asked["conversation_id"] = conversation_id
-    asked |= {"context": context, "budget_tokens": budget_tokens}
+    asked |= {"context_key": context_key, "budget_tokens": budget_tokens}
     lines = await advice_on(services, AdviseToolCallOp(), workspace_id or DEFAULT_WORKSPACE, asked)
     return ToolCallAdvice(lines=[AdviceLine.model_validate(line_of(each)) for each in lines])

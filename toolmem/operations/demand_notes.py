@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from toolmem.demands.contract import contract
+from toolmem.demands.contract import contract, listed_contract
 from toolmem.light_models import Effect, ToolMemoryRule
 from toolmem.operations.operation import DEFAULT_WORKSPACE, AgentTool, rpc_operation
 from toolmem.protocols import Services
@@ -43,7 +43,7 @@ class DemandNoted(BaseModel):
 @rpc_operation(
     "memory.demand_note",
     flow="note_demand",
-    agent=AgentTool("note_demand", contract(), without=_ROAD, tells_arguments=True),
+    agent=AgentTool("note_demand", contract(), without=_ROAD, tells_arguments=True, listed=listed_contract()),
 )
 async def note_demand(
     services: Services,

@@ -63,6 +63,7 @@ class AgentTool:
     without: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)  # of arguments that have none in the signature
     tells_arguments: bool = False  # its description says what each is: they are declared without words of their own
+    listed: str = ""  # a shorter description for MCP, whose list of all tools goes to every session
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,11 @@ class Summarized(Listed[Summary]):
 def summarize(
     answer: FlowResponse,
     /,
-    tool_names: Annotated[Names, "Names separated by commas, or a list of names."],
+    tool_names: Annotated[Names | None, "Names separated by commas, or a list of names; left out: all tools."] = None,
     *,
     force: Annotated[bool | None, "Summarize even where nothing is new."] = None,
     data_from: Annotated[str | None, "A time; only calls created since then are analyzed."] = None,
     workspace_id: str | None = None,
 ) -> Summarized:
-    """Distil usage guidance from the newest judged calls of each tool; a tool with nothing new is skipped."""
+    """Distil usage guidance from the newest judged calls of these tools, or all; one with nothing new is skipped."""
     return Summarized.of(answer)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_ERROR = 100_000  # characters of an error that are read
 MAX_BUDGET = 4_000
-_ASKED = ("input", "error", "conversation_id", "context", "budget_tokens")
+_ASKED = ("input", "error", "conversation_id", "context_key", "budget_tokens")
 
 
 class AdviseToolCallOp(Op):
@@ -63,7 +63,7 @@ async def advice_on(services: Services, op: Op, workspace: str, asked: Mapping[s
         clock=services.clock,
         error=(error or "")[:MAX_ERROR],
         conversation_id=text_of_request("conversation_id", asked.get("conversation_id"), MAX_ID),
-        context=text_of_request("context", asked.get("context"), MAX_ID),
+        context=text_of_request("context_key", asked.get("context_key"), MAX_ID),
         context_key=services.settings.guidance.context_key,
         budget=budget,
     )

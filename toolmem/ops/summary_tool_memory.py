@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op, OpParams
 from toolmem.guidance.policies import POLICY_REASONS, Plan, Policy, PolicyName
 from toolmem.guidance.skip import Window
@@ -23,7 +22,7 @@ _Work = tuple[ToolRecord, Window, Plan]
 
 
 class SummaryToolMemoryOp(Op):
-    """Summarize each tool's newest judged calls, unless guidance covers all of them already.
+    """Summarize each tool's newest judged calls, unless guidance covers all of them already; unnamed, all tools.
 
     A skip sends nothing and writes nothing. A summary marks exactly the calls it read, so that a call which arrives
     meanwhile stays new. A summary that fails leaves the old guidance in place. `policy` says when a tool with new calls
@@ -66,16 +65,14 @@ class SummaryToolMemoryOp(Op):
                 raise ValueError(f"is a param of the policy 'incremental', and the policy is '{chosen}': leave it out")
             return value
 
-    reads = ("workspace_id", "tool_names")
-    optional = ("force", "data_from")
+    reads = ("workspace_id",)
+    optional = ("tool_names", "force", "data_from")
     asks_model = True
     asks = "writer"
     params: Params
 
     async def execute(self, context: Context) -> None:
-        names = read_tool_names(context["tool_names"])
-        if names is None:
-            raise RequestError("tool_names is required", field="tool_names")
+        asked = read_tool_names(context.get("tool_names"))
         services, params = context.services, self.params
         run = Summarizing(
             context,
@@ -87,7 +84,8 @@ class SummaryToolMemoryOp(Op):
             force=bool(context.get("force", False)) or params.force,
             since=read_data_from(context.get("data_from") or params.data_from, services.settings.time_zone),
         )
-        records = {record.tool_name: record for record in await run.store.records(context.workspace, names)}
+        records = {record.tool_name: record for record in await run.store.records(context.workspace, asked)}
+        names = list(records) if asked is None else asked
         work: list[_Work] = []
         for name in names:
             if name not in records:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from toolmem.app import AsyncToolMem, ToolMem
 from toolmem.engine.advising import told_of_failure
 from toolmem.engine.demanded_rules import checked_demands
-from toolmem.engine.ended_calls import call_of
+from toolmem.engine.ended_calls import call_of, field_of
 from toolmem.engine.system_prompt import guidance_of, prompt_of
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.guard.decision import GuardDecision
@@ -228,7 +228,12 @@ class AgentConversation(GuardedCalls):
                 await guard.after(call.decision, read)
                 if record.get("success") is False:
                     call.shown = await told_of_failure(
-                        guard, read.tool_name, read.input, read.output, conversation_id=self.conversation_id
+                        guard,
+                        read.tool_name,
+                        read.input,
+                        read.output,
+                        conversation_id=self.conversation_id,
+                        context=field_of(read, guard.context_key),
                     )
             else:  # an interrupted call says nothing about its input
                 await guard.store.append_calls(guard.workspace_id, read.tool_name, [read], self._app.keep_calls)

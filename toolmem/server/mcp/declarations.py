@@ -23,7 +23,7 @@ WORKSPACE = "workspace_id"
 RESULT = "result"  # what is no object stands under this key, as the SDK itself wraps it
 
 # Flows that an agent is offered beside its memory tools where `mcp.tools` says nothing.
-OFFERED = ("retrieve_tool_memory", "add_tool_call_result", "check_tool_call")
+OFFERED = ("retrieve_tool_memory", "add_tool_call_result", "check_tool_call", "advise_tool_call")
 ALL = "all"
 
 # (reads only, may destroy, changes nothing more when called again with the same arguments)
@@ -52,7 +52,7 @@ _OF_THE_HOST: dict[type[Op], tuple[str, ...]] = {
     ops.VectorStoreActionOp: ("confirm",),
     ops.ParseToolCallResultOp: ("force",),
     ops.CheckToolCallOp: ("context", "tools"),
-    ops.AdviseToolCallOp: ("context", "budget_tokens"),
+    ops.AdviseToolCallOp: ("context_key", "budget_tokens"),
 }
 
 
@@ -116,7 +116,7 @@ def agent_tools(workspace: str) -> list[Tool]:
         declared.append(
             Tool(
                 name=name,
-                description=operation.agent.description,
+                description=operation.agent.listed or operation.agent.description,
                 input_schema=own,
                 annotations=_annotations(_READS if operation.reads_only else _REPLACES, open_world=False),
             )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolmem.engine.advising import told_of_failure
+from toolmem.engine.ended_calls import field_of
 from toolmem.guard.decision import Finding, GuardDecision, decide
 from toolmem.readers.long_values import shortened
 from toolmem.server.proxy.called import CallEnd, ProxiedCall
@@ -162,7 +163,9 @@ class ProxyMemory:
         """What earlier calls show of a failure, for the agent; "" for nothing."""
 
         def work(guard: CallGuard) -> Awaitable[str]:
-            return told_of_failure(guard, call.tool, call.arguments, end.output, conversation_id=conversation)
+            context = field_of(self._record(call, conversation, end), guard.context_key)
+            asked = {"conversation_id": conversation, "context": context}
+            return told_of_failure(guard, call.tool, call.arguments, end.output, **asked)
 
         try:
             return "" if self.options.shadow else await self._asked(work)
