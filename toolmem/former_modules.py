@@ -81,7 +81,7 @@ NAMES = {
     "toolmem.report.evidence": "toolmem.research.report.cited_calls",
     "toolmem.report.page": "toolmem.research.report.report_page",
     "toolmem.report.bill": "toolmem.research.report.charges",
-    "toolmem.report.bill_sums": "toolmem.research.report.charge_sums",
+    "toolmem.report.bill_sums": "toolmem.research.report.charges",
     "toolmem.report.run_savings": "toolmem.research.report.run_reports",
     "toolmem.report.freshness": "toolmem.research.report.staleness",
     "toolmem.report.blocks": "toolmem.pages.rendering",
