@@ -24,8 +24,7 @@ from toolmem.research.backtest.coverage import Coverage, replayed_coverage
 from toolmem.research.backtest.opportunities import opportunities
 from toolmem.research.backtest.paired import compare
 from toolmem.research.backtest.replay import Cadence, Replay, replay
-from toolmem.research.report.charge_sums import cost_sums
-from toolmem.research.report.charges import CostReport, cost_report
+from toolmem.research.report.charges import CostReport, cost_report, cost_sums
 from toolmem.research.report.single_pass import LineCounter
 from toolmem.research.report.staleness import staleness, waiting
 
@@ -72,7 +71,7 @@ def bill_of(run: Replay) -> CostReport:
 NOTHING = SimpleNamespace(
     **dict.fromkeys(("requests", "input_tokens", "cached_tokens", "output_tokens"), 0),
     **dict.fromkeys(("cost", "uncached_cost", "batch_cost")),
-    **dict.fromkeys(("output_by", "currency"), ""),
+    currency="",
     **dict.fromkeys(("avoided_requests", "avoided_input_tokens"), 0),
 )
 
@@ -143,7 +142,6 @@ def _row(name: str, run: Replay | None, covered: Mapping[str, Coverage], bound: 
         "input_tokens": money.input_tokens,
         "cached_tokens": money.cached_tokens,
         "output_tokens": money.output_tokens,
-        "output_by": money.output_by,
         "times_single_pass": money.input_tokens / bound if bound else None,
         "cost": money.cost or 0.0,
         "uncached_cost": money.uncached_cost or 0.0,

@@ -190,7 +190,7 @@ def _title(stream: dict[str, Any]) -> str:
 
 def draw(streams: Sequence[dict[str, Any]], target: Path) -> None:
     """Money against what it buys."""
-    from toolmem.research.report.money_chart import Panel, Point, money_chart
+    from money_chart import Panel, Point, money_chart
 
     panels = [
         Panel(

@@ -51,9 +51,15 @@ def evaluated(runs):
 
 
 def test_the_bill_names_what_was_spent_avoided_and_estimated(toolmem, evaluated):
-    ran = toolmem("ledger", "--savings", "--by", "kind", "--by", "policy", *evaluated)
+    ran = toolmem("ledger", "--savings", "--by", "kind", *evaluated)
     assert ran.code == 0, ran.err
-    for text in ("Spent and avoided", "Beside a single pass", "Staleness", "smart_skip", "~ marks an estimate"):
+    for text in (
+        "Spent and avoided",
+        "Beside a single pass",
+        "Staleness",
+        "estimated",
+        "an assumption: none was booked",
+    ):
         assert text in ran.out
 
 
@@ -71,15 +77,8 @@ def test_json_csv_and_the_run_reports_agree(toolmem, evaluated, runs, tmp_path):
     assert total["avoided_requests"] == saved + sum(row["reused"] + row["duplicates"] for row in judged)
     assert sum(row["duplicates"] for row in judged) == 5
     assert sum(row["calls"] for row in judged) == sum(row["calls"] for row in found["single_pass"]) == 30
-    assert {row["bound_by"] for row in found["single_pass"]} == {"tokenizer"}
+    assert not any(row["estimated"] for row in found["single_pass"])
     assert {row["now"] for row in found["freshness"]} == {0}
-
-
-def test_figures_are_drawn_into_a_folder(toolmem, evaluated, tmp_path):
-    assert toolmem("ledger", "--savings", "--plots", "figures", *evaluated).code == 0
-    drawn = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert drawn == ["bill_by_day.svg", "bill_by_tool.svg", "freshness.svg"]
-    assert all("<svg" in path.read_text() for path in (tmp_path / "figures").iterdir())
 
 
 def test_a_bill_of_a_time_has_no_bound_beside_it(toolmem, evaluated):
@@ -106,22 +105,16 @@ def test_a_workspace_without_runs_is_told_from_those_that_have_some(toolmem, run
     assert "choose by --workspace team" in plain.err
 
 
-def test_avoided_requests_have_a_reason_and_what_they_are_held_against_stands_below(toolmem, evaluated):
-    ran = toolmem("ledger", "--savings", "--by", "reason", *evaluated)
-    for text in ("up_to_date", "sent_twice", "Requests avoided, by reason:", "summarized all its"):
-        assert text in ran.out
-    found = json.loads(toolmem("ledger", "--savings", "--by", "reason", "--json", *evaluated).out)
-    by_reason = {row["reason"]: row["avoided_requests"] for row in found["bill"]}
-    assert by_reason["sent_twice"] == 5
-    assert by_reason["up_to_date"] > 0
-    assert sum(by_reason.values()) == found["total"][0]["avoided_requests"]
+def test_what_avoided_requests_are_held_against_stands_below(toolmem, evaluated):
+    ran = toolmem("ledger", "--savings", *evaluated)
+    assert "summarized all its tools" in " ".join(ran.out.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (["--savings", "--by", "outcome"], "outcome"),
-        (["--plots", "figures"], "--savings"),
+        (["--savings", "--by", "reason"], "reason"),
         (["--savings", "--reports", "nosuch"], "nosuch"),
     ],
 )

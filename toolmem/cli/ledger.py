@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from toolmem.app import ToolMemApp
     from toolmem.flow.report import RunReport
     from toolmem.protocols import LedgerEntry
-    from toolmem.providers.usage_log import LedgerSum
+    from toolmem.providers.usage_log import Spent
+    from toolmem.research.report.charges import Kind
+    from toolmem.research.report.single_pass import LineTokens
     from toolmem.stored import StoredMemory
 
 DEFAULT_BY = ("op", "model")
-SAVINGS_BY = ("kind", "tool", "policy")
+SAVINGS_BY = ("kind", "tool")
 _FIGURES = ("requests", "failed", "prompt tokens", "cached", "completion", "cost", "seconds", "waited")
 
 
@@ -39,8 +42,8 @@ def ledger(
         typer.Option(
             "--by",
             help="Group by workspace, flow, op, tool, backend, model, day or outcome; may be given several times. "
-            "Default: op and model. With --savings: kind, tool, policy, reason, run, day, model, op, flow or "
-            "workspace; default: kind, tool and policy.",
+            "Default: op and model. With --savings: kind, tool, day, model, op, flow or workspace; default: kind "
+            "and tool.",
         ),
     ] = None,
     since: Annotated[str | None, typer.Option("--since", help="A day or a time (ISO 8601), included.")] = None,
@@ -61,9 +64,6 @@ def ledger(
             help="The cost report: judging and summarizing, spent and avoided; the single-pass bound; staleness.",
         ),
     ] = False,
-    plots: Annotated[
-        Path | None, typer.Option("--plots", help="With --savings: draw the costs and the staleness into this folder.")
-    ] = None,
     workspace: Annotated[str, typer.Option("--workspace", help="Whose requests.")] = "default",
     config: Config = None,
     as_json: AsJson = False,
@@ -80,12 +80,11 @@ def ledger(
 
     toolmem ledger --savings --reports runs vector_store.default.params.path=report/memory.db
 
-    toolmem ledger --savings --reports runs --by policy --by reason --csv costs.csv --plots figures
+    toolmem ledger --savings --reports runs --by kind --by day --csv costs.csv
     """
     from toolmem.cli.store_meant import app_here, tell_missing
+    from toolmem.providers.usage_log import sum_up
 
-    if plots is not None and not savings:
-        raise RequestError("--plots: only the cost report has figures; add --savings", field="plots")
     if savings or reports is not None:
         need("--savings" if savings else "--reports", "research")
     columns = list(dict.fromkeys(by or (SAVINGS_BY if savings else DEFAULT_BY)))
@@ -93,16 +92,16 @@ def ledger(
         app = app_here(config, overrides)
         tell_missing(app)
         asked = Asked(app, workspace, columns, _moment("since", since, app), _moment("until", until, app), reports)
-        _refuse_unknown(columns, savings)  # before anything is opened
+        if savings:  # unknown columns are refused before anything is opened
+            from toolmem.research.report.charges import check_columns
+
+            check_columns(columns)
+        else:
+            sum_up([], columns)
         if reports is not None:
             asked.read_reports()
         asyncio.run(asked.read_store(calls=savings))
-    if savings:
-        from toolmem.cli.ledger_savings import show_savings
-
-        show_savings(asked, as_json=as_json, csv=csv, plots=plots)
-    else:
-        _show_sums(asked, as_json=as_json, csv=csv)
+    (_show_savings if savings else _show_sums)(asked, as_json=as_json, csv=csv)
 
 
 @dataclass
@@ -118,6 +117,7 @@ class Asked:
 
     entries: list[LedgerEntry] = field(default_factory=list)
     runs: list[RunReport] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)  # workspaces with run reports
     memories: list[StoredMemory] = field(default_factory=list)  # of tools that entries and runs speak of
     others: list[str] = field(default_factory=list)  # workspaces with a usage log, where this one has no entry
     place: str = ""  # of the store
@@ -127,7 +127,9 @@ class Asked:
         from toolmem.research.report.run_reports import read_reports
 
         assert self.reports is not None
-        self.runs, problems = read_reports(self.reports, workspace=self.workspace, since=self.since, until=self.until)
+        found, problems = read_reports(self.reports, since=self.since, until=self.until)
+        self.runs = [report for report in found if report.workspace == self.workspace]
+        self.reported = sorted({report.workspace for report in found})
         for problem in problems:
             say(f"left out: {problem}")
 
@@ -153,32 +155,22 @@ class Asked:
 
     def other_places(self) -> str:
         """Other workspaces of which something is known, and how they are chosen; "" where there are none."""
-        from toolmem.research.report.run_reports import reported_workspaces
-
-        reported = [] if self.reports is None else reported_workspaces(self.reports)
-        named = {f"requests ({self.place})": self.others, f"run reports ({self.reports})": reported}
+        named = {f"requests ({self.place})": self.others, f"run reports ({self.reports})": self.reported}
         known = {what: [each for each in names if each != self.workspace] for what, names in named.items()}
         told = [f"there are {what} of {', '.join(map(repr, names))}" for what, names in known.items() if names]
         chosen = next((names[0] for names in known.values() if names), "")
         return f"; {'; '.join(told)}: choose by --workspace {chosen}" if told else ""
 
 
-def _refuse_unknown(columns: Sequence[str], savings: bool) -> None:
-    """Raises RequestError."""
-    from toolmem.providers.usage_log import sum_up
-    from toolmem.research.report.charge_sums import check_columns
-
-    if savings:
-        check_columns(columns)
-    else:
-        sum_up([], columns)
-
-
 def _show_sums(asked: Asked, *, as_json: bool, csv: Path | None) -> None:
     from toolmem.providers.usage_log import sum_up
 
     sums = sum_up(asked.entries, asked.by, zone=asked.app.settings.zone)
-    saved = None if asked.reports is None else _saved(asked)
+    saved = None
+    if asked.reports is not None:
+        from toolmem.research.report.charges import cost_report, saved_by_skips
+
+        saved = saved_by_skips(cost_report([], asked.runs), asked.by, zone=asked.app.settings.zone)
     if csv is not None:
         from toolmem.research.report.csv_files import write_rows
 
@@ -204,13 +196,6 @@ def _show_sums(asked: Asked, *, as_json: bool, csv: Path | None) -> None:
         say(f"no run report of workspace {asked.workspace!r}{asked.other_places()}")
 
 
-def _saved(asked: Asked) -> list[dict[str, Any]]:
-    from toolmem.research.report.charge_sums import saved_by_skips
-    from toolmem.research.report.charges import cost_report
-
-    return saved_by_skips(cost_report([], asked.runs), asked.by, zone=asked.app.settings.zone)
-
-
 def _moment(option: str, given: str | None, app: ToolMemApp) -> datetime | None:
     """Aware; what has no zone is read in the configured one. `until` of a day is the beginning of the next."""
     if not given:
@@ -234,7 +219,7 @@ def _is_day(given: str) -> bool:
     return True
 
 
-def _print_sums(columns: Sequence[str], sums: Sequence[LedgerSum], entries: Sequence[LedgerEntry]) -> None:
+def _print_sums(columns: Sequence[str], sums: Sequence[Spent], entries: Sequence[LedgerEntry]) -> None:
     from toolmem.providers.usage_log import sum_up
 
     total = [each for each in sum_up(entries, []) if len(sums) > 1]
@@ -249,18 +234,13 @@ def _print_sums(columns: Sequence[str], sums: Sequence[LedgerSum], entries: Sequ
         notes.append(f"{counted(estimated, 'request')} with token counts {by}: no reply stated them.")
     if any(each.cost is None for each in sums):
         notes.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
-    failed = {outcome: n for each in sums for outcome, n in each.outcomes.items() if outcome != "ok"}
-    if failed:
-        counts: dict[str, int] = dict.fromkeys(failed, 0)
-        for each in sums:
-            for outcome in counts:
-                counts[outcome] += each.outcomes.get(outcome, 0)
-        told = ", ".join(f"{n:,} {outcome.removeprefix('error: ')}" for outcome, n in sorted(counts.items()))
+    if failed := Counter(entry.outcome for entry in entries if entry.outcome != "ok"):
+        told = ", ".join(f"{n:,} {outcome.removeprefix('error: ')}" for outcome, n in sorted(failed.items()))
         notes.append(f"Failed attempts: {told}. A reply that was lost may have been billed.")
     print_table("Requests to models", [*columns, *_FIGURES], rows, numeric=frozenset(_FIGURES), notes=notes)
 
 
-def _figures(each: LedgerSum) -> list[str]:
+def _figures(each: Spent) -> list[str]:
     counts = (each.requests, each.failed, each.prompt_tokens, each.cached_tokens, each.completion_tokens)
     cost = "–" if each.cost is None else f"{each.cost:,.6f} {each.currency}"
     return [*(f"{count:,}" for count in counts), cost, f"{each.seconds:,.1f}", f"{each.waited:,.1f}"]
@@ -282,3 +262,71 @@ def _nothing(asked: Asked) -> str:
         return f"{message} in this time ({asked.place})"
     elsewhere = f"; there are requests in {', '.join(map(repr, asked.others))}" if asked.others else ""
     return f"{message} ({asked.place}){elsewhere}"
+
+
+# ---------------------------------------------------------------- the cost report
+
+
+def kinds_of(app: ToolMemApp) -> dict[str, Kind]:
+    """What the configured ops do, by their keys."""
+    from toolmem.ops import ParseToolCallResultOp, RejudgeOp, RetryEvaluationsOp, SummaryToolMemoryOp
+    from toolmem.research.report.charges import JUDGING, KINDS, SUMMARIZING
+
+    ops = [op for node in app.flows.values() for op in node.ops()]
+    judging = (ParseToolCallResultOp, RejudgeOp, RetryEvaluationsOp)
+    judge: dict[str, Kind] = {op.key: JUDGING for op in ops if isinstance(op, judging)}
+    return {**KINDS, **judge, **{op.key: SUMMARIZING for op in ops if isinstance(op, SummaryToolMemoryOp)}}
+
+
+def count_lines(asked: Asked) -> list[LineTokens]:
+    """The lines of each tool's kept calls, as the configured summary prompt shows them."""
+    from toolmem.guidance.llm_writer import writer_prompts
+    from toolmem.ops import SummaryToolMemoryOp
+    from toolmem.providers.tokenizer import QwenTokenizer
+    from toolmem.research.report.single_pass import LineCounter
+
+    op = asked.app.op_of("summary_tool_memory", SummaryToolMemoryOp)
+    language: Any = asked.app.settings.language if op.settings.language is None else op.settings.language
+    window = op.params.model_dump()["recent_call_count"]
+    prompts = writer_prompts(op.settings.prompt_path)
+    return LineCounter(QwenTokenizer(), window=window, prompts=prompts, language=language).of_memories(asked.memories)
+
+
+def _show_savings(asked: Asked, *, as_json: bool, csv: Path | None) -> None:
+    """Print the cost report. Of a part of the time there is no bound."""
+    from toolmem.research.report.charges import cost_frame, cost_report, cost_table, notes
+    from toolmem.research.report.single_pass import single_pass, single_pass_table
+    from toolmem.research.report.staleness import staleness_frame, staleness_table, waiting
+
+    zone = asked.app.settings.zone
+    report = cost_report(asked.entries, asked.runs, prices=asked.app.services.price, kinds=kinds_of(asked.app))
+    sums = cost_frame(report, asked.by, zone=zone)
+    bound = single_pass(report, [] if asked.since or asked.until else count_lines(asked))
+    happened = waiting(asked.runs)
+    if csv is not None:
+        from toolmem.research.report.csv_files import write_csv
+
+        write_csv(sums, csv)
+        say(f"{counted(len(sums), 'row')} in {csv}")
+    if as_json:
+        found = {
+            "bill": sums,
+            "total": cost_frame(report, ()),
+            "single_pass": bound,
+            "freshness": staleness_frame(happened),
+        }
+        rows = {name: f.astype(object).where(f.notna(), None).to_dict("records") for name, f in found.items()}
+        print_json({"workspace": asked.workspace, "by": asked.by, **rows, "notes": notes(report)})
+        return
+    tables = [cost_table(report, asked.by, zone=zone)] if report.charges else []
+    if not tables:
+        elsewhere = "" if asked.entries or asked.runs else asked.other_places()
+        say(f"nothing was asked or avoided on behalf of workspace {asked.workspace!r}{elsewhere}")
+    if bound["input_tokens"].any():
+        tables.append(single_pass_table(bound))
+    if happened:
+        tables.append(staleness_table(happened))
+    for table in tables:
+        print_table(table.title, table.columns, table.rows, numeric=table.numeric, notes=table.notes)
+    if asked.reports is None:
+        say("what was avoided, and how stale guidance was, stands in run reports: --reports DIR")

@@ -14,9 +14,11 @@ import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, fields
 from datetime import datetime, tzinfo
 from typing import Any
+
+from pydantic import BaseModel
 
 from toolmem.errors import RequestError, StoreError
 from toolmem.protocols import LedgerEntry, MemoryStore
@@ -128,33 +130,29 @@ def _entries(record: Record) -> Iterable[LedgerEntry]:
         logger.warning("ledger record %s is damaged and left out (%s: %s)", record.key, type(error).__name__, error)
 
 
-@dataclass(slots=True)
-class LedgerSum:
-    """What the requests of one group add up to. `group`: the columns that were asked for, and their values."""
+class Spent(BaseModel):
+    """What the requests of one group add up to."""
 
-    group: dict[str, str]
+    group: dict[str, str]  # the columns that were asked for, and their values
     currency: str  # of `cost`; requests without a price are a group of their own, ""
     requests: int = 0
     failed: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
-    estimated: int = 0  # requests with a count of ours, not of the reply
+    estimated: int = 0  # requests whose tokens were counted here, not told by the reply
     seconds: float = 0.0  # of the requests
     waited: float = 0.0  # seconds before them
-    cost: float | None = None
-    outcomes: dict[str, int] = field(default_factory=dict)
+    cost: float | None = None  # None where the model has no price
 
     def row(self) -> dict[str, Any]:
         """One flat row, for a table or a CSV file."""
-        figures = {column.name: getattr(self, column.name) for column in fields(self)}
-        del figures["group"], figures["outcomes"]
-        return {**self.group, **figures}
+        return {**self.group, **self.model_dump(exclude={"group"})}
 
 
 def sum_up(
     entries: Iterable[LedgerEntry], by: Sequence[str] = ("op", "model"), *, zone: tzinfo | None = None
-) -> list[LedgerSum]:
+) -> list[Spent]:
     """One sum per group, sorted by group. `by`: any of GROUPS; days are those of `zone` (default UTC).
 
     Costs in two currencies are never added: the currency is part of each group. Raises RequestError.
@@ -162,10 +160,10 @@ def sum_up(
     unknown = [name for name in by if name not in GROUPS]
     if unknown:
         raise RequestError(f"by: no column is called {unknown[0]!r}; there are {', '.join(GROUPS)}", field="by")
-    sums: dict[tuple[str, ...], LedgerSum] = {}
+    sums: dict[tuple[str, ...], Spent] = {}
     for entry in entries:
         group = {name: _column(entry, name, zone) for name in by}
-        found = sums.setdefault((*group.values(), entry.currency), LedgerSum(group, entry.currency))
+        found = sums.setdefault((*group.values(), entry.currency), Spent(group=group, currency=entry.currency))
         _add(found, entry)
     return [sums[key] for key in sorted(sums)]
 
@@ -176,10 +174,9 @@ def _column(entry: LedgerEntry, name: str, zone: tzinfo | None) -> str:
     return str(getattr(entry, name))
 
 
-def _add(to: LedgerSum, entry: LedgerEntry) -> None:
+def _add(to: Spent, entry: LedgerEntry) -> None:
     to.requests += 1
     to.failed += entry.outcome != "ok"
-    to.outcomes[entry.outcome] = to.outcomes.get(entry.outcome, 0) + 1
     for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "estimated", "seconds", "waited"):
         setattr(to, name, getattr(to, name) + getattr(entry, name))
     if entry.cost is not None:

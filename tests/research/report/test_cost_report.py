@@ -1,4 +1,4 @@
-"""The cost report: each request once, what was avoided beside it, and how each figure is known."""
+"""The cost report: each request once, what was avoided beside it, and which requests are estimated."""
 
 from __future__ import annotations
 
@@ -16,8 +16,16 @@ from toolmem.flow.report import OpReport, RunReport
 from toolmem.models import Usage
 from toolmem.protocols import LedgerEntry
 from toolmem.providers.prices import PriceTable
-from toolmem.research.report.charge_sums import GROUPS, charges_frame, cost_frame, cost_sums, cost_table, notes
-from toolmem.research.report.charges import ASSUMED_REPLY, cost_report
+from toolmem.research.report.charges import (
+    ASSUMED_REPLY,
+    GROUPS,
+    charges_frame,
+    cost_frame,
+    cost_report,
+    cost_sums,
+    cost_table,
+    notes,
+)
 
 START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
 PRICES = PriceTable(
@@ -73,15 +81,15 @@ def test_a_request_that_the_ledger_and_a_report_hold_counts_once():
     booked = entry()
     bill = cost_report([booked], [report(rows=[summary_row()], entries=[booked])], prices=PRICES)
     (charge,) = bill.charges
-    assert (charge.kind, charge.state, charge.policy, charge.tool) == ("summarizing", "sent", "smart_skip", "search")
-    assert charge.run == "2026-03-01 22:00:00.000 summary_tool_memory"
+    assert (charge.kind, charge.tool) == ("summarizing", "search")
+    assert (charge.requests, charge.not_sent, charge.estimated, charge.avoided_requests) == (1, 0, 0, 0)
     assert charge.cost == pytest.approx(1.0 + 1.0)
 
 
-def test_two_equal_requests_count_twice_and_the_one_without_a_report_has_no_policy():
+def test_two_equal_requests_count_twice_where_a_report_holds_one_of_them():
     booked = entry()
     bill = cost_report([booked, booked], [report(rows=[summary_row()], entries=[booked])], prices=PRICES)
-    assert sorted(charge.policy for charge in bill.charges) == ["", "smart_skip"]
+    assert total(bill).requests == 2
 
 
 def test_a_skip_avoids_the_prompt_of_its_window_and_an_estimated_reply():
@@ -89,7 +97,6 @@ def test_a_skip_avoids_the_prompt_of_its_window_and_an_estimated_reply():
     row = total(bill)
     assert (row.requests, row.avoided_requests, row.avoided_input_tokens) == (0, 1, 4000)
     assert row.avoided_output_tokens == ASSUMED_REPLY["summarizing"]
-    assert (row.avoided_input_by, row.avoided_output_by) == ("tokenizer", "estimate")
     assert row.avoided_cost == pytest.approx(4.0 + ASSUMED_REPLY["summarizing"] * 10 / 1000)
 
 
@@ -116,7 +123,7 @@ def test_a_counted_prompt_gets_an_estimated_reply_in_its_price():
     counted = entry(out=0, outcome="not_sent", estimated=True, cost=1.0)
     row = total(cost_report([], [report(rows=[summary_row()], entries=[counted])], prices=PRICES))
     assert (row.requests, row.not_sent) == (1, 1)
-    assert (row.input_by, row.output_by) == ("tokenizer", "estimate")
+    assert row.estimated == 1
     assert row.cost == pytest.approx(1.0 + ASSUMED_REPLY["summarizing"] / 100)
 
 
@@ -125,7 +132,7 @@ def test_reused_verdicts_and_calls_sent_twice_avoid_requests_of_the_mean_length(
     rows = [judged_row(reused=2, duplicates=1), judged_row(tool="free", reused=9, asks_model=False)]
     bill = cost_report(asked, [report(rows=rows, op=JUDGE_OP)], prices=PRICES)
     row = total(bill)
-    assert (row.avoided_requests, row.avoided_input_tokens, row.avoided_input_by) == (3, 1200, "estimate")
+    assert (row.avoided_requests, row.avoided_input_tokens) == (3, 1200)
     assert {charge.kind for charge in bill.charges} == {"judging"}
 
 
@@ -155,31 +162,6 @@ def test_rows_of_other_ops_and_damaged_ones_are_passed_over(row):
     assert cost_report([], [report(rows=[{**row, "action": "skipped"}])]).charges == ()
 
 
-def test_a_policy_that_was_switched_in_mid_life_has_a_row_for_each():
-    skips = [summary_row(action="skipped", policy=policy) for policy in ("smart_skip", "incremental", "incremental")]
-    bill = cost_report([], [report(minute=place, rows=[row]) for place, row in enumerate(skips)])
-    assert [(each.policy, each.avoided_requests) for each in cost_sums(bill, ["tool", "policy"])] == [
-        ("incremental", 2),
-        ("smart_skip", 1),
-    ]
-
-
-def test_each_charge_says_why_it_was_spent_or_avoided():
-    told = [
-        summary_row(reason="new_calls"),
-        summary_row(tool="b", action="skipped", reason="too_few_new_calls", policy="incremental"),
-        judged_row(tool="c", reused=2, duplicates=1),
-    ]
-    booked = entry()
-    bill = cost_report([booked, entry(minute=1, tool="d")], [report(rows=told, entries=[booked])], prices=PRICES)
-    sums = {each.reason: (each.requests, each.avoided_requests) for each in cost_sums(bill, ["reason"])}
-    assert sums["new_calls"][0] == 1
-    assert sums["too_few_new_calls"][1] == 1
-    assert (sums["known_verdict"][1], sums["sent_twice"][1]) == (2, 1)
-    assert "Requests avoided, by reason: 2 known_verdict, 1 too_few_new_calls, 1 sent_twice." in notes(bill)
-    assert any("Under incremental" in note for note in notes(bill))
-
-
 def test_a_cached_prefix_is_cheaper_and_a_batch_knows_no_cache():
     row = total(cost_report([entry(prompt=1000, cached=800, out=100)], [], prices=PRICES))
     assert row.cost == pytest.approx(0.2 + 0.8 * 0.2 + 1.0)
@@ -190,20 +172,20 @@ def test_a_cached_prefix_is_cheaper_and_a_batch_knows_no_cache():
 def test_requests_without_a_price_are_counted_and_shown_by_a_dash():
     bill = cost_report([entry(model="other", cost=None, currency="")], [], prices=PRICES)
     row = total(bill)
-    assert (row.cost, row.unpriced) == (None, 1)
-    assert cost_table(bill, ["tool"]).rows[0][5] == "–"
+    assert (row.cost, row.currency, row.requests) == (None, "", 1)
+    table = cost_table(bill, ["tool"])
+    assert dict(zip(table.columns, table.rows[0], strict=True))["cost"] == "–"
     assert math.isnan(cost_frame(bill, ["tool"])["cost"][0])
 
 
-def test_estimates_are_marked_in_the_table_and_named_in_its_notes():
+def test_the_table_counts_estimated_requests_and_ends_with_the_total():
     counted = entry(out=0, outcome="not_sent", estimated=True)
-    table = cost_table(cost_report([], [report(entries=[counted])], prices=PRICES), ["kind"])
-    cells = dict(zip(table.columns, table.rows[0], strict=True))
-    assert cells["input"] == "1,000"
-    assert cells["output"] == "~270"
-    assert cells["cost"].startswith("~")
-    assert any("marks an estimate" in note for note in table.notes)
-    assert any("270 tokens, an assumption" in note for note in table.notes)
+    table = cost_table(cost_report([entry(tool="a")], [report(entries=[counted])], prices=PRICES), ["tool"])
+    stated, guessed, whole = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    assert (stated["estimated"], guessed["estimated"]) == ("0", "1")
+    assert (guessed["input"], guessed["output"], guessed["cost"]) == ("1,000", "100", "2.0000")
+    assert (whole["tool"], whole["input"], whole["currency"]) == ("total", "2,000", "CNY")
+    assert any("the mean of 1 booked reply" in note for note in table.notes)
 
 
 def test_days_are_those_of_the_zone_and_unknown_columns_are_refused():
@@ -235,7 +217,7 @@ rows = st.builds(
 @given(st.lists(entries), st.lists(rows), st.lists(entries, max_size=5), st.sets(st.sampled_from(GROUPS), max_size=3))
 def test_however_the_bill_is_grouped_its_sums_are_the_same(booked, told, shared, by):
     bill = cost_report([*booked, *shared], [report(rows=told, entries=shared)], prices=PRICES)
-    assert sum(charge.state != "avoided" for charge in bill.charges) == len(booked) + len(shared)
+    assert sum(charge.requests for charge in bill.charges) == len(booked) + len(shared)
     whole, parts = cost_sums(bill, []), cost_sums(bill, sorted(by))
     for name in ("requests", "not_sent", "input_tokens", "output_tokens", "avoided_requests", "avoided_input_tokens"):
         assert sum(getattr(part, name) for part in parts) == sum(getattr(row, name) for row in whole)

@@ -10,8 +10,7 @@ import pytest
 from toolmem.errors import RequestError
 from toolmem.flow.report import OpReport, RunReport
 from toolmem.models import Usage
-from toolmem.research.report.charge_sums import saved_by_skips
-from toolmem.research.report.charges import cost_report
+from toolmem.research.report.charges import cost_report, saved_by_skips
 from toolmem.research.report.run_reports import read_reports
 
 START = datetime(2026, 3, 1, 22, 0, tzinfo=UTC)
@@ -31,9 +30,9 @@ def folder(tmp_path):
 
 
 def test_savings_are_summed_per_workspace_and_group(folder):
-    reports, problems = read_reports(folder, workspace="team")
-    assert (len(reports), problems) == (3, [])
-    report = cost_report([], reports)
+    reports, problems = read_reports(folder)
+    assert (len(reports), problems) == (4, [])
+    report = cost_report([], [each for each in reports if each.workspace == "team"])
     (saved,) = saved_by_skips(report, ["op", "tool"])
     assert saved == {"op": "summary_tool_memory_op", "runs": 2, "saved_requests": 5, "saved_tokens": 500}
     by_day = saved_by_skips(report, ["day"], zone=ZoneInfo("UTC"))
@@ -42,18 +41,18 @@ def test_savings_are_summed_per_workspace_and_group(folder):
 
 
 def test_a_time_span_picks_runs_by_their_start(folder):
-    late, _ = read_reports(folder, workspace="team", since=START + timedelta(hours=1))
-    early, _ = read_reports(folder, workspace="team", until=START + timedelta(hours=1))
-    assert (len(late), len(early)) == (2, 1)
+    late, _ = read_reports(folder, since=START + timedelta(hours=1))
+    early, _ = read_reports(folder, until=START + timedelta(hours=1))
+    assert (len(late), len(early)) == (3, 1)
 
 
 def test_a_file_that_is_no_report_is_named_and_the_others_are_read(folder):
     (folder / "notes.json").write_text('{"a": 1}')
-    reports, problems = read_reports(folder, workspace="team")
-    assert len(reports) == 3
+    reports, problems = read_reports(folder)
+    assert len(reports) == 4
     assert "notes.json" in problems[0]
 
 
 def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(RequestError, match="nosuch"):
-        read_reports(tmp_path / "nosuch", workspace="team")
+        read_reports(tmp_path / "nosuch")

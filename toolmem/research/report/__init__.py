@@ -8,24 +8,27 @@ plots, timeline, costs      the figures, in the one look of style
 sections, cited_calls       the tables and sentences of the page, from the templates of `toolmem.pages`
 report_page     executes the notebook in a kernel and writes the page
 summary         the tables that the command prints
-charges, charge_sums        what judging and summarizing cost and avoided, from the usage log and run_reports
+charges         what judging and summarizing cost and avoided, from the usage log and run_reports
 single_pass, staleness      beside it: each call read once; calls that the guidance does not hold yet
-cost_plots, money_chart     the figures of the cost report, and money against what it buys
 
 The notebook 01_evaluate_tool_calls.md uses the names below; they are as good in a notebook of your own.
 """
 
 from toolmem.pages.rendering import Html
 from toolmem.readers.proportions import wilson_interval
-from toolmem.research.report.charge_sums import charges_frame, cost_frame, cost_table
-from toolmem.research.report.charges import CostReport, cost_report
+from toolmem.research.report.charges import (
+    Charge,
+    CostReport,
+    charges_frame,
+    cost_frame,
+    cost_report,
+    cost_table,
+)
 from toolmem.research.report.cited_calls import claims_frame, claims_of, guidance_block
 from toolmem.research.report.corrected_rates import CorrectedRate, corrected_rates
 from toolmem.research.report.corrected_tables import corrected_block, corrected_table
-from toolmem.research.report.cost_plots import days_chart, spending_chart, staleness_chart
 from toolmem.research.report.csv_files import summary, write_tables
 from toolmem.research.report.findings import BadRecord, Evaluation, SummaryRun, ToolUsage
-from toolmem.research.report.money_chart import money_chart
 from toolmem.research.report.plots import cost_chart, error_chart, score_chart, success_chart
 from toolmem.research.report.recorded import (
     calls_frame,
@@ -54,7 +57,7 @@ from toolmem.research.report.sections import (
     tools_table,
     window_text,
 )
-from toolmem.research.report.single_pass import single_pass, single_pass_frame
+from toolmem.research.report.single_pass import single_pass
 from toolmem.research.report.staleness import staleness_frame, waiting, waiting_frame
 from toolmem.research.report.style import Chart
 from toolmem.research.report.summary import PrintedTable, skip_table, spending_table, summary_table
@@ -62,6 +65,7 @@ from toolmem.research.report.timeline import timeline, timeline_chart
 
 __all__ = [
     "BadRecord",
+    "Charge",
     "Chart",
     "CorrectedRate",
     "CostReport",
@@ -83,7 +87,6 @@ __all__ = [
     "cost_note",
     "cost_report",
     "cost_table",
-    "days_chart",
     "error_chart",
     "errors_frame",
     "errors_note",
@@ -92,7 +95,6 @@ __all__ = [
     "guidance_block",
     "headline",
     "judge_note",
-    "money_chart",
     "notebook_path",
     "problems_block",
     "rates_note",
@@ -104,14 +106,11 @@ __all__ = [
     "scope",
     "score_chart",
     "single_pass",
-    "single_pass_frame",
     "skip_table",
     "skips_frame",
     "skips_table",
     "source_facts",
-    "spending_chart",
     "spending_table",
-    "staleness_chart",
     "staleness_frame",
     "success_chart",
     "summary",

@@ -1,38 +1,36 @@
-"""The cost report: what judging and summarizing spent, what was avoided, and how well each figure is known.
+"""The cost report: what judging and summarizing took, and what skips and known verdicts spared.
 
-A charge is one request, or what a skip or a known verdict made unnecessary. Requests come from two places: the usage
-log, and the run reports, which hold the same entries and more (the prompts of a dry run, the policy of each summary);
-an entry that both hold counts once. What was avoided stands in the run reports alone.
-
-How a number of tokens is known:
-
-* `reply`: the service stated it; that is what is paid;
-* `tokenizer`: counted on the prompt or the text, before or after the request;
-* `estimate`: nobody has seen the text. The reply of a request that was not sent is taken to be as long as the mean of
-  the replies that were booked for the same kind of work, or as ASSUMED_REPLY says where there are none. The prompt of
-  an avoided request is taken to be that of the window's last summary, or the tool's mean evaluation prompt.
+Requests come from the usage log and from the run reports, which hold the same entries and the prompts of dry runs; an
+entry that both hold counts once. What was avoided stands in the run reports alone and is always an estimate: the prompt
+of the window's last summary, or the tool's mean evaluation prompt, and a reply that nobody has seen. Such a reply is
+taken to be as long as the mean of those booked for the same kind of work, or as ASSUMED_REPLY says.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from typing import Any, Final, Literal
+from dataclasses import astuple, dataclass, field, fields
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from toolmem.config.extras import missing
+from toolmem.config.extras import missing, need_pandas
+from toolmem.errors import RequestError
 from toolmem.flow.report import RunReport
 from toolmem.protocols import LedgerEntry
 from toolmem.providers.prices import PriceTable
-from toolmem.research.report.run_reports import Row, run_name, told
+from toolmem.readers.plain_text import counted
+from toolmem.research.report.run_reports import Row, told
+from toolmem.research.report.savings import TOKENS_ESTIMATED
+from toolmem.research.report.summary import PrintedTable, frame_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 JUDGING: Final = "judging"
 SUMMARIZING: Final = "summarizing"
 OTHER: Final = "other"
 Kind = Literal["judging", "summarizing", "other"]
-State = Literal["sent", "counted", "avoided"]
-Known = Literal["reply", "tokenizer", "estimate"]
 
 NOT_SENT = "not_sent"  # the outcome of a dry run's entry
 ASSUMED_REPLY: Mapping[str, int] = {
@@ -48,33 +46,40 @@ KINDS: Mapping[str, Kind] = {
     "judge_only_op": JUDGING,
     "summary_tool_memory_op": SUMMARIZING,
 }
+GROUPS = ("kind", "tool", "day", "model", "op", "flow", "workspace")
+DEFAULT_BY = ("kind", "tool")
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One request, or what made some unnecessary. Costs are None where no price is known."""
+    """One request, or the requests of one run and tool that were not needed. Costs are None where no price is known."""
 
     time: datetime
-    kind: Kind
-    state: State
     workspace: str
     flow: str
     op: str
+    kind: Kind
     tool: str
-    policy: str  # of the summary; "" where no run report tells it
-    reason: str  # why a summary was written or skipped, or a verdict not asked for; "" where no run report tells it
-    run: str  # of the run report; "" where there is none
     model: str
-    requests: int
-    input_tokens: int  # all of the prompt, cached ones among them
-    cached_tokens: int
-    output_tokens: int
-    input_by: Known
-    output_by: Known
+    requests: int = 0  # sent, or counted in a dry run
+    not_sent: int = 0  # of these: counted
+    estimated: int = 0  # of these: with tokens that no reply stated
+    input_tokens: int = 0  # all of the prompt, cached ones among them
+    cached_tokens: int = 0
+    output_tokens: int = 0
     cost: float | None = None  # with the cached prefix at its price
     uncached_cost: float | None = None  # the same without a cache
     batch_cost: float | None = None  # the same in a batch, where the cache gives no discount
+    avoided_requests: int = 0
+    avoided_input_tokens: int = 0
+    avoided_output_tokens: int = 0
+    avoided_cost: float | None = None
     currency: str = ""
+
+
+_NAMES = [each.name for each in fields(Charge)]
+_FIGURES = dict.fromkeys(_NAMES[_NAMES.index("requests") : -1], "int64")  # column -> dtype
+_FIGURES |= {name: "float64" for name in _FIGURES if name.endswith("cost")}
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,6 @@ class CostReport:
     charges: tuple[Charge, ...] = ()
     replies: Mapping[str, float] = field(default_factory=dict)  # kind -> tokens of an unseen reply
     replies_seen: Mapping[str, int] = field(default_factory=dict)  # kind -> booked replies that the mean is of
-
-    def of(self, *, kind: str | None = None, state: str | None = None) -> list[Charge]:
-        return [c for c in self.charges if (kind is None or c.kind == kind) and (state is None or c.state == state)]
 
 
 def cost_report(
@@ -102,58 +104,18 @@ def cost_report(
     keys; a key that is missing is "other", unless a report's rows tell it. `prices`: without them only booked
     costs are known.
     """
-    known = {**kinds, **_told_kinds(reports)}
-    booked = _each_once(entries, reports)
-    seen, lengths = _reply_lengths([entry for entry, _ in booked], known)
-    rating = _Rating(prices, lengths)
-    charges = [_booked(entry, told_of, known, rating) for entry, told_of in booked]
+    known = {**kinds, **{op: _kind(row) for report in reports for op, row in told(report)}}
+    held = Counter(entry for report in reports for entry in report.entries)
+    booked = [*held.elements(), *(Counter(entries) - held).elements()]
+    seen, replies = _reply_lengths(booked, known)
+    charges = [_booked(entry, known.get(entry.op, OTHER), replies, prices) for entry in booked]
     prompts = _mean_prompts(charges)
-    for report in reports:
-        charges += _avoided(report, rating, prompts)
-    return CostReport(tuple(sorted(charges, key=lambda charge: charge.time)), lengths, seen)
-
-
-# ---------------------------------------------------------------- what was booked
-
-
-def _told_kinds(reports: Sequence[RunReport]) -> dict[str, Kind]:
-    """Ops whose rows in a report say what they do."""
-    return {op: _kind(row) for report in reports for op, row in told(report)}
+    charges += [charge for report in reports for charge in _avoided(report, prompts, replies, prices)]
+    return CostReport(tuple(sorted(charges, key=lambda charge: charge.time)), replies, seen)
 
 
 def _kind(row: Row) -> Kind:
     return SUMMARIZING if row["kind"] == "summary" else JUDGING
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What a run report knows of a request; nothing where there is none."""
-
-    run: str = ""
-    policy: str = ""
-    reason: str = ""
-
-
-def _each_once(entries: Iterable[LedgerEntry], reports: Sequence[RunReport]) -> list[tuple[LedgerEntry, _Told]]:
-    """Requests, and what is told of them. Entries that a report holds as well are taken from the report."""
-    found: list[tuple[LedgerEntry, _Told]] = []
-    held: Counter[LedgerEntry] = Counter()
-    for report in reports:
-        name = run_name(report)
-        summaries = {
-            (op, row["tool_name"]): _Told(name, str(row.get("policy", "")), str(row.get("reason", "")))
-            for op, row in told(report)
-            if row["kind"] == "summary"
-        }
-        for entry in report.entries:
-            held[entry] += 1
-            found.append((entry, summaries.get((entry.op, entry.tool), _Told(name))))
-    for entry in entries:
-        if held[entry]:
-            held[entry] -= 1
-        else:
-            found.append((entry, _Told()))
-    return found
 
 
 def _reply_lengths(
@@ -168,60 +130,31 @@ def _reply_lengths(
     return seen, {k: sum(sizes[k]) / len(sizes[k]) if sizes[k] else float(n) for k, n in ASSUMED_REPLY.items()}
 
 
-@dataclass(frozen=True)
-class _Rating:
-    """Prices, and the length of replies that nobody has seen."""
-
-    prices: PriceTable | None
-    replies: Mapping[str, float]
-
-    def reply(self, kind: str, requests: int) -> int:
-        return round(self.replies.get(kind, 0.0) * requests)
-
-    def costs(self, model: str, into: int, cached: int, out: int) -> dict[str, Any]:
-        if self.prices is None:
-            return {}
-        cost, currency = self.prices(model, into, out, cached)
-        return {
-            "cost": cost,
-            "uncached_cost": self.prices(model, into, out, 0)[0],
-            "batch_cost": self.prices.batch(model, into, out)[0],
-            "currency": currency,
-        }
-
-
-def counted_here() -> Known:
-    """How tokens that no reply stated are counted: without its vocabulary the tokenizer estimates."""
-    return "estimate" if missing("dashscope") else "tokenizer"
-
-
-def _booked(entry: LedgerEntry, told_of: _Told, kinds: Mapping[str, Kind], rating: _Rating) -> Charge:
-    kind = kinds.get(entry.op, OTHER)
-    sent = entry.outcome != NOT_SENT
-    out = entry.completion_tokens if sent else rating.reply(kind, 1)
-    costs = rating.costs(entry.model, entry.prompt_tokens, entry.cached_tokens, out)
-    if sent:  # what was booked was the price of its day
+def _booked(entry: LedgerEntry, kind: Kind, replies: Mapping[str, float], prices: PriceTable | None) -> Charge:
+    counted_only = entry.outcome == NOT_SENT
+    into, cached = entry.prompt_tokens, entry.cached_tokens
+    out = round(replies[kind]) if counted_only else entry.completion_tokens
+    costs: dict[str, Any] = {}
+    if prices is not None:
+        cost, currency = prices(entry.model, into, out, cached)
+        costs = {"cost": cost, "uncached_cost": prices(entry.model, into, out, 0)[0], "currency": currency}
+        costs["batch_cost"] = prices.batch(entry.model, into, out)[0]
+    if not counted_only:  # what was booked was the price of its day
         costs |= {"cost": entry.cost, "currency": entry.currency or costs.get("currency", "")}
-    by: Known = counted_here() if entry.estimated else "reply"
     return Charge(
         **{name: getattr(entry, name) for name in ("time", "workspace", "flow", "op", "tool", "model")},
-        **asdict(told_of),
         kind=kind,
-        state="sent" if sent else "counted",
         requests=1,
-        input_tokens=entry.prompt_tokens,
-        cached_tokens=entry.cached_tokens,
+        not_sent=int(counted_only),
+        estimated=int(counted_only or entry.estimated),
+        input_tokens=into,
+        cached_tokens=cached,
         output_tokens=out,
-        input_by=by,
-        output_by=by if sent else "estimate",
         **costs,
     )
 
 
-# ---------------------------------------------------------------- what was avoided
-
-
-def _mean_prompts(charges: Sequence[Charge]) -> dict[str, float]:
+def _mean_prompts(charges: Iterable[Charge]) -> dict[str, float]:
     """Mean prompt of an evaluation per tool, and of all of them under ""."""
     sizes: dict[str, list[int]] = defaultdict(list)
     for charge in charges:
@@ -231,62 +164,150 @@ def _mean_prompts(charges: Sequence[Charge]) -> dict[str, float]:
     return {tool: sum(tokens) / len(tokens) for tool, tokens in sizes.items()}
 
 
-def _avoided(report: RunReport, rating: _Rating, prompts: Mapping[str, float]) -> list[Charge]:
+def _avoided(
+    report: RunReport, prompts: Mapping[str, float], replies: Mapping[str, float], prices: PriceTable | None
+) -> Iterable[Charge]:
     rows = told(report)
-    charges: list[Charge] = []
-    for op, row in rows:
-        kind = _kind(row)
-        saved = _saved_summary(row) if kind == SUMMARIZING else _saved_verdicts(row, prompts)
-        charges += [_spared(report, op, kind, row, each, rating) for each in saved if each.requests]
+    spared = [(op, row, _kind(row), *_spared(row, prompts)) for op, row in rows]
     in_rows = {op for op, _ in rows}
-    for each in report.ops:  # of a report from before the rows, the sums of all tools are known
-        usage = each.usage
-        if usage.saved_requests and each.op not in in_rows:
-            given = _Saved("", usage.saved_requests, usage.saved_prompt_tokens)
-            charges.append(_spared(report, each.op, SUMMARIZING, {}, given, rating))
-    return charges
+    spared += [  # of a report from before the rows, the sums of all tools are known
+        (op.op, {}, SUMMARIZING, op.usage.saved_requests, op.usage.saved_prompt_tokens)
+        for op in report.ops
+        if op.op not in in_rows
+    ]
+    for key, row, kind, requests, tokens in spared:
+        if not requests:
+            continue
+        model, out = str(row.get("model", "")), round(replies[kind] * requests)
+        cost, currency = prices(model, tokens, out, 0) if prices is not None else (None, "")
+        yield Charge(
+            time=report.started,
+            workspace=report.workspace,
+            flow=report.flow,
+            op=key,
+            kind=kind,
+            tool=str(row.get("tool_name", "")),
+            model=model,
+            avoided_requests=requests,
+            avoided_input_tokens=tokens,
+            avoided_output_tokens=out,
+            avoided_cost=cost,
+            currency=currency,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    reason: str
-    requests: int
-    tokens: int  # of their prompts
+def _spared(row: Row, prompts: Mapping[str, float]) -> tuple[int, int]:
+    """(requests that were not needed, tokens of their prompts).
 
-
-def _saved_summary(row: Row) -> list[_Saved]:
-    """A skip saves the request for its window, where the last summary of it counted a prompt."""
-    tokens = row["prompt_tokens"] if row.get("action") == "skipped" else 0
-    return [_Saved(str(row.get("reason", "")), 1, tokens)] if tokens else []
-
-
-def _saved_verdicts(row: Row, prompts: Mapping[str, float]) -> list[_Saved]:
-    """A known verdict, and a call that was sent twice, save a request each; only a judge that asks a model has any."""
+    A skip spares the request for its window, where the last summary of it counted a prompt; a known verdict, and a call
+    that was sent twice, spare an evaluation each where the judge asks a model.
+    """
+    if row["kind"] == "summary":
+        tokens = row["prompt_tokens"] if row.get("action") == "skipped" else 0
+        return (1, tokens) if tokens else (0, 0)
     if not row.get("asks_model"):
-        return []
+        return 0, 0
     mean = prompts.get(row["tool_name"], prompts.get("", 0.0))
-    counts = {"known_verdict": row["reused"], "sent_twice": row["duplicates"]}
-    return [_Saved(reason, n, round(mean * n)) for reason, n in counts.items()]
+    return row["reused"] + row["duplicates"], round(mean * row["reused"]) + round(mean * row["duplicates"])
 
 
-def _spared(report: RunReport, op: str, kind: Kind, row: Row, saved: _Saved, rating: _Rating) -> Charge:
-    model = str(row.get("model", ""))
-    out = rating.reply(kind, saved.requests)
-    return Charge(
-        time=report.started,
-        workspace=report.workspace,
-        flow=report.flow,
-        op=op,
-        tool=str(row.get("tool_name", "")),
-        model=model,
-        **asdict(_Told(run_name(report), str(row.get("policy", "")), saved.reason)),
-        kind=kind,
-        state="avoided",
-        requests=saved.requests,
-        input_tokens=saved.tokens,
-        cached_tokens=0,
-        output_tokens=out,
-        input_by=counted_here() if kind == SUMMARIZING else "estimate",
-        output_by="estimate",
-        **rating.costs(model, saved.tokens, 0, out),
+# ---------------------------------------------------------------- sums
+
+
+def charges_frame(report: CostReport, zone: tzinfo | None = None) -> pd.DataFrame:
+    """One row per charge: the columns of Charge, and its `day` in the `zone` (default UTC)."""
+    need_pandas()
+    import pandas as pd
+
+    frame = pd.DataFrame([astuple(charge) for charge in report.charges], columns=_NAMES).astype(_FIGURES)
+    return frame.assign(day=[charge.time.astimezone(zone or UTC).date().isoformat() for charge in report.charges])
+
+
+def cost_frame(report: CostReport, by: Sequence[str] = DEFAULT_BY, *, zone: tzinfo | None = None) -> pd.DataFrame:
+    """One row per group, sorted: the figures of Charge summed up. Raises RequestError.
+
+    `by`: any of GROUPS; days are those of `zone` (default UTC). The `currency` of the costs is part of each group, ""
+    where no price is known; there, costs are NaN.
+    """
+    check_columns(by)
+    return charges_frame(report, zone).groupby([*by, "currency"])[[*_FIGURES]].sum(min_count=1).reset_index()
+
+
+def check_columns(by: Sequence[str]) -> None:
+    """Raises RequestError."""
+    unknown = [name for name in by if name not in GROUPS]
+    if unknown:
+        raise RequestError(f"by: no column is called {unknown[0]!r}; there are {', '.join(GROUPS)}", field="by")
+
+
+def cost_sums(report: CostReport, by: Sequence[str] = DEFAULT_BY, *, zone: tzinfo | None = None) -> list[Any]:
+    """The rows of `cost_frame` as named tuples; a cost that is not known is None."""
+    frame = cost_frame(report, by, zone=zone)
+    return [*frame.astype(object).where(frame.notna(), None).itertuples(index=False, name="CostSum")]
+
+
+def saved_by_skips(report: CostReport, by: Sequence[str] = (), *, zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """What skipped summaries saved per group, sorted: `runs` that saved something, saved_requests, saved_tokens.
+
+    `by`: names by which a skip is not told apart are passed over.
+    """
+    names = [name for name in by if name in ("workspace", "flow", "op", "day")]
+    charges = charges_frame(report, zone)
+    skips = charges[(charges["avoided_requests"] > 0) & (charges["kind"] == SUMMARIZING)]
+    sums = skips.groupby([*names, "kind"]).agg(
+        runs=("time", "nunique"),
+        saved_requests=("avoided_requests", "sum"),
+        saved_tokens=("avoided_input_tokens", "sum"),
     )
+    return [*sums.reset_index().drop(columns="kind").astype(object).to_dict("records")]  # type: ignore[list-item]
+
+
+def cost_table(report: CostReport, by: Sequence[str] = DEFAULT_BY, *, zone: tzinfo | None = None) -> PrintedTable:
+    """The sums as the command prints them, with their total."""
+    import pandas as pd
+
+    sums = cost_frame(report, by, zone=zone)
+    if by and len(sums) > 1:
+        sums = pd.concat([sums, cost_frame(report, ()).assign(**{by[0]: "total"})])
+    shown = sums[[*by, *_PRINTED]].rename(columns=_PRINTED)
+    return frame_table("Spent and avoided", shown, notes(report), decimals=4)
+
+
+_PRINTED = {
+    "requests": "requests",
+    "estimated": "estimated",
+    "input_tokens": "input",
+    "cached_tokens": "cached",
+    "output_tokens": "output",
+    "cost": "cost",
+    "batch_cost": "in a batch",
+    "avoided_requests": "requests avoided",
+    "avoided_input_tokens": "input avoided",
+    "avoided_output_tokens": "output avoided",
+    "avoided_cost": "cost avoided",
+    "currency": "currency",
+}
+
+
+def notes(report: CostReport) -> list[str]:
+    """How the figures are known, and what the avoided requests are held against."""
+    by = TOKENS_ESTIMATED if missing("dashscope") else "counted by the tokenizer"
+    said = [f"Tokens, and money by the configured prices. Estimated: requests with tokens that no reply stated, {by}."]
+    unsent = sum(charge.not_sent for charge in report.charges)
+    if unsent:
+        said.append(f"Counted and not sent: {counted(unsent, 'request')}.")
+    avoided = [charge for charge in report.charges if charge.avoided_requests]
+    if avoided:
+        said.append(
+            "Avoided, an estimate: what the same runs would have asked, had each of them judged all its calls and "
+            "summarized all its tools. More runs avoid more, so policies are compared by what they spent."
+        )
+    unseen = [charge.kind for charge in report.charges if charge.avoided_requests or charge.not_sent]
+    for kind in dict.fromkeys(kind for kind in unseen if report.replies.get(kind)):
+        seen = report.replies_seen.get(kind, 0)
+        source = f"the mean of {counted(seen, 'booked reply')}" if seen else "an assumption: none was booked"
+        length = counted(report.replies[kind], "token")
+        said.append(f"A reply that nobody has seen ({kind}) is taken to have {length}, {source}.")
+    if any(charge.cost is None and charge.avoided_cost is None for charge in report.charges):
+        said.append("A dash in place of a cost: no price is configured (prices.<model>.input and .output).")
+    return said

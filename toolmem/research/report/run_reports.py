@@ -18,9 +18,9 @@ _COUNTS = {
 
 
 def read_reports(
-    folder: str | Path, *, workspace: str, since: datetime | None = None, until: datetime | None = None
+    folder: str | Path, *, since: datetime | None = None, until: datetime | None = None
 ) -> tuple[list[RunReport], list[str]]:
-    """(the workspace's runs that started in this time, oldest first; files that are no run reports, with the reason).
+    """(the runs of all workspaces that started in this time, oldest first; files that are no run reports, and why).
 
     `since` (included) and `until` (not) are aware. Raises RequestError where there is no such folder.
     """
@@ -30,34 +30,13 @@ def read_reports(
     reports, problems = [], []
     for path in sorted(folder.glob("*.json")):
         try:
-            reports.append(RunReport.load(path))
+            report = RunReport.load(path)
         except Refused as error:
             problems.append(str(error))
-    wanted = [
-        report
-        for report in reports
-        if report.workspace == workspace
-        and (since is None or report.started >= since)
-        and (until is None or report.started < until)
-    ]
-    return sorted(wanted, key=lambda report: report.started), problems
-
-
-def reported_workspaces(folder: Path) -> list[str]:
-    """The workspaces whose runs are reported there, sorted."""
-    names = set()
-    for path in folder.glob("*.json"):
-        try:
-            names.add(RunReport.load(path).workspace)
-        except Refused:
-            continue  # `read_reports` names it
-    return sorted(names)
-
-
-def run_name(report: RunReport) -> str:
-    """A run as the cost report names it: `2026-03-01 22:00:00.000 summary_tool_memory`."""
-    milliseconds = report.started.microsecond // 1000
-    return f"{report.started:%Y-%m-%d %H:%M:%S}.{milliseconds:03} {report.flow}".rstrip()
+            continue
+        if (since is None or report.started >= since) and (until is None or report.started < until):
+            reports.append(report)
+    return sorted(reports, key=lambda report: report.started), problems
 
 
 def told(report: RunReport) -> list[tuple[str, Row]]:

@@ -6,18 +6,15 @@ is the price of reading again, of the instructions around the lines, and of the 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from toolmem.guidance.llm_writer import MAX_PROMPT_CHARACTERS, usage_prompt, writer_prompts
-from toolmem.pages.numbers import UNKNOWN, count
 from toolmem.readers.prompt_templates import SUMMARIZE, Prompts
-from toolmem.research.report.charge_sums import ESTIMATE
-from toolmem.research.report.charges import SUMMARIZING, CostReport
+from toolmem.research.report.charges import SUMMARIZING, CostReport, cost_frame
 from toolmem.research.report.recorded import frame
-from toolmem.research.report.summary import PrintedTable
+from toolmem.research.report.summary import PrintedTable, frame_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,69 +89,32 @@ class LineCounter:
         return self._tokenizer.count(usage_prompt(self._template, tool_name, calls, MAX_PROMPT_CHARACTERS))
 
 
-@dataclass(frozen=True, slots=True)
-class SinglePass:
-    """One tool: its bound, and what its summaries took."""
+def single_pass(report: CostReport, lines: Iterable[LineTokens]) -> pd.DataFrame:
+    """One row per tool, by name. `report`: of all requests since the first call, or the ratio means nothing.
 
-    tool: str
-    policies: str
-    calls: int
-    bound_tokens: int
-    bound_by: str  # "tokenizer", or "estimate" where calls are no longer kept
-    summaries: int  # requests
-    input_tokens: int
-    ratio: float | None  # input over bound; None where there is no bound
-
-
-def single_pass(report: CostReport, lines: Iterable[LineTokens]) -> list[SinglePass]:
-    """One row per tool, by name. `report`: of all requests since the first call, or the ratio means nothing."""
-    spent: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    policies: dict[str, dict[str, None]] = defaultdict(dict)
-    for charge in report.of(kind=SUMMARIZING):
-        if charge.policy:
-            policies[charge.tool][charge.policy] = None
-        if charge.state != "avoided":
-            spent[charge.tool][0] += charge.requests
-            spent[charge.tool][1] += charge.input_tokens
-    rows = []
-    for line in sorted(lines, key=lambda line: line.tool):
-        requests, tokens = spent[line.tool]
-        rows.append(
-            SinglePass(
-                line.tool,
-                ", ".join(policies[line.tool]),
-                line.calls,
-                line.bound,
-                "estimate" if line.estimated else "tokenizer",
-                requests,
-                tokens,
-                tokens / line.bound if line.bound else None,
-            )
-        )
-    return rows
+    Columns: tool, calls, bound_tokens, estimated (calls are no longer kept), summaries (requests), input_tokens, ratio
+    (input over bound; NaN where there is no bound).
+    """
+    names = ("tool", "calls", "bound_tokens", "estimated")
+    rows = [dict(zip(names, (each.tool, each.calls, each.bound, each.estimated), strict=True)) for each in lines]
+    costs = cost_frame(report, ("tool", "kind"))
+    spent = costs[costs["kind"] == SUMMARIZING].groupby("tool")[["requests", "input_tokens"]].sum()
+    found = frame(rows, names).sort_values("tool", ignore_index=True).join(spent, on="tool")
+    whole = found.fillna({"requests": 0, "input_tokens": 0}).astype(dict.fromkeys(_COUNTS, "int64"))
+    ratio = whole["input_tokens"] / whole["bound_tokens"].where(whole["bound_tokens"] > 0)
+    return whole.rename(columns={"requests": "summaries"}).assign(ratio=ratio)
 
 
-def single_pass_frame(rows: Sequence[SinglePass]) -> pd.DataFrame:
-    """The columns of SinglePass; `ratio` is NaN where there is no bound."""
-    return frame([asdict(row) for row in rows], [each.name for each in fields(SinglePass)]).astype({"ratio": "float64"})
+_COUNTS = ("calls", "bound_tokens", "requests", "input_tokens")
 
 
-def single_pass_table(rows: Sequence[SinglePass]) -> PrintedTable:
-    """One row per tool, as the command prints it."""
-    columns = ("tool", "policy", "calls", "summaries", "input of summaries", "single pass", "times the single pass")
-    written = tuple(
-        (
-            row.tool,
-            row.policies or UNKNOWN,
-            count(row.calls),
-            count(row.summaries),
-            count(row.input_tokens),
-            (ESTIMATE if row.bound_by == "estimate" else "") + count(row.bound_tokens),
-            UNKNOWN if row.ratio is None else f"{row.ratio:.2f}",
-        )
-        for row in rows
-    )
+def single_pass_table(rows: pd.DataFrame) -> PrintedTable:
+    """What `single_pass` answers, as the command prints it."""
+    names = {"input_tokens": "input of summaries", "bound_tokens": "single pass", "ratio": "times the single pass"}
     notes = ["Single pass: tokens of the calls' lines, each read once, as the tokenizer counts them."]
-    if any(row.bound_by == "estimate" for row in rows):
-        notes.append(f"{ESTIMATE}: lines of calls that are no longer kept are taken to be as long as the kept ones.")
-    return PrintedTable("Beside a single pass", columns, written, frozenset(columns[2:]), tuple(notes))
+    if rows["estimated"].any():
+        notes.append(
+            "An estimate where calls are no longer kept: their lines are taken to be as long as the kept ones."
+        )
+    columns = ["tool", "calls", "summaries", *names]
+    return frame_table("Beside a single pass", rows[columns].rename(columns=names), notes, decimals=2)

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolmem.flow.report import RunReport
-from toolmem.pages.numbers import UNKNOWN, count
 from toolmem.research.report.recorded import frame
-from toolmem.research.report.run_reports import Row, run_name, told
-from toolmem.research.report.summary import PrintedTable
+from toolmem.research.report.run_reports import Row, told
+from toolmem.research.report.summary import PrintedTable, frame_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,28 +27,11 @@ class Waiting:
     """Calls of one tool that its guidance does not hold, before and after one run."""
 
     time: datetime  # start of the run
-    run: str
     tool: str
-    policy: str  # of a summary run; "" where calls arrived
     event: str  # "arrived", or what a summary run did: "summarized", "skipped", "failed"
     before: int
     after: int
     read: int = 0  # calls that the run's summary read for the first time
-
-
-@dataclass(frozen=True, slots=True)
-class Staleness:
-    """One tool over all runs."""
-
-    tool: str
-    policies: tuple[str, ...]
-    summaries: int
-    skips: int
-    read: int  # calls that a summary read for the first time
-    most: int  # calls that waited at once, at most
-    mean: float  # calls that waited when a summary run looked, on average
-    now: int  # after the last run
-    last_summary: datetime | None
 
 
 def waiting(reports: Iterable[RunReport]) -> list[Waiting]:
@@ -64,42 +46,17 @@ def waiting(reports: Iterable[RunReport]) -> list[Waiting]:
 
 def _happened(report: RunReport, row: Row, counts: dict[str, int]) -> Waiting:
     tool = row["tool_name"]
-    name = run_name(report)
     if row["kind"] == "judged":
         before = counts.get(tool, 0)
         counts[tool] = before + row["calls"]
-        return Waiting(report.started, name, tool, "", "arrived", before, counts[tool])
+        return Waiting(report.started, tool, "arrived", before, counts[tool])
     # The run has looked at the record itself: its figures hold whatever was counted here.
     before = row["new_calls"] + row["not_analyzed"] + row.get("dropped", 0)
     action = str(row.get("action", ""))
     written = action == "summarized"
     counts[tool] = row["not_analyzed"] if written else before
     read = row["new_calls"] if written else 0
-    return Waiting(report.started, name, tool, str(row.get("policy", "")), action, before, counts[tool], read)
-
-
-def staleness(happened: Sequence[Waiting]) -> list[Staleness]:
-    """One row per tool, by name."""
-    by_tool: dict[str, list[Waiting]] = {}
-    for each in happened:
-        by_tool.setdefault(each.tool, []).append(each)
-    return [_of_tool(tool, by_tool[tool]) for tool in sorted(by_tool)]
-
-
-def _of_tool(tool: str, happened: Sequence[Waiting]) -> Staleness:
-    looked = [each for each in happened if each.event != "arrived"]
-    written = [each.time for each in looked if each.event == "summarized"]
-    return Staleness(
-        tool,
-        tuple(dict.fromkeys(each.policy for each in looked if each.policy)),
-        len(written),
-        sum(each.event == "skipped" for each in looked),
-        sum(each.read for each in looked),
-        max(max(each.before, each.after) for each in happened),
-        sum(each.before for each in looked) / len(looked) if looked else 0.0,
-        happened[-1].after,
-        max(written, default=None),
-    )
+    return Waiting(report.started, tool, action, before, counts[tool], read)
 
 
 def waiting_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
@@ -108,32 +65,43 @@ def waiting_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
 
 
 def staleness_frame(happened: Sequence[Waiting]) -> pd.DataFrame:
-    """One row per tool, the columns of Staleness; policies as one text."""
-    rows = [asdict(each) | {"policies": ", ".join(each.policies)} for each in staleness(happened)]
-    return frame(rows, [each.name for each in fields(Staleness)])
+    """One row per tool, by name.
+
+    Columns: tool, summaries, skips, read (calls that a summary read for the first time), most (calls that waited at
+    once, at most), mean (calls that waited when a summary run looked, on average), now (after the last run) and
+    last_summary (its time, or none).
+    """
+    rows = waiting_frame(happened).astype({"before": "int64", "after": "int64", "read": "int64"})
+    looked = rows["event"] != "arrived"
+    written = rows["event"] == "summarized"
+    wide = rows.assign(
+        summaries=written,
+        skips=rows["event"] == "skipped",
+        most=rows[["before", "after"]].max(axis="columns"),
+        mean=rows["before"].where(looked),
+        now=rows["after"],
+        last_summary=rows["time"].where(written),
+    )
+    how = {"summaries": "sum", "skips": "sum", "read": "sum", "most": "max", "mean": "mean", "now": "last"}
+    return wide.groupby("tool").agg({**how, "last_summary": "max"}).fillna({"mean": 0.0}).reset_index()
+
+
+def staleness(happened: Sequence[Waiting]) -> list[Any]:
+    """The rows of `staleness_frame` as named tuples."""
+    return [*staleness_frame(happened).itertuples(index=False, name="Staleness")]
 
 
 def staleness_table(happened: Sequence[Waiting]) -> PrintedTable:
     """One row per tool, as the command prints it."""
-    figures = ("summaries", "skips", "calls read", "waiting at most", "on average", "now")
-    rows = tuple(
-        (
-            each.tool,
-            ", ".join(each.policies) or UNKNOWN,
-            count(each.summaries),
-            count(each.skips),
-            count(each.read),
-            count(each.most),
-            f"{each.mean:.1f}",
-            count(each.now),
-            UNKNOWN if each.last_summary is None else f"{each.last_summary:%Y-%m-%d %H:%M}",
-        )
-        for each in staleness(happened)
-    )
     waits = (
         "Waiting: calls that the guidance did not hold when a summary run looked, counted by their order of arrival; "
         "one that left the kept calls unread waits until the next summary."
     )
     reads = "Calls read: those that a summary read, each once. What the others said, no guidance has held."
-    columns = ("tool", "policy", *figures, "last summary (UTC)")
-    return PrintedTable("Staleness", columns, rows, frozenset(figures), (waits, reads))
+    names = {
+        "read": "calls read",
+        "most": "waiting at most",
+        "mean": "on average",
+        "last_summary": "last summary (UTC)",
+    }
+    return frame_table("Staleness", staleness_frame(happened).rename(columns=names), (waits, reads), decimals=1)

@@ -88,29 +88,6 @@ def chart(draw: Callable[[Axes], None], height: float, alt: str) -> Chart:
     return Chart(figure, alt)
 
 
-def panels(
-    draw: Callable[[int, Axes], None], number: int, height: float, alt: str, *, legend_columns: int = 4
-) -> Chart:
-    """A chart of `number` panels side by side, `height` inches high, each drawn by `draw(place, axes)`.
-
-    One legend above all of them names what the panels label, each name once.
-    """
-    with _figure_style():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        handles: dict[str, Any] = {}
-        for place in range(number):
-            axes = figure.add_subplot(1, number, place + 1)
-            draw(place, axes)
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, handle)
-        options: dict[str, Any] = {"loc": "outside upper left", "ncols": 4, "handlelength": 1.2}
-        figure.legend(list(handles.values()), list(handles), **options)
-        figure.draw_without_rendering()
-    return Chart(figure, alt)
-
-
 @contextmanager
 def _figure_style() -> Iterator[None]:
     need("a figure", "research")

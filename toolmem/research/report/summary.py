@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from toolmem.pages.numbers import UNKNOWN, count, interval, percent, score, seconds
 from toolmem.readers.plain_text import counted
@@ -11,6 +13,9 @@ from toolmem.research.report.findings import Evaluation
 from toolmem.research.report.recorded import tools_rows, totals
 from toolmem.research.report.savings import runs_rows, spending_note
 from toolmem.research.report.sections import NEITHER
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,25 @@ class PrintedTable:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[str] = frozenset()
     notes: tuple[str, ...] = field(default=())
+
+
+def frame_table(title: str, frame: pd.DataFrame, notes: Sequence[str], *, decimals: int) -> PrintedTable:
+    """A frame as a terminal prints it: separators between thousands, fractions with so many `decimals`."""
+    from pandas.api.types import is_numeric_dtype
+
+    rows = tuple(tuple(_cell(value, decimals) for value in row) for row in frame.itertuples(index=False, name=None))
+    numeric = frozenset(name for name in frame.columns if is_numeric_dtype(frame[name]))
+    return PrintedTable(title, tuple(frame.columns), rows, numeric, tuple(notes))
+
+
+def _cell(value: Any, decimals: int) -> str:
+    if value in ("", None) or value != value:  # not a number, or no time
+        return UNKNOWN
+    if isinstance(value, float):
+        return f"{value:,.{decimals}f}"
+    if isinstance(value, int):
+        return count(value)
+    return str(value) if isinstance(value, str) else f"{value:%Y-%m-%d %H:%M}"
 
 
 def summary_table(evaluation: Evaluation, limit: int = 40) -> PrintedTable:

@@ -60,6 +60,17 @@ def money_chart(panels: Sequence[Panel], currency: str, budget: int) -> Chart | 
     least = min([*paid, *(panel.bound for panel in panels)], default=0.01)
     top = max(point.high for panel in panels for point in panel.points)
 
+    def draw_all(axes: Axes) -> None:
+        figure: Any = axes.figure
+        axes.remove()
+        handles: dict[str, Any] = {}
+        for place in range(len(panels)):
+            one = figure.add_subplot(1, len(panels), place + 1)
+            draw(place, one)
+            for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        figure.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=4, handlelength=1.2)
+
     def draw(place: int, axes: Axes) -> None:
         panel = panels[place]
         _scale(axes, least, most)
@@ -91,7 +102,7 @@ def money_chart(panels: Sequence[Panel], currency: str, budget: int) -> Chart | 
     alt = (
         f"Money for summaries against the share of repairs that the guidance names, {counted(len(panels), 'recording')}"
     )
-    return style.panels(draw, len(panels), 4.1, alt)
+    return style.chart(draw_all, 4.1, alt)
 
 
 def _scale(axes: Axes, least: float, most: float) -> None:
