@@ -37,6 +37,7 @@ __all__ = [
     "CLAIM_DATA",
     "CONVERSATION_KEYS",
     "UPKEEP",
+    "WITHHELD",
     "CallFigures",
     "Claim",
     "EvaluationStatus",
@@ -46,6 +47,7 @@ __all__ = [
     "JudgeIdentity",
     "Language",
     "LifetimeCounters",
+    "LineProof",
     "RepairCount",
     "RepairHistory",
     "RuleStatus",
@@ -235,6 +237,7 @@ class Claim(BaseModel):
     detail: dict[str, Any] = Field(default_factory=dict)  # what it tells beside: examples, averages
 
 
+WITHHELD = "withheld"  # kind of a claim that is in no text: its line did not help
 CLAIM_DATA = {"subject", "counts", "detail"}  # what its text is made of: kept for the next edit, shown to no reader
 
 
@@ -278,6 +281,22 @@ class FailureCount(BaseModel):
     recovered: int = 0  # successes after it, where it has a part
 
 
+class LineProof(BaseModel):
+    """What conversations showed of one line of a card (`toolmem.guidance.proof`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: Bounded  # as FailureCount's, and `silent` and `part`
+    silent: bool = False
+    part: Bounded = ""
+    change: Bounded = ""  # which change it tells, by form
+    since: datetime | None = None  # when the guidance was written in which it first stood; None: it stands in none
+    shown: int = 0  # conversations that used the tool and began while it stood
+    followed: int = 0  # of them, those with a call that made the change
+    worked: int = 0  # of these, those where that call worked
+    failed: int = 0  # of these, those where it failed, and none with the change worked later
+
+
 class RepairHistory(BaseModel):
     """Failures and repairs over every call that a tool's guidance was written from, those before the window too."""
 
@@ -290,6 +309,7 @@ class RepairHistory(BaseModel):
     recovered: dict[str, int] = Field(default_factory=dict)  # successes after failures, by the last one's error
     repairs: tuple[RepairCount, ...] = ()
     failures: tuple[FailureCount, ...] = ()
+    proofs: tuple[LineProof, ...] = ()  # of the lines that tell of failures; those that are withheld last
 
 
 class Guidance(BaseModel):

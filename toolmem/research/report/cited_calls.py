@@ -118,4 +118,9 @@ def _count(claim: Claim) -> str:
     parts = [f"{claim.k:,} of {counted(claim.n, 'call')}"] if claim.n else []
     if claim.kind == "failure" and "recovered" in claim.counts:
         parts.append(f"{claim.counts['recovered']:,} recovered")
+    if "shown" in claim.counts:
+        counts = {name: f"{name} {claim.counts.get(name, 0):,}" for name in PROOF}
+        parts.append(", ".join(counts.values()))
+    if claim.kind == WITHHELD:
+        parts.append("withheld")
     return ", ".join(parts)
