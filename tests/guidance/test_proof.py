@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from tests.processor_time import takes_less_than
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.proof import Talk, is_withheld, with_proof
-from toolmem.guidance.tool_memory import tool_memory
-from toolmem.models import Claim, Guidance, LineProof, RepairHistory, ToolCallResult
-from toolmem.stored import StoredMemory
+from toolmem.models import Claim, Guidance, RepairHistory, ToolCallResult
 from toolmem.testing.clock import START, ManualClock
+from toolmem.testing.scripted_llm import ScriptedLLM
 
 Made = tuple[dict[str, Any], str]  # arguments of a call, and its error, "" for none
 
@@ -202,6 +201,27 @@ async def test_a_failure_that_lies_with_the_service_is_not_the_lines(make_app):
         await work.talk((RIGHT[0], "HTTP 503 Service Unavailable"))
     line = await work.line()
     assert (line.kind, *counts(line)) == ("failure", 3, 3, 0)
+
+
+async def test_a_failure_about_another_parameter_is_not_the_lines(make_app):
+    work = Work(make_app)
+    await work.taught()
+    for talk in range(3):
+        await work.talk(({"order": f"X{talk}", "weight": 5200}, "E404 there is no such order"))
+    line = await work.line()
+    assert (line.kind, *counts(line)) == ("failure", 3, 3, 0)
+
+
+async def test_with_a_model_as_writer_a_withheld_line_is_not_behind_its_text(make_app):
+    reply = '```json\n{"summary": "s", "evaluation": "e", "score": 1.0}\n```'
+    llm = ScriptedLLM(lambda prompt: reply if "```json" in prompt else "```txt\nBooks carriers.\n```")
+    work = Work(make_app, llms={"default": llm})
+    await work.taught()
+    for place in range(3):
+        await work.talk(IN_VAIN)
+        guidance = await work.summarize()
+        assert ("implausible" in guidance.text) == (place < 1)
+        assert "Books carriers." in guidance.text
 
 
 async def test_a_failure_that_the_conversation_got_past_with_the_change_is_not_the_lines(make_app):

@@ -7,8 +7,8 @@ began after the guidance was written, when the tool's guidance is written next. 
   guidance out at the start; whether this line still fitted beside those of other tools is not known.
 * followed: a call of it has the change that the line tells, where the form that failed would have been another; or
   comes next after this error and makes the change. The first such call counts.
-* worked: that call worked. It failed where it did not, for a reason that lies with the call, and no later call of the
-  conversation worked with the change.
+* worked: that call worked. It failed where it did not, the reason does not lie with the service, the error names no
+  other parameters alone, and no later call of the conversation worked with the change.
 
 A line that failed WITHHELD_AFTER times and never worked is withheld: its claim has the kind `withheld`, and is in no
 text. Where it tells another change later, it is another line.
@@ -180,6 +180,8 @@ class _Line:
             self._repairs.add(Repair("repeated", ""))
         self._repairs |= {Repair("changed", str(name)) for name in told.get("others", ())}
         self._repairs |= {Repair("dropped", str(name)) for name in told.get("left_out", ())}
+        paths = {*self._sent, *self._worked, *(one.path for one in self._repairs)}
+        self._paths = {path.partition(".")[0] for path in paths}
 
     @property
     def change(self) -> str:
@@ -188,8 +190,13 @@ class _Line:
         return "; ".join(forms or sorted(f"{one.kind} {one.path} {one.after}".rstrip() for one in self._repairs))[:400]
 
     def outcome(self, call: _Call) -> bool | None:
+        """Whether it worked; None where that is not known, or the failure says nothing of the line."""
         if self._silent and call.worked:
             return None if call.call.score is None else call.call.score > 0.0
+        message = call.call.output[: values.MAX_TEXT]
+        if call.worked is False and call.error != self._error:
+            named = {str(name) for name in call.seen.params if values.is_written_in(message, str(name))}
+            return None if named and named.isdisjoint(self._paths) else False
         return call.worked
 
     def is_followed(self, calls: Sequence[_Call], i: int) -> bool:

@@ -144,7 +144,7 @@ class Summarizing:
     async def _proved(self, record: ToolRecord, calls: Sequence[ToolCallResult]) -> Guidance | None:
         """The guidance that is there with what the conversations of `calls` show of its lines.
 
-        They are read from the call log; nothing is counted of a store that has none, or where no guidance is handed out.
+        They are read from the call log; nothing is counted where the store has none, or no guidance is handed out.
         """
         old, given = record.guidance, self.context.services.settings.guidance_tokens
         written = begins(old)
