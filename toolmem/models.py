@@ -37,7 +37,6 @@ __all__ = [
     "CLAIM_DATA",
     "CONVERSATION_KEYS",
     "UPKEEP",
-    "WITHHELD",
     "CallFigures",
     "Claim",
     "EvaluationStatus",
@@ -237,7 +236,6 @@ class Claim(BaseModel):
     detail: dict[str, Any] = Field(default_factory=dict)  # what it tells beside: examples, averages
 
 
-WITHHELD = "withheld"  # kind of a claim that is in no text: its line did not help
 CLAIM_DATA = {"subject", "counts", "detail"}  # what its text is made of: kept for the next edit, shown to no reader
 
 
@@ -286,15 +284,9 @@ class LineProof(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    error: Bounded  # as FailureCount's, and `silent` and `part`
-    silent: bool = False
-    part: Bounded = ""
-    change: Bounded = ""  # which change it tells, by form
+    line: tuple[Bounded, bool, Bounded, Bounded]  # its error, silent and part as FailureCount's; the change, by form
     since: datetime | None = None  # when the guidance was written in which it first stood; None: it stands in none
-    shown: int = 0  # conversations that used the tool and began while it stood
-    followed: int = 0  # of them, those with a call that made the change
-    worked: int = 0  # of these, those where that call worked
-    failed: int = 0  # of these, those where it failed, and none with the change worked later
+    counts: dict[str, int] = Field(default_factory=dict)  # conversations: shown, followed, worked, failed
 
 
 class RepairHistory(BaseModel):

@@ -253,6 +253,17 @@ def test_histories_that_were_stored_before_lines_were_counted_are_read() -> None
     assert RepairHistory.model_validate(old).proofs == ()
 
 
+async def test_counts_go_on_in_a_store_that_was_opened_again(make_app):
+    work = Work(make_app)
+    await work.taught()
+    await work.talk(RIGHT)
+    before = await work.summarize()
+    await work.app.close()
+    work.app = make_app(clock=work.clock)
+    await work.talk(RIGHT)
+    assert (counts(line_of(before)), counts(await work.line())) == ((1, 1, 1), (2, 2, 2))
+
+
 async def test_guidance_that_was_stored_before_is_counted_from_its_own_time_on(make_app):
     work = Work(make_app)
     await work.taught()
@@ -303,16 +314,17 @@ def test_no_line_was_followed_more_often_than_shown_nor_worked_more_often_than_f
     proved = with_proof(written(), "book", talks_of(every))
     assert proved.history is not None
     (proof,) = proved.history.proofs
-    assert proof.shown == sum(map(bool, every))
-    assert proof.shown >= proof.followed >= proof.worked + proof.failed
-    assert is_withheld(proof) == (proof.failed > 1 and proof.worked == 0)
+    found = {"shown": 0, "followed": 0, "worked": 0, "failed": 0, **proof.counts}
+    assert found["shown"] == sum(map(bool, every))
+    assert found["shown"] >= found["followed"] >= found["worked"] + found["failed"]
+    assert is_withheld(proof) == (found["failed"] > 1 and found["worked"] == 0)
 
 
 @given(st.lists(st.lists(ANY_CALL, min_size=1, max_size=5), max_size=6))
 def test_conversations_before_the_guidance_show_nothing(every: list[list[Made]]) -> None:
     proved = with_proof(written(), "book", [Talk(START, talk.calls) for talk in talks_of(every)])
     assert proved.history is not None
-    assert [(one.shown, one.followed) for one in proved.history.proofs] == [(0, 0)]
+    assert [one.counts for one in proved.history.proofs] == [{}]
 
 
 def test_many_long_conversations_are_counted_in_time_that_grows_with_the_calls() -> None:

@@ -29,8 +29,8 @@ from toolmem.guidance.counted.repairs import Repair, differences
 from toolmem.guidance.counted.shown_values import form_of, output_of, text_of
 from toolmem.guidance.outcomes import passing, place_in_conversation, went_wrong
 from toolmem.guidance.parts import part_of
-from toolmem.guidance.shown import BULLET
-from toolmem.models import WITHHELD, Claim, Guidance, LineProof, RepairHistory, ToolCallResult
+from toolmem.guidance.shown import BULLET, WITHHELD
+from toolmem.models import Claim, Guidance, LineProof, RepairHistory, ToolCallResult
 from toolmem.readers.error_messages import mask, telling_line
 
 WITHHELD_AFTER = 2
@@ -49,7 +49,7 @@ class Talk:
 
 
 def is_withheld(proof: LineProof) -> bool:
-    return proof.failed >= WITHHELD_AFTER and not proof.worked
+    return proof.counts.get("failed", 0) >= WITHHELD_AFTER and not proof.counts["worked"]
 
 
 def begins(old: Guidance | None) -> datetime | None:
@@ -67,14 +67,13 @@ def with_proof(old: Guidance, tool_name: str, talks: Iterable[Talk]) -> Guidance
     """
     if (written := begins(old)) is None or old.history is None:
         return old
-    proofs = {_key_of(each): each.model_copy(update={"since": None}) for each in old.history.proofs}
-    sinces = {_key_of(each): each.since for each in old.history.proofs}
+    proofs = {each.line: each.model_copy(update={"since": None}) for each in old.history.proofs}
+    sinces = {each.line: each.since for each in old.history.proofs}
     lines: dict[Key, tuple[_Line, datetime]] = {}
     for claim in _standing(old):
         key = key_of(claim)
         since = sinces.get(key) or written
-        error, silent, part, change = key
-        proof = proofs.pop(key, None) or LineProof(error=error, silent=silent, part=part, change=change)
+        proof = proofs.pop(key, None) or LineProof(line=key)
         proofs[key] = proof.model_copy(update={"since": since})
         lines[key] = _Line(claim), since
     for talk in talks:
@@ -89,16 +88,15 @@ def with_proof(old: Guidance, tool_name: str, talks: Iterable[Talk]) -> Guidance
 
 def parted(lines: Iterable[Claim], history: RepairHistory | None) -> tuple[list[Claim], list[Claim]]:
     """The lines that may be shown and those that are withheld, both with what was counted of them."""
-    proofs = {_key_of(each): each for each in history.proofs} if history is not None else {}
+    proofs = {each.line: each for each in history.proofs} if history is not None else {}
     shown: list[Claim] = []
     withheld: list[Claim] = []
     for line in lines:
         proof = proofs.get(key_of(line)) if proofs and line.kind in _PROVED else None
-        if proof is None or not proof.shown:
+        if proof is None or not proof.counts:
             shown.append(line)
             continue
-        counts = {name: getattr(proof, name) for name in ("shown", "followed", "worked")}
-        line = line.model_copy(update={"counts": {**line.counts, **counts}})
+        line = line.model_copy(update={"counts": {**line.counts, **proof.counts}})
         if is_withheld(proof):
             withheld.append(line.model_copy(update={"kind": WITHHELD}))
         else:
@@ -110,10 +108,6 @@ def key_of(line: Claim) -> Key:
     """What makes it this line: the error, and the form of the change that it tells."""
     error = line.subject.error if line.subject is not None else ""
     return error, line.kind == "silent", str(line.detail.get("part", "")), _Line(line).change
-
-
-def _key_of(proof: LineProof) -> Key:
-    return proof.error, proof.silent, proof.part, proof.change
 
 
 def _standing(guidance: Guidance) -> list[Claim]:
@@ -150,19 +144,12 @@ def _call(call: ToolCallResult, seen: Observation) -> _Call:
 
 def _counted(proof: LineProof, line: _Line, calls: Sequence[_Call]) -> LineProof:
     """`proof` with one conversation more."""
-    update = {"shown": proof.shown + 1}
     calls = [each for each in calls if each.part == line.part]
-    followed = next((i for i in range(len(calls)) if line.is_followed(calls, i)), None)
-    if followed is not None:
-        update["followed"] = proof.followed + 1
-        outcome = line.outcome(calls[followed])
-        if outcome is True:
-            update["worked"] = proof.worked + 1
-        elif outcome is False and not any(
-            line.outcome(calls[i]) and line.is_followed(calls, i) for i in range(followed + 1, len(calls))
-        ):
-            update["failed"] = proof.failed + 1
-    return proof.model_copy(update=update)
+    followed = [i for i in range(len(calls)) if line.is_followed(calls, i)]
+    outcomes = [line.outcome(calls[i]) for i in followed]
+    worked, failed = outcomes[:1] == [True], outcomes[:1] == [False] and True not in outcomes
+    new = {"shown": True, "followed": bool(followed), "worked": worked, "failed": failed}
+    return proof.model_copy(update={"counts": {name: proof.counts.get(name, 0) + one for name, one in new.items()}})
 
 
 class _Line:

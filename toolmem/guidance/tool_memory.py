@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolmem.guidance.shown import guidance_shown
+from toolmem.guidance.shown import WITHHELD, guidance_shown
 from toolmem.guidance.skip import count_covered, count_new
 from toolmem.guidance.statistics import Measured, measured
 from toolmem.models import (
     CLAIM_DATA,
-    WITHHELD,
     ToolMemory,
     ToolStatistics,
 )

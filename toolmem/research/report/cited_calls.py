@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolmem.guidance.shown import BULLET
-from toolmem.models import WITHHELD, Claim, ToolMemory
+from toolmem.guidance.shown import BULLET, WITHHELD
+from toolmem.models import Claim, ToolMemory
 from toolmem.pages.rendering import Html, part
 from toolmem.readers.plain_text import counted, name_shown
 from toolmem.research.report.call_order import RecordedCalls, row_text, rows_by_id
