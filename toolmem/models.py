@@ -46,6 +46,7 @@ __all__ = [
     "JudgeIdentity",
     "Language",
     "LifetimeCounters",
+    "LineProof",
     "RepairCount",
     "RepairHistory",
     "RuleStatus",
@@ -278,6 +279,16 @@ class FailureCount(BaseModel):
     recovered: int = 0  # successes after it, where it has a part
 
 
+class LineProof(BaseModel):
+    """What conversations showed of one line of a card (`toolmem.guidance.proof`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    line: tuple[Bounded, bool, Bounded, Bounded]  # its error, silent and part as FailureCount's; the change, by form
+    since: datetime | None = None  # when the guidance was written in which it first stood; None: it stands in none
+    counts: dict[str, int] = Field(default_factory=dict)  # conversations: shown, followed, worked, failed
+
+
 class RepairHistory(BaseModel):
     """Failures and repairs over every call that a tool's guidance was written from, those before the window too."""
 
@@ -290,6 +301,7 @@ class RepairHistory(BaseModel):
     recovered: dict[str, int] = Field(default_factory=dict)  # successes after failures, by the last one's error
     repairs: tuple[RepairCount, ...] = ()
     failures: tuple[FailureCount, ...] = ()
+    proofs: tuple[LineProof, ...] = ()  # of the lines that tell of failures; those that are withheld last
 
 
 class Guidance(BaseModel):

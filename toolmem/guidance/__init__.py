@@ -8,6 +8,7 @@ In the order in which a window of calls meets them:
     policies       when a tool with new calls is summarized, and what the prompt holds
     llm_writer     guidance by a model, with `prompts.yaml`; `writer_reply` reads what it answers
     shown          guidance as an agent reads it: cleaned, said to be data, within a token budget
+    proof          whether a line of a card helped: shown, followed, worked; withheld
     tool_memory    what an agent, a dump or a report gets of one tool
 
 `counted` holds the data-driven writer, whose guidance is a card: every line is a claim with its counts and call ids.

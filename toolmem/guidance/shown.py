@@ -30,6 +30,7 @@ HEADINGS: dict[str, tuple[str, str]] = {  # of the parts of a text, in their ord
     "statistics": ("Statistics", "统计"),
     "calls": ("From earlier calls", "来自以往的调用"),
 }
+WITHHELD = "withheld"  # kind of a claim that is in no text: its line did not help
 _FAILURES = ("failure", "silent")  # kinds of claims about what can be avoided
 _PHASES = {
     "silent": 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolmem.guidance.shown import guidance_shown
+from toolmem.guidance.shown import WITHHELD, guidance_shown
 from toolmem.guidance.skip import count_covered, count_new
 from toolmem.guidance.statistics import Measured, measured
 from toolmem.models import (
@@ -30,18 +30,19 @@ def tool_memory(
     * `covered`, `new`, `unjudged`: kept calls that guidance covers, that it does not cover yet, that have no verdict;
     * `judges`: who scored, and `judges_note` where there is more than one and the average mixes them;
     * `upkeep`, where it is asked for: what another store has to know of the guidance for the next summary; the claims
-      then hold what their sentences are made of as well.
+      then hold what their sentences are made of as well, and those that are withheld are among them.
     """
     record = stored.record
     guidance = guidance_shown(record.guidance) if record.guidance is not None else None
     statistics, window, lifetime = measured(stored) if figures is None else figures
     hidden = set() if upkeep else CLAIM_DATA
+    claims = [each for each in guidance.claims if upkeep or each.kind != WITHHELD] if guidance else []
     metadata: dict[str, Any] = {
         "statistics": statistics.model_dump(mode="json"),
         "window": dict(window),
         "lifetime": dict(lifetime),
         "guidance_statistics": guidance.statistics.model_dump(mode="json") if guidance else None,
-        "claims": [claim.model_dump(mode="json", exclude=hidden) for claim in guidance.claims] if guidance else [],
+        "claims": [claim.model_dump(mode="json", exclude=hidden) for claim in claims],
         "prompt_version": guidance.prompt_version if guidance else None,
         "prompt_tokens": guidance.prompt_tokens if guidance else 0,
         "guidance_created_at": guidance.created_at.isoformat() if guidance and guidance.created_at else None,

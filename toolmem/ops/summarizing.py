@@ -6,12 +6,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
-from toolmem.errors import Conflict, ModelError, ReplyUnreadable
+from toolmem.errors import Conflict, ModelError, ReplyUnreadable, StoreError
 from toolmem.flow.op import Context
 from toolmem.guidance.guests import for_others
 from toolmem.guidance.in_between import Trail, repeated_pairs, trail_of, with_calls_between
 from toolmem.guidance.policies import Plan, Policy
+from toolmem.guidance.proof import Talk, begins, with_proof
 from toolmem.guidance.skip import Window, count_dropped, window_of
 from toolmem.models import Guidance, ToolCallResult, ToolRecord
 from toolmem.ops.judging import answer_of
@@ -21,6 +23,7 @@ from toolmem.stored import Document
 log = logging.getLogger("toolmem.ops")
 
 _ATTEMPTS = 3  # how often a tool whose guidance somebody else writes meanwhile is decided anew
+MOST_OF_TALK = 200  # calls of the tool that are read of one conversation, for the proof of its lines
 
 
 @dataclass(slots=True)
@@ -110,7 +113,8 @@ class Summarizing:
             try:
                 calls = await self._told_what_came_between(read[0].calls, window)
                 told = [for_others(call) for call in calls]
-                guidance = await self._write(record, window, plan, told, done)
+                proved = record.model_copy(update={"guidance": await self._proved(record, calls)})
+                guidance = await self._write(proved, window, plan, told, done)
             except ModelError as error:
                 if error.fatal:
                     self.stopped = error
@@ -136,6 +140,29 @@ class Summarizing:
             every = await self.store.memories(self.context.workspace, None, calls=True)
             self.trail = trail_of(call for memory in every for call in memory.calls)
         return with_calls_between(calls, pairs, self.trail)
+
+    async def _proved(self, record: ToolRecord, calls: Sequence[ToolCallResult]) -> Guidance | None:
+        """The guidance that is there with what the conversations of `calls` show of its lines.
+
+        They are read from the call log; nothing is counted where the store has none, or no guidance is handed out.
+        """
+        old, given = record.guidance, self.context.services.settings.guidance_tokens
+        written = begins(old)
+        if old is None or written is None or not given:
+            return old
+        names = dict.fromkeys(call.conversation_id for call in calls if call.create_time > written)
+        log_of = partial(self.store.call_log, self.context.workspace)
+        talks: list[Talk] = []
+        try:
+            for name in filter(None, names):
+                first = await log_of(conversation=name, limit=1)
+                made = await log_of(conversation=name, tool=record.tool_name, limit=MOST_OF_TALK)
+                if first and made:
+                    talks.append(Talk(first[0].call.create_time, [for_others(each.call) for each in made]))
+        except StoreError as error:
+            log.info("what the lines of a card were good for is not counted: %s", error)
+            return old
+        return with_proof(old, record.tool_name, talks)
 
     async def _write(
         self, record: ToolRecord, window: Window, plan: Plan, calls: Sequence[ToolCallResult], done: Outcome

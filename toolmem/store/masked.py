@@ -201,7 +201,7 @@ def masked_guidance(guidance: Guidance, mask: SecretMask) -> Guidance:
     claims = [_masked_claim(claim, mask) for claim in guidance.claims]
     update: dict[str, Any] = {"text": mask.text(guidance.text), "claims": claims}
     if guidance.history is not None:
-        dumped = guidance.history.model_dump(mode="json", include={"recovered", "repairs", "failures"})
+        dumped = guidance.history.model_dump(mode="json", include={"recovered", "repairs", "failures", "proofs"})
         hidden = mask.value(dumped)
         if hidden is not dumped:
             from toolmem.models import RepairHistory

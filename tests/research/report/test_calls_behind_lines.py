@@ -8,8 +8,8 @@ from html import unescape
 
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.models import Claim, ToolCallResult
-from toolmem.research.report import guidance_block
-from toolmem.research.report.cited_calls import MOST_CALLS, MOST_LINES
+from toolmem.research.report import claims_frame, guidance_block
+from toolmem.research.report.cited_calls import MOST_CALLS, MOST_LINES, PROOF
 from toolmem.research.report.findings import Evaluation
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -116,3 +116,32 @@ def test_a_claim_that_the_text_does_not_hold_stands_beside_it(build):
     evaluation.memories[0].content = "What a model wrote."
     page = guidance_block(evaluation).text
     assert page.index("What a model wrote.") < page.index("not in the text") < page.index("counted only")
+
+
+def test_lines_that_helped_most_come_first_with_what_was_counted_and_withheld_ones_stand_beside_the_text(build):
+    proof = {"never": (3, 1, 0), "often": (4, 4, 3), "harmful": (2, 2, 0), "once": (2, 1, 1)}
+    claims = [
+        Claim(
+            text=f"failed: {name}",
+            k=1,
+            n=2,
+            call_ids=(),
+            kind="withheld" if name == "harmful" else "failure",
+            counts={"recovered": 1, **dict(zip(PROOF, counts, strict=True))},
+        )
+        for name, counts in proof.items()
+    ]
+    evaluation = evaluation_with_card(build, [call(0, {"weight": 4.3}, True)], claims)
+    for memory in evaluation.memories:
+        memory.content = "\n".join(f"- {one.text}" for one in claims if one.kind != "withheld")
+    page = guidance_block(evaluation).text
+    assert [line for line, _ in lines_of(page)] == [
+        "failed: often 1 of 2 calls, 1 recovered, shown 4, followed 4, worked 3",
+        "failed: once 1 of 2 calls, 1 recovered, shown 2, followed 1, worked 1",
+        "failed: never 1 of 2 calls, 1 recovered, shown 3, followed 1, worked 0",
+        "failed: harmful 1 of 2 calls, shown 2, followed 2, worked 0, withheld",
+    ]
+    assert page.index("failed: never") < page.index("not in the text") < page.index("failed: harmful")
+    frame = claims_frame(evaluation)
+    rows = frame.set_index("text")[[*PROOF]].T
+    assert {name: tuple(rows[f"failed: {name}"]) for name in proof} == proof

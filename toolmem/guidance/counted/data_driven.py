@@ -7,7 +7,8 @@ What is counted, by kind:
 * `silent`: the same of answers that were worth nothing;
 * `example`: one call that worked;
 * `parameter`: none of n calls went well, all others did (`value_patterns`); `call_ids` are the n;
-* `overall`: k of n calls of the window worked; told where it is under 90 %.
+* `overall`: k of n calls of the window worked; told where it is under 90 %;
+* `withheld`: a line of the first two kinds that is in no text, as it did not help (`toolmem.guidance.proof`).
 
 Failures are counted over every call that the guidance was ever written from (`Guidance.history`), the others over the
 window. A call went wrong where its recorded flag or the judge says so (`outcomes.went_wrong`).
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from toolmem.guidance.counted.analysis import analyze
 from toolmem.guidance.counted.card_lines import lines
 from toolmem.guidance.counted.repair_history import counted
+from toolmem.guidance.proof import parted
 from toolmem.guidance.shown import BULLET
 from toolmem.guidance.statistics import statistics_of
 from toolmem.models import Claim, Guidance, Language, RepairHistory, ToolCallResult
@@ -35,10 +37,7 @@ DATA_DRIVEN_RULES = 1
 
 
 class DataDrivenWriter:
-    """Implements `GuidanceWriter` without a model, in English ("") or Chinese ("zh"): deterministic, free of charge.
-
-    A card has at most `max_tokens` tokens (`estimated_tokens`).
-    """
+    """Implements `GuidanceWriter` without a model, in English or Chinese. A card has at most `max_tokens` tokens."""
 
     def __init__(self, language: Language = "", *, max_tokens: int = MAX_TOKENS) -> None:
         self._language: Language = language
@@ -74,15 +73,15 @@ class DataDrivenWriter:
         """The card of `calls` (oldest first, all of one tool). Claims come most valuable first.
 
         `before`: the history of the tool's guidance so far, on which failures and repairs are counted. Needs calls
-        with a seq. A call without an id is named by its place, `#1` being the oldest. Never raises on what a call may
-        hold.
+        with a seq. A call without an id is named by its place, `#1` being the oldest. Never raises.
         """
         found = analyze(tool_name, calls)
         history = counted(found, before) if calls else before
-        told = self._within(lines(found, history, self._language)) if history is not None else []
+        told, withheld = parted(lines(found, history, self._language), history) if history is not None else ([], [])
+        told = self._within(told)
         return Guidance(
             text="\n".join(BULLET + one.text for one in told),
-            claims=told,
+            claims=[*told, *withheld],
             statistics=statistics_of(calls),
             covered=[call.seq for call in calls if call.seq is not None],
             author=self.author,

@@ -139,6 +139,7 @@ class _Counting:
             recovered={error: k for error, k in self._recovered.items() if error in names},
             repairs=tuple(_bounded(self._repairs.values(), errors)),
             failures=tuple(one for key, one in self._held.items() if key in kept),
+            proofs=before.proofs,
         )
 
     def _key(self, error: str, i: int, *, silent: bool = False) -> Key:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolmem.guidance.shown import BULLET
+from toolmem.guidance.shown import BULLET, WITHHELD
 from toolmem.models import Claim, ToolMemory
 from toolmem.pages.rendering import Html, part
 from toolmem.readers.plain_text import counted, name_shown
@@ -19,6 +19,7 @@ MOST_TOOLS = 60  # on the page; memories.jsonl has all
 MOST_TOLD = 20  # of them, whose lines show the calls behind them
 MOST_LINES = 40  # of a tool that do
 MOST_CALLS = 5  # of a line, the newest; claims.csv has all
+_Shown = tuple[str, str, dict[str, Any] | None]  # of a line: what it is, its words, its claim
 _FAILURES = frozenset({"failure", "silent"})
 
 
@@ -29,12 +30,14 @@ def claims_of(memory: ToolMemory) -> list[Claim]:
 
 def claims_frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row per claim: tool_name, kind, text, k, n, calls (how many it cites), found (those of them in the window),
-    rows (of calls.csv, separated by blanks; the call's id where it is no recorded call).
+    rows (of calls.csv, separated by blanks; the call's id where it is no recorded call); shown, followed, worked: the
+    conversations that were given the line, did as it tells, and had success with it (0 where nothing is known of it).
     """
     return frame(claims_rows(evaluation), CLAIM_COLUMNS)
 
 
-CLAIM_COLUMNS = ("tool_name", "kind", "text", "k", "n", "calls", "found", "rows")
+PROOF = ("shown", "followed", "worked")  # counts of a claim, as `toolmem.guidance.proof` counts them
+CLAIM_COLUMNS = ("tool_name", "kind", "text", "k", "n", "calls", "found", "rows", *PROOF)
 
 
 def claims_rows(evaluation: Evaluation) -> list[Row]:
@@ -53,6 +56,7 @@ def claims_rows(evaluation: Evaluation) -> list[Row]:
                 "calls": len(claim.call_ids),
                 "found": sum(call_id in kept for call_id in claim.call_ids),
                 "rows": " ".join(row_text(call_id, rows) for call_id in claim.call_ids),
+                **{name: claim.counts.get(name, 0) for name in PROOF},
             }
             for claim in claims_of(memory)
         ]
@@ -62,7 +66,8 @@ def claims_rows(evaluation: Evaluation) -> list[Row]:
 def guidance_block(evaluation: Evaluation) -> Html:
     """A folded part per tool, those with most failures to tell of first: its lines as an agent reads them.
 
-    Below each line, folded: the newest MOST_CALLS calls behind it, and what followed each in its conversation.
+    Lines that were followed and then worked come first, most often of all; those that are withheld stand beside the
+    text. Below each line, folded: the newest MOST_CALLS calls behind it, and what followed each in its conversation.
     """
     memories = sorted(evaluation.memories, key=lambda memory: (*_telling(memory), memory.when_to_use))
     calls = RecordedCalls(evaluation)
@@ -81,7 +86,7 @@ def _of_tool(memory: ToolMemory, calls: RecordedCalls, *, told: bool) -> dict[st
     claims = claims_of(memory)
     shown = [_claim(claim, calls, told=told and place < MOST_LINES) for place, claim in enumerate(claims)]
     of_line = {claim.text: one for claim, one in zip(claims, shown, strict=True)}
-    lines = [_line(line.strip(), of_line) for line in memory.content.splitlines() if line.strip()]
+    lines = _ranked([_line(line.strip(), of_line) for line in memory.content.splitlines() if line.strip()])
     in_text = {words for _, words, one in lines if one is not None}
     return {
         "name": name_shown(memory.when_to_use) or "(no name)",
@@ -94,7 +99,14 @@ def _of_tool(memory: ToolMemory, calls: RecordedCalls, *, told: bool) -> dict[st
     }
 
 
-def _line(line: str, of_line: dict[str, dict[str, Any]]) -> tuple[str, str, dict[str, Any] | None]:
+def _ranked(lines: list[_Shown]) -> list[_Shown]:
+    """Those that are claims by how often they were followed and then worked, in the places that claims have."""
+    claims = sorted((line for line in lines if line[2]), key=lambda line: -line[2]["worked"] if line[2] else 0)
+    in_turn = iter(claims)
+    return [next(in_turn) if line[2] else line for line in lines]
+
+
+def _line(line: str, of_line: dict[str, dict[str, Any]]) -> _Shown:
     """A line of guidance: heading (`## x`), list item (`- x`) or as it is; its words; the claim that it is."""
     if line.startswith("#"):
         return "heading", line.lstrip("#").strip(), None
@@ -107,6 +119,7 @@ def _claim(claim: Claim, calls: RecordedCalls, *, told: bool) -> dict[str, Any]:
     shown = claim.call_ids[-MOST_CALLS:] if told else ()
     return {
         "count": _count(claim),
+        "worked": claim.counts.get("worked", 0),
         "calls": [*calls.with_what_followed(shown)],
         "shown": len(shown),
         "more": len(claim.call_ids) - len(shown),
@@ -114,8 +127,12 @@ def _claim(claim: Claim, calls: RecordedCalls, *, told: bool) -> dict[str, Any]:
 
 
 def _count(claim: Claim) -> str:
-    """How many calls carry it, and how many of the failures were recovered."""
+    """How many calls carry it, how many of the failures were recovered, and what the line was good for."""
     parts = [f"{claim.k:,} of {counted(claim.n, 'call')}"] if claim.n else []
     if claim.kind == "failure" and "recovered" in claim.counts:
         parts.append(f"{claim.counts['recovered']:,} recovered")
+    if "shown" in claim.counts:
+        parts += [f"{name} {claim.counts.get(name, 0):,}" for name in PROOF]
+    if claim.kind == WITHHELD:
+        parts.append("withheld")
     return ", ".join(parts)
