@@ -74,4 +74,4 @@ async def test_several_loops_and_threads_share_one_model():
         return asyncio.run(PackagedEncoder().embed(["send an e-mail"]))
 
     first, *others = await asyncio.gather(*(asyncio.to_thread(vectors) for _ in range(4)))
-    assert all(np.array_equal(first, each) for each in others)
+    assert all(np.allclose(first, each, atol=1e-6) for each in others)  # sums are rounded by where buffers lie
