@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -16,19 +15,25 @@ from toolmem.guard.shell_commands import simple_commands
 EVASIONS = rows("guard_evasions.jsonl")
 
 
-@pytest.mark.parametrize("row", EVASIONS, ids=[f"{row['rule']} {row['way']}" for row in EVASIONS])
-def test_a_forbidden_call_is_stopped_however_it_is_written_and_its_neighbour_is_not(row: dict[str, Any]) -> None:
-    directory = row.get("directory", "")
-    said = said_to(row["rule"], row["tool"], row["call"], directory)
-    assert (said == "allow") == (row["expected"] == "limit")
-    assert row["expected"] == "stopped" or row["why"]
-    assert said_to(row["rule"], row["tool"], row["neighbour"], directory) == "allow"
+def test_a_forbidden_call_is_stopped_however_it_is_written_and_its_neighbour_is_not() -> None:
+    wrong = []
+    for row in EVASIONS:
+        rule, tool, directory = row["rule"], row["tool"], row.get("directory", "")
+        allowed = said_to(rule, tool, row["call"], directory) == "allow"
+        if allowed != (row["expected"] == "limit") or not (row["expected"] == "stopped" or row["why"]):
+            wrong.append((rule, row["way"], row["call"]))
+        if said_to(rule, tool, row["neighbour"], directory) != "allow":
+            wrong.append((rule, row["way"], row["neighbour"]))
+    assert wrong == []
 
 
-@pytest.mark.parametrize("row", rows("guard_neighbours.jsonl"), ids=lambda row: row["said"])
-def test_a_call_that_names_the_target_elsewhere_is_not_stopped(row: dict[str, Any]) -> None:
-    assert [said_to(row["said"], *call) for call in row["passed"]] == ["allow"] * len(row["passed"])
-    assert row["stopped"] is None or said_to(row["said"], *row["stopped"]) != "allow"
+def test_a_call_that_names_the_target_elsewhere_is_not_stopped() -> None:
+    wrong = []
+    for row in rows("guard_neighbours.jsonl"):
+        wrong += [(row["said"], call) for call in row["passed"] if said_to(row["said"], *call) != "allow"]
+        if row["stopped"] is not None and said_to(row["said"], *row["stopped"]) == "allow":
+            wrong.append((row["said"], row["stopped"]))
+    assert wrong == []
 
 
 _SHELL = """\
