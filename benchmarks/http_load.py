@@ -152,7 +152,9 @@ async def _client(
             if connection is None or not connection.open:
                 if connection is not None:
                     connection.close()
-                _, connection = await loop.create_connection(_Connection, "127.0.0.1", port)
+                transport, connection = await loop.create_connection(_Connection, "127.0.0.1", port)
+                if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
+                    break  # where nobody listens, a socket that got this very port is connected with itself
             sent = time.perf_counter()
             status, body = await connection.ask(asked.content)
             seconds = time.perf_counter() - sent

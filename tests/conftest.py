@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,6 +70,32 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The list of stores that this user made is the tests' own, in the processes that they start as well."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _encoded_once() -> Iterator[None]:
+    """The encoder's own vectors, kept for all tests of this process: most of their time went into the same few texts.
+
+    A `PackagedEncoder` keeps them just so, for itself.
+    """
+    from toolmem.providers import packaged_encoder
+
+    encode, one_at_a_time = packaged_encoder._vectors, threading.Lock()
+    kept: dict[str, Any] = {}
+
+    @wraps(encode)
+    def vectors(texts: Sequence[str]) -> Any:
+        import numpy as np
+
+        with one_at_a_time:
+            fresh = [text for text in dict.fromkeys(texts) if text not in kept]
+            if fresh:
+                kept.update(zip(fresh, encode(fresh), strict=True))
+            return np.stack([kept[text] for text in texts])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packaged_encoder, "_vectors", vectors)
         yield
 
 

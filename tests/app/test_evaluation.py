@@ -19,6 +19,7 @@ from toolmem.testing.clock import ManualClock
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"
 DATASETS = ("tau_bench", "tau2_airline", "toolbench", "intercode", "openhands")
+LONGER = ("tau_bench", "toolbench", "intercode")
 
 
 def write(path: Path, records: list[dict]) -> Path:
@@ -132,7 +133,9 @@ def test_the_newest_five_percent_of_each_tool_are_held_back_at_least_one(items):
         assert late == sorted(mine)[-len(late) :]
 
 
-@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize(
+    "dataset", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONGER)) for name in DATASETS]
+)
 async def test_both_files_of_a_recording_give_the_same_verdicts_without_the_flag(make_app, dataset):
     if not DATA.is_dir():
         pytest.skip("the recorded calls (../shared/data) are not beside the project")

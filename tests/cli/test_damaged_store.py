@@ -41,7 +41,7 @@ def places(whole: bytes) -> Iterator[int]:
         yield from (page, page + 3, page + 5, page + 9, page + 1500)
 
 
-@pytest.mark.parametrize("mask", [0xFF, 0x04])
+@pytest.mark.parametrize("mask", [0xFF, pytest.param(0x04, marks=pytest.mark.slow)])
 def test_a_flipped_byte_ends_no_command_with_a_traceback(whole, mask, tmp_path, capsys):
     store = tmp_path / "memory.db"
     said = 0

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +135,14 @@ _NASTY = [
 ]
 
 
-@pytest.mark.parametrize("piece", [*_NASTY, ".toolmem/*", "cd .toolmem;", "rm -r .;", "find . -name x -delete;"])
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["command", "path", "to"])
-def test_four_times_the_arguments_cost_about_four_times_the_time(piece: str, name: str) -> None:
+def test_four_times_the_arguments_cost_about_four_times_the_time(name: str) -> None:
     guard = ConversationGuard(RULES, protected=("/srv/data/toolmem.db",))
 
-    def weighed(size: int) -> Callable[[], object]:
+    def weighed(piece: str, size: int) -> Callable[[], object]:
         arguments = {name: piece * (size // len(piece)), "b": "x"}
         return lambda: guard.weigh("bash", arguments, directory=Path("/srv/app"))
 
-    assert grows_at_most(8, weighed, 4_000, 16_000)
+    pieces = [*_NASTY, ".toolmem/*", "cd .toolmem;", "rm -r .;", "find . -name x -delete;"]
+    assert [piece for piece in pieces if not grows_at_most(8, partial(weighed, piece), 4_000, 16_000)] == []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from toolmem.guard.decision import CheckedRule, against_rules
 from toolmem.guard.tool_classes import class_schema
 from toolmem.guard.view import view_of
@@ -150,11 +148,11 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize(("sentence", "text"), FORBIDDEN, ids=[f"{each[0]} {each[1]}" for each in FORBIDDEN])
-def test_what_is_forbidden_is_stopped_in_every_form(sentence: str, text: str) -> None:
-    assert verdict(sentence, text) != "allow"
+def test_what_is_forbidden_is_stopped_in_every_form() -> None:
+    assert len(FORBIDDEN) > 200
+    assert [case for case in FORBIDDEN if verdict(*case) == "allow"] == []
 
 
-@pytest.mark.parametrize(("sentence", "text"), HARMLESS, ids=[f"{each[0]} {each[1]}" for each in HARMLESS])
-def test_what_is_near_it_is_not_stopped(sentence: str, text: str) -> None:
-    assert verdict(sentence, text) == "allow"
+def test_what_is_near_it_is_not_stopped() -> None:
+    assert len(HARMLESS) > 70
+    assert [case for case in HARMLESS if verdict(*case) != "allow"] == []

@@ -26,11 +26,15 @@ from toolmem.hosts.receipts import Receipts
 from toolmem.readers.weight import at_once
 
 THERE = [name for name, module in HOSTS.items() if find_spec(module) is not None]
+# Three shapes of a hook (a process an event that knows all, a plugin, scripts by event) are held to every sentence of
+# the contract; the others to those of `of_every_agent`, since what answers behind their payloads is the same code.
+WHOLE = [name for name in ("claude-code", "opencode", "cline") if name in THERE]
+of_every_agent = pytest.mark.parametrize("agent", THERE, indirect=True)
 PUSH = "git push origin main"
 RULE = "never push to main"
 
 
-@pytest.fixture(params=THERE)
+@pytest.fixture(params=WHOLE)
 def agent(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HookedAgent]:
     home, project = tmp_path / "home", tmp_path / "home" / "work" / "project"
     (project / ".git").mkdir(parents=True)
@@ -56,6 +60,7 @@ def test_every_agent_stands_in_the_contract() -> None:
 # ---------------------------------------------------------------- calls
 
 
+@of_every_agent
 def test_a_call_that_nothing_stands_against_runs_in_silence_and_is_recorded(agent: HookedAgent) -> None:
     assert agent.runs("ls", "a.txt") == {}
     (call,) = agent.calls()
@@ -69,6 +74,7 @@ def test_a_call_that_nothing_stands_against_runs_in_silence_and_is_recorded(agen
     assert agent.log == ""
 
 
+@of_every_agent
 def test_a_call_that_a_rule_forbids_is_denied_with_the_users_sentence(agent: HookedAgent) -> None:
     agent.says(RULE)
     assert RULE in agent.speaks.denial(agent.asks(PUSH))
@@ -76,6 +82,7 @@ def test_a_call_that_a_rule_forbids_is_denied_with_the_users_sentence(agent: Hoo
     assert [call["input"] for call in agent.calls()] == [agent.speaks.arguments("git push origin feature/x")]
 
 
+@of_every_agent
 def test_each_message_is_heard_where_events_bear_no_name_and_follow_one_another_at_once(agent: HookedAgent) -> None:
     def says(text: str) -> None:
         given = agent.speaks.prompt(*agent.place, text, 1)
@@ -103,6 +110,7 @@ def test_the_log_says_of_a_denied_call_that_it_did_not_run(agent: HookedAgent) -
     assert outcomes["ask"] in ("worked", "unknown"), "as far as it tells"
 
 
+@of_every_agent
 def test_a_call_that_the_user_wants_to_be_asked_about_does_not_run_unasked(agent: HookedAgent) -> None:
     agent.says("always ask me before you run git push")
     answer = agent.asks("git push origin feature/x")
@@ -127,6 +135,7 @@ def test_a_call_is_advised_on_and_runs(agent: HookedAgent) -> None:
     assert ended == {} or agent.host == "codex", "whose recording alone says whether it worked"
 
 
+@of_every_agent
 def test_how_long_to_wait_is_told_with_the_failure(agent: HookedAgent) -> None:
     if not agent.speaks.tells_of_failures:
         pytest.skip("its hook is told of no failure")
@@ -144,6 +153,7 @@ def test_how_long_to_wait_is_told_with_the_failure(agent: HookedAgent) -> None:
     assert agent.runs(fetch) == {}
 
 
+@of_every_agent
 def test_a_call_that_failed_is_recorded_with_its_error_and_stopped_when_it_is_repeated(agent: HookedAgent) -> None:
     if not agent.speaks.tells_of_failures:
         pytest.skip("its hook is told of no failure")
@@ -191,6 +201,7 @@ def test_a_denied_call_never_becomes_one(agent: HookedAgent) -> None:
     assert agent.calls() == []
 
 
+@of_every_agent
 def test_a_call_told_by_the_hook_and_by_a_recording_is_one(agent: HookedAgent) -> None:
     if not agent.speaks.calls_have_ids:
         pytest.skip("its calls have no ids")
@@ -206,6 +217,7 @@ def test_a_call_told_by_the_hook_and_by_a_recording_is_one(agent: HookedAgent) -
 # ---------------------------------------------------------------- what the user says
 
 
+@of_every_agent
 def test_what_was_kept_is_told_to_user_and_model(agent: HookedAgent) -> None:
     answer = agent.says(RULE)
     assert agent.rules() == [RULE]
@@ -225,6 +237,7 @@ def test_the_user_takes_back_what_the_user_said(agent: HookedAgent) -> None:
     assert agent.rules() == []
 
 
+@of_every_agent
 def test_a_demand_for_the_session_binds_in_it_alone(agent: HookedAgent) -> None:
     agent.says("Don't touch setup.py in this session")
     assert "setup.py" in agent.stopped(agent.asks("rm setup.py"))
@@ -268,6 +281,7 @@ def test_a_message_that_nobody_types_is_not_read_and_that_is_said(agent: HookedA
 # ---------------------------------------------------------------- before the model
 
 
+@of_every_agent
 @pytest.mark.parametrize("origin", ["startup", "resume", "compact"])
 def test_rules_and_demands_are_before_the_model_when_a_session_begins_and_after_a_compaction(
     agent: HookedAgent, origin: str, monkeypatch: pytest.MonkeyPatch
@@ -296,6 +310,7 @@ def test_many_long_rules_stay_within_what_an_agent_takes(agent: HookedAgent) -> 
     assert 3000 < len(agent.speaks.context(agent.start())) < 10_000
 
 
+@of_every_agent
 def test_the_end_of_a_session_is_noted(agent: HookedAgent) -> None:
     agent.start()
     if (payload := agent.speaks.end(*agent.place)) is None:
@@ -348,6 +363,7 @@ def test_a_store_that_came_with_the_project_is_not_believed_and_said_once(
     assert len(agent.calls()) == 1
 
 
+@of_every_agent
 def test_the_project_is_where_the_session_began(agent: HookedAgent, project_store: Path, tmp_path: Path) -> None:
     if agent.speaks.tells_its_project:
         pytest.skip("it tells the project with each event")
@@ -364,6 +380,7 @@ def test_the_project_is_where_the_session_began(agent: HookedAgent, project_stor
 # ---------------------------------------------------------------- twice
 
 
+@of_every_agent
 def test_of_two_installs_one_acts(agent: HookedAgent) -> None:
     agent.says(RULE)
     first = agent.speaks.prompt(*agent.place, "never run npm publish", 90)
@@ -382,6 +399,7 @@ def test_of_two_installs_one_acts(agent: HookedAgent) -> None:
     assert len(agent.calls()) == 1
 
 
+@of_every_agent
 @pytest.mark.parametrize("moment", [0.0, 2.0])
 def test_an_id_that_was_seen_lets_no_other_call_through(
     agent: HookedAgent, moment: float, monkeypatch: pytest.MonkeyPatch
@@ -412,6 +430,7 @@ def test_an_id_that_was_seen_lets_no_other_call_through(
     assert call(PUSH)
 
 
+@of_every_agent
 def test_a_call_that_comes_without_an_id_is_checked(agent: HookedAgent) -> None:
     agent.says(RULE)
     ids = ("tool_use_id", "callId", "callID", "tool_call_id", "timestamp")
@@ -497,6 +516,7 @@ def test_the_same_message_later_is_another_one(agent: HookedAgent, monkeypatch: 
     assert agent.stopped(agent.asks(PUSH))
 
 
+@of_every_agent
 def test_every_event_has_a_receipt(agent: HookedAgent) -> None:
     agent.says(RULE)
     for number in range(5):
@@ -512,6 +532,7 @@ def test_every_event_has_a_receipt(agent: HookedAgent) -> None:
 # ---------------------------------------------------------------- never in the way
 
 
+@of_every_agent
 def test_trouble_of_our_own_lets_a_call_run_and_is_a_line_in_the_log(
     agent: HookedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -659,6 +680,7 @@ def ended(ran: subprocess.CompletedProcess[bytes]) -> bytes:
     return ran.stdout
 
 
+@of_every_agent
 def test_as_a_process_it_says_json_or_nothing_and_ends_with_code_0(agent: HookedAgent) -> None:
     assert ended(agent.send_to_process(b"garbage")) == b""
     assert ended(agent.send_to_process(b"garbage", "--on-error", "closed")) == b""

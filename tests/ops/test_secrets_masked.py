@@ -24,6 +24,7 @@ from toolmem.testing.clock import ManualClock
 from toolmem.testing.scripted_llm import ScriptedLLM
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_calls"
+LONGER = ("tau_bench", "toolbench", "openhands", "intercode")
 PASSWORD, KEY = "hunter2!x", "sk-live-4242abcd4242"
 
 
@@ -276,7 +277,7 @@ async def test_what_the_user_says_stays_as_it_was_said(make_app):
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded calls are not there: {DATA.name}")
 @pytest.mark.parametrize(
     "dataset",
-    ["tau_bench", "tau2_airline", "toolbench", "openhands", pytest.param("intercode", marks=pytest.mark.slow)],
+    ["tau2_airline", *(pytest.param(name, marks=pytest.mark.slow) for name in LONGER)],
 )
 def test_verdicts_and_guidance_of_recordings_are_the_same_with_and_without_masking(make_app, dataset):
     calls = [call for _, call in read_file(DATA / f"{dataset}.calls.jsonl.gz", clock=ManualClock()).calls]

