@@ -231,7 +231,7 @@ class Claim(BaseModel):
     n: int
     call_ids: tuple[str, ...]
     kind: str = ""  # e.g. "parameter", "error_class", "repair", "repeat", "overall"
-    subject: Subject | None = None  # None: stored by version 0.1, or not written by the data-driven writer
+    subject: Subject | None = None  # None: not written by the data-driven writer
     counts: dict[str, int] = Field(default_factory=dict)  # further counts of the sentence: `ok` of `on` other calls
     detail: dict[str, Any] = Field(default_factory=dict)  # what it tells beside: examples, averages
 

@@ -93,7 +93,7 @@ _MEANINGS = {
     "session.judging": "while the session runs, or when it closes",
     "guidance.max_tokens": "of the card of one tool",
     "guidance.max_tokens_prompt": "of the guidance of all tools in a prompt; first where most failures can be avoided",
-    "session.guidance_tokens": "a former name of `guidance.max_tokens_prompt`, used where it is set",
+    "session.guidance_tokens": "another name of `guidance.max_tokens_prompt`, used where it is set",
     "budget.max_tokens": "prompt and completion together",
     "budget.max_cost": "in the currency of the prices",
     "prices.<name>.input": "a thousand prompt tokens",

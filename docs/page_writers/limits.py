@@ -96,8 +96,6 @@ unusual wordings to get through.
   requests.
 * An amount without a tool ("above 500 euros, ask me") binds tools for payments where there are any, else the
   first tool of the turn.
-* A process of 0.1 on the same SQLite file knows no status of rules: it would pin a proposed one. Upgrade all
-  processes of a store together.
 * `AgentSession.messages()` asks the store each time; the event loop waits for it.
 * `rules.capture: model`: the flow and sessions ask the configured model, once for each message of up to 100,000
   characters (twice where something of its reply is refused) and for 20 notes at most; `rules capture`, hooks and
@@ -298,17 +296,16 @@ _STORE = """\
 * Rules and calls of one workspace can be read by everybody who can read the file: workspaces keep memories apart,
   they are not a protection.
 * The log of calls holds the newest 100,000 of a workspace (`log.max_calls`), and those that a window keeps beside
-  them: calls of 700 bytes take some 90 MB on the disk. Calls of version 0.1, which noted no order, stand in it by their
-  time. A batch of calls is logged tool by tool; in a conversation their times tell the order.
+  them: calls of 700 bytes take some 90 MB on the disk. A batch of calls is logged tool by tool; in a conversation
+  their times tell the order.
 * After a fork the store has to be opened again.
 * A process that is killed loses the bookings of its last fifth of a second in the ledger, never a call.
 """
 _POLICIES = """\
 ## The policies of the summary
 
-* What guidance names is measured by its claims since 0.2, no longer by reading its sentences, which had given credit
-  for repairs that a sentence only seemed to name: shares before and after are not to be compared. A model's own
-  sentences name nothing here.
+* What guidance names is measured by its claims, not by reading its sentences. A model's own sentences name
+  nothing here.
 * **They were measured on guidance of the offline writer**, not of a model. What a policy costs is counted on the true
   prompts; what it buys (the share of later repairs that the guidance names) is that writer's.
 * Most of the recordings are public ones that are not in this repository (`intercode`, `tau_bench`, `toolbench`); with

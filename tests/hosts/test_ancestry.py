@@ -131,21 +131,6 @@ def test_where_calls_have_no_names_any_later_end_is_theirs(tmp_path: Path) -> No
     assert not receipts.call_under_way("s1", named=False)
 
 
-def test_a_file_of_an_earlier_version_keeps_what_it_holds(tmp_path: Path) -> None:
-    import apsw
-
-    receipts = Receipts(tmp_path / "hooks.db")
-    begun(receipts, "a")
-    receipts.close()
-    db = apsw.Connection(str(tmp_path / "hooks.db"))
-    db.execute("DROP TABLE agents; PRAGMA user_version = 1")
-    db.close()
-    receipts.note_agent("s1", 100, "a")
-    assert receipts.is_agent(100, "a")
-    assert receipts.call_under_way("s1")
-    assert not list(tmp_path.glob("*.damaged"))
-
-
 def test_looking_takes_no_time(tmp_path: Path) -> None:
     receipts = Receipts(tmp_path / "hooks.db")
     for number in range(300):

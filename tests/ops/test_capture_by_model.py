@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolmem import AgentSession, ToolMemApp
-from toolmem.errors import ConfigError, ModelOverloaded
+from toolmem import AgentSession
+from toolmem.errors import ModelOverloaded
 from toolmem.testing.model_script import OK, Rule, Script
 from toolmem.testing.model_server import ModelServer
 from toolmem.testing.scripted_llm import ScriptedLLM
@@ -258,10 +258,3 @@ async def test_what_a_guest_demands_binds_in_the_guests_session_alone(make_app):
         assert (await session.check("Bash", FORBIDDEN["input"])).action == "deny"
         await session.close()
     assert not await stops(make_app)
-
-
-@pytest.mark.parametrize("overrides", [(), ("rules.compile=offline",)])
-def test_a_file_that_still_compiles_is_told_what_took_its_place(tmp_path, overrides):
-    (tmp_path / "old.yaml").write_text("rules:\n  compile: llm\n")
-    with pytest.raises(ConfigError, match=r"`compile` is gone: `rules\.capture: model`"):
-        ToolMemApp(config=[str(tmp_path / "old.yaml")], overrides=overrides)

@@ -14,7 +14,6 @@ from toolmem.models import Claim
 from toolmem.protocols import EmbedderIdentity, MemoryStore
 from toolmem.providers.hashing import HashingEmbedder
 from toolmem.store.copying import Copied, Copy, take_over, whole_memory
-from toolmem.store.decided import DecidedStore
 from toolmem.store.sqlite import SqliteStore
 from toolmem.stored import Document, LogLimits, Where
 from toolmem.testing.clock import ManualClock
@@ -152,19 +151,6 @@ async def test_logged_calls_for_which_the_target_has_no_room_are_named(source: S
         done = await copied(source, target)
         assert any("3 logged calls of tool 'search' missing" in each for each in done.differences)
         assert [len(each.calls) for each in await target.memories(W, None, calls=True)] == [6, 2]
-
-
-async def test_a_store_that_keeps_no_logs_is_copied_without_them(source: SqliteStore, target: SqliteStore):
-    class OfVersion01(SqliteStore):
-        call_log = DecidedStore.call_log
-        decisions = DecidedStore.decisions
-        log_decision = DecidedStore.log_decision
-
-    async with OfVersion01(source.location, clock=ManualClock(), embedder=EMBEDDER.identity) as older:
-        done = await copied(older, target)
-        assert (done.calls, done.decisions, done.differences) == (16, 0, [])
-    async with OfVersion01(target.location, clock=ManualClock(), embedder=EMBEDDER.identity) as older:
-        assert (await copied(source, older)).differences == []
 
 
 async def test_a_call_that_went_missing_in_the_target_is_named(source: SqliteStore, target: SqliteStore):

@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from toolmem.config.section_base import Section
 
@@ -27,13 +27,6 @@ class RuleSettings(Section):
     # word of a tool's name -> words of a sentence that mean it; beside the built-in table
     nouns: Annotated[dict[str, list[str]], AfterValidator(_nouns)] = Field(default_factory=dict)
     capture: bool | Literal["model"] = True
-
-    @model_validator(mode="before")
-    @classmethod
-    def _not_compiled(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "compile" in given:
-            raise ValueError("`compile` is gone: `rules.capture: model` has a model note what the user demands")
-        return given
 
 
 class SessionSettings(Section):

@@ -53,7 +53,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _keep_private(own: Path) -> None:
-    """What an earlier version or another program made is closed to others as well, where it is this user's."""
+    """What another program made is closed to others as well, where it is this user's."""
     with suppress(PermissionError):
         if stat.S_IMODE(own.stat().st_mode) & 0o077:
             own.chmod(0o700)

@@ -1,6 +1,6 @@
 """Guidance as an agent is shown it: data from tools, said to be so, cut to size, without a form that only rules have.
 
-Texts are cleaned before they are stored; what an earlier version stored is cleaned here.
+Texts are cleaned before they are stored; what a store holds all the same is cleaned here.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ def with_card(text: str, counted: Guidance | None, language: Language, max_token
 
 def without_card(text: str, language: Language) -> str:
     """The text alone: a model that edits it is not asked to keep what was counted."""
-    headings = (_card_heading(language), f"## {HEADINGS['statistics'][language == 'zh']}")  # the second was 0.2's
-    return min((text.partition(f"\n{heading}\n")[0] for heading in headings), key=len)
+    return text.partition(f"\n{_card_heading(language)}\n")[0]
 
 
 def _card_heading(language: Language) -> str:

@@ -40,7 +40,6 @@ class ReceiptsFile(StateFile):
     """As `StateFile`."""
 
     file = "hooks.db"
-    version = 2
     application = 0x746D686B
     schema = _SCHEMA
 

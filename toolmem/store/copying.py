@@ -15,7 +15,6 @@ from toolmem.errors import Conflict
 from toolmem.models import ToolCallResult, ToolMemory
 from toolmem.protocols import Embedder, MemoryStore
 from toolmem.readers.plain_text import counted
-from toolmem.store.decided import keeps_logs
 from toolmem.store.masked import take_over_key
 from toolmem.stored import Appended, CallFailure, Document, LoggedCall, LoggedDecision, Record, StoredMemory
 
@@ -145,8 +144,6 @@ class Copy:
             self._progress(f"{workspace}: verdicts", read, max(total, read))
 
     async def _copy_decisions(self, workspace: str, done: Copied) -> None:
-        if not keeps_logs(self._target):
-            return
         decided = (await _decisions(self._source, workspace))[::-1]
         there = {each.id for each in await _decisions(self._target, workspace)}
         for number, decision in enumerate(decided, 1):
@@ -172,11 +169,10 @@ class Copy:
             theirs = await self._target.memories(workspace, [name], calls=True)
             for stored in ours:
                 _compare_memories(workspace, stored, theirs[0] if theirs else None, done)
-            if keeps_logs(self._target):
-                copied_ids = {each.id for each in await _logged(self._target, workspace, name)}
-                missing = sum(each.id not in copied_ids for each in await _logged(self._source, workspace, name))
-                if missing:
-                    done.differs(f"{workspace}: {counted(missing, 'logged call')} of tool {name!r} missing")
+            copied_ids = {each.id for each in await _logged(self._target, workspace, name)}
+            missing = sum(each.id not in copied_ids for each in await _logged(self._source, workspace, name))
+            if missing:
+                done.differs(f"{workspace}: {counted(missing, 'logged call')} of tool {name!r} missing")
             self._progress(f"{workspace}: tools verified", number, len(names))
         for namespace in await self._source.namespaces(workspace):
             copied = {record.key: record.value for record in await self._target.list(workspace, namespace)}
@@ -186,7 +182,7 @@ class Copy:
                     done.differs(f"{workspace}: record {record.key!r} of {namespace!r} {state}")
         there = {each.id: each for each in await _decisions(self._target, workspace)}
         for decision in await _decisions(self._source, workspace):
-            if there.get(decision.id) != decision and keeps_logs(self._target):
+            if there.get(decision.id) != decision:
                 done.differs(f"{workspace}: the decision {decision.id!r} is missing or differs")
         async for keys in _pages(self._source, workspace):
             wanted, found = await self._source.verdicts(workspace, keys), await self._target.verdicts(workspace, keys)
@@ -197,17 +193,15 @@ class Copy:
 
 
 async def _logged(store: MemoryStore, workspace: str, tool: str) -> list[ToolCallResult]:
-    """All logged calls of a tool, oldest first; none where the store keeps no log."""
+    """All logged calls of a tool, oldest first."""
     found: list[LoggedCall] = []
-    while keeps_logs(store) and (
-        page := await store.call_log(workspace, tool=tool, after=found[-1].position if found else 0, limit=PAGE)
-    ):
+    while page := await store.call_log(workspace, tool=tool, after=found[-1].position if found else 0, limit=PAGE):
         found += page
     return [each.call for each in found]
 
 
 async def _decisions(store: MemoryStore, workspace: str) -> list[LoggedDecision]:
-    return await store.decisions(workspace, limit=KEEP_ALL) if keeps_logs(store) else []
+    return await store.decisions(workspace, limit=KEEP_ALL)
 
 
 def with_logged(stored: StoredMemory, logged: Sequence[ToolCallResult]) -> ToolMemory:

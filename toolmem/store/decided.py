@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from toolmem.errors import RequestError, StoreError
+from toolmem.errors import RequestError
 from toolmem.late import late_logger
 from toolmem.protocols import EmbedderIdentity, MemoryStore
 from toolmem.store.codec import require_names, require_unicode
@@ -72,22 +72,19 @@ class DecidedStore(RecordStore, MemoryStore):
         ids = [record.memory_id for record in await self.records(workspace, None)]
         return len(await self.delete_memories(workspace, ids))
 
-    # -- logs; a store that was written before they came goes on without them
+    # -- logs
 
     async def call_log(self, *asked: Any, **named: Any) -> builtins.list[LoggedCall]:
-        raise self._without("call_log")
+        raise NotImplementedError
 
     async def log_decision(self, *asked: Any, **named: Any) -> None:
-        raise self._without("log_decision")
+        raise NotImplementedError
 
     async def decisions(self, *asked: Any, **named: Any) -> builtins.list[LoggedDecision]:
-        raise self._without("decisions")
+        raise NotImplementedError
 
     async def read_stamped(self, *asked: Any, **named: Any) -> Stamped:
-        raise self._without("read_stamped")
-
-    def _without(self, method: str) -> StoreError:
-        return StoreError(f"{type(self).__name__} has no `{method}`, which the guard and the call log need")
+        raise NotImplementedError
 
     # -- verdict cache
 
@@ -135,12 +132,6 @@ class DecidedStore(RecordStore, MemoryStore):
 
     async def workspaces(self) -> builtins.list[str]:
         return builtins.list((await self.info())["workspaces"])
-
-
-def keeps_logs(store: MemoryStore) -> bool:
-    """Whether it has the logs of a workspace; one that was written for version 0.1 has none."""
-    method = getattr(type(store), "call_log", None)
-    return method is not None and method is not DecidedStore.call_log
 
 
 def read_verdict(found: dict[str, Verdict], key: str, fields: Any) -> None:

@@ -32,7 +32,7 @@ def give_id(db: apsw.Connection) -> str:
 
 
 def read_id(db: apsw.Connection) -> str:
-    """ "" in a store of version 0.1 that was never trusted."""
+    """ "" where the store holds none."""
     row = db.execute("SELECT value FROM meta WHERE name = ?", (_ID,)).fetchone()
     return str(row[0]) if row else ""
 

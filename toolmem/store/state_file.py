@@ -23,7 +23,7 @@ class StateFile:
     file: ClassVar[str]  # its name in the state folder
     version: ClassVar[int] = 1
     application: ClassVar[int]
-    schema: ClassVar[str]  # makes what is missing: also of a file of an earlier version
+    schema: ClassVar[str]  # makes the tables
 
     def __init__(self, path: str | Path | None = None, *, busy_timeout: float = BUSY_TIMEOUT) -> None:
         self._path = path
@@ -117,7 +117,7 @@ class StateFile:
         return True
 
     def _prepare(self, db: apsw.Connection) -> None:
-        """Raises _Strange, or ValueError for a newer file, which is left as it is."""
+        """Raises _Strange, or ValueError for a file of another version, which is left as it is."""
         from toolmem.store.sqlite.connection import switch_to_wal
 
         version = self._version(db)
@@ -127,7 +127,7 @@ class StateFile:
         switch_to_wal(db, BUSY_TIMEOUT)
         db.execute("BEGIN IMMEDIATE")
         try:
-            if self._version(db) < self.version:  # nobody was quicker
+            if not self._version(db):  # nobody was quicker
                 db.execute(self.schema)
                 db.execute(f"PRAGMA application_id = {self.application}; PRAGMA user_version = {self.version}")
             db.execute("COMMIT")
@@ -140,7 +140,7 @@ class StateFile:
         version, application = int(db.pragma("user_version")), int(db.pragma("application_id"))
         if application not in (0, self.application) or (application == 0 and version):
             raise _Strange("it is another program's")
-        if version > self.version:
+        if version not in (0, self.version):
             raise ValueError(f"it has schema version {version}, and this toolmem reads {self.version}")
         return version
 

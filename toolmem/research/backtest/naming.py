@@ -1,7 +1,7 @@
 """What guidance names, by its claims: for which error which kind of repair.
 
 The text is cut to a token budget by whole sentences (`toolmem.guidance.shown`); a claim counts where its sentence is
-kept. Claims without a subject (a model's sentences, guidance of version 0.1) name nothing.
+kept. Claims without a subject (a model's sentences) name nothing.
 """
 
 from __future__ import annotations

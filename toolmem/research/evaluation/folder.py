@@ -16,7 +16,6 @@ from toolmem.protocols import OF_THE_STORE, MemoryStore
 from toolmem.research.report.findings import Evaluation
 
 WORKSPACE = "default"
-FORMER = "evaluate"  # the workspace of evaluations before there was a mark
 _MARK = (OF_THE_STORE, "evaluation", "made")  # the record that says: an evaluation made this store
 _WRITTEN = ("summary.json", "report.html", "report.html.part", ".writable")  # beside the tables
 
@@ -128,8 +127,8 @@ async def _own_workspace(store: MemoryStore, place: Path) -> str:
     held = await store.workspaces()
     mark = await store.get(*_MARK)
     made: dict[str, Any] = {} if mark is None else mark.value
-    own = str(made.get("workspace") or (FORMER if FORMER in held else WORKSPACE))
-    others = [name for name in held if name != own or (mark is None and own != FORMER)]
+    own = str(made.get("workspace") or WORKSPACE)
+    others = [name for name in held if name != own or mark is None]
     left = made.get("calls")
     if not others and left is not None and await _calls(store, own) > left:
         others = [own]

@@ -43,7 +43,7 @@ def told(report: RunReport) -> list[tuple[str, Row]]:
     """What was done with each tool: (op, row) of a report. Rows of other ops, and damaged ones, are not among them.
 
     A row of kind "summary" has `tool_name`, `policy`, `action`, `reason`, `model` and the counts `new_calls`,
-    `not_analyzed`, `dropped` (none in reports of older versions) and `prompt_tokens`; one of kind "judged" `tool_name`,
+    `not_analyzed`, `dropped` and `prompt_tokens`; one of kind "judged" `tool_name`,
     `asks_model`, `model` and the counts `calls`, `reused` and `duplicates`.
     """
     return [(op.op, row) for op in report.ops for row in op.details if _is_whole(row)]

@@ -258,7 +258,7 @@ def _make_ready(path: Path) -> None:
             write_new(path)
         if path.parent.name == OWN:
             _refuse_foreign_logs(path)
-            _close_to_others(path)  # of an earlier version, or unpacked from somewhere
+            _close_to_others(path)  # made by another program, or unpacked from somewhere
     except (OSError, ValueError) as error:
         raise StoreUnavailable(f"cannot open the store {path}: {error}") from error
 
