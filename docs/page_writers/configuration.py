@@ -106,7 +106,7 @@ _MEANINGS = {
 
 
 def configuration() -> str:
-    from toolmem.config import elsewhere
+    from toolmem.config import reme_compat
     from toolmem.config.settings import Settings
 
     parts = [_HEAD + GENERATED, "## Top level", _table("", Settings, nested=False)]
@@ -120,9 +120,7 @@ def configuration() -> str:
     parts += ["## Values from the environment", _VARIABLES, _variables()]
     parts += ["## Values without a file of yours", "As `toolmem config show` prints them; flows and prices left out."]
     parts.append(_effective())
-    ignored = getattr(elsewhere, "IGNORED", None)
-    if ignored:
-        parts.append(_IGNORED.format(names=", ".join(f"`{name}`" for name in ignored)))
+    parts.append(_IGNORED.format(names=", ".join(f"`{name}`" for name in reme_compat.IGNORED)))
     return page("Configuration keys", *(part for part in parts if part))
 
 
