@@ -121,7 +121,7 @@ def _standing(guidance: Guidance) -> list[Claim]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _ReadCall:
     call: ToolCallResult
     seen: Observation
     part: str
@@ -130,19 +130,21 @@ class _Call:
     answer: str  # the same of one that was answered
 
 
-def _read(tool_name: str, calls: Sequence[ToolCallResult]) -> list[_Call]:
+def _read(tool_name: str, calls: Sequence[ToolCallResult]) -> list[_ReadCall]:
     kinds = text_kinds(tool_name, [values.parameters(call.input) for call in calls])
     return [_call(call, observe(call, kinds)) for call in sorted(calls, key=place_in_conversation)]
 
 
-def _call(call: ToolCallResult, seen: Observation) -> _Call:
+def _call(call: ToolCallResult, seen: Observation) -> _ReadCall:
     wrong = went_wrong(call)
     error = error_of(telling_line(call.output), seen) if wrong else ""
     worked = None if wrong is None or passing(call) else not wrong
-    return _Call(call, seen, part_of(call.tool_name, call.input), worked, error, "" if wrong else mask(output_of(call)))
+    return _ReadCall(
+        call, seen, part_of(call.tool_name, call.input), worked, error, "" if wrong else mask(output_of(call))
+    )
 
 
-def _counted(proof: LineProof, line: _Line, calls: Sequence[_Call]) -> LineProof:
+def _counted(proof: LineProof, line: _Line, calls: Sequence[_ReadCall]) -> LineProof:
     """`proof` with one conversation more."""
     calls = [each for each in calls if each.part == line.part]
     followed = [i for i in range(len(calls)) if line.is_followed(calls, i)]
@@ -176,7 +178,7 @@ class _Line:
         forms = [f"{path}={self._wanted(path)}" for path in sorted(self._worked)]
         return "; ".join(forms or sorted(f"{one.kind} {one.path} {one.after}".rstrip() for one in self._repairs))[:400]
 
-    def outcome(self, call: _Call) -> bool | None:
+    def outcome(self, call: _ReadCall) -> bool | None:
         """Whether it worked; None where that is not known, or the failure says nothing of the line."""
         if self._silent and call.worked:
             return None if call.call.score is None else call.call.score > 0.0
@@ -186,7 +188,7 @@ class _Line:
             return None if named and named.isdisjoint(self._paths) else False
         return call.worked
 
-    def is_followed(self, calls: Sequence[_Call], i: int) -> bool:
+    def is_followed(self, calls: Sequence[_ReadCall], i: int) -> bool:
         call = calls[i]
         if self._worked and not call.seen.texts.keys() & self._worked.keys():
             return all(self._is_wanted(path, values.at(call.seen.params, path)) for path in self._worked)
