@@ -63,6 +63,6 @@ def flow_tables() -> str:
             (f"`{key}`", " or ".join(argument.types), "yes" if argument.required else "no", argument.description)
             for key, argument in flow.input_schema.items()
         ]
-        parts += [f"### {name}", f"`{flow.flow_content.strip()}`", flow.description.strip()]
+        parts += [f"## {name}", f"`{flow.flow_content.strip()}`", flow.description.strip()]
         parts.append(table(["argument", "type", "required", "meaning"], rows))
     return "\n\n".join(parts)
