@@ -130,16 +130,6 @@ def test_calls_that_an_agent_adds_to_the_memory_of_a_report_are_not_removed(tmp_
 
 
 @pytest.mark.usefixtures("without_page")
-def test_a_folder_whose_evaluations_worked_in_evaluate_is_theirs_still(tmp_path, calls, make_app):
-    (tmp_path / "report").mkdir()
-    with memory(make_app, tmp_path / "report") as app:
-        app.run("add_tool_call_result", workspace_id="evaluate", tool_call_results=[{"tool_name": "t", "output": "1"}])
-    for _ in range(2):
-        evaluation = evaluate(calls, tmp_path / "report")
-        assert evaluation.workspace == "evaluate"  # its verdicts and its ledger are there
-        assert [m.when_to_use for m in evaluation.memories] == ["tool_0", "tool_1"]
-
-
 def test_an_evaluation_that_was_cut_off_leaves_its_own_store(tmp_path, calls, make_app, monkeypatch):
     def interrupted(*_):
         raise RuntimeError

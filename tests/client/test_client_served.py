@@ -47,6 +47,8 @@ class _Awaitable:
         found = getattr(self._target, name)
         if name == "batch":
             return lambda: _Awaitable(found())
+        if name == "rules":
+            return _Awaitable(found)
         return found if not callable(found) else lambda *a, **k: _soon(found, *a, **k)
 
 

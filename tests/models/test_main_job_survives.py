@@ -17,6 +17,8 @@ def left_behind(evaluation):
     for memory in evaluation.memories:
         dumped = memory.model_dump(mode="json", exclude={"memory_id", "time_created", "time_modified"})
         dumped["metadata"].pop("guidance_created_at")
+        for proof in dumped["metadata"]["upkeep"]["history"]["proofs"]:
+            proof.pop("since")
         memories.append(dumped)
     return memories
 

@@ -48,7 +48,7 @@ def test_a_request_model_says_what_the_input_schema_says(document):
     assert model["properties"]["path"]["type"] == ["string", "null"]
     assert model["properties"]["memory_ids"]["items"] == {"type": "string"}
     names = document["components"]["schemas"]["summary_tool_memory_request"]["properties"]["tool_names"]
-    assert names["type"] == ["string", "array"]
+    assert names["type"] == ["string", "array", "null"]
 
 
 def test_each_refusal_is_documented_with_its_model(document):
