@@ -13,6 +13,7 @@ import pytest
 
 from toolmem.errors import RequestError, StoreClosed, StoreUnavailable, StoreVersionError
 from toolmem.store.sqlite import SqliteStore, worker_threads
+from toolmem.store.sqlite.connection import explained, patiently
 from toolmem.store.sqlite.schema import SCHEMA_VERSION
 from toolmem.testing.clock import ManualClock
 from toolmem.testing.store_contract.scenario import EMBEDDER, W, append, drive, kept_calls, numbers_of
@@ -177,3 +178,24 @@ def test_processes_that_create_the_store_at_once_agree(tmp_path: Path):
             assert sorted(numbers_of(await kept_calls(store))) == [0, 1, 2, 3]
 
         drive(make(path), check)
+
+
+@pytest.mark.parametrize(
+    ("failing", "error", "tries"), [(2, apsw.IOError, 3), (9, apsw.IOError, 5), (9, apsw.FullError, 1)]
+)
+def test_an_io_error_that_soon_passes_refuses_no_store(failing: int, error: type[apsw.Error], tries: int) -> None:
+    tried: list[int] = []
+
+    def opened() -> apsw.Connection:
+        tried.append(1)
+        with explained("memory.db", 0.1):
+            if len(tried) <= failing:
+                raise error("disk I/O error")
+        return apsw.Connection(":memory:")
+
+    if tries > failing:
+        patiently(opened).close()
+    else:
+        with pytest.raises(StoreUnavailable, match="cannot be used: disk I/O error"):
+            patiently(opened)
+    assert len(tried) == tries

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -78,6 +78,18 @@ def _prepare(db: apsw.Connection, path: str, synchronous: Synchronous, busy_time
                 make_tables(db)
                 if path != MEMORY:  # noted before anybody else can see it
                     remember_made(path, give_id(db))
+
+
+def patiently(opened: Callable[[], apsw.Connection]) -> apsw.Connection:
+    """`opened`, tried again after an I/O error: processes that make one file at once can meet some that soon pass."""
+    for pause in (0.02, 0.05, 0.1, 0.2):  # seconds
+        try:
+            return opened()
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, apsw.IOError):
+                raise
+        time.sleep(pause)
+    return opened()
 
 
 def open_unmade(path: str) -> apsw.Connection:

@@ -24,6 +24,7 @@ from toolmem.store.sqlite.connection import (
     open_read_only,
     open_reader,
     open_writer,
+    patiently,
 )
 from toolmem.store.sqlite.open_file import OpenFile, moved
 
@@ -177,8 +178,8 @@ class WorkerThreads:
 
     async def open(self) -> None:
         given = (self._path, self._synchronous, self._busy_timeout)
-        writer = partial(open_writer, *given)
-        reader = partial(_open_reader, *given, is_unmade(self._path))
+        writer = partial(patiently, partial(open_writer, *given))
+        reader = partial(patiently, partial(_open_reader, *given, is_unmade(self._path)))
         if self._accept_read_only and not can_be_written(self._path):
             writer = reader = partial(open_read_only, self._path, self._busy_timeout)
         try:
