@@ -13,6 +13,8 @@ from tests.processor_time import takes_less_than
 from toolmem.guidance.counted.data_driven import DataDrivenWriter
 from toolmem.guidance.proof import Talk, is_withheld, with_proof
 from toolmem.models import Claim, Guidance, RepairHistory, ToolCallResult
+from toolmem.store.decided import DecidedStore
+from toolmem.store.sqlite import SqliteStore
 from toolmem.testing.clock import START, ManualClock
 from toolmem.testing.scripted_llm import ScriptedLLM
 
@@ -330,3 +332,13 @@ def test_conversations_before_the_guidance_show_nothing(every: list[list[Made]])
 def test_many_long_conversations_are_counted_in_time_that_grows_with_the_calls() -> None:
     long = [WRONG, RIGHT] * 100
     assert takes_less_than(2.0, lambda: with_proof(written(), "book", talks_of([long] * 30)))
+
+
+async def test_a_store_without_a_log_of_calls_summarizes_all_the_same(make_app, monkeypatch) -> None:
+    monkeypatch.setattr(SqliteStore, "call_log", DecidedStore.call_log)  # as in a store that somebody wrote without one
+    work = Work(make_app)
+    await work.taught()
+    await work.talk(WRONG, RIGHT)
+    guidance = await work.summarize()
+    assert "(2 calls)" in guidance.text
+    assert not any("shown" in line.counts for line in guidance.claims)

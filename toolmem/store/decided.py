@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreError
 from toolmem.late import late_logger
 from toolmem.protocols import EmbedderIdentity, MemoryStore
 from toolmem.store.codec import require_names, require_unicode
@@ -75,16 +75,19 @@ class DecidedStore(RecordStore, MemoryStore):
     # -- logs
 
     async def call_log(self, *asked: Any, **named: Any) -> builtins.list[LoggedCall]:
-        raise NotImplementedError
+        raise self._without("call_log")
 
     async def log_decision(self, *asked: Any, **named: Any) -> None:
-        raise NotImplementedError
+        raise self._without("log_decision")
 
     async def decisions(self, *asked: Any, **named: Any) -> builtins.list[LoggedDecision]:
-        raise NotImplementedError
+        raise self._without("decisions")
 
     async def read_stamped(self, *asked: Any, **named: Any) -> Stamped:
-        raise NotImplementedError
+        raise self._without("read_stamped")
+
+    def _without(self, method: str) -> StoreError:
+        return StoreError(f"{type(self).__name__} has no `{method}`, which the guard and the call log need")
 
     # -- verdict cache
 
