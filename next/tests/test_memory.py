@@ -1,0 +1,129 @@
+"""ToolMem and AsyncToolMem, and the operations on them."""
+
+import asyncio
+import inspect
+import os
+import signal
+import threading
+
+import pytest
+
+from toolmem import AsyncToolMem
+from toolmem.errors import RequestError, StoreClosed
+from toolmem.operations import OPERATIONS
+from toolmem.operations.results import Added, from_response, to_response
+from toolmem.testing.scripted import ScriptedJudge
+
+
+def test_async_methods_leave_the_loop_free(path, records):
+    async def slowly(call):
+        await asyncio.sleep(0.01)
+        return judge.good(call)
+
+    judge = ScriptedJudge(slowly)
+    ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.001)
+
+    async def work():
+        no_wait = ["op.parse_tool_call_result_op.params.evaluation_sleep_interval=0"]
+        async with AsyncToolMem(path, judges={"default": judge}, overrides=no_wait) as memory:
+            ticking = asyncio.create_task(tick())
+            added = await asyncio.gather(
+                memory.add(records(5)), memory.workspace("team").add(records(5, "calc"))
+            )
+            ticking.cancel()
+            assert all(each.success for each in added)
+            assert (await memory.summarize()).summarized == ["search"]
+            assert 'worked: {"q": 4}' in (await memory.guidance("search")).text
+            with pytest.raises(RequestError, match="recent"):
+                await memory.calls(recent=0)
+
+    asyncio.run(work())
+    assert ticks > 3
+
+
+def test_the_plain_memory_works_inside_a_running_loop(scripted, records):
+    async def cell():
+        scripted.add(records(3))
+        return scripted.summarize().summarized
+
+    assert asyncio.run(cell()) == ["search"]
+
+
+def test_methods_have_the_signature_and_docstring_of_their_function(memory):
+    assert list(inspect.signature(memory.guidance).parameters)[1:] == [
+        "tool_names",
+        "query",
+        "top_k",
+    ]
+    assert memory.put_rule.__doc__ == "Store a rule on a tool."
+
+
+def test_an_operation_says_what_is_wrong_with_a_request(memory):
+    put = OPERATIONS["put_rule"]
+    for given, told in [
+        ({"tool_name": "x"}, "rule: missing"),
+        ({"tool_name": "x", "rule": "r", "prioritty": 1}, "did you mean 'priority'"),
+        ({"tool_name": 1, "rule": "r"}, "tool_name: expected `str`, got `int`"),
+        ({"tool_name": "x", "rule": "r", "priority": "top"}, "priority: invalid enum value"),
+    ]:
+        with pytest.raises(RequestError, match=told):
+            memory.perform(put, given)
+    assert memory.put_rule("send_email", "Never email Sarah.", priority="critical").id
+    assert "tags" not in put.schema()["properties"]
+
+
+def test_a_result_and_a_flow_response_are_the_same_thing(memory, records):
+    added = memory.add(records(2))
+    response = to_response(added)
+    assert response.metadata["evaluation"].requested == 2
+    assert from_response(response, Added) == added
+
+
+def test_retrieval_answers_what_is_known_and_names_the_rest(memory, records):
+    memory.add(records(2) + records(1, "calc"))
+    memory.summarize()
+    found = memory.guidance(["none", "search"])
+    assert (found.success, found.partial, found.not_found) == (True, True, ["none"])
+    assert [each.when_to_use for each in memory.guidance(query="search").memory_list] == ["search"]
+    assert memory.guidance("none").text == ""
+    with pytest.raises(RequestError, match="tool_names or query"):
+        memory.guidance()
+
+
+def test_a_bad_record_is_named_and_the_others_go_on(memory, records):
+    done = memory.add([*records(1), {"tool_name": 3}, {"output": "x"}, "no", *records(1)])
+    assert [each.index for each in done.evaluation.failures] == [1, 2, 3]
+    assert len(memory.calls()) == 2
+    assert memory.add([{"tool_name": "t", "colour": "red", "score": 1.0}]).success
+    assert memory.calls(["t"])[0].metadata == {"colour": "red"}
+
+
+def test_a_closed_memory_is_no_new_one(memory, records):
+    memory.add(records(1))
+    memory.close()
+    with pytest.raises(StoreClosed):
+        memory.calls()
+
+
+def test_a_cancelled_coroutine_does_not_leave_a_thread_that_waits_for_a_model(path, records):
+    judge = ScriptedJudge(lambda call: asyncio.sleep(60))
+
+    async def work():
+        no_wait = ["op.parse_tool_call_result_op.params.evaluation_sleep_interval=0"]
+        async with AsyncToolMem(path, judges={"default": judge}, overrides=no_wait) as memory:
+            adding = asyncio.create_task(memory.add(records(3)))
+            while not judge.asked:
+                await asyncio.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+            await adding
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(work())
+    waiting = [each.name for each in threading.enumerate() if each.name.startswith("asyncio_")]
+    assert waiting == []

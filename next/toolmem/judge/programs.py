@@ -1,0 +1,236 @@
+"""Failures printed by shells and programs: exit codes, time-outs, tracebacks, builds, test runs.
+
+What a program prints is data until it says otherwise, so the word "error" in a line proves
+nothing here. Proof is a traceback that the run ended with, the closing line of a build, a test run
+or the harness, and for shells a line that a program of the command line signs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from toolmem.judge.evidence import Evidence, in_text, line_end
+from toolmem.judge.expectation import Expectation, words
+from toolmem.judge.text import WORDS
+from toolmem.text.error_classes import error_class_of
+from toolmem.text.signers import signers
+
+EDGE = 400  # characters at the beginning and at the end where a harness reports
+WINDOW = 6_000  # characters at the beginning and at the end of a long text that are read
+CLOSING_LINES = 12
+
+_EXIT_CLASSES = {"124": "timeout", "127": "command_not_found"}
+_SAYS_EXIT = re.compile(r"code|status|exited|returned", re.IGNORECASE)
+_REPORTS_EXIT = re.compile(
+    r"command|process|script|exit(?:ed)?[ _](?:with|code|status)", re.IGNORECASE
+)
+_TRACEBACK = re.compile(r"^[^\n]{0,200}Traceback \(most recent call last\)", re.MULTILINE)
+_RAISED = re.compile(
+    r"^(?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Exit|Interrupt|Timeout|Warning|"
+    r"Iteration)\b(?::[^\n]*)?|^(?:[a-z_]\w{0,60}\.){1,6}[A-Z]\w{1,60}: [^\n]+",
+    re.MULTILINE,
+)
+_SYNTAX_ERROR = re.compile(r"^(?:SyntaxError|IndentationError|TabError): [^\n]*", re.MULTILINE)
+_LISTED_LINE = re.compile(r"\s{0,20}(?:\d{1,7}[:\t|-]|[+>|#*-]\s)")  # of a listing, a diff
+_INTERPRETERS = words(
+    "python python3 python2 node ruby perl php java pytest Rscript deno bun go cargo npm npx make "
+    "cmake mvn gradle"
+)
+_WORD = re.compile(r"[\w.+-]{1,80}")
+# "ls: cannot access 'x'", "/usr/bin/sort[12]: 3: ..."
+_SIGNED = re.compile(
+    r"^(?:[\w.+-]{0,80}/){0,20}([\w.+-]{1,40})(?:\[\d{1,8}\])?: (?:\d{1,6}: )?([^\n]{1,400})",
+    re.MULTILINE,
+)
+_USAGE = re.compile(r"(?:usage|syntax):\s", re.IGNORECASE)
+_TRY_HELP = re.compile(r"^Try '[^'\n]{1,80} --?h(?:elp)?' ", re.MULTILINE)
+_ASKS_FOR_HELP = re.compile(r"(?:^|\s)(?:--?h(?:elp)?|-\?|/\?|help|man|--usage|--version|info)\b")
+
+
+def check(text: str, expected: Expectation) -> Evidence | None:
+    """The failure that the printed `text` shows, if it does."""
+    if expected.kind not in ("shell", "program", "unknown"):
+        return _traceback(text, expected)
+    return (
+        _harness_report(text, expected)
+        or _shell(text, expected)
+        or _traceback(text, expected)
+        or _closing_line(text, expected)
+    )
+
+
+def runs_code(command: str) -> bool:
+    """The command line calls an interpreter or a build tool, which may fail in its own ways."""
+    return not _INTERPRETERS.isdisjoint(_WORD.findall(command[:2_000]))
+
+
+def _windows(text: str) -> Iterator[tuple[int, str]]:
+    """(offset, part) of the whole text, or of a long one its beginning and its end."""
+    if len(text) <= 2 * WINDOW:
+        yield 0, text
+        return
+    yield 0, text[:WINDOW]
+    cut = len(text) - WINDOW
+    line = text.find("\n", cut, cut + 2_000)
+    yield line + 1 or cut, text[line + 1 or cut :]
+
+
+# ---------------------------------------------------------------- the harness
+
+
+def _harness_report(text: str, expected: Expectation) -> Evidence | None:
+    """What the runner of the command says at the beginning or the end: exit code, time-out."""
+    for offset in dict.fromkeys((0, max(0, len(text) - EDGE))):
+        edge = text[offset : offset + EDGE]
+        is_end = offset + len(edge) >= len(text)
+        for name in ("timed out", "exit code"):
+            match = WORDS[name].search(edge)
+            if match is None:
+                continue
+            first = offset == 0 and not edge[: match.start()].strip()
+            last = is_end and "\n" not in edge[match.end() :].strip()
+            if not (first or last):
+                continue
+            start, end = offset + match.start(), offset + match.end()
+            if name == "timed out":
+                return in_text("time-out", text, start, end, "timeout")
+            code = match["exit"]
+            if int(code) != 0 and _SAYS_EXIT.search(match[0]) and not _is_data(match[0], expected):
+                return in_text("exit code", text, start, end, _EXIT_CLASSES.get(code, ""))
+    return None
+
+
+def _is_data(report: str, expected: Expectation) -> bool:
+    """The command printed it itself, or it is prose ("code 12")."""
+    if expected.echoes:
+        return report.strip() in expected.command or not _REPORTS_EXIT.search(report)
+    return expected.kind == "unknown" and "exit" not in report.lower()
+
+
+# ---------------------------------------------------------------- shells
+
+
+def _shell(text: str, expected: Expectation) -> Evidence | None:
+    """The failure that a shell or one of its programs tells."""
+    found = _shell_message(text, expected)
+    if found is not None or expected.kind != "shell":
+        return found
+    return _signed_message(text, expected) or _usage(text, expected)
+
+
+def _shell_message(text: str, expected: Expectation) -> Evidence | None:
+    """ "bash: line 1: foo: command not found", "foo: not found"."""
+    for offset, part in _windows(text):
+        match = WORDS["shell message"].search(part)
+        few_lines = len(text) <= 300 and text.strip().count("\n") < 3
+        if match is None and expected.kind == "shell" and few_lines:
+            match = WORDS["unknown program"].search(part)
+        if match is None or (expected.kind != "shell" and part[: match.start()].strip()):
+            continue
+        start = offset + match.start()
+        error_class = "syntax_error" if ": -c:" in match[0] else ""
+        return in_text("shell message", text, start, line_end(text, start), error_class)
+    return None
+
+
+def _signed_message(text: str, expected: Expectation) -> Evidence | None:
+    """A complaint signed by a program of the command line.
+
+    Where a pipe or `;` hides the exit status of that program, it counts only as the first line.
+    """
+    names: frozenset[str] | None = None
+    hidden: frozenset[str] = frozenset()
+    for offset, part in _windows(text):
+        for match in _SIGNED.finditer(part):
+            if names is None:
+                names, hidden = signers(expected.command)
+            if match[1] not in names or not WORDS["complaint of a program"].search(match[2]):
+                continue
+            if match[1] in hidden and part[: match.start()].strip():
+                continue
+            start = offset + match.start()
+            return in_text("message of a program", text, start, line_end(text, start))
+    return None
+
+
+def _usage(text: str, expected: Expectation) -> Evidence | None:
+    """A usage text that nobody asked for."""
+    if _ASKS_FOR_HELP.search(expected.command):
+        return None
+    head = text[:1_000]
+    match = _TRY_HELP.search(head) or _USAGE.match(head, len(head) - len(head.lstrip()))
+    if match is None:
+        return None
+    return in_text("usage text", text, match.start(), line_end(text, match.start()), "syntax_error")
+
+
+# ---------------------------------------------------------------- programs
+
+
+def _traceback(text: str, expected: Expectation) -> Evidence | None:
+    """A traceback with which the output begins or ends, and the exception that it names."""
+    if expected.echoes and not runs_code(expected.command):
+        return None
+    is_content = expected.kind == "content"
+    if is_content and not text[:200].lstrip().startswith(("Traceback", "---------")):
+        return None
+    for offset, part in _windows(text):
+        found = _python_traceback(text, offset, part, 0 if is_content else 600)
+        if found is not None:
+            return found
+        match = _SYNTAX_ERROR.search(part)
+        if match is not None and _is_near_end(text, offset + match.end(), 200):
+            start, end = offset + match.start(), offset + match.end()
+            return in_text("exception", text, start, end, "syntax_error")
+        match = None if is_content else WORDS["uncaught exception"].search(part)
+        if match is not None:
+            return _exception(text, offset + match.start())
+    return None
+
+
+def _python_traceback(text: str, offset: int, part: str, slack: int) -> Evidence | None:
+    """`slack`: characters that a log may go on with after the exception."""
+    begin = _TRACEBACK.search(part) if "Traceback" in part else None
+    if begin is None or _LISTED_LINE.match(begin[0]):
+        return None
+    raised = max(_RAISED.finditer(part, begin.end()), key=re.Match.start, default=None)
+    if raised is not None and _is_near_end(text, offset + raised.end(), slack):
+        return _exception(text, offset + raised.start())
+    if raised is None or (slack and not part[: begin.start()].strip()):
+        start, end = offset + begin.start(), offset + begin.end()
+        return in_text("traceback", text, start, end, "exception")
+    return None
+
+
+def _is_near_end(text: str, position: int, slack: int) -> bool:
+    return len(text.rstrip()) - position <= slack
+
+
+def _exception(text: str, start: int) -> Evidence:
+    end = line_end(text, start)
+    error_class = error_class_of(text[start:end])
+    return in_text(
+        "exception", text, start, end, "exception" if error_class == "error" else error_class
+    )
+
+
+def _closing_line(text: str, expected: Expectation) -> Evidence | None:
+    """The last lines of a build, a test run or an installer."""
+    if expected.kind == "unknown" and len(text) < 40:
+        return None
+    if expected.echoes and not runs_code(expected.command):
+        return None  # grep, cat, git log: its lines are data
+    start = max(0, len(text) - 1_500)
+    lines: list[tuple[int, str]] = []
+    for line in text[start:].rstrip().split("\n"):
+        lines.append((start, line))
+        start += len(line) + 1
+    for start, line in lines[-CLOSING_LINES:]:
+        if len(line) >= 500 or not WORDS["closing line"].match(line):
+            continue
+        if not WORDS["measured"].match(line):
+            error_class = error_class_of(line)
+            error_class = "failed_check" if error_class == "error" else error_class
+            return in_text("closing message", text, start, start + len(line), error_class)
+    return None

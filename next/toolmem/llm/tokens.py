@@ -1,0 +1,32 @@
+"""Estimate tokens without a vocabulary. Stand-in, copied from the quarry."""
+
+from __future__ import annotations
+
+import re
+
+_WORD = re.compile(r"[A-Za-z]+")
+_WIDE = re.compile(
+    r"[\u2e80-\U0003ffff]"
+)  # Chinese, Japanese, Korean, their punctuation, and signs beyond
+_DIGIT = re.compile(r"\d")
+_BREAK = re.compile(r"\s{2,}|[^\S ]")  # one blank belongs to the word behind it
+_SIGN = re.compile(r"[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]")
+_OTHER = re.compile(r"[\u0080-\u2e7f]")
+
+
+def estimated_tokens(text: str) -> int:
+    """About as many tokens as Qwen's vocabulary makes of `text`.
+
+    The weights were fitted to recorded calls, code, prose and Chinese: sums over such texts are 10 % off at most,
+    single ones mostly within 15 %. Texts without words (base64, Cyrillic) can be off by a factor of three.
+    """
+    words = _WORD.findall(text)
+    parts = (
+        1.03 * len(words) + 0.1 * sum(len(word) - 8 for word in words if len(word) > 8),
+        0.7 * len(_WIDE.findall(text)),
+        1.24 * len(_DIGIT.findall(text)),
+        1.0 * len(_BREAK.findall(text)),
+        0.55 * len(_SIGN.findall(text)),
+        0.7 * len(_OTHER.findall(text)),
+    )
+    return max(round(sum(parts)), 1) if text else 0

@@ -1,0 +1,36 @@
+"""Text that nobody vouches for, as one safe line. Stand-in: the house's `text/display` holds this."""
+
+from __future__ import annotations
+
+import re
+
+CUT = "…"
+_UNSEEN = (
+    "\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_HIDDEN = re.compile(f"[{_UNSEEN}]+")
+_OPENS = re.compile(
+    r"[#＃﹟>]|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)|[-=_*]{2,}\s*$|`{3}|~{3}|<[A-Za-z/!?]|[*_]+\s*[\[［【〔]"
+)
+
+
+def shown(text: str) -> str:
+    """One line without characters that cannot be seen."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip(" ")
+    return " ".join(_HIDDEN.sub("", " ".join(text.split())).split())
+
+
+def plain(text: str, limit: int = 500) -> str:
+    """`shown`, in at most `limit` characters; a cut is marked by "…"."""
+    text = shown(text)
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + CUT
+
+
+def plain_line(text: str, limit: int = 2_000) -> str:
+    """`plain`, with a backslash where it would begin a heading, a bullet, a quote or a fence."""
+    text = shown(text)
+    return plain("\\" + text if _OPENS.match(text) else text, limit)

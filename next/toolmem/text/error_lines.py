@@ -1,0 +1,280 @@
+"""What went wrong, in the tool's own words: the telling line of an output, and the line without its particulars."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+HEAD = 4000  # characters of an output that are looked at, and as many of its end
+MAX_MESSAGE = 2000  # characters of a telling line
+MAX_NAME = 40  # characters of the name of a field that is told with its problem
+MASK = "…"
+
+_ERROR_KEYS = (
+    *(
+        "error",
+        "errors",
+        "error_message",
+        "error_description",
+        "message",
+        "msg",
+        "detail",
+        "details",
+        "reason",
+    ),
+    "description",
+)
+_FIELD_KEYS = ("field", "param", "parameter", "loc")
+_KEYED = re.compile(
+    r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
+)
+_TELLING = re.compile(
+    r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied|missing|required|"
+    r"unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not|doesn't|not allowed|must |exceed|illegal|"
+    r"malformed|unavailable|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时|"
+    r"不[能得可应许]|不允许|必须|超[过出]|最[多少]|至[多少]|[不须需应]大于|[不须需应]小于|[大小]于或?等于|上限|下限",
+    re.IGNORECASE,
+)
+_RAISED = re.compile(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
+_PREFIX = re.compile(
+    r"^(?:\s*+(?:fatal\s++)?error(?:\s++(?:executing|running|calling)\s++\w++)?\s*+[:\-]\s*+"
+    r"|\s*+错误\s*+[:：]\s*+)+",
+    re.IGNORECASE,
+)
+_NAMING = frozenset(
+    {"title", "name", "subject", "label", "text", "content", "query", "url", "path"}
+)  # data, no news
+_TAG = re.compile(r"<[^<>]{1,200}>")
+_GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
+_BARE = re.compile(
+    r"^\W*+(?:error|errors|fatal|failed|exception|traceback.*+)?\W*+$", re.IGNORECASE
+)
+_LISTING = re.compile(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
+STATUS = re.compile(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
+# Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 is a text with a number at its end.
+_IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
+MASKED = re.compile(
+    r"(?<=near )'.{0,1500}'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
+    r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\"|`[^`'\n]{0,200}'(?!\w)|`[^`\n]{0,1500}`"  # quoted
+    r"|\b[a-z][a-z0-9+.-]{0,40}://\S+|(?<![^\s@'\"])[^\s@'\"]++@[^\s@'\"]+\.\w+"  # URLs, addresses
+    r"|(?<![\w.])(?:~|\.{0,2})/[\w./*@+-]+"  # paths
+    r"|\[[^\[\]\n]{0,200}\]|\{[^{}\n]{0,200}\}"  # lists and objects
+    rf"|#?(?<!{_IN_ID}){_IN_ID}*\d(?:{_IN_ID}*(?![.:/-]){_IN_ID})?"  # numbers, dates, ids
+)
+
+
+def telling_line(output: str) -> str:
+    """The line of a failed call's output that says what went wrong; at most MAX_MESSAGE characters, "" for none."""
+    head = output[:HEAD]
+    if len(output) > HEAD:
+        head += "\n" + output[-HEAD:]
+    if not head.strip():
+        return ""
+    line = _from_json(output) if head.lstrip()[:1] in "{[" else ""
+    line = line or _unfolded(_from_lines(head))
+    line = _without_tags(line) if head.lstrip()[:1] == "<" else line
+    line = " ".join(_PREFIX.sub("", line).split())
+    if len(line) > 2 and line[0] == line[-1] == '"' and line.count('"') == 2:
+        line = line[1:-1].strip()
+    return line[:MAX_MESSAGE]
+
+
+def mask(line: str) -> str:
+    """The message without the names, numbers and quotations that differ from call to call."""
+    hidden, kept = hide_status(line)
+    masked = re.sub(rf"{MASK}(?:[\s,]*{MASK})+", MASK, MASKED.sub(MASK, hidden))
+    return restore(masked, kept)
+
+
+def hide_status(line: str) -> tuple[str, list[str]]:
+    """HTTP status and exit codes tell classes apart, so the mask must not see them."""
+    bare = line.replace("\0", "")
+    return STATUS.sub("\0", bare), [found.group() for found in STATUS.finditer(bare)]
+
+
+def restore(text: str, kept: Sequence[str]) -> str:
+    """Put back what was taken out of `text`, in its order."""
+    left = iter(kept)
+    return re.sub("\0", lambda _: next(left, ""), text)
+
+
+# ---------------------------------------------------------------- finding the line
+
+
+def _from_json(output: str) -> str:
+    if len(output) <= 20_000:
+        try:
+            read = json.loads(output)
+        except (ValueError, RecursionError):
+            read = None
+        for text in _messages(read, 0):
+            return text
+        if isinstance(read, dict) and (told := _told_by(read)):
+            return told
+    found = [
+        each.group(2) for each in _KEYED.finditer(output[:HEAD]) if not _BARE.match(each.group(2))
+    ]
+    said = next((each for each in found if not _is_code(each)), "")
+    if said and found[0] != said and _is_code(found[0]):
+        return f"{found[0]}: {said}"
+    return found[0] if found else ""
+
+
+def _told_by(read: Mapping[str, Any]) -> str:
+    """An answer without a message, as what its fields say: `status: conflict, conflicts_with: id, start`."""
+    said = []
+    for key, value in read.items():
+        if isinstance(value, Mapping) and value:
+            inside = [
+                f"{name}: {text}" for name, text in value.items() if isinstance(text, str | int)
+            ]
+            told = inside if str(key).lower() in _ERROR_KEYS else []
+            said.append(", ".join(told) or f"{key}: {', '.join(map(str, value))}")
+        elif isinstance(value, list) and value:
+            said.append(str(key))
+        elif value not in (None, "", [], {}):
+            said.append(f"{key}: {value}")
+    return ", ".join(said)
+
+
+def _unfolded(line: str) -> str:
+    """`HTTP 400: {"error": "E_FORMAT", "message": "..."}` with the message instead of the object."""
+    before, brace, rest = line.partition("{")
+    said = _from_json(brace + rest) if brace and before.strip() and _KEYED.search(rest) else ""
+    return f"{before.rstrip()} {said}" if said else line
+
+
+def _messages(read: Any, depth: int) -> Iterator[str]:
+    """Texts under keys that name an error, outermost first; texts that hold an object are looked into.
+
+    A code or the name of a status is told with the message that stands beside it: `E_FORMAT: phone must be digits`.
+    """
+    if depth > 4:
+        return
+    if isinstance(read, dict):
+        lowered = {str(key).lower(): value for key, value in read.items()}
+        yield from _explained(lowered, depth)
+        for key in _ERROR_KEYS:
+            value = lowered.get(key)
+            if isinstance(value, str) and value.strip():
+                yield _inner(value)
+            elif isinstance(value, (dict, list)) and value:
+                yield from _messages(value, depth + 1)
+        others = [
+            (key, value)
+            for key, value in lowered.items()
+            if key not in _ERROR_KEYS and key not in _NAMING
+        ]
+        for _, value in others:
+            if (
+                isinstance(value, str)
+                and len(value) <= MAX_MESSAGE
+                and _TELLING.search(value)
+                and "{" not in value
+            ):
+                yield _without_tags(value)
+        for _, value in others:
+            if isinstance(value, str) and _KEYED.search(value[:HEAD]):
+                yield _inner(value)
+            elif isinstance(value, (dict, list)):
+                yield from _messages(value, depth + 1)
+    elif isinstance(read, list):
+        for value in read[:5]:
+            if isinstance(value, str) and depth and value.strip():
+                yield value
+            else:
+                yield from _messages(value, depth + 1)
+
+
+def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """A code with what it means, a problem with the field that it is about."""
+    told = [
+        _inner(value)
+        for key in _ERROR_KEYS
+        if isinstance(value := lowered.get(key), str) and value.strip()
+    ]
+    named = next((text for key in _FIELD_KEYS if (text := _field(lowered.get(key)))), "")
+    said = next((text for text in told if not _is_code(text)), "")
+    code = next((text for text in told if _is_code(text) and not _BARE.match(text)), "")
+    if code and not said:
+        inside = [lowered[key] for key in _ERROR_KEYS if isinstance(lowered.get(key), dict | list)]
+        said = next(
+            (
+                text
+                for value in inside
+                for text in _messages(value, depth + 1)
+                if not _is_code(text)
+            ),
+            "",
+        )
+    if said and named and named not in said:
+        yield f"{named}: {said}"
+    elif said and code and code not in said:
+        yield f"{code}: {said}"
+
+
+def _field(value: Any) -> str:
+    """The name of a field; of a path like ["body", "phone"] its end."""
+    parts = value if isinstance(value, list) else [value]
+    last = parts[-1] if parts else None
+    return last if isinstance(last, str) and len(last) <= MAX_NAME and last.isprintable() else ""
+
+
+def _is_code(text: str) -> bool:
+    """One word (E_FORMAT, not_found), or the name of an HTTP status: it says nothing of this call."""
+    words = text.split()
+    return text.strip().lower() in _status_names() or (len(words) == 1 and words[0].isascii())
+
+
+@cache
+def _status_names() -> frozenset[str]:
+    from http import HTTPStatus
+
+    return frozenset(status.phrase.lower() for status in HTTPStatus)
+
+
+def _inner(text: str) -> str:
+    """The message inside of a text that holds an object, else the text."""
+    found = [each.group(2) for each in _KEYED.finditer(text[:HEAD])]
+    return next((each for each in found if not _is_code(each)), found[0] if found else text)
+
+
+def _without_tags(text: str) -> str:
+    """The text of a page without what its title and its headings repeat."""
+    said: list[str] = []
+    for part in _TAG.split(text):
+        words = " ".join(part.split())
+        if words and not (said and words in said[-1]):
+            said.append(words)
+    return " ".join(said)
+
+
+def _from_lines(head: str) -> str:
+    lines = [line.strip() for line in head.splitlines() if line.strip()]
+    if any(line.startswith("Traceback") for line in lines):
+        raised = [line for line in lines if _RAISED.match(line)]
+        if raised:
+            return raised[-1]
+    for position, line in enumerate(lines):
+        rest = _PREFIX.sub("", line)
+        if _LISTING.match(rest):
+            return ": ".join([rest, " ".join(lines[position + 1 : position + 3])])
+        if _TELLING.search(line) and not _BARE.match(line):
+            return _closed(line, lines[position + 1 : position + 12])
+    for position, line in enumerate(lines):
+        if not _BARE.match(line):
+            return _closed(line, lines[position + 1 : position + 12])
+    return lines[0] if lines else ""
+
+
+def _closed(line: str, following: Sequence[str]) -> str:
+    """The line, and what follows until a quotation in backticks that began in it is closed."""
+    if _GNU_QUOTED.sub("", line).count("`") % 2 == 0:
+        return line
+    for i, more in enumerate(following):
+        if more.count("`") % 2:
+            return " ".join([line, *following[: i + 1]])
+    return line

@@ -1,0 +1,114 @@
+"""What an SQL text is made of, read by its words: no grammar, so that broken statements can be read as well."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STATEMENTS = _words(
+    "SELECT INSERT UPDATE DELETE CREATE DROP ALTER SHOW DESCRIBE DESC EXPLAIN WITH USE SET PRAGMA BEGIN COMMIT "
+    "ROLLBACK MERGE REPLACE TRUNCATE GRANT REVOKE CALL EXEC EXECUTE VALUES ANALYZE VACUUM ATTACH DECLARE"
+)
+_SAME_STATEMENT = {"DESC": "DESCRIBE", "EXEC": "EXECUTE"}
+_KEYWORDS = STATEMENTS | _words(
+    "FROM WHERE AND OR NOT IN IS NULL AS ON JOIN INNER LEFT RIGHT FULL OUTER CROSS NATURAL USING GROUP BY ORDER HAVING "
+    "LIMIT OFFSET DISTINCT ALL UNION INTERSECT EXCEPT EXISTS BETWEEN LIKE ILIKE REGEXP CASE WHEN THEN ELSE END ASC "
+    "INTO TABLE TABLES COLUMNS DATABASES DATABASE INDEX VIEW PRIMARY KEY FOREIGN REFERENCES DEFAULT IF COUNT SUM AVG "
+    "MIN MAX CAST COALESCE CONCAT OVER PARTITION ROW_NUMBER RANK TRUE FALSE ANY SOME INTERVAL FULLTEXT FORMAT"
+)
+# What is opened and never closed goes on to the end, as a database reads it; it is not looked for again and again.
+_NOISE = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
+_STRING = re.compile(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
+_FIRST_WORD = re.compile(r"[\s(`]*([A-Za-z_]+)")
+_WORD = re.compile(r"[A-Za-z_][\w$]*")
+_TABLE = re.compile(
+    r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|(?:^|;)\s*(?:DESC|DESCRIBE)|COLUMNS\s+(?:FROM|IN))\s+[`\"\[]?"
+    r"([A-Za-z_][\w$.]*)",
+    re.IGNORECASE,
+)
+_CLAUSES = (
+    ("JOIN", re.compile(r"\bJOIN\b", re.I)),
+    ("a subquery", re.compile(r"\(\s*SELECT\b", re.I)),
+    ("GROUP BY", re.compile(r"\bGROUP\s+BY\b", re.I)),
+    ("HAVING", re.compile(r"\bHAVING\b", re.I)),
+    ("ORDER BY", re.compile(r"\bORDER\s+BY\b", re.I)),
+    ("LIMIT", re.compile(r"\bLIMIT\b", re.I)),
+    ("WHERE", re.compile(r"\bWHERE\b", re.I)),
+    ("DISTINCT", re.compile(r"\bDISTINCT\b", re.I)),
+    ("SELECT *", re.compile(r"\bSELECT\s+\*", re.I)),
+    ("UNION/INTERSECT/EXCEPT", re.compile(r"\b(?:UNION|INTERSECT|EXCEPT)\b", re.I)),
+    ("an aggregate function", re.compile(r"\b(?:COUNT|SUM|AVG|MIN|MAX|GROUP_CONCAT)\s*\(", re.I)),
+    ("LIKE", re.compile(r"\b(?:I?LIKE|REGEXP|RLIKE)\b", re.I)),
+    ("a window function", re.compile(r"\bOVER\s*\(", re.I)),
+    ("CASE", re.compile(r"\A(?>.*?\bCASE\b).*\bEND\b", re.I | re.S)),
+    ("INFORMATION_SCHEMA", re.compile(r"\bINFORMATION_SCHEMA\b", re.I)),
+    ("several statements", re.compile(r";\s*\S")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What one SQL text holds."""
+
+    kind: str  # SELECT, SHOW, DESCRIBE, ...; "" where it does not begin with a statement
+    form: str  # the kind, with the second word where that says more: "SHOW TABLES", "CREATE TABLE"
+    clauses: frozenset[str]
+    tables: frozenset[str]  # lower case
+    names: frozenset[str]  # identifiers, lower case: tables, columns, aliases
+    skeleton: str  # the text with names and literals masked
+
+
+def looks_like_sql(text: str) -> bool:
+    """It begins with the name of a statement, and something follows."""
+    found = _FIRST_WORD.match(text[:200])
+    return (
+        found is not None and found.group(1).upper() in STATEMENTS and len(text.split(None, 2)) > 1
+    )
+
+
+def read_statement(text: str) -> Statement:
+    """Read one SQL text; `text` should be cut to a few thousand characters by the caller."""
+    bare = _bare(text)
+    words = _WORD.findall(bare)
+    kind = _kind(bare)
+    second = words[1].upper() if len(words) > 1 else ""
+    form = (
+        f"{kind} {second}"
+        if kind in {"SHOW", "CREATE", "DROP", "ALTER"} and second in _KEYWORDS
+        else kind
+    )
+    clauses = (
+        frozenset(name for name, pattern in _CLAUSES if pattern.search(bare))
+        if kind
+        else frozenset()
+    )
+    names = frozenset(word.lower() for word in words if word.upper() not in _KEYWORDS)
+    tables = frozenset(
+        name.lower() for name in _TABLE.findall(bare) if name.upper() not in _KEYWORDS
+    )
+    return Statement(kind, form, clauses, tables if kind else frozenset(), names, _skeleton(bare))
+
+
+def kind_of_statement(text: str) -> str:
+    """As `Statement.kind`."""
+    return _kind(_bare(text))
+
+
+def _bare(text: str) -> str:
+    return _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
+
+
+def _kind(bare: str) -> str:
+    word = _WORD.search(bare) if _FIRST_WORD.match(bare) else None
+    first = word[0].upper() if word is not None else ""
+    return _SAME_STATEMENT.get(first, first) if first in STATEMENTS else ""
+
+
+def _skeleton(bare: str) -> str:
+    masked = _WORD.sub(lambda m: m.group().upper() if m.group().upper() in _KEYWORDS else "x", bare)
+    return " ".join(re.sub(r"[x`\"]+(?:\s*\.\s*[x`\"]+)*|\d+", "x", masked).split())
