@@ -1,0 +1,1 @@
+"""The `toolmem` command. `main` holds its commands; each prints what an operation answers."""

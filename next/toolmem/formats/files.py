@@ -1,0 +1,60 @@
+"""Read files of JSON Lines, gzipped ones too. A bad line is named, and the others are read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolmem.errors import RequestError
+
+_GZIP = b"\x1f\x8b"
+
+
+class Line(NamedTuple):
+    """One line that is not empty. `error`: why it could not be read; "" where it could."""
+
+    number: int  # from 1
+    value: Any
+    error: str = ""
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
+    """Raises RequestError where the file cannot be opened or its compressed data is damaged."""
+    try:
+        with Path(path).open("rb") as plain:
+            is_gzip = plain.read(2) == _GZIP
+            plain.seek(0)
+            lines = gzip.GzipFile(fileobj=plain) if is_gzip else plain
+            for number, line in enumerate(lines, 1):  # split at \n alone: U+2028 is text
+                if stripped := line.removeprefix(b"\xef\xbb\xbf").strip():
+                    yield _read(number, stripped)
+    except (OSError, EOFError, zlib.error) as error:
+        raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
+
+
+def _read(number: int, line: bytes) -> Line:
+    try:
+        return Line(number, msgspec.json.decode(line))
+    except msgspec.DecodeError:
+        pass
+    try:  # half an emoji (\ud83d) is refused by msgspec and read by json
+        return Line(number, _without_surrogates(json.loads(line)))
+    except (ValueError, RecursionError) as error:
+        return Line(number, None, f"no JSON: {error}")
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_surrogates(one) for one in value]
+    return value
