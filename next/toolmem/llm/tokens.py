@@ -1,13 +1,11 @@
-"""Estimate tokens without a vocabulary. Stand-in, copied from the quarry."""
+"""Estimate tokens without a vocabulary."""
 
 from __future__ import annotations
 
 import re
 
 _WORD = re.compile(r"[A-Za-z]+")
-_WIDE = re.compile(
-    r"[\u2e80-\U0003ffff]"
-)  # Chinese, Japanese, Korean, their punctuation, and signs beyond
+_WIDE = re.compile(r"[\u2e80-\U0003ffff]")  # Chinese, Japanese, Korean, and signs beyond
 _DIGIT = re.compile(r"\d")
 _BREAK = re.compile(r"\s{2,}|[^\S ]")  # one blank belongs to the word behind it
 _SIGN = re.compile(r"[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]")
@@ -17,8 +15,9 @@ _OTHER = re.compile(r"[\u0080-\u2e7f]")
 def estimated_tokens(text: str) -> int:
     """About as many tokens as Qwen's vocabulary makes of `text`.
 
-    The weights were fitted to recorded calls, code, prose and Chinese: sums over such texts are 10 % off at most,
-    single ones mostly within 15 %. Texts without words (base64, Cyrillic) can be off by a factor of three.
+    The weights were fitted to recorded calls, code, prose and Chinese: sums over such texts are
+    10 % off at most, single ones mostly within 15 %. Texts without words (base64, Cyrillic) can be
+    off by a factor of three.
     """
     words = _WORD.findall(text)
     parts = (

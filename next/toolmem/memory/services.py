@@ -110,7 +110,7 @@ class MemoryServices:
     def _require_offline(self, name: str) -> None:
         backend = self._model(name).backend
         if backend != "offline":
-            raise ConfigError([f"llm.{name}.backend: {backend!r} is not part of this prototype"])
+            raise ConfigError([f"llm.{name}.backend: {backend!r} is not available yet"])
 
     def _make_pool(self, name: str) -> ModelPool:
         return ModelPool(self._model(name).max_concurrency, self.clock)

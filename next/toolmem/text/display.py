@@ -1,4 +1,4 @@
-"""Text that nobody vouches for, as one safe line. Stand-in: the house's `text/display` holds this."""
+"""Show untrusted text as one safe line."""
 
 from __future__ import annotations
 
