@@ -1,4 +1,8 @@
-"""What went wrong, in the tool's own words: the telling line of an output, and the line without its particulars."""
+"""The line of an output that says what went wrong, and that line without its particulars.
+
+`telling_line` finds the line in JSON, in a page or in plain text. `generalized` hides names,
+numbers and quotations, so that one error has one text from call to call.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +15,23 @@ from typing import Any
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
 MAX_MESSAGE = 2000  # characters of a telling line
 MAX_NAME = 40  # characters of the name of a field that is told with its problem
-MASK = "…"
+BLANK = "…"
 
 _ERROR_KEYS = (
-    *(
-        "error",
-        "errors",
-        "error_message",
-        "error_description",
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "reason",
-    ),
-    "description",
+    *("error", "errors", "error_message", "error_description", "message", "msg"),
+    *("detail", "details", "reason", "description"),
 )
 _FIELD_KEYS = ("field", "param", "parameter", "loc")
 _KEYED = re.compile(
-    r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
+    r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*"""
+    r"""\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
 )
 _TELLING = re.compile(
-    r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied|missing|required|"
-    r"unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not|doesn't|not allowed|must |exceed|illegal|"
-    r"malformed|unavailable|fatal|panic|abort|killed|segmentation|错误|失败|无法|不存在|缺少|超时|"
-    r"不[能得可应许]|不允许|必须|超[过出]|最[多少]|至[多少]|[不须需应]大于|[不须需应]小于|[大小]于或?等于|上限|下限",
+    r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied"
+    r"|missing|required|unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not"
+    r"|doesn't|not allowed|must |exceed|illegal|malformed|unavailable|fatal|panic|abort|killed"
+    r"|segmentation|错误|失败|无法|不存在|缺少|超时|不[能得可应许]|不允许|必须|超[过出]|最[多少]"
+    r"|至[多少]|[不须需应]大于|[不须需应]小于|[大小]于或?等于|上限|下限",
     re.IGNORECASE,
 )
 _RAISED = re.compile(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
@@ -44,9 +40,10 @@ _PREFIX = re.compile(
     r"|\s*+错误\s*+[:：]\s*+)+",
     re.IGNORECASE,
 )
+# Fields that hold data: their words say nothing of the failure.
 _NAMING = frozenset(
     {"title", "name", "subject", "label", "text", "content", "query", "url", "path"}
-)  # data, no news
+)
 _TAG = re.compile(r"<[^<>]{1,200}>")
 _GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
 _BARE = re.compile(
@@ -54,11 +51,13 @@ _BARE = re.compile(
 )
 _LISTING = re.compile(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
 STATUS = re.compile(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
-# Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 is a text with a number at its end.
+# Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 ends with a number.
 _IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
-MASKED = re.compile(
+_PARTICULARS = re.compile(
     r"(?<=near )'.{0,1500}'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
-    r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\"|`[^`'\n]{0,200}'(?!\w)|`[^`\n]{0,1500}`"  # quoted
+    # other quotations
+    r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\""
+    r"|`[^`'\n]{0,200}'(?!\w)|`[^`\n]{0,1500}`"
     r"|\b[a-z][a-z0-9+.-]{0,40}://\S+|(?<![^\s@'\"])[^\s@'\"]++@[^\s@'\"]+\.\w+"  # URLs, addresses
     r"|(?<![\w.])(?:~|\.{0,2})/[\w./*@+-]+"  # paths
     r"|\[[^\[\]\n]{0,200}\]|\{[^{}\n]{0,200}\}"  # lists and objects
@@ -67,7 +66,10 @@ MASKED = re.compile(
 
 
 def telling_line(output: str) -> str:
-    """The line of a failed call's output that says what went wrong; at most MAX_MESSAGE characters, "" for none."""
+    """The line of a failed call's output that says what went wrong; "" where there is none.
+
+    At most MAX_MESSAGE characters.
+    """
     head = output[:HEAD]
     if len(output) > HEAD:
         head += "\n" + output[-HEAD:]
@@ -82,20 +84,20 @@ def telling_line(output: str) -> str:
     return line[:MAX_MESSAGE]
 
 
-def mask(line: str) -> str:
+def generalized(line: str) -> str:
     """The message without the names, numbers and quotations that differ from call to call."""
-    hidden, kept = hide_status(line)
-    masked = re.sub(rf"{MASK}(?:[\s,]*{MASK})+", MASK, MASKED.sub(MASK, hidden))
-    return restore(masked, kept)
+    hidden, kept = _hide_status(line)
+    masked = re.sub(rf"{BLANK}(?:[\s,]*{BLANK})+", BLANK, _PARTICULARS.sub(BLANK, hidden))
+    return _restore(masked, kept)
 
 
-def hide_status(line: str) -> tuple[str, list[str]]:
-    """HTTP status and exit codes tell classes apart, so the mask must not see them."""
+def _hide_status(line: str) -> tuple[str, list[str]]:
+    """Take HTTP status and exit codes out: they tell classes of errors apart, and stay."""
     bare = line.replace("\0", "")
     return STATUS.sub("\0", bare), [found.group() for found in STATUS.finditer(bare)]
 
 
-def restore(text: str, kept: Sequence[str]) -> str:
+def _restore(text: str, kept: Sequence[str]) -> str:
     """Put back what was taken out of `text`, in its order."""
     left = iter(kept)
     return re.sub("\0", lambda _: next(left, ""), text)
@@ -124,7 +126,7 @@ def _from_json(output: str) -> str:
 
 
 def _told_by(read: Mapping[str, Any]) -> str:
-    """An answer without a message, as what its fields say: `status: conflict, conflicts_with: id, start`."""
+    """What the fields of an answer without a message say: `status: conflict, with: a, b`."""
     said = []
     for key, value in read.items():
         if isinstance(value, Mapping) and value:
@@ -141,16 +143,16 @@ def _told_by(read: Mapping[str, Any]) -> str:
 
 
 def _unfolded(line: str) -> str:
-    """`HTTP 400: {"error": "E_FORMAT", "message": "..."}` with the message instead of the object."""
+    """The line with the message of its object: `HTTP 400: {"message": "..."}`."""
     before, brace, rest = line.partition("{")
     said = _from_json(brace + rest) if brace and before.strip() and _KEYED.search(rest) else ""
     return f"{before.rstrip()} {said}" if said else line
 
 
 def _messages(read: Any, depth: int) -> Iterator[str]:
-    """Texts under keys that name an error, outermost first; texts that hold an object are looked into.
+    """Texts under keys that name an error, outermost first, also inside texts that hold an object.
 
-    A code or the name of a status is told with the message that stands beside it: `E_FORMAT: phone must be digits`.
+    A code is told with the message beside it: `E_FORMAT: phone must be digits`.
     """
     if depth > 4:
         return
@@ -224,7 +226,7 @@ def _field(value: Any) -> str:
 
 
 def _is_code(text: str) -> bool:
-    """One word (E_FORMAT, not_found), or the name of an HTTP status: it says nothing of this call."""
+    """Whether it is one word (E_FORMAT, not_found) or the name of an HTTP status."""
     words = text.split()
     return text.strip().lower() in _status_names() or (len(words) == 1 and words[0].isascii())
 
@@ -271,7 +273,7 @@ def _from_lines(head: str) -> str:
 
 
 def _closed(line: str, following: Sequence[str]) -> str:
-    """The line, and what follows until a quotation in backticks that began in it is closed."""
+    """The line, and those after it until a quotation in backticks is closed."""
     if _GNU_QUOTED.sub("", line).count("`") % 2 == 0:
         return line
     for i, more in enumerate(following):

@@ -1,27 +1,31 @@
-"""What an SQL text is made of, read by its words: no grammar, so that broken statements can be read as well."""
+"""What an SQL text is made of, read by its words.
+
+There is no grammar, so that broken statements can be read as well.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from msgspec import Struct
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+from toolmem.text.forms import word_set
 
-
-STATEMENTS = _words(
-    "SELECT INSERT UPDATE DELETE CREATE DROP ALTER SHOW DESCRIBE DESC EXPLAIN WITH USE SET PRAGMA BEGIN COMMIT "
-    "ROLLBACK MERGE REPLACE TRUNCATE GRANT REVOKE CALL EXEC EXECUTE VALUES ANALYZE VACUUM ATTACH DECLARE"
+STATEMENTS = word_set(
+    "SELECT INSERT UPDATE DELETE CREATE DROP ALTER SHOW DESCRIBE DESC EXPLAIN WITH USE SET PRAGMA "
+    "BEGIN COMMIT ROLLBACK MERGE REPLACE TRUNCATE GRANT REVOKE CALL EXEC EXECUTE VALUES ANALYZE "
+    "VACUUM ATTACH DECLARE"
 )
 _SAME_STATEMENT = {"DESC": "DESCRIBE", "EXEC": "EXECUTE"}
-_KEYWORDS = STATEMENTS | _words(
-    "FROM WHERE AND OR NOT IN IS NULL AS ON JOIN INNER LEFT RIGHT FULL OUTER CROSS NATURAL USING GROUP BY ORDER HAVING "
-    "LIMIT OFFSET DISTINCT ALL UNION INTERSECT EXCEPT EXISTS BETWEEN LIKE ILIKE REGEXP CASE WHEN THEN ELSE END ASC "
-    "INTO TABLE TABLES COLUMNS DATABASES DATABASE INDEX VIEW PRIMARY KEY FOREIGN REFERENCES DEFAULT IF COUNT SUM AVG "
-    "MIN MAX CAST COALESCE CONCAT OVER PARTITION ROW_NUMBER RANK TRUE FALSE ANY SOME INTERVAL FULLTEXT FORMAT"
+_KEYWORDS = STATEMENTS | word_set(
+    "FROM WHERE AND OR NOT IN IS NULL AS ON JOIN INNER LEFT RIGHT FULL OUTER CROSS NATURAL "
+    "USING GROUP BY ORDER HAVING LIMIT OFFSET DISTINCT ALL UNION INTERSECT EXCEPT EXISTS "
+    "BETWEEN LIKE ILIKE REGEXP CASE WHEN THEN ELSE END ASC INTO TABLE TABLES COLUMNS DATABASES "
+    "DATABASE INDEX VIEW PRIMARY KEY FOREIGN REFERENCES DEFAULT IF COUNT SUM AVG MIN MAX CAST "
+    "COALESCE CONCAT OVER PARTITION ROW_NUMBER RANK TRUE FALSE ANY SOME INTERVAL FULLTEXT "
+    "FORMAT"
 )
-# What is opened and never closed goes on to the end, as a database reads it; it is not looked for again and again.
+# What is opened and never closed goes on to the end, as a database reads it.
 _NOISE = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
 _STRING = re.compile(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
 _FIRST_WORD = re.compile(r"[\s(`]*([A-Za-z_]+)")
@@ -51,8 +55,7 @@ _CLAUSES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """What one SQL text holds."""
 
     kind: str  # SELECT, SHOW, DESCRIBE, ...; "" where it does not begin with a statement

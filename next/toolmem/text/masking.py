@@ -1,0 +1,138 @@
+"""Mask secrets: `[masked:xxxxxx]`, the same mark for the same secret of one store.
+
+The six characters come from a keyed hash (HMAC-SHA-256). Without the store's key a mark says
+nothing, and equal secrets stay equal, so that identical calls and repairs are still recognized.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from toolmem.models.calls import ToolCallResult
+from toolmem.text.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
+from toolmem.text.secret_spans import is_option_value, scheme_length, secret_spans
+
+MASK = re.compile(r"\[masked:[0-9a-f]{6}\]")
+_SHORTEST = 8  # characters of a text in which a secret without a name may stand
+_LONG_KEY = 16  # characters of a key that may itself be a secret
+_ROUNDS = 4  # a mask may show that what is beside it is a secret, too
+_REPEATED = 32  # secrets of a call that are looked for in its other texts
+_SHORTEST_REPEATED = 6  # characters of such a secret
+_NAMES = ("name", "key", "header", "field", "label", "selector", "element")
+_VALUES = ("value", "text")  # {"name": "API_KEY", "value": "..."}
+_FIELD = re.compile(r"[\W_]*(?:field|input|box|textbox)?\W*$", re.IGNORECASE)  # "Password field"
+_TEXTS = ("output", "context", "summary", "evaluation")
+
+
+def has_mask(text: str) -> bool:
+    """Whether a secret of the text was masked."""
+    return "[masked:" in text and MASK.search(text) is not None
+
+
+def mask_call(call: ToolCallResult, key: bytes) -> ToolCallResult:
+    """The call without its secrets; a call that holds none is returned itself."""
+    masker = Masker(key)
+    changed: dict[str, Any] = {name: masker.text(getattr(call, name)) for name in _TEXTS}
+    changed |= {"input": masker.value(call.input), "metadata": masker.value(call.metadata)}
+    if not masker.secrets:
+        return call
+    again = {name: _change_texts(value, masker.again) for name, value in changed.items()}
+    return replace(call, **again)
+
+
+def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _change_texts(each, change) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_change_texts(each, change) for each in value]
+    return value
+
+
+class Masker:
+    """Masks the secrets of one call, and remembers them."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self.secrets: dict[str, None] = {}  # in the order found
+
+    def text(self, text: str) -> str:
+        """The text with its secrets masked. Masking the result again changes nothing."""
+        for _ in range(_ROUNDS if len(text) >= _SHORTEST else 0):
+            plain = MASK.sub(lambda mask: "x" * len(mask[0]), text) if "[masked:" in text else text
+            spans = secret_spans(plain)
+            if not spans:
+                break
+            for start, end in reversed(spans):
+                text = f"{text[:start]}{self._mark(text[start:end])}{text[end:]}"
+        return text
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """As `text`, for a JSON value; its keys tell which values are secrets."""
+        if isinstance(value, str):
+            return self._named_text(name, value)
+        if isinstance(value, Mapping):
+            return {
+                self._masked_key(key): self.value(each, _name_of(value, key, name))
+                for key, each in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.value(each, name) for each in self._with_options(value)]
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return self._mark(str(value)) if is_number and secret_kind(name) == "sure" else value
+
+    def again(self, text: str) -> str:
+        """The text with the secrets masked that were found so far, wherever they stand in it."""
+        for secret in list(self.secrets)[:_REPEATED]:
+            is_long = len(secret) >= _SHORTEST_REPEATED
+            if is_long and secret in text and looks_chosen(secret):
+                alone = rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])"
+                text = re.sub(alone, self._mark(secret), text)
+        return text
+
+    def _mark(self, secret: str) -> str:
+        self.secrets[secret] = None
+        digest = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
+        return f"[masked:{digest.hex()[:6]}]"
+
+    def _masked_key(self, key: Any) -> Any:
+        return self.text(key) if isinstance(key, str) and len(key) >= _LONG_KEY else key
+
+    def _named_text(self, name: str, value: str) -> str:
+        kind = secret_kind(name) if name else ""
+        if not kind:
+            return self.text(value)
+        if scheme := scheme_length(value):
+            return value[:scheme] + self._mark(value[scheme:])
+        return self._mark(value) if is_secret_value(name, value, kind) else self.text(value)
+
+    def _with_options(self, items: list[Any] | tuple[Any, ...]) -> list[Any]:
+        """`["--password", "x"]` and a pair `["X-Api-Key", "x"]`, as lists of headers have them."""
+        found = list(items)
+        if len(found) == 2 and all(isinstance(each, str) for each in found):
+            name, value = found
+            if secret_kind(name) and looks_chosen(value[scheme_length(value) :]):
+                found[1] = self._named_text(name, value)
+        for at in range(1, len(found)):
+            option, value = found[at - 1], found[at]
+            if not isinstance(option, str) or not isinstance(value, str):
+                continue
+            if option.startswith("--") and secret_kind(option) and is_option_value(option, value):
+                found[at] = self._mark(value)
+        return found
+
+
+def _name_of(holder: Mapping[Any, Any], key: Any, outer: str) -> str:
+    """The name of the value under `key`: the key, or the name that stands beside or around it."""
+    if key not in _VALUES:
+        return str(key)
+    name = next((holder[each] for each in _NAMES if isinstance(holder.get(each), str)), "")
+    name = _FIELD.sub("", name[-LONGEST_NAME:]) if name else outer if len(holder) == 1 else ""
+    is_value = key == "value" or (isinstance(holder[key], str) and looks_chosen(holder[key]))
+    return name if name and is_value else str(key)

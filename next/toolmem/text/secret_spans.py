@@ -1,0 +1,334 @@
+"""Where secrets stand in a text: tokens, named values, passwords of URLs, headers, options.
+
+Text is read as it stands and never parsed: JSON, JSON inside JSON, Python's `repr`, YAML, shell,
+XML and a line that was cut in the middle are read alike. Every look around a finding is bounded,
+so that the time grows with the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from toolmem.text.forms import word_set
+from toolmem.text.secret_names import (
+    LONGEST_NAME,
+    Kind,
+    is_placeholder,
+    is_plain_word,
+    is_secret_value,
+    looks_chosen,
+    looks_random,
+    secret_kind,
+)
+from toolmem.text.secret_tokens import LEAST, Span, token_spans
+
+_LONGEST_VALUE = 4000  # characters of a value in quotes
+_MOST_ESCAPED_QUOTES = 20  # inside such a value
+_WORDS = word_set(
+    "passw passphrase passcode _pass pwd secret token key auth cookie credential jwt cvv cvc otp "
+    "密码 口令 密钥 令牌"
+)
+_ESCAPED_WORDS = [json.dumps(word)[1:-1] for word in _WORDS if not word.isascii()]
+_HINTS = word_set("key token auth pass secret cookie pwd credential jwt cvv cvc otp \\u")
+# The end of a name, its closing quote, and a sign that its value follows. Read in lower case.
+_NAMED = re.compile(
+    rf"((?:{'|'.join(map(re.escape, sorted((*_WORDS, *_ESCAPED_WORDS))))})[a-z0-9_-]{{0,40}}+)"
+    r"(\\{0,8}+[\"'`]?\]?)"
+    r"([ \t]{0,8}+(?:=>|:=|==?|[:：＝])[ \t]{0,8}+|>| is |[ \t]?是[ \t]?|[ \t]{1,3}+(?=[\"']))"
+)
+_NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_ESCAPED_CHARACTER = re.compile(r"\\u([0-9a-fA-F]{4})")
+_QUOTE = re.compile(r"\\{0,8}+[\"'`]")
+_BARE = re.compile(r"[^\s\"'`<>(){}\[\],;|&\\]{1,400}+")
+_BARE_COOKIE = re.compile(r"[^\r\n\"'`\\<>]{1,1000}+")
+_SCHEME = re.compile(r"(?:bearer|basic|token|apikey|bot|digest)[ \t]{1,4}+", re.IGNORECASE)
+_ATTRIBUTES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # settings.api_key
+_USER_AND_PASSWORD = re.compile(r"://[^\s/?#@:\"'<>\\]{0,200}+:([^\s/?#\"'<>\\]{1,400}+)")
+_USER_TOKEN = re.compile(r"://([A-Za-z0-9_-]{20,250}+)@")
+_QUERY = re.compile(r"[?&]([A-Za-z-]{0,24}[Ss]ignature|sig|key)=([A-Za-z0-9%+/=_-]{16,1000}+)")
+_HEADER = re.compile(r"(bearer|basic)(?:[ \t]|%20|\+){1,4}+([a-z0-9._~+/=-]{8,8000}+)")
+_OPTION = re.compile(r"(?<![\w-])--([A-Za-z][\w-]{0,40}+)(?:=|[ \t]{1,4}+)")
+_PAIR = re.compile(
+    r"\"(?:name|key|header)\"[ ]?:[ ]?\"([\w. -]{1,64}+)\","
+    r"\s{0,40}+\"value\"[ ]?:[ ]?\"([^\"\\]{1,4000}+)\"",
+    re.IGNORECASE,
+)
+_PASSWORD = r"[\"']?([^\s\"'`\\|;&]{1,200}+)"
+_COMMANDS = (  # (what a command line holds, the option with its password)
+    ("mysql", rf"\bmysql\w{{0,10}}+[^\n|;&]{{0,200}}?\s-p{_PASSWORD}"),
+    ("sshpass", rf"\bsshpass\s{{1,4}}+-p\s{{0,4}}+{_PASSWORD}"),
+    ("redis-cli", rf"\bredis-cli\b[^\n|;&]{{0,200}}?\s-a\s{{1,4}}+{_PASSWORD}"),
+    ("docker", rf"\bdocker login\b[^\n|;&]{{0,200}}?\s-p\s{{1,4}}+{_PASSWORD}"),
+    (
+        "curl",
+        r"\bcurl\b[^\n|;]{0,400}?\s(?:-u|--user)[ =]{0,4}+[\"']?[^\s:\"'`\\]{0,100}+:" + _PASSWORD,
+    ),
+    ("identified by", r"\bidentified by [\"']([^\"'\n]{1,200}+)"),
+)
+_ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def secret_spans(text: str) -> list[Span]:
+    """Where secrets stand, in order; none overlaps another."""
+    found = list(token_spans(text)) if len(text) >= LEAST else []
+    low = text.lower()
+    if len(low) != len(text):  # İ becomes two characters
+        low = text.translate(_ASCII_LOWER)
+    if "://" in low:
+        found += _of_urls(text)
+    if not low.isascii() or any(map(low.__contains__, _HINTS)):
+        found += _named(text, low)
+        found += _of_options(text)
+        found += _of_pairs(text)
+    if "bearer" in low or "basic" in low:
+        found += _of_headers(text, low)
+    for command, expression in _COMMANDS:
+        if command in low:
+            found += (each.span(1) for each in re.finditer(expression, low))
+    return _apart(text, found) if found else []
+
+
+def _apart(text: str, found: list[Span]) -> list[Span]:
+    """Without those that stand in another one, and without placeholders."""
+    kept: list[Span] = []
+    for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        is_apart = not kept or start >= kept[-1][1]
+        if is_apart and not is_placeholder(text[start : min(end, start + 200)]):
+            kept.append((start, end))
+    return kept
+
+
+# ---------------------------------------------------------------- a name and its value
+
+
+class _Name(Struct):
+    """A name in a text that may hold a secret, and the sign that its value follows."""
+
+    text: str
+    start: int
+    value_at: int
+    name: str
+    kind: Kind
+    sign: str  # "=", ":", "is", ">", ...; "" where the value's quote follows the name
+    spaced: bool  # there are blanks around the sign
+    in_quotes: bool  # the name ends with a quote
+
+    @property
+    def before(self) -> str:
+        """The character before the name; "" at the beginning of the text."""
+        return self.text[max(0, self.start - 1) : self.start]
+
+
+def _named(text: str, low: str) -> Iterator[Span]:
+    read_to = 0
+    for found in _NAMED.finditer(low):
+        if found.start() < read_to:
+            continue
+        start, name, kind = _name_at(text, found.start(), found.end(1))
+        if not kind:
+            continue
+        sign = found[3].strip()
+        in_quotes = found[2][:1] not in ("", "]")
+        spaced = sign != found[3]
+        span = _value(_Name(text, start, found.end(), name, kind, sign, spaced, in_quotes))
+        if span is not None:
+            read_to = span[1]
+            yield span
+
+
+def _name_at(text: str, begin: int, end: int) -> tuple[int, str, Kind]:
+    """Where a name begins, the name and its kind. `api key` has one where `key` alone has none."""
+    before = text[max(0, begin - LONGEST_NAME) : begin]
+    rest = before.rstrip(_NAME_CHARACTERS)
+    head = before[len(rest) :]
+    if rest.endswith("\\") and head[:1] in ("n", "r", "t"):  # \n of JSON text
+        head = head[1:]
+    name = _ESCAPED_CHARACTER.sub(lambda code: chr(int(code[1], 16)), head + text[begin:end])
+    kind = secret_kind(name)
+    if not kind and rest[-1:] == " ":
+        word = rest[len(rest[:-1].rstrip(_NAME_CHARACTERS)) : -1]
+        kind = secret_kind(f"{word} {name}") if word else ""
+    return begin - len(head), name, kind
+
+
+def _value(found: _Name) -> Span | None:
+    if found.sign == ">":
+        return _element(found)
+    quote = _QUOTE.match(found.text, found.value_at)
+    if quote is None:
+        return _bare_value(found)
+    must_look_chosen = found.sign not in ("=", ":", "：", "=>", ":=")
+    return _quoted_value(found.text, quote, found.name, found.kind, must_look_chosen)
+
+
+def _element(found: _Name) -> Span | None:
+    """`<password>x</password>`"""
+    text, at = found.text, found.value_at
+    end = text.find("<", at, at + _LONGEST_VALUE)
+    if found.before != "<" or end <= at:
+        return None
+    return (at, end) if is_secret_value(found.name, text[at:end], found.kind) else None
+
+
+def _quoted_value(
+    text: str, quote: re.Match[str], name: str, kind: Kind, must_look_chosen: bool = False
+) -> Span | None:
+    at = quote.end()
+    end = _end_of_quoted(text, at, quote[0])
+    if end is None:  # cut off: as far as it goes without a blank
+        bare = _BARE.match(text, at)
+        end = at if bare is None else bare.end()
+    value = text[at:end]
+    if "\n" in value or value.startswith((")", ",", ";")):  # the quote closes: print("Password: ")
+        return None
+    scheme = scheme_length(value)
+    if scheme:
+        return at + scheme, end
+    is_secret = is_secret_value(name, value, kind)
+    return (at, end) if is_secret and (looks_chosen(value) or not must_look_chosen) else None
+
+
+def scheme_length(value: str) -> int:
+    """Length of `Bearer ` and the like before credentials; 0 where there is none."""
+    scheme = _SCHEME.match(value)
+    rest = value[scheme.end() :] if scheme else ""
+    if scheme is None or len(rest) < 6 or re.search(r"\s", rest) or is_placeholder(rest):
+        return 0
+    return scheme.end()
+
+
+def _end_of_quoted(text: str, at: int, quote: str) -> int | None:
+    """Where the same quote stands again, with as many backslashes as the first one has."""
+    limit, position = at + _LONGEST_VALUE, at
+    for _ in range(_MOST_ESCAPED_QUOTES):
+        end = text.find(quote[-1], position, limit)
+        if end < 0:
+            return None
+        part = text[max(at, end - 20) : end]
+        backslashes = len(part) - len(part.rstrip("\\"))
+        if len(quote) == 1 and backslashes % 2 == 0:
+            return end
+        if len(quote) > 1 and backslashes == len(quote) - 1:
+            return end - backslashes
+        position = end + 1
+    return None
+
+
+def _bare_value(found: _Name) -> Span | None:
+    """A value without quotes may be code, a type or a word of a sentence: more is asked of it."""
+    text, at, kind = found.text, found.value_at, found.kind
+    if "cookie" in found.name.lower():
+        line = _BARE_COOKIE.match(text, at) if found.sign == ":" else None
+        if line is None or not is_secret_value(found.name, line[0], kind):
+            return None
+        return line.span()
+    scheme = _SCHEME.match(text, at)
+    if scheme is not None and "auth" in found.name.lower():
+        at, kind = scheme.end(), "sure"
+    bare = _BARE.match(text, at)
+    if bare is None or text[bare.end() : bare.end() + 1] in ("(", "["):
+        return None
+    value = bare[0].rstrip(".,;:，。")
+    if not value or not _is_bare_secret(found, kind, value, bare.end()):
+        return None
+    return at, at + len(value)
+
+
+def _is_bare_secret(found: _Name, kind: Kind, value: str, end: int) -> bool:
+    if not is_secret_value(found.name, value, kind) or _ATTRIBUTES.fullmatch(value):
+        return False
+    if kind == "likely":
+        return looks_random(value)
+    is_number = value.isdigit() and (len(value) >= 4 or found.in_quotes)
+    if found.sign in ("is", "是"):
+        return is_number or (looks_chosen(value) and not value[0].isdigit())
+    return is_number or looks_chosen(value) or (value.isascii() and _is_assigned(found, value, end))
+
+
+def _is_assigned(found: _Name, value: str, end: int) -> bool:
+    """`PASSWORD=x` of a shell, `?password=x`, a quoted header, a line `password: x` of a file."""
+    text, start = found.text, found.start
+    before, after = found.before, text[end : end + 1]
+    is_joined = found.sign == "=" and not found.spaced
+    if is_joined and (before in ("?", "&", ";", "-") or text[start] == "-"):
+        return True
+    if secret_kind(value):  # password=password: an argument of the same name
+        return False
+    if is_joined:
+        edges = (" ", "'", '"', "\n", "")
+        return (before in edges and after in edges) or text[start].isupper()
+    if found.sign == ":" and before in ("'", '"') and after == before:
+        return not found.in_quotes
+    line = text[text.rfind("\n", max(0, start - 60), start) + 1 : start]
+    is_line = not found.in_quotes and not line.strip(" \t-") and after in ("", "\n", "\r")
+    is_word = len(value) >= 6 and value.isalpha() and value.islower()
+    return is_line and is_word and found.sign in (":", "=")
+
+
+# ---------------------------------------------------------------- URLs, headers, options, pairs
+
+
+def _of_urls(text: str) -> Iterator[Span]:
+    for found in _USER_AND_PASSWORD.finditer(text):
+        password = found[1].rpartition("@")[0]
+        if password:
+            yield found.start(1), found.start(1) + len(password)
+    for found in _USER_TOKEN.finditer(text):
+        if looks_random(found[1], 20):
+            yield found.span(1)
+    for found in _QUERY.finditer(text):
+        value = found[2]
+        is_mixed = value not in (value.lower(), value.upper())
+        if looks_random(value, 16) and (is_mixed or found[1] != "key"):
+            yield found.span(2)
+
+
+def _of_headers(text: str, low: str) -> Iterator[Span]:
+    for found in _HEADER.finditer(low):
+        value = text[found.start(2) : found.end(2)]
+        if looks_random(value) if found[1] == "bearer" else _is_user_and_password(value):
+            yield found.span(2)
+
+
+def _is_user_and_password(value: str) -> bool:
+    """Whether it is `user:password` in Base64."""
+    try:
+        return b":" in base64.b64decode(value, validate=True)
+    except ValueError:
+        return False
+
+
+def _of_options(text: str) -> Iterator[Span]:
+    """`--password x`, but no words of a manual page: `--password PASSWORD`, `--token is`."""
+    for found in _OPTION.finditer(text):
+        if not secret_kind(found[1]):
+            continue
+        quote = _QUOTE.match(text, found.end())
+        bare = _BARE.match(text, found.end())
+        span = None
+        if quote is not None:
+            span = _quoted_value(text, quote, found[1], "sure")
+        elif bare is not None and is_option_value(found[1], bare[0]):
+            span = bare.span()
+        if span is not None:
+            yield span
+
+
+def is_option_value(option: str, value: str) -> bool:
+    """Whether a word behind an option that holds a secret is one."""
+    if value.startswith("-") or value.isupper() or is_plain_word(value):
+        return False
+    return is_secret_value(option, value, "sure")
+
+
+def _of_pairs(text: str) -> Iterator[Span]:
+    """`{"name": "API_KEY", "value": "x"}`"""
+    for found in _PAIR.finditer(text):
+        kind = secret_kind(found[1])
+        if kind and is_secret_value(found[1], found[2], kind):
+            yield found.span(2)

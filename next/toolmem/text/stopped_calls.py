@@ -1,0 +1,54 @@
+"""Outputs of calls that were stopped before they ran: neither failures nor successes.
+
+Such an output begins with the guard's reason, also where the host that asked the guard put its own
+words around it. Only forms that hosts write are read, and only at the very beginning: an output
+that quotes a reason further inside is an ordinary output.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+STOPPED = "toolmem: not run"  # every reason of a stopped call begins so
+_ANSWERS = ("kept", "proposed", "refused")  # to a command that notes a demand; a hook answered it
+_FARTHEST = 1_000  # characters within which the reason begins
+
+_HOOK = r"(?:PreToolUse|preToolUse|BeforeTool|pre_tool_use|beforeShellExecution|beforeMCPExecution)"
+_NAME = r"[\w.:/-]{1,128}"
+_WRAPPINGS = (  # what hosts and frameworks put before a reason
+    r"<[a-z][a-z_-]{0,30}>",  # <error>, <tool_use_error>
+    # Error:, CallDenied('
+    r"(?:\w{1,60}\.){0,6}\w{0,60}(?:[Ee]rror|Exception|Denied)(?::|\(['\"])",
+    # MCP servers
+    rf"Error (?:executing|calling|invoking|running) (?:tool|function) ['\"`]?{_NAME}['\"`]?:",
+    r"An error occurred while running the tool\. Please try again\.",  # OpenAI Agents SDK
+    # Claude Code
+    rf"{_HOOK}(?::{_NAME})? hook (?:error|denied|blocked)(?: {_NAME})?:"
+    r"(?:\s{0,2}\[[^\]\n]{1,300}\]:)?",
+    rf"Hook {_HOOK}(?::{_NAME})? (?:denied|blocked) this tool(?: call)?:",
+    # Codex, Gemini CLI
+    rf"(?:Command|Tool(?: call| use| execution)?|{_NAME} operation) "
+    rf"(?:was )?(?:blocked|denied|rejected)(?: by (?:an? |the )?(?:{_HOOK} )?hook)?:"
+    r"(?:\n- )?(?:\[[^\]\n]{1,300}\]:)?",
+    # JSON whose text is the reason; short fields may stand before it
+    r"[\[{]",
+    r'"(?:type|isError|is_error|status|success|ok|code|name|id|tool_use_id|tool_call_id|role)"'
+    r'\s{0,4}:\s{0,4}(?:true|false|null|-?\d{1,9}|"[\w.:-]{0,80}")\s{0,4},',
+    r'"(?:error|message|text|content|reason|detail|details|output|result|stderr|errorMessage)"'
+    r"\s{0,4}:",
+    r'"',
+)
+
+
+@cache
+def _stopped() -> re.Pattern[str]:
+    reason = rf"(?:{STOPPED}(?![\w-])|toolmem: (?:{'|'.join(_ANSWERS)})\. )"
+    return re.compile(rf"\s{{0,20}}(?:(?:{'|'.join(_WRAPPINGS)})\s{{0,20}}){{0,10}}{reason}")
+
+
+def was_stopped(output: str) -> bool:
+    """Whether the output says that its call was stopped before it ran."""
+    if "toolmem: " not in output[: _FARTHEST + len(STOPPED)]:
+        return False
+    return _stopped().match(output, 0, _FARTHEST + len(STOPPED) + 1) is not None
