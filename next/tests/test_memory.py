@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-from toolmem import AsyncToolMem
+from toolmem import AsyncToolMem, ToolMem
 from toolmem.errors import RequestError, StoreClosed
+from toolmem.llm.tokens import estimated_tokens
 from toolmem.operations import OPERATIONS
 from toolmem.operations.results import Added, from_response, to_response
 from toolmem.testing.scripted import ScriptedJudge
@@ -61,21 +62,58 @@ def test_methods_have_the_signature_and_docstring_of_their_function(memory):
         "query",
         "top_k",
     ]
-    assert memory.put_rule.__doc__ == "Store a rule on a tool."
+    assert memory.calls.__doc__ == "The kept calls of tools."
 
 
 def test_an_operation_says_what_is_wrong_with_a_request(memory):
-    put = OPERATIONS["put_rule"]
-    for given, told in [
-        ({"tool_name": "x"}, "rule: missing"),
-        ({"tool_name": "x", "rule": "r", "prioritty": 1}, "did you mean 'priority'"),
-        ({"tool_name": 1, "rule": "r"}, "tool_name: expected `str`, got `int`"),
-        ({"tool_name": "x", "rule": "r", "priority": "top"}, "priority: invalid enum value"),
+    for name, given, told in [
+        ("add", {}, "tool_call_results: missing"),
+        ("calls", {"resent": 1}, "did you mean 'recent'"),
+        ("calls", {"recent": "1"}, "recent: expected `int"),
+        ("calls", {"recent": 0}, "recent"),
+        ("prompt", {"guidance_tokens": -1}, "guidance_tokens"),
     ]:
         with pytest.raises(RequestError, match=told):
-            memory.perform(put, given)
-    assert memory.put_rule("send_email", "Never email Sarah.", priority="critical").id
-    assert "tags" not in put.schema()["properties"]
+            memory.perform(OPERATIONS[name], given)
+    assert OPERATIONS["calls"].schema()["properties"].keys() == {"tool_names", "recent"}
+
+
+def test_a_prompt_holds_the_guidance_of_the_tools_at_hand(memory, records):
+    memory.add(records(2) + records(2, "calc") + records(1, "unused"))
+    memory.summarize(["search", "calc"])
+    text = memory.prompt(["search", {"name": "calc"}, "unused", "none"], base_prompt="Be brief.")
+    assert text.startswith("Be brief.\n\n## What is known of your tools")
+    assert text.index("### `search`\n- worked:") < text.index("### `calc`\n- worked:")
+    assert "unused" not in text
+    assert memory.prompt() == memory.prompt(["calc", "search"])
+    assert memory.prompt(["none"]) == ""
+
+
+def test_a_prompt_keeps_to_its_number_of_tokens_and_holds_whole_lines(memory, records):
+    memory.add([each for n in range(30) for each in records(3, f"tool_{n}")])
+    memory.summarize()
+    whole = memory.prompt(guidance_tokens=100_000)
+    for tokens in (100, 400, 1_200):
+        text = memory.prompt(guidance_tokens=tokens)
+        assert 0 < estimated_tokens(text) <= tokens
+        assert set(text.splitlines()) <= set(whole.splitlines())
+    assert memory.prompt(guidance_tokens=20) == ""
+    assert memory.prompt() == memory.prompt(guidance_tokens=1_200)
+
+
+def test_guidance_is_written_and_handed_out_within_the_configured_number_of_tokens(path):
+    broken = [
+        {"tool_name": "t", "input": {"field": f"value-{n}"}, "output": f"Error: no column_{chr(n)}"}
+        for n in range(65, 91)
+    ]
+    with ToolMem(path) as memory:
+        memory.add(broken)
+        memory.summarize()
+        assert 150 < estimated_tokens(memory.guidance("t").memory_list[0].content) <= 300
+    with ToolMem(path, overrides=["guidance.max_tokens=60"]) as memory:
+        assert 0 < estimated_tokens(memory.guidance("t").text) <= 70
+        memory.summarize(force=True)
+        assert estimated_tokens(memory.guidance("t").memory_list[0].content) <= 60
 
 
 def test_a_result_and_a_flow_response_are_the_same_thing(memory, records):
@@ -104,11 +142,22 @@ def test_a_bad_record_is_named_and_the_others_go_on(memory, records):
     assert memory.calls(["t"])[0].metadata == {"colour": "red"}
 
 
-def test_a_closed_memory_is_no_new_one(memory, records):
+@pytest.mark.parametrize("place", ["file", ":memory:"])
+def test_a_closed_memory_is_no_new_one(tmp_path, place, records):
+    memory = ToolMem(str(tmp_path / "memory.db") if place == "file" else place)
     memory.add(records(1))
+    memory.close()
+    for ask in (memory.calls, memory.tools, lambda: memory.add(records(1))):
+        with pytest.raises(StoreClosed):
+            ask()
+
+
+def test_a_memory_that_is_closed_before_its_first_use_opens_nothing(path):
+    memory = ToolMem(path)
     memory.close()
     with pytest.raises(StoreClosed):
         memory.calls()
+    assert not os.path.exists(path)
 
 
 def test_a_cancelled_coroutine_does_not_leave_a_thread_that_waits_for_a_model(path, records):

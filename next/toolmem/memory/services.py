@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from toolmem.config.names import hint
 from toolmem.config.sections import ModelSection, OpSection, Settings
-from toolmem.errors import ConfigError
+from toolmem.errors import ConfigError, StoreClosed
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.rule_based import RuleBasedJudge
 from toolmem.llm.pool import ModelPool
@@ -56,6 +56,7 @@ class MemoryServices:
         self._writers: dict[str, GuidanceWriter] = dict(own.writers)
         self._pools: dict[str, ModelPool] = {}
         self._opening = threading.Lock()
+        self._is_closed = False
 
     def store(self, op: OpSection) -> Store:
         return self._opened(self._stores, op.vector_store, self._open_store)
@@ -71,8 +72,10 @@ class MemoryServices:
 
     def close(self) -> None:
         """Close every store, those that were handed over too."""
-        for store in self._stores.values():
-            store.close()
+        with self._opening:
+            self._is_closed = True
+            for store in self._stores.values():
+                store.close()
 
     def _opened(
         self, known: dict[str, Opened], name: str, open_it: Callable[[str], Opened]
@@ -81,6 +84,8 @@ class MemoryServices:
         if found is None:
             with self._opening:
                 found = known.get(name)
+                if self._is_closed:
+                    raise StoreClosed("this memory was closed; make another ToolMem")
                 if found is None:
                     found = known[name] = open_it(name)
         return found
@@ -105,7 +110,8 @@ class MemoryServices:
 
     def _make_writer(self, name: str) -> GuidanceWriter:
         self._require_offline(name)
-        return CardWriter()
+        settings = self.settings
+        return CardWriter(settings.language, max_tokens=settings.guidance.max_tokens)
 
     def _require_offline(self, name: str) -> None:
         backend = self._model(name).backend
