@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from importlinter.cli import lint_imports
 
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
@@ -30,22 +31,6 @@ BUDGETS = {
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60
-LAYERS = (  # from the top; a package imports from those below it only
-    {"cli"},
-    {"research", "testing"},
-    {"memory"},
-    {"operations"},
-    {"ops"},
-    {"flow"},
-    {"guidance", "judge"},
-    {"formats", "llm", "store"},
-    {"view"},
-    {"config"},
-    {"text"},
-    {"models"},
-    {"errors"},
-)
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -80,23 +65,7 @@ def test_no_function_is_long() -> None:
     assert long == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_only_from_layers_below_it(path: Path) -> None:
-    own = path.relative_to(PACKAGE).with_suffix("").parts[0]
-    if own not in LEVEL:
-        return  # the package itself, which imports lazily
-    wrong = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        elif isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
-        else:
-            continue
-        for name in names:
-            parts = name.split(".")
-            if parts[0] != "toolmem" or len(parts) == 1 or parts[1] == own:
-                continue
-            if LEVEL.get(parts[1], -1) <= LEVEL[own]:
-                wrong.append(name)
-    assert wrong == []
+def test_a_folder_imports_only_from_those_below_it() -> None:
+    """As the contract in pyproject.toml orders them."""
+    configuration = str(PACKAGE.parent / "pyproject.toml")
+    assert lint_imports(config_filename=configuration, no_cache=True) == 0
