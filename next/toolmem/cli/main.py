@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import click
 
+from toolmem.cli.console import print_error
+from toolmem.cli.tools import print_overviews, tools
 from toolmem.errors import ToolMemError
-from toolmem.memory.toolmem import ToolMem
-from toolmem.operations.results import ToolOverview
 from toolmem.research.csv_files import write_csv_files
-from toolmem.research.evaluation import WORKSPACE, sample
 from toolmem.research.evaluation import evaluate as evaluate_recording
+from toolmem.research.evaluation import sample
 
 
 @click.group()
@@ -54,7 +55,7 @@ def evaluate(
     for bad in found.bad_records:
         click.echo(f"line {bad.line}: {bad.error}", err=True)
     written = write_csv_files(found, out)
-    _print_tools(found.tools)
+    print_overviews(found.tools)
     click.echo(found.summary.answer)
     click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
     click.echo("wrote " + ", ".join(map(str, written)))
@@ -62,34 +63,24 @@ def evaluate(
         sys.exit(1)
 
 
-@commands.command()
-@click.option("--store", default=".toolmem/memory.db", show_default=True)
-@click.option("--workspace", default=WORKSPACE, show_default=True)
-def tools(store: str, workspace: str) -> None:
-    """List the tools of a store with their figures.
-
-    \b
-    Example:
-      toolmem tools --store memory.db
-    """
-    with ToolMem(store, workspace=workspace) as memory:
-        _print_tools(memory.tools())
-
-
-def _print_tools(found: list[ToolOverview]) -> None:
-    click.echo(f"{'tool':32} {'calls':>7} {'success':>8} {'score':>6}")
-    for tool in found:
-        name = "".join(c if c.isprintable() else "\ufffd" for c in tool.tool_name)[:32]
-        rate, score = tool.window.success_rate, tool.window.avg_score
-        shown_rate = "-" if rate is None else f"{rate:.3f}"
-        shown_score = "-" if score is None else f"{score:.3f}"
-        click.echo(f"{name:32} {tool.calls_ever:7} {shown_rate:>8} {shown_score:>6}")
+commands.add_command(tools)
 
 
 def main() -> None:
-    """Run the command; an error of toolmem is one line on stderr and exit code 2."""
+    """Run a command. Exit code 2: refused or failed with an error; 130: interrupted."""
     try:
-        commands()
+        code = commands(standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        code = 2
     except ToolMemError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        print_error(str(error))
+        code = 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        code = 130
+    except BrokenPipeError:  # the reader, such as `head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)

@@ -1,0 +1,49 @@
+"""Print results, errors and progress. Words of calls never reach the terminal as they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from toolmem.text.display import plain
+
+Progress = Callable[[int, int], None]  # (done, in all)
+
+
+def print_error(message: str) -> None:
+    """One line on stderr."""
+    click.echo(f"error: {plain(message, 2_000)}", err=True)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """The first column is text, the others are numbers; a terminal that is narrow wraps."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="right" if place else "left", overflow="fold")
+    for first, *others in rows:
+        table.add_row(Text(plain(first)), *(Text(each) for each in others))
+    width = None if sys.stdout.isatty() else 200
+    Console(file=sys.stdout, width=width, highlight=False).print(table)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Progress]:
+    """A bar on stderr, where that is a terminal; nothing is shown elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number as a table shows it; "-" where it is unknown."""
+    return "-" if value is None else f"{value:.{digits}f}"
