@@ -5,6 +5,7 @@ import inspect
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,44 @@ def test_a_bad_record_is_named_and_the_others_go_on(memory, records):
     assert len(memory.calls()) == 2
     assert memory.add([{"tool_name": "t", "colour": "red", "score": 1.0}]).success
     assert memory.calls(["t"])[0].metadata == {"colour": "red"}
+
+
+LOGIN = {
+    "tool_name": "login",
+    "input": {"user": "bob", "password": "Sunshine7"},
+    "output": "welcome bob",
+    "context": "log in with Sunshine7",
+}
+
+
+def stored_bytes(path):
+    return b"".join(each.read_bytes() for each in Path(path).parent.glob("memory.db*"))
+
+
+def test_a_secret_of_a_call_never_reaches_the_file_and_the_judge_sees_it(path, judge):
+    with ToolMem(path, judges={"default": judge}) as memory:
+        memory.add([LOGIN, {**LOGIN, "context": ""}])
+        memory.summarize()
+        calls = memory.calls()
+        assert "Sunshine7" not in memory.guidance("login").text
+        assert b"Sunshine7" not in stored_bytes(path)
+    assert [call.input["user"] for call in calls] == ["bob", "bob"]
+    assert calls[0].input == calls[1].input  # equal secrets have one mark
+    assert {call.input["password"] for call in judge.asked} == {"Sunshine7"}
+
+
+def test_secrets_stay_where_masking_is_switched_off(path):
+    with ToolMem(path, overrides=["secrets.mask=false"]) as memory:
+        memory.add([LOGIN])
+        assert memory.calls()[0].input == LOGIN["input"]
+
+
+def test_a_call_that_was_stopped_is_neither_judged_nor_stored(memory):
+    stopped = {"tool_name": "login", "output": "Error: toolmem: not run. The user said: no."}
+    done = memory.add([LOGIN, stopped])
+    assert done.success
+    assert done.evaluation.evaluated == 1
+    assert [call.output for call in memory.calls()] == ["welcome bob"]
 
 
 @pytest.mark.parametrize("place", ["file", ":memory:"])

@@ -95,7 +95,8 @@ class MemoryServices:
         if section is None:
             problem = f"vector_store.{name}: not configured"
             raise ConfigError([f"{problem} ({hint(name, self.settings.vector_store)})"])
-        return SqliteStore(":memory:" if section.backend == "memory" else section.params.path)
+        path = ":memory:" if section.backend == "memory" else section.params.path
+        return SqliteStore(path, mask=self.settings.secrets.mask)
 
     def _model(self, name: str) -> ModelSection:
         section = self.settings.llm.get(name)
