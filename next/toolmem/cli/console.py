@@ -30,7 +30,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for first, *others in rows:
         table.add_row(Text(plain(first)), *(Text(each) for each in others))
     width = None if sys.stdout.isatty() else 200
-    Console(file=sys.stdout, width=width, highlight=False).print(table)
+    console = Console(width=width, highlight=False)
+    with console.capture() as printed:
+        console.print(table)
+    click.echo(printed.get(), nl=False)
 
 
 @contextmanager

@@ -22,7 +22,12 @@ def commands() -> None:
 
 
 @commands.command()
-@click.option("--input", "source", type=click.Path(path_type=Path), help="JSON Lines, .gz too.")
+@click.option(
+    "--input",
+    "source",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON Lines, .gz too.",
+)
 @click.option("--out", default="report", type=click.Path(path_type=Path), show_default=True)
 @click.option("--store", default=":memory:", help="Keep the calls in this file.")
 @click.option("--ignore-success", is_flag=True, help="Withhold the recorded flag from the judge.")

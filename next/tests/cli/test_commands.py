@@ -1,0 +1,96 @@
+"""The `toolmem` command as a user runs it: a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolmem import ToolMem
+
+COMMAND = [sys.executable, "-m", "toolmem"]
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def filled(tmp_path, records):
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        memory.add(records(3) + records(2, "evil\x1b[31m\nname"))
+    return tmp_path
+
+
+def test_tools_are_listed_without_the_control_characters_of_their_names(filled):
+    done = run(filled, "tools", "--store", "m.db")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["tool", "calls", "success", "rate", "score", "not", "summarized"]
+    assert [line.split()[0] for line in lines[1:]] == ["evil[31m", "search"]
+    assert "\x1b" not in done.stdout
+
+
+def test_tools_are_printed_as_json(filled):
+    done = run(filled, "tools", "--store", "m.db", "--json")
+    found = {tool["tool_name"]: tool["calls_ever"] for tool in json.loads(done.stdout)}
+    assert found == {"search": 3, "evil\x1b[31m\nname": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["tools"], "there is no file .toolmem/memory.db"),
+        (["tools", "--stroe", "x"], "--stroe"),
+        (["evaluate", "--input", "missing.jsonl"], "missing.jsonl"),
+        (["evaluate", "--limit", "0"], "--limit"),
+        (["evaluate", "--out", "file/report"], "file"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line_with_exit_code_2(tmp_path, arguments, told):
+    (tmp_path / "file").write_text("")
+    done = run(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_every_command_shows_an_example(tmp_path):
+    for command in ("evaluate", "tools"):
+        assert "Example" in run(tmp_path, command, "--help").stdout
+
+
+def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path):
+    os.mkfifo(tmp_path / "calls.jsonl")
+    command = [*COMMAND, "evaluate", "--input", "calls.jsonl"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        with open(tmp_path / "calls.jsonl", "w") as fifo:  # returns once the command reads it
+            fifo.write("{")
+            fifo.flush()
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
+        told = process.stderr.read()
+    assert process.returncode == 130
+    assert "Traceback" not in told
+
+
+def test_a_reader_that_stops_early_is_no_error(filled):
+    command = [*COMMAND, "tools", "--store", "m.db"]
+    with subprocess.Popen(
+        command, cwd=filled, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        told = process.stderr.read()
+        process.wait(timeout=60)
+    assert told == b""
+    assert process.returncode == 0
