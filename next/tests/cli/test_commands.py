@@ -41,6 +41,7 @@ def test_tools_are_listed_without_the_control_characters_of_their_names(filled):
 
 def test_tools_are_printed_as_json(filled):
     done = run(filled, "tools", "--store", "m.db", "--json")
+    assert done.returncode == 0
     found = {tool["tool_name"]: tool["calls_ever"] for tool in json.loads(done.stdout)}
     assert found == {"search": 3, "evil\x1b[31m\nname": 2}
 
@@ -84,7 +85,7 @@ def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path):
     assert "Traceback" not in told
 
 
-def test_a_reader_that_stops_early_is_no_error(filled):
+def test_a_reader_that_stops_early_sees_no_traceback(filled):
     command = [*COMMAND, "tools", "--store", "m.db"]
     with subprocess.Popen(
         command, cwd=filled, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -93,4 +94,4 @@ def test_a_reader_that_stops_early_is_no_error(filled):
         told = process.stderr.read()
         process.wait(timeout=60)
     assert told == b""
-    assert process.returncode == 0
+    assert process.returncode == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -75,7 +74,6 @@ def main() -> None:
     """Run a command. Exit code 2: refused or failed with an error; 130: interrupted."""
     try:
         code = commands(standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = 2
@@ -85,7 +83,4 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = 130
-    except BrokenPipeError:  # the reader, such as `head`, has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     sys.exit(code)
