@@ -14,7 +14,7 @@ from toolmem.config.names import hint
 from toolmem.config.sections import ModelSection, OpSection, Settings
 from toolmem.errors import ConfigError, StoreClosed
 from toolmem.guidance.card import CardWriter
-from toolmem.judge.rule_based import RuleBasedJudge
+from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.pool import ModelPool
 from toolmem.models.protocols import Clock, GuidanceWriter, Judge, Store
 from toolmem.store.sqlite import SqliteStore
