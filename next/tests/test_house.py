@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ BUDGETS = {
     "cli": 1248,
     "testing": 650,
 }
+# Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
+MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 17}
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60
@@ -69,3 +72,11 @@ def test_a_folder_imports_only_from_those_below_it() -> None:
     """As the contract in pyproject.toml orders them."""
     configuration = str(PACKAGE.parent / "pyproject.toml")
     assert lint_imports(config_filename=configuration, no_cache=True) == 0
+
+
+def test_an_operation_enters_few_files() -> None:
+    found = runpy.run_path(str(PACKAGE.parent / "benchmarks" / "paths.py"))["paths"]()
+    assert found.keys() == MAX_ENTERED.keys()
+    assert {
+        name: len(files) for name, files in found.items() if len(files) > MAX_ENTERED[name]
+    } == {}
