@@ -1,4 +1,4 @@
-"""A recording becomes tables: what is written, and what is said of bad records."""
+"""A recording becomes tables and a page: what is written, and what is said of bad records."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ import sys
 
 import pytest
 
+from toolmem import ToolMem
 from toolmem.errors import RequestError
-from toolmem.research.csv_files import cell
-from toolmem.research.evaluation import evaluate
+from toolmem.research import tables
+from toolmem.research.csv_files import cell, csv_text, write_whole
+from toolmem.research.evaluation import clear, evaluate
+
+FILES = ["calls.csv", "errors.csv", "lines.csv", "memory.db", "report.html", "skips.csv"]
+FILES += ["summary.json", "tools.csv"]
+
+
+def run(folder, *arguments):
+    command = [sys.executable, "-m", "toolmem", "evaluate", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
 
 def rows(path):
@@ -19,41 +29,112 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_the_sample_is_judged_and_written(tmp_path):
-    command = [sys.executable, "-m", "toolmem", "evaluate", "--out", "report"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    calls = rows(tmp_path / "report" / "calls.csv")
-    assert len(calls) == 1176
-    assert {each["evaluation_status"] for each in calls} == {"ok"}
-    tools = rows(tmp_path / "report" / "tools.csv")
-    assert sum(int(each["calls_ever"]) for each in tools) == 1176
-    assert all(each["guidance"] for each in tools)
+@pytest.fixture
+def recording(tmp_path):
+    def write(*records):
+        path = tmp_path / "calls.jsonl"
+        lines = (each if isinstance(each, str) else json.dumps(each) for each in records)
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return path
+
+    return write
 
 
-def test_a_bad_line_is_named_and_the_others_are_judged(tmp_path):
-    good = {"tool_name": "search", "output": "a\u2028b", "success": True}
-    lines = [
-        json.dumps(good, ensure_ascii=False),
+def test_the_sample_is_judged_summarized_skipped_and_written(tmp_path):
+    for _ in range(2):  # a second evaluation begins anew
+        done = run(tmp_path)
+        assert done.returncode == 0, done.stderr
+        folder = tmp_path / "report"
+        assert sorted(each.name for each in folder.iterdir()) == FILES
+        calls = rows(folder / "calls.csv")
+        assert [int(each["row"]) for each in calls] == list(range(1176))
+        assert {each["evaluation_status"] for each in calls} == {"ok"}
+        tools = rows(folder / "tools.csv")
+        assert sum(int(each["calls"]) for each in tools) == 1176
+        assert sum(int(each["lifetime_calls"]) for each in tools) == 1176
+        actions = [(each["run"], each["action"]) for each in rows(folder / "skips.csv")]
+        assert actions == [("first", "summarized")] * 14 + [("second", "skipped")] * 14
+        lines = rows(folder / "lines.csv")
+        assert len(lines) == sum(int(each["guidance_lines"]) for each in tools) > 14
+        summary = json.loads((folder / "summary.json").read_text())
+        assert (summary["calls"], summary["tools"], summary["bad_records"]) == (1176, 14, 0)
+        failed = sum(int(each["failures"]) + int(each["flag_wrong"]) for each in tools)
+        assert failed == sum(int(each["calls"]) for each in rows(folder / "errors.csv"))
+
+
+def test_a_bad_line_is_named_and_the_others_are_judged(recording):
+    path = recording(
+        json.dumps({"tool_name": "search", "output": "a\u2028b"}, ensure_ascii=False),
         "{broken",
         "",
         '{"tool_name": "search", "output": "half \\ud83d"}',
-        '{"tool_name": "search", "time_cost": -1}',
-    ]
-    path = tmp_path / "calls.jsonl"
-    path.write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+        {"tool_name": "search", "time_cost": -1},
+        {"tool_name": "search", "output": "no bad number", "create_time": "2026-01-01"},
+        {"tool_name": "search", "output": "last"},
+    )
     found = evaluate(path)
-    assert [call.output for call in found.calls] == ["a\u2028b", "half \ufffd"]
-    assert [each.line for each in found.bad_records] == [2, 5]
+    assert [(each.row, each.call.output) for each in found.calls] == [
+        (0, "a\u2028b"),
+        (2, "half \ufffd"),
+        (5, "last"),
+    ]
+    assert [each.line for each in found.bad_records] == [2, 5, 6]
     assert "time_cost" in found.bad_records[1].error
+    assert "create_time" in found.bad_records[2].error
 
 
-def test_a_withheld_flag_is_not_seen_by_the_judge(tmp_path):
-    path = tmp_path / "calls.jsonl"
-    path.write_text('{"tool_name": "search", "output": "sunny", "success": false}')
-    assert evaluate(path).calls[0].score == 0.0
-    (call,) = evaluate(path, ignore_success=True).calls
-    assert (call.success, call.score) == (None, 1.0)
+def test_a_recording_without_one_readable_call_is_no_success(recording, tmp_path):
+    done = run(tmp_path, "--input", str(recording("{broken")))
+    assert done.returncode == 1
+    assert "line 1" in done.stderr
+    assert "no call that could be evaluated" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_a_withheld_flag_is_not_seen_by_the_judge(recording):
+    path = recording({"tool_name": "search", "output": "sunny", "success": False})
+    assert evaluate(path).calls[0].call.score == 0.0
+    (found,) = evaluate(path, ignore_success=True).calls
+    assert (found.call.success, found.call.score) == (None, 1.0)
+
+
+def test_a_limit_counts_records(recording):
+    path = recording(*({"tool_name": "search", "output": str(n)} for n in range(5)))
+    assert [each.call.output for each in evaluate(path, limit=2).calls] == ["0", "1"]
+
+
+def test_calls_of_a_known_id_and_stopped_calls_stay_in_the_table_without_a_verdict(recording):
+    path = recording(
+        {"tool_name": "login", "id": "a", "input": {"password": "Sunshine7"}, "output": "ok"},
+        {"tool_name": "login", "output": "toolmem: not run. The user said: no."},
+        {"tool_name": "login", "id": "a", "input": {"password": "Sunshine7"}, "output": "ok"},
+    )
+    found = evaluate(path)
+    assert found.duplicates == 1
+    assert [each.evaluation_status for each in tables.call_rows(found)] == ["ok", "denied", "ok"]
+    assert "Sunshine7" not in csv_text(tables.call_rows(found), tables.CallRow)
+
+
+def test_a_store_of_ones_own_keeps_what_it_held(recording, tmp_path):
+    path = recording({"tool_name": "search", "id": "b", "output": "new"})
+    store = str(tmp_path / "own.db")
+    with ToolMem(store, workspace="evaluate") as memory:
+        memory.add([{"tool_name": "search", "id": "a", "output": "old"}])
+    for known in (0, 1):  # the second time the call is known
+        found = evaluate(path, store=store)
+        assert found.duplicates == known
+        assert len(found.calls) == 1
+    with ToolMem(store, workspace="evaluate") as memory:
+        assert [call.output for call in memory.calls()] == ["old", "new"]
+
+
+def test_a_store_with_other_workspaces_is_never_cleared(tmp_path):
+    store = str(tmp_path / "memory.db")
+    with ToolMem(store) as memory:
+        memory.add([{"tool_name": "search", "output": "mine"}])
+    with pytest.raises(RequestError, match="--store"):
+        clear(store)
+    with ToolMem(store) as memory:
+        assert len(memory.calls()) == 1
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
@@ -63,7 +144,41 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("=1+1", "'=1+1"), ("＝x", "'＝x"), ("@a", "'@a"), ("-1.5", "-1.5"), (-1.5, "-1.5")],
+    [
+        ("=1+1", "'=1+1"),
+        ("\uff1dx", "'\uff1dx"),
+        ("@a", "'@a"),
+        (" +a", "' +a"),
+        ("-1.5", "-1.5"),
+        (-1.5, "-1.5"),
+        ("1e-3", "1e-3"),
+        (True, "true"),
+        (None, ""),
+    ],
 )
 def test_a_cell_is_never_a_formula(value, expected):
     assert cell(value) == expected
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(tmp_path):
+    path = write_whole(tmp_path / "a.csv", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "new \ud83d")
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_tables_are_data_frames_with_nullable_types(recording):
+    found = evaluate(recording({"tool_name": "search", "output": "x"}))
+    frame = tables.frame(tables.call_rows(found), tables.CallRow)
+    assert frame["success"].isna().all()
+    assert frame["execution_failed"].dtype == "boolean"
+    empty = tables.frame([], tables.ErrorRow)
+    assert list(empty.columns)[:2] == ["error_class", "tool_name"]
+
+
+def test_an_interval_holds_the_share_and_narrows_with_more_calls():
+    assert tables.wilson_interval(0, 0) == (0.0, 1.0)
+    assert tables.wilson_interval(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    few, many = tables.wilson_interval(9, 10), tables.wilson_interval(900, 1000)
+    assert few.low < many.low < 0.9 < many.high < few.high

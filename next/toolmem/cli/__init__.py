@@ -1,1 +1,4 @@
-"""The `toolmem` command. `main` holds its commands; each prints what an operation answers."""
+"""The `toolmem` command: one module for each subcommand.
+
+`main` puts them together and turns errors into exit codes. `console` prints tables and progress.
+"""

@@ -1,4 +1,6 @@
-"""From a recording to tables.
+"""From a recording to a report.
 
-`evaluation` judges a recording and summarizes its tools. `csv_files` writes what came of it.
+`evaluation` judges a recording and summarizes its tools. `tables` counts what came of it,
+`csv_files` and `page` write it down. `backtest` measures guidance: made of earlier conversations,
+asked about later ones.
 """

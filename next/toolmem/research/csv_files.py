@@ -3,63 +3,73 @@
 from __future__ import annotations
 
 import csv
+import io
+import json
+import os
 import re
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 
-from toolmem.research.evaluation import Evaluated
+import toolmem
+from toolmem.research import tables
+from toolmem.research.evaluation import Evaluation
 
+MAX_BAD_RECORDS = 100  # named in summary.json
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 
-CALL_FIELDS = (
-    *("id", "tool_name", "create_time", "input", "output", "success", "score"),
-    *("execution_failed", "error_class", "summary", "evaluation", "evaluation_status"),
-    *("time_cost", "token_cost", "conversation_id"),
-)
-TOOL_FIELDS = ("tool_name", "calls_ever", "new_calls")
-FIGURES = ("calls", "success_rate", "avg_score", "avg_time_cost", "avg_token_cost")
+
+def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
+    """Write the tables and `summary.json`, each whole or not at all. Returns their paths."""
+    summary = {
+        "toolmem": toolmem.__version__,
+        **tables.totals(found),
+        "first_bad_records": [asdict(bad) for bad in found.bad_records[:MAX_BAD_RECORDS]],
+    }
+    texts = {
+        "calls.csv": csv_text(tables.call_rows(found), tables.CallRow),
+        "tools.csv": csv_text(tables.tool_rows(found), tables.ToolRow),
+        "errors.csv": csv_text(tables.error_rows(found), tables.ErrorRow),
+        "lines.csv": csv_text(tables.line_rows(found), tables.LineRow),
+        "skips.csv": csv_text(tables.skip_rows(found), tables.SkipRow),
+        "summary.json": json.dumps(summary, indent=2, ensure_ascii=False) + "\n",
+    }
+    return [write_whole(folder / name, text) for name, text in texts.items()]
 
 
-def write_csv_files(found: Evaluated, folder: Path) -> list[Path]:
-    """Write `calls.csv`, `tools.csv` and `errors.csv`. Returns their paths."""
-    calls = ([getattr(call, name) for name in CALL_FIELDS] for call in found.calls)
-    tools = (
-        [getattr(tool, name) for name in TOOL_FIELDS]
-        + [getattr(tool.window, name) for name in FIGURES]
-        + [tool.guidance]
-        for tool in found.tools
-    )
-    errors = ([each.line, each.tool_name, each.error] for each in found.bad_records)
-    return [
-        _write(folder / "calls.csv", CALL_FIELDS, calls),
-        _write(folder / "tools.csv", (*TOOL_FIELDS, *FIGURES, "guidance"), tools),
-        _write(folder / "errors.csv", ("line", "tool_name", "error"), errors),
-    ]
-
-
-def _write(path: Path, header: Sequence[str], rows: Iterable[Iterable[Any]]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows([cell(value) for value in row] for row in rows)
+def write_whole(path: Path, text: str) -> Path:
+    """Replace a file in one step: a killed run leaves the old one, or none."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     return path
+
+
+def csv_text(rows: Sequence[Struct], kind: type[Struct]) -> str:
+    """A header with the fields of `kind`, then the rows."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(kind.__struct_fields__)
+    writer.writerows([cell(getattr(row, name)) for name in kind.__struct_fields__] for row in rows)
+    return text.getvalue()
 
 
 def cell(value: Any) -> str:
     """A value as a cell; text that a spreadsheet would run as a formula gets an apostrophe."""
     if value is None:
         return ""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
         return str(value)
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = text.replace("\0", "\ufffd")
+    text = str(value).replace("\0", "\ufffd")
     if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
         return "'" + text
     return text

@@ -1,0 +1,86 @@
+"""Guidance of earlier conversations is asked about later ones."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from toolmem.models.calls import ToolCallResult
+from toolmem.research.backtest import backtest, repaired_failures, split
+
+BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def calls(*rows):
+    """(conversation, input, output, worked), a minute apart."""
+    return [
+        ToolCallResult(
+            tool_name="book",
+            create_time=BEGIN + timedelta(minutes=minute),
+            input=given,
+            output=output,
+            success=worked,
+            score=float(worked),
+            metadata={"conversation_id": conversation} if conversation else {},
+        )
+        for minute, (conversation, given, output, worked) in enumerate(rows)
+    ]
+
+
+def repaired(conversation, before, after, error="E5 weight implausible"):
+    return [
+        (conversation, {"weight": before}, error, False),
+        (conversation, {"weight": after}, "ok", True),
+    ]
+
+
+def test_a_repair_that_was_seen_earlier_is_named_later():
+    rows = [row for name in "abcd" for row in repaired(name, 4.3, 4300)]
+    (found,) = backtest(calls(*rows), budgets=(200,))
+    assert (found.named, found.repaired, found.share) == (2, 2, 1.0)
+
+
+def test_another_kind_of_repair_or_another_error_is_not_named():
+    earlier = [row for name in "ab" for row in repaired(name, 4.3, 4300)]
+    added = [("c", {}, "E5 weight implausible", False), ("c", {"depot": "BGO"}, "ok", True)]
+    other = repaired("d", 1, 2, "timeout while reading the scale")
+    (found,) = backtest(calls(*earlier, *added, *other), budgets=(200,))
+    assert (found.named, found.repaired) == (0, 2)
+
+
+def test_guidance_that_does_not_fit_names_nothing():
+    rows = [row for name in "abcd" for row in repaired(name, 4.3, 4300)]
+    few, enough = backtest(calls(*rows), budgets=(5, 200))
+    assert (few.named, enough.named) == (0, 2)
+
+
+@pytest.mark.parametrize("names", [("", ""), ("", "b"), ("a", "b")])
+def test_without_one_named_conversation_nothing_counts_as_repaired(names):
+    failed, worked = repaired("", 4.3, 4300)
+    rows = [(names[0], *failed[1:]), (names[1], *worked[1:])]
+    assert repaired_failures(calls(*rows)) == []
+
+
+def test_no_call_of_the_earlier_part_is_younger_than_the_later_part_and_none_is_on_both_sides():
+    rows = [row for name in "abcdef" for row in repaired(name, 1, 2)]
+    made = calls(*rows)
+    parts = split(made)
+    assert len(parts.earlier) == len(parts.later) == 6
+    assert max(c.create_time for c in parts.earlier) < min(c.create_time for c in parts.later)
+
+
+def test_no_task_is_on_both_sides_and_each_is_asked_about_once_over_both_folds():
+    rows = [row for name in "abcdefgh" for row in repaired(name, 1, 2)]
+    made = calls(*rows)
+    for call in made:  # each task runs twice, once on either side of the cut
+        call.metadata["task_id"] = "abcdefgh".index(call.conversation_id) % 4
+    asked = []
+    for fold in (0, 1):
+        parts = split(made, fold)
+        sides = [
+            {call.metadata["task_id"] for call in part} for part in (parts.earlier, parts.later)
+        ]
+        assert sides[0].isdisjoint(sides[1])
+        asked += sorted(sides[1])
+    assert sorted(asked) == [0, 1, 2, 3]

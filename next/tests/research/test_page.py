@@ -1,0 +1,91 @@
+"""The report page: words of calls stay text, nothing is loaded, and it stays bounded."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+from toolmem.research.evaluation import evaluate, sample
+from toolmem.research.page import MAX_TOOLS, page
+
+HOSTILE = "</script></code><img src=x onerror=alert(1)><svg onload=alert(2)>\x1b[31m\u202e"
+STRUCTURE = {"html", "head", "meta", "title", "style", "body", "header", "section", "div", "span"}
+TEXT = {"h1", "h2", "p", "strong", "code", "ul", "li", "dl", "dt", "dd", "details", "summary"}
+TABLES = {"table", "thead", "tbody", "tr", "th", "td", "svg", "rect"}
+
+
+class Page(HTMLParser):
+    """The tags, attributes and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def page_of(tmp_path, *records):
+    path = tmp_path / "calls.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    return page(evaluate(path))
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    call = {"tool_name": HOSTILE, "input": {HOSTILE: HOSTILE}, "output": f"Error: {HOSTILE}"}
+    good = {**call, "output": f'{{"rows": ["{HOSTILE[:40]}"]}}', "success": True}
+    bad = {"tool_name": HOSTILE, "time_cost": -1}
+    return page_of(tmp_path, call, call, good, bad)
+
+
+def test_words_of_calls_stay_text(hostile):
+    found = Page(hostile)
+    assert found.tags <= STRUCTURE | TEXT | TABLES
+    assert not [name for name, _ in found.attributes if name.startswith("on")]
+    assert "onerror=alert(1)" in found.text
+    assert "\x1b" not in hostile
+    assert "\u202e" not in hostile
+
+
+def test_a_page_loads_nothing_from_outside():
+    path, schemas = sample()
+    found = Page(page(evaluate(path, tools=schemas)))
+    links = {"src", "href", "xlink:href", "srcset", "data", "action"}
+    assert not [(name, value) for name, value in found.attributes if name in links]
+    policy = [v for _, v in found.attributes if v and v.startswith("default-src")]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+    assert "url(" not in found.text
+    assert "@import" not in found.text
+
+
+def test_what_fails_stands_before_how_it_was_judged():
+    path, schemas = sample()
+    text = Page(page(evaluate(path, tools=schemas))).text
+    order = [
+        "80.7 %",
+        "Which tools fail",
+        "Why, and what worked instead",
+        "second summary",
+        "Judge",
+    ]
+    places = [text.index(each) for each in order]
+    assert places == sorted(places)
+    assert "then worked:" in text
+
+
+def test_a_page_stays_bounded_and_counts_what_it_leaves_out(tmp_path):
+    records = [
+        {"tool_name": f"tool_{n}", "input": {"q": "x" * 5_000}, "output": "Error: " + "y" * 5_000}
+        for n in range(MAX_TOOLS + 25)
+    ]
+    text = page_of(tmp_path, *records)
+    assert len(text) < 400_000
+    assert "25 more tools: see" in Page(text).text

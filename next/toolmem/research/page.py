@@ -1,0 +1,91 @@
+"""Write `report.html`: one file that loads nothing, with what fails first and settings last.
+
+Words of calls are data: escaped, on one line, without characters that cannot be seen, and cut.
+The page is bounded; what it leaves out is counted, and stands in the CSV files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from toolmem.guidance.budget import BULLET
+from toolmem.models.tools import ToolRecord
+from toolmem.research import tables
+from toolmem.research.csv_files import write_whole
+from toolmem.research.evaluation import Evaluation
+from toolmem.text.display import plain
+
+MAX_TOOLS = 100
+MAX_ERRORS = 30
+MAX_BAD_RECORDS = 20
+MAX_NAME, MAX_TEXT = 80, 300  # characters of a tool's name, and of another text
+
+
+class Card(Struct):
+    """The guidance of one tool, as an agent gets it."""
+
+    tool_name: str
+    lines: list[str]
+
+
+class Shown(Struct):
+    """The rows that the page shows, and how many it leaves out."""
+
+    rows: Sequence[Any]
+    left_out: int
+
+
+def write_page(found: Evaluation, folder: Path) -> Path:
+    """Returns the path of the page."""
+    return write_whole(folder / "report.html", page(found))
+
+
+def page(found: Evaluation) -> str:
+    """The page as HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("toolmem.research"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        name=lambda text: plain(text, MAX_NAME),
+        text=lambda text: plain(text, MAX_TEXT),
+        percent=_percent,
+        number=_number,
+    )
+    cards = [_card(record) for record in found.tools if record.guidance]
+    return environment.get_template("report.html.j2").render(
+        totals=tables.totals(found),
+        tools=_first(tables.tool_rows(found), MAX_TOOLS),
+        errors=_first(tables.error_rows(found), MAX_ERRORS),
+        cards=_first(cards, MAX_TOOLS),
+        runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
+        bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
+    )
+
+
+def _first(rows: Sequence[Any], limit: int) -> Shown:
+    return Shown(rows[:limit], max(0, len(rows) - limit))
+
+
+def _card(record: ToolRecord) -> Card:
+    text = record.guidance.text if record.guidance else ""
+    return Card(record.tool_name, [line.removeprefix(BULLET) for line in text.splitlines() if line])
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{100 * share:.1f} %"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"

@@ -1,0 +1,285 @@
+"""The tables of an evaluation: rows for CSV files, the page and DataFrames. None means unknown."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import mean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.guidance.statistics import statistics
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.tools import ToolRecord
+from toolmem.research.evaluation import EvaluatedCall, Evaluation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
+
+
+class CallRow(Struct, kw_only=True):
+    """One recorded call."""
+
+    row: int  # in the recording, from 0
+    tool_name: str
+    success: bool | None  # the recorded flag
+    execution_failed: bool | None  # what the judge saw
+    score: float | None
+    evaluation_status: str
+    judge: str
+    evaluation: str
+    summary: str
+    error_class: str
+    create_time: str
+    time_cost: float | None  # seconds
+    token_cost: int | None
+    conversation_id: str
+    id: str
+    input: str  # JSON, where it is no text
+    output: str
+
+
+class ToolRow(Struct, kw_only=True):
+    """One tool: figures of its recorded calls, then of its memory."""
+
+    tool_name: str
+    calls: int
+    failures: int
+    success_rate: float | None  # of the calls whose outcome is known
+    low: float  # 95 % interval of the success rate
+    high: float
+    avg_score: float | None
+    avg_time_cost: float | None  # seconds
+    avg_token_cost: float | None
+    unscored: int
+    flag_wrong: int  # calls that the recorded flag calls a success and the judge saw fail
+    kept_calls: int
+    lifetime_calls: int
+    guidance_lines: int
+    author: str
+
+
+class ErrorRow(Struct, kw_only=True):
+    """Failed calls of one error class and tool, with the first of them."""
+
+    error_class: str
+    tool_name: str
+    calls: int
+    not_flagged: int  # of these: the recorded flag calls them a success
+    row: int
+    input: str
+    output: str
+
+
+class LineRow(Struct, kw_only=True):
+    """One line of guidance."""
+
+    tool_name: str
+    kind: str
+    text: str
+    k: int
+    n: int
+    calls: str  # ids, separated by blanks
+
+
+class SkipRow(Struct, kw_only=True):
+    """What one of the two summaries did with one tool."""
+
+    run: str  # "first", or "second": asked for with nothing new
+    tool_name: str
+    action: str
+    reason: str
+    new_calls: int
+    not_analyzed: int
+    prompt_tokens: int
+    error: str
+
+
+class Interval(NamedTuple):
+    """The ends of a 95 % interval."""
+
+    low: float
+    high: float
+
+
+def wilson_interval(k: int, n: int) -> Interval:
+    """The 95 % interval of the share `k / n`; (0, 1) where `n` is 0.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal
+    of the American Statistical Association 22 (1927) 209-212.
+    """
+    if n == 0:
+        return Interval(0.0, 1.0)
+    p, scale = k / n, 1 + _Z * _Z / n
+    centre = (p + _Z * _Z / (2 * n)) / scale
+    half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n)) / scale
+    low = 0.0 if k == 0 else max(0.0, centre - half)
+    return Interval(low, 1.0 if k == n else min(1.0, centre + half))
+
+
+def frame(rows: Sequence[Struct], kind: type[Struct]) -> pd.DataFrame:
+    """Rows as a DataFrame with nullable types; it has the columns of `kind` without rows, too."""
+    import pandas as pd
+
+    columns = list(kind.__struct_fields__)
+    values = [[getattr(row, name) for name in columns] for row in rows]
+    return pd.DataFrame(values, columns=columns).convert_dtypes()
+
+
+def call_rows(found: Evaluation) -> list[CallRow]:
+    """In the order of the recording."""
+    return [_call_row(each) for each in found.calls]
+
+
+def _call_row(each: EvaluatedCall) -> CallRow:
+    call = each.call
+    given = call.input
+    return CallRow(
+        row=each.row,
+        tool_name=call.tool_name,
+        success=call.success,
+        execution_failed=call.execution_failed,
+        score=call.score,
+        evaluation_status=call.evaluation_status,
+        judge=str(call.judge or ""),
+        evaluation=call.evaluation,
+        summary=call.summary,
+        error_class=call.error_class,
+        create_time=call.create_time.isoformat(),
+        time_cost=call.time_cost,
+        token_cost=call.token_cost,
+        conversation_id=call.conversation_id,
+        id=call.id or "",
+        input=given if isinstance(given, str) else msgspec.json.encode(given).decode(),
+        output=call.output,
+    )
+
+
+def tool_rows(found: Evaluation) -> list[ToolRow]:
+    """Those with most failures first, flagged or not."""
+    tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
+    for each in found.calls:
+        tools[each.call.tool_name].append(each.call)
+    records = {record.tool_name: record for record in found.tools}
+    rows = [_tool_row(name, calls, records.get(name)) for name, calls in tools.items()]
+    return sorted(rows, key=lambda row: (-row.failures - row.flag_wrong, row.tool_name))
+
+
+def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | None) -> ToolRow:
+    outcomes = [call.failed for call in calls if call.failed is not None]
+    figures, interval = statistics(calls), wilson_interval(outcomes.count(False), len(outcomes))
+    guidance = record.guidance if record else None
+    return ToolRow(
+        tool_name=name,
+        calls=len(calls),
+        failures=outcomes.count(True),
+        success_rate=figures.success_rate,
+        low=interval.low,
+        high=interval.high,
+        avg_score=figures.avg_score,
+        avg_time_cost=figures.avg_time_cost,
+        avg_token_cost=figures.avg_token_cost,
+        unscored=sum(call.score is None for call in calls),
+        flag_wrong=sum(map(_is_flag_wrong, calls)),
+        kept_calls=record.kept if record else 0,
+        lifetime_calls=record.counters.calls if record else 0,
+        guidance_lines=len(guidance.lines) if guidance else 0,
+        author=guidance.author if guidance else "",
+    )
+
+
+def _is_flag_wrong(call: ToolCallResult) -> bool:
+    return call.success is True and call.execution_failed is True
+
+
+def error_rows(found: Evaluation) -> list[ErrorRow]:
+    """The most frequent first. A call counts where its flag or the judge says that it failed."""
+    groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
+    for each in found.calls:
+        if each.call.failed or each.call.execution_failed:
+            groups[each.call.error_class or "error", each.call.tool_name].append(each)
+    rows = []
+    for (error_class, tool_name), calls in groups.items():
+        first = _call_row(calls[0])
+        rows.append(
+            ErrorRow(
+                error_class=error_class,
+                tool_name=tool_name,
+                calls=len(calls),
+                not_flagged=sum(each.call.success is True for each in calls),
+                row=first.row,
+                input=first.input,
+                output=first.output,
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
+
+
+def line_rows(found: Evaluation) -> list[LineRow]:
+    """By tool, the most valuable line first."""
+    return [
+        LineRow(
+            tool_name=record.tool_name,
+            kind=line.kind,
+            text=line.text,
+            k=line.k,
+            n=line.n,
+            calls=" ".join(line.call_ids),
+        )
+        for record in found.tools
+        if record.guidance
+        for line in record.guidance.lines
+    ]
+
+
+def skip_rows(found: Evaluation) -> list[SkipRow]:
+    """By summary, then in the order of the tools."""
+    return [
+        SkipRow(
+            run=run,
+            tool_name=each.tool_name,
+            action=each.action,
+            reason=each.reason,
+            new_calls=each.new_calls,
+            not_analyzed=each.not_analyzed,
+            prompt_tokens=each.prompt_tokens,
+            error=each.error,
+        )
+        for run, summary in (("first", found.summary), ("second", found.second_summary))
+        for each in summary.outcomes
+    ]
+
+
+def totals(found: Evaluation) -> dict[str, Any]:
+    """The figures of the whole evaluation, for summary.json and the head of the page."""
+    calls = [each.call for each in found.calls]
+    outcomes = [call.failed for call in calls if call.failed is not None]
+    worked = outcomes.count(False)
+    scores = [call.score for call in calls if call.score is not None]
+    interval = wilson_interval(worked, len(outcomes))
+    judges = sorted({str(call.judge) for call in calls if call.judge})
+    return {
+        "source": found.source,
+        "calls": len(calls),
+        "tools": len({call.tool_name for call in calls}),
+        "failures": outcomes.count(True),
+        "flag_wrong": sum(map(_is_flag_wrong, calls)),
+        "unknown_outcome": len(calls) - len(outcomes),
+        "success_rate": worked / len(outcomes) if outcomes else None,
+        "low": interval.low,
+        "high": interval.high,
+        "avg_score": mean(scores) if scores else None,
+        "duplicates": found.duplicates,
+        "bad_records": len(found.bad_records),
+        "judges": judges,
+        "ignore_success": found.ignore_success,
+        "first_summary": found.summary.answer,
+        "second_summary": found.second_summary.answer,
+        "started_at": found.started_at.isoformat(timespec="seconds"),
+        "seconds": round(found.seconds, 3),
+    }
