@@ -1,0 +1,74 @@
+"""Which store files this user's toolmem made, or the user trusts.
+
+A store that came with a cloned or unpacked folder holds rules and guidance that its author wrote;
+they must not be taken for the user's. Each trusted store has a small file in the user's state
+folder, named after the store's path. It holds the random id inside the store and the inode of its
+file, so that a file that was put into the place of a trusted one is another store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from toolmem.errors import StoreUnavailable
+
+_made_here: set[tuple[str, str]] = set()  # by this process, where no file can be written
+
+
+def reason_against(path: str, store_id: str) -> str:
+    """Why a store is not trusted; "" where it is, and where there is no store yet."""
+    if not store_id or (os.path.realpath(path), store_id) in _made_here:
+        return ""
+    try:
+        if _entry(path).read_bytes() == _description(path, store_id):
+            return ""
+    except OSError:
+        pass
+    return f"the store {path} was not made by this user's toolmem, and is not trusted"
+
+
+def remember_made(path: str, store_id: str) -> None:
+    """Trust a store that was made just now; without a state folder, in this process alone."""
+    try:
+        remember(path, store_id)
+    except StoreUnavailable:
+        _made_here.add((os.path.realpath(path), store_id))
+
+
+def remember(path: str, store_id: str) -> None:
+    """Trust a store. Raises StoreUnavailable where the state folder cannot be written."""
+    try:
+        entry = _entry(path)
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = entry.with_name(f"{entry.name}.{os.urandom(4).hex()}")
+        partial.write_bytes(_description(path, store_id))
+        partial.replace(entry)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
+
+
+def _state_folder() -> Path:
+    """Where this platform keeps what a program remembers for a user. Raises OSError."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # the standard: a relative one is ignored
+        is_mac = sys.platform == "darwin"
+        base = os.path.expanduser("~/Library/Application Support" if is_mac else "~/.local/state")
+    if not os.path.isabs(base):
+        raise OSError("this user has no home folder")
+    return Path(base) / "toolmem"
+
+
+def _entry(path: str) -> Path:
+    from hashlib import blake2b
+
+    name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
+    return _state_folder() / "trusted-stores" / f"{name}.json"
+
+
+def _description(path: str, store_id: str) -> bytes:
+    real = os.path.realpath(path)
+    shown = os.fsencode(real).decode("utf-8", "backslashreplace")
+    return json.dumps({"path": shown, "id": store_id, "inode": os.stat(real).st_ino}).encode()
