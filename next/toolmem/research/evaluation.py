@@ -19,6 +19,7 @@ from toolmem.formats.files import read_lines
 from toolmem.formats.records import read_records
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
+from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord
 from toolmem.operations.results import Summarized
 from toolmem.text.stopped_calls import was_stopped
@@ -96,7 +97,7 @@ def evaluate(
     with ToolMem(store, workspace=WORKSPACE) as memory:
         services = memory.services
         started = services.clock.monotonic()
-        kept: Any = services.store(OpSection())
+        kept = services.store(OpSection())
         newest = kept.call_log(WORKSPACE, newest=True, limit=1)
         duplicates = _add(memory, recorded, list(tools) or None, progress)
         names = sorted({call.tool_name for call in recorded.calls})
@@ -120,7 +121,7 @@ def evaluate(
 def clear(store: str) -> None:
     """Forget earlier evaluations in a store. Raises RequestError where it holds anything else."""
     with ToolMem(store, workspace=WORKSPACE) as memory:
-        kept: Any = memory.services.store(OpSection())
+        kept = memory.services.store(OpSection())
         others = [name for name in kept.workspaces() if name != WORKSPACE]
         if others:
             raise RequestError(
@@ -178,7 +179,7 @@ def _add(
     return duplicates
 
 
-def _logged(store: Any, after: int) -> dict[tuple[str, str | None], ToolCallResult]:
+def _logged(store: Store, after: int) -> dict[tuple[str, str | None], ToolCallResult]:
     """The calls that were stored since a position, by tool and id."""
     found: dict[tuple[str, str | None], ToolCallResult] = {}
     while page := store.call_log(WORKSPACE, after=after, limit=BATCH):

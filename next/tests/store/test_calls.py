@@ -1,0 +1,168 @@
+"""Calls, ids, windows and the log."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import msgspec
+import pytest
+
+from toolmem.errors import RequestError
+from toolmem.models.calls import CallFigures
+from toolmem.store import changes
+
+
+def test_an_id_sent_twice_counts_once_also_when_its_call_has_left_window_and_log(
+    store, call, monkeypatch
+):
+    monkeypatch.setattr(changes, "LOG_CALLS", 6)
+    monkeypatch.setattr(changes, "EMPTIED_AT_ONCE", 1)
+    for number in range(20):
+        store.append_calls("w", [call(id=str(number))], 3)
+    again = store.append_calls("w", [call(id="0"), call(id="20"), call(id="20")], 3)["search"]
+    assert (again.stored, again.duplicates) == (1, (0, 2))
+    assert again.record.counters.calls == 21
+    assert len(store.call_log("w", tool="search")) == len(store.call_log("w")) == 6
+    assert store.known_ids("w", "search", ["0", "7", "no"]) == {"0", "7"}
+
+
+def test_the_same_id_in_two_tools_names_two_calls(store, call):
+    done = store.append_calls("w", [call("a", id="1"), call("b", id="1")], 5)
+    assert [each.stored for each in done.values()] == [1, 1]
+
+
+def test_a_batch_larger_than_the_window_is_counted_whole(store, call):
+    done = store.append_calls("w", [call(id=str(n)) for n in range(50)], 5)["search"]
+    assert (done.stored, done.trimmed, done.record.kept) == (50, 45, 5)
+    assert [each.id for each in store.windows("w")[0].calls] == ["45", "46", "47", "48", "49"]
+    assert store.known_ids("w", "search", map(str, range(50))) == set(map(str, range(50)))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"input": {"a": float("nan")}},
+        {"input": {"a": b"x"}},
+        {"input": {"a": {1}}},
+        {"input": {1: "a"}},
+        {"metadata": {"a": Decimal("1.5")}},
+        {"output": "\ud800"},
+        {"time_cost": float("inf")},
+        {"time_cost": -1.0},
+        {"output": None},
+        {"id": ""},
+        {"create_time": datetime(2026, 1, 1)},
+    ],
+)
+def test_of_ten_calls_a_bad_one_is_named_and_nine_are_stored(store, call, bad):
+    calls = [call(id=str(n)) for n in range(10)]
+    calls[4] = call(**bad)
+    done = store.append_calls("w", calls, 20)["search"]
+    assert done.stored == 9
+    assert [each.index for each in done.failures] == [4]
+    assert done.failures[0].error
+    assert [each.id for each in store.windows("w")[0].calls] == list("012356789")
+
+
+def test_what_json_can_hold_reads_back_as_it_was(store, call):
+    when = datetime(2026, 1, 1, 8, 0, 0, 123456, timezone(timedelta(hours=8)))
+    given = call(input={"a": (1, 2**70, [None, 0.5]), "é": "\0"}, create_time=when)
+    store.append_calls("w", [given], 10)
+    (kept,) = store.windows("w")[0].calls
+    assert kept.input == {"a": [1, 2**70, [None, 0.5]], "é": "\0"}
+    assert (kept.create_time, kept.create_time.tzinfo) == (when, UTC)
+    assert kept.create_time.microsecond == 123456
+
+
+def test_names_are_exact_whatever_they_hold(store, call):
+    names = ["Search", "search", "sea\0rch", "sea", "x" * 500, "邮件", "a'b\"c", "%", "_"]
+    store.append_calls("w", [call(name, id=name) for name in names], 5)
+    assert store.tool_names("w") == sorted(names)
+    assert [record.tool_name for record in store.records("w", names)] == names
+    for name in names:
+        assert [each.id for each in store.windows("w", [name])[0].calls] == [name]
+        assert [each.call.id for each in store.call_log("w", tool=name)] == [name]
+    assert store.records("w", ["SEARCH", "se", "\ud800"]) == []
+
+
+def test_a_stopped_call_counts_nowhere(store, call):
+    stopped = call(output="toolmem: not run. The user said: no.")
+    wrapped = call(output='{"error": "toolmem: not run. No."}')
+    marked = call(output="no", evaluation_status="denied")
+    assert store.append_calls("w", [stopped, wrapped, marked], 9)["search"].stored == 0
+    assert store.records("w") == []
+    assert store.call_log("w") == []
+    quoting = call(output="The page says: toolmem: not run.")
+    assert store.append_calls("w", [quoting], 9)["search"].stored == 1
+
+
+def test_secrets_are_masked_before_they_are_kept(store, call):
+    given = call(
+        input={"password": "Sunshine7"},
+        output="token=Sunshine7",
+        metadata={"api_key": "abcdef123456"},
+    )
+    store.append_calls("w", [given, given], 9)
+    calls = [*store.windows("w")[0].calls, *(each.call for each in store.call_log("w"))]
+    assert {str(each.input) for each in calls} == {str(calls[0].input)}
+    told = msgspec.json.encode(calls).decode()
+    assert "Sunshine7" not in told
+    assert "abcdef123456" not in told
+
+
+def test_the_key_of_marks_over_secrets_outlives_the_process(store, open_store):
+    key = store.secret_key()
+    assert len(key) >= 16
+    assert open_store().secret_key() == key
+
+
+def test_positions_follow_the_order_in_which_calls_were_handed_over(store, call):
+    given = [call("ab"[n % 2], id=str(n), metadata={"run_id": "r"}) for n in range(6)]
+    store.append_calls("w", given, 10)
+    assert [each.call.id for each in store.call_log("w", conversation="r")] == list("012345")
+    newest = store.call_log("w", conversation="r", tool="a", newest=True, limit=2)
+    assert [each.call.id for each in newest] == ["2", "4"]
+    last = store.call_log("w", newest=True, limit=1)[0].position
+    assert store.call_log("w", after=last) == []
+
+
+def test_figures_are_read_without_texts(store, call):
+    store.append_calls("w", [call(output="long" * 100, time_cost=1.5, success=False)], 10)
+    (figures,) = store.windows("w", type=CallFigures)[0].calls
+    assert (figures.time_cost, figures.failed, figures.seq) == (1.5, True, 1)
+
+
+def test_a_deleted_tool_starts_anew(store, call, summarize):
+    store.append_calls("w", [call(id="a")], 10)
+    summarize([1], 0)
+    assert store.delete_tools("w", ["search", "unknown"]) == ["search"]
+    assert store.call_log("w") == []
+    done = store.append_calls("w", [call(id="a")], 10)["search"]
+    assert (done.stored, done.record.counters.calls) == (1, 1)
+    assert store.records("w")[0].guidance is None
+    assert store.search("w", None, "thing", None, 5) == []
+
+
+def test_workspaces_know_nothing_of_each_other(store, call):
+    store.append_calls("w", [call(id="a")], 10)
+    store.append_calls("v", [call(id="a")], 10)
+    assert store.workspaces() == ["v", "w"]
+    assert store.delete_workspace("w") == 1
+    assert store.workspaces() == ["v"]
+    assert store.records("w") == []
+    assert len(store.windows("v")[0].calls) == 1
+
+
+def test_looking_at_what_is_not_there_makes_nothing(store):
+    assert store.records("w") == []
+    assert store.windows("w", ["search"]) == []
+    assert store.delete_workspace("w") == 0
+    assert store.delete_tools("w") == []
+    assert store.update_verdicts("w", "search", {}) is None
+    assert store.workspaces() == []
+
+
+def test_requests_that_make_no_sense_are_refused_by_name(store, call):
+    with pytest.raises(RequestError, match="keep"):
+        store.append_calls("w", [call()], 0)
+    with pytest.raises(RequestError, match="workspace"):
+        store.append_calls("", [call()], 1)
