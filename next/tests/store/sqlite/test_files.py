@@ -1,0 +1,191 @@
+"""Which files are a store, what stands beside them, and what is refused."""
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import apsw
+import pytest
+
+from toolmem.errors import StoreError, StoreUnavailable, StoreVersionError
+from toolmem.store.sqlite import SqliteStore
+from toolmem.store.sqlite.files import APPLICATION_ID, SCHEMA_VERSION
+
+
+@pytest.fixture
+def store(path):
+    with SqliteStore(path) as opened:
+        yield opened
+
+
+def sqlite_file(path, application, version):
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("CREATE TABLE tools (name TEXT)")
+    db.execute("INSERT INTO tools VALUES ('search')")
+    db.execute(f"PRAGMA application_id = {application}")
+    db.execute(f"PRAGMA user_version = {version}")
+    db.commit()
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "told"),
+    [
+        (lambda path: sqlite_file(path, APPLICATION_ID, 1), StoreVersionError, "an older toolmem"),
+        (
+            lambda path: sqlite_file(path, APPLICATION_ID, SCHEMA_VERSION + 1),
+            StoreVersionError,
+            "a newer toolmem",
+        ),
+        (lambda path: sqlite_file(path, 0x47504B47, 1), StoreUnavailable, "another program"),
+        (lambda path: sqlite_file(path, 0, 7), StoreUnavailable, "another program"),
+        (lambda path: sqlite_file(path, 0, 0), StoreUnavailable, "another program"),
+        (
+            lambda path: Path(path).write_text('{"tool_name": "a"}\n'),
+            StoreUnavailable,
+            "not a SQLite",
+        ),
+        (lambda path: Path(path).write_bytes(b"SQLite"), StoreUnavailable, "not a SQLite"),
+    ],
+    ids=["older", "newer", "geopackage", "version", "tables", "jsonl", "cut"],
+)
+def test_what_is_no_store_of_this_toolmem_is_refused_by_name_and_stays_as_it_is(
+    path, call, make, error, told
+):
+    make(path)
+    before = Path(path).read_bytes()
+    with SqliteStore(path) as store:
+        for ask in (lambda: store.records("w"), lambda: store.append_calls("w", [call()], 5)):
+            with pytest.raises(error, match=told) as raised:
+                ask()
+            assert path in str(raised.value)
+    assert Path(path).read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_store(path, call):
+    Path(path).touch()
+    with SqliteStore(path) as store:
+        assert store.records("w") == []
+        store.append_calls("w", [call()], 5)
+        assert store.tool_names("w") == ["search"]
+
+
+def test_a_damaged_file_is_told_with_a_remedy(path, store, call):
+    store.append_calls("w", [call(output="x" * 5_000) for _ in range(50)], 100)
+    store.close()
+    content = bytearray(Path(path).read_bytes())
+    content[2048:8192] = b"\xff" * 6144
+    Path(path).write_bytes(content)
+    with SqliteStore(path) as damaged, pytest.raises(StoreError, match=r"damaged.*\.recover"):
+        damaged.records("w")
+
+
+def test_a_call_or_guidance_that_is_damaged_is_left_out_and_the_others_are_read(
+    path, store, call, caplog
+):
+    store.append_calls("w", [call(id=str(n)) for n in range(3)], 10)
+    store.close()
+    db = sqlite3.connect(path)
+    db.execute("UPDATE calls SET body = '{\"tool_name\": 1}' WHERE seq = 2")
+    db.execute("INSERT INTO guidance SELECT id, 'no json' FROM tools")
+    db.commit()
+    db.close()
+    with SqliteStore(path) as again:
+        (window,) = again.windows("w")
+        assert [each.id for each in window.calls] == ["0", "2"]
+        assert window.record.guidance is None
+        assert [each.call.id for each in again.call_log("w")] == ["0", "2"]
+    assert "call 2 of tool 'search' is damaged" in caplog.text
+    assert "guidance of tool 'search' is damaged" in caplog.text
+
+
+def test_files_are_for_this_user_alone_and_the_folder_keeps_itself_out_of_git(tmp_path, call):
+    path = tmp_path / ".toolmem" / "memory.db"
+    with SqliteStore(path) as store:
+        store.append_calls("w", [call()], 5)
+        for each in path.parent.glob("memory.db*"):
+            assert stat.S_IMODE(each.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert (path.parent / ".gitignore").read_text() == "*\n"
+
+
+def test_looking_at_a_store_that_is_not_there_makes_no_file(tmp_path, path, store):
+    assert store.records("w") == []
+    assert store.workspaces() == []
+    assert store.untrusted == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_that_others_may_read_beside_a_store_that_they_may_not_is_refused(path, store, call):
+    store.append_calls("w", [call()], 5)
+    store.close()
+    Path(f"{path}-wal").write_bytes(b"put here by somebody")
+    os.chmod(f"{path}-wal", 0o644)
+    with SqliteStore(path) as again:
+        with pytest.raises(StoreUnavailable, match="memory.db-wal was not written by this store"):
+            again.records("w")
+        assert Path(f"{path}-wal").read_bytes() == b"put here by somebody"
+
+
+@pytest.mark.parametrize("linked", ["the file", "its log", "its folder"])
+def test_symbolic_links_are_not_followed(tmp_path, call, linked):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    path = tmp_path / ".toolmem" / "memory.db"
+    if linked == "its folder":
+        path.parent.symlink_to(elsewhere)
+    else:
+        path.parent.mkdir()
+        target = path if linked == "the file" else path.with_name("memory.db-wal")
+        target.symlink_to(elsewhere / "x")
+    with SqliteStore(path) as store, pytest.raises(StoreUnavailable, match="symbolic link"):
+        store.append_calls("w", [call()], 5)
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["replaced", "deleted", "log taken away"])
+def test_a_file_that_is_not_in_its_place_takes_nothing_more(path, store, call, tmp_path, what):
+    store.append_calls("w", [call()], 10)
+    if what == "replaced":
+        with SqliteStore(tmp_path / "other.db") as other:
+            other.append_calls("w", [call("other")], 10)
+        os.replace(tmp_path / "other.db", path)
+    else:
+        os.remove(path if what == "deleted" else f"{path}-wal")
+    with pytest.raises(StoreUnavailable, match="moved, replaced or deleted"):
+        store.append_calls("w", [call()], 10)
+    with pytest.raises(StoreUnavailable, match="moved, replaced or deleted"):
+        store.tool_names("w")
+
+
+def test_a_file_replaced_during_a_commit_is_not_acknowledged(path, store, call, tmp_path):
+    store.append_calls("w", [call()], 10)
+    (tmp_path / "other.db").touch()
+    with pytest.raises(StoreUnavailable), store.transaction():
+        store.append_calls("w", [call()], 10)
+        os.replace(tmp_path / "other.db", path)
+
+
+@pytest.fixture
+def without_locks():
+    """SQLite as on a file system that has no shared memory: files are locked by other files."""
+    name = apsw.vfs_names()[0]
+    apsw.set_default_vfs("unix-dotfile")
+    yield
+    apsw.set_default_vfs(name)
+
+
+def test_a_file_system_that_cannot_hold_a_store_is_told_and_nothing_is_left_there(
+    tmp_path, path, call, without_locks
+):
+    with SqliteStore(path) as store:
+        with pytest.raises(StoreUnavailable) as raised:
+            store.append_calls("w", [call()], 5)
+        told = str(raised.value)
+        assert "cannot hold a store" in told
+        assert "local disk" in told
+        assert "vector_store.default.params.path" in told
+        assert store.records("w") == []
+    assert list(tmp_path.iterdir()) == []

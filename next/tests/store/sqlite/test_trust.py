@@ -1,0 +1,68 @@
+"""Whether a store was made by this user's toolmem, or came from somewhere else."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from toolmem.errors import StoreUnavailable
+from toolmem.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    folder = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    return folder
+
+
+def made(path, call):
+    with SqliteStore(path) as store:
+        store.append_calls("w", [call()], 5)
+        assert store.untrusted == ""
+    return path
+
+
+def test_a_store_that_was_made_here_is_trusted_also_by_the_next_process(tmp_path, call, state):
+    made(tmp_path / "a.db", call)
+    assert len(list(state.rglob("*.json"))) == 1
+    with SqliteStore(tmp_path / "a.db") as store:
+        assert store.untrusted == ""
+
+
+def test_a_store_that_came_with_a_folder_is_read_and_not_trusted(tmp_path, call, state):
+    made(tmp_path / "a.db", call)
+    shutil.copy(tmp_path / "a.db", tmp_path / "cloned.db")
+    with SqliteStore(tmp_path / "cloned.db") as store:
+        assert "cloned.db was not made by this user's toolmem" in store.untrusted
+        assert store.tool_names("w") == ["search"]
+        store.trust()
+        assert store.untrusted == ""
+    with SqliteStore(tmp_path / "cloned.db") as store:
+        assert store.untrusted == ""
+
+
+def test_a_file_put_into_the_place_of_a_trusted_store_is_not_trusted(tmp_path, call, state):
+    made(tmp_path / "a.db", call)
+    shutil.copy(tmp_path / "a.db", tmp_path / "copy.db")
+    shutil.move(tmp_path / "copy.db", tmp_path / "a.db")
+    with SqliteStore(tmp_path / "a.db") as store:
+        assert store.untrusted
+
+
+def test_a_store_in_memory_and_one_that_is_not_there_yet_are_trusted(tmp_path, call, state):
+    with SqliteStore(":memory:") as store:
+        store.append_calls("w", [call()], 5)
+        assert store.untrusted == ""
+    with SqliteStore(tmp_path / "none.db") as store:
+        assert store.untrusted == ""
+
+
+def test_without_a_place_to_remember_it_a_new_store_is_trusted_by_its_process_alone(
+    tmp_path, call, monkeypatch
+):
+    Path(tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    made(tmp_path / "a.db", call)
+    with SqliteStore(tmp_path / "a.db") as store, pytest.raises(StoreUnavailable, match="trusted"):
+        store.trust()
