@@ -131,6 +131,16 @@ def test_figures_are_read_without_texts(store, call):
     assert (figures.time_cost, figures.failed, figures.seq) == (1.5, True, 1)
 
 
+def test_sums_of_the_window_follow_the_calls_that_enter_and_leave_it(store, call):
+    for number in range(7):
+        given = call(success=number % 2 == 0, time_cost=number / 4, token_cost=number)
+        store.append_calls("w", [given], 3)
+    window = store.records("w")[0].window
+    assert (window.calls, window.successes, window.failures) == (3, 2, 1)
+    assert (window.time_calls, window.time_sum) == (3, (4 + 5 + 6) / 4)
+    assert (window.token_calls, window.token_sum) == (3, 15)
+
+
 def test_a_deleted_tool_starts_anew(store, call, summarize):
     store.append_calls("w", [call(id="a")], 10)
     summarize([1], 0)

@@ -115,6 +115,10 @@ def test_any_order_of_writers_agrees_with_a_plain_model(open_store):
                     assert record.counters.calls == len(model.ids)
                     assert record.counters.judged == len(model.judged)
                     assert record.counters.score_sum == sum(model.judged.values())
+                    kept = [model.judged[seq] for seq in model.window if seq in model.judged]
+                    assert record.window.calls == len(model.window)
+                    assert record.window.judged == len(kept)
+                    assert record.window.score_sum == sum(kept)
                     assert record.new == sorted(model.new & set(model.window))
 
     handles = [open_store(), open_store()]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from toolmem.guidance.statistics import statistics
+from toolmem.guidance.statistics import statistics, sums_of
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import ToolRecord
 from toolmem.research.evaluation import EvaluatedCall, Evaluation
@@ -172,7 +172,10 @@ def tool_rows(found: Evaluation) -> list[ToolRow]:
 
 def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | None) -> ToolRow:
     outcomes = [call.failed for call in calls if call.failed is not None]
-    figures, interval = statistics(calls), wilson_interval(outcomes.count(False), len(outcomes))
+    figures, interval = (
+        statistics(sums_of(calls)),
+        wilson_interval(outcomes.count(False), len(outcomes)),
+    )
     guidance = record.guidance if record else None
     return ToolRow(
         tool_name=name,
