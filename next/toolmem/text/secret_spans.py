@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -28,6 +29,7 @@ from toolmem.text.secret_names import (
 
 Span = tuple[int, int]  # first character, and the one behind the last
 
+_SHORT = 200  # characters of a text whose spans are remembered
 _LONGEST_VALUE = 4000  # characters of a value in quotes
 _MOST_ESCAPED_QUOTES = 20  # inside such a value
 _WORDS = word_set(
@@ -128,8 +130,18 @@ _OTHER_TOKENS = (
 )
 
 
-def secret_spans(text: str) -> list[Span]:
+def secret_spans(text: str) -> Sequence[Span]:
     """Where secrets stand, in order; none overlaps another."""
+    return _spans_of_short(text) if len(text) <= _SHORT else _spans(text)
+
+
+@lru_cache(maxsize=10_000)
+def _spans_of_short(text: str) -> Sequence[Span]:
+    """The same names of models, tasks and users come with every call."""
+    return _spans(text)
+
+
+def _spans(text: str) -> Sequence[Span]:
     found = list(_tokens(text)) if len(text) >= _SHORTEST_TOKEN else []
     low = text.lower()
     if len(low) != len(text):  # İ becomes two characters
@@ -145,7 +157,7 @@ def secret_spans(text: str) -> list[Span]:
     for command, expression in _COMMANDS:
         if command in low:
             found += (each.span(1) for each in re.finditer(expression, low))
-    return _apart(text, found) if found else []
+    return _apart(text, found) if found else ()
 
 
 def _apart(text: str, found: list[Span]) -> list[Span]:
