@@ -69,7 +69,7 @@ def test_a_bad_line_is_named_and_the_others_are_judged(recording):
         "",
         '{"tool_name": "search", "output": "half \\ud83d"}',
         {"tool_name": "search", "time_cost": -1},
-        {"tool_name": "search", "output": "no bad number", "create_time": "2026-01-01"},
+        {"tool_name": "search", "output": "no bad number", "create_time": "2026-13-01"},
         {"tool_name": "search", "output": "last"},
     )
     found = evaluate(path)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolmem.errors import RequestError
+from toolmem.formats.records import without_surrogates
 
 _GZIP = b"\x1f\x8b"
 
@@ -42,19 +43,9 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
 def _read(number: int, line: bytes) -> Line:
     try:
         return Line(number, msgspec.json.decode(line))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         pass
     try:  # half an emoji (\ud83d) is refused by msgspec and read by json
-        return Line(number, _without_surrogates(json.loads(line)))
+        return Line(number, without_surrogates(json.loads(line)))
     except (ValueError, RecursionError) as error:
         return Line(number, None, f"no JSON: {error}")
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_without_surrogates(one) for one in value]
-    return value

@@ -1,0 +1,136 @@
+"""What a record of a call may look like, and what is said of one that cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from toolmem.errors import RequestError
+from toolmem.formats.files import read_lines
+from toolmem.formats.records import read_records, read_schemas
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def read(**record):
+    (item,) = read_records([{"tool_name": "search", "output": "x", **record}], NOW).calls
+    return item.call
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        ("search", "expected an object, got str"),
+        ({"output": "x"}, "tool_name"),
+        ({"name": "search", "output": "x"}, "'name' is called 'tool_name' here"),
+        ({"tool_name": "  ", "output": "x"}, "tool_name: expected 1 to 256 characters"),
+        ({"tool_name": "a" * 257}, "tool_name"),
+        ({"tool_name": 3}, "tool_name: Expected `str`"),
+        ({"tool_name": "a", "result": "x"}, "'result' is called 'output' here"),
+        ({"tool_name": "a", "output": {"rows": []}}, "output: Expected `str`"),
+        ({"tool_name": "a", "success": "yes"}, "success: Expected `bool"),
+        ({"tool_name": "a", "time_cost": -1}, "time_cost"),
+        ({"tool_name": "a", "time_cost": "1s"}, "time_cost"),
+        ({"tool_name": "a", "create_time": "yesterday"}, "create_time: 'yesterday' is not a time"),
+        ({"tool_name": "a", "create_time": 1_700_000_000_000}, "not in seconds since 1970"),
+        ({"tool_name": "a", "metadata": "x"}, "metadata"),
+        ({"tool_name": "a", "id": ""}, "id"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_named_by_its_field_and_the_others_are_read(record, told):
+    good = {"tool_name": "search", "output": "x"}
+    found = read_records([good, record, good], NOW)
+    assert [item.position for item in found.calls] == [0, 2]
+    (failure,) = found.failures
+    assert failure.index == 1
+    assert told in failure.error
+
+
+def test_unknown_keys_are_kept_as_metadata_and_a_judgement_is_ignored():
+    call = read(colour="red", metadata={"run": 1}, score=1.0, evaluation_status="ok", seq=7)
+    assert call.metadata == {"run": 1, "colour": "red"}
+    assert (call.score, call.evaluation_status, call.seq) == (None, "pending", None)
+
+
+def test_the_conversation_is_read_from_the_record_or_its_metadata():
+    assert read(session_id="s1").conversation_id == "s1"
+    assert read(metadata={"thread_id": 7}).conversation_id == "7"
+    assert read(run_id="r", conversation_id="c").conversation_id == "c"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, NOW),
+        ("", NOW),
+        ("2026-01-31T12:00:00+08:00", datetime(2026, 1, 31, 4, tzinfo=UTC)),
+        ("2026-01-31T12:00:00Z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        ("2026-01-31 12:00:00", datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        (datetime(2026, 1, 31, 12), datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        (1.5, datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)),
+    ],
+)
+def test_a_time_without_a_zone_is_utc_and_a_number_is_seconds(given, expected):
+    assert read(create_time=given).create_time == expected
+
+
+def test_a_zone_is_kept_exact():
+    zone = timezone(timedelta(hours=8))
+    when = datetime(2026, 1, 1, 0, 0, 0, 123_456, zone)
+    assert read(create_time=when).create_time == when
+
+
+def test_what_reme_writes_for_unknown_costs_is_unknown():
+    reme = read(time_cost=0.0, token_cost=-1, create_time="2026-01-31 12:00:00")
+    assert (reme.time_cost, reme.token_cost) == (None, None)
+    assert read(time_cost=0.0, token_cost=-1).time_cost is None
+    assert read(time_cost=0.0, create_time="2026-01-31 12:00:00").time_cost is None
+    measured = read(time_cost=0.0, token_cost=5, create_time="2026-01-31T12:00:00Z")
+    assert (measured.time_cost, measured.token_cost) == (0.0, 5)
+
+
+def test_half_an_emoji_is_replaced_and_the_call_is_kept():
+    call = read(input={"a\ud83d": ["x\ude00", "\ud83d\ude00"]}, output="cut \ud83d")
+    assert call.input == {"a\ufffd": ["x\ufffd", "\U0001f600"]}
+    assert call.output == "cut \ufffd"
+
+
+def test_what_is_no_list_of_records_is_refused():
+    for given in ("[]", {"tool_name": "a"}, 3, None):
+        with pytest.raises(RequestError, match="expected a list of objects"):
+            read_records(given, NOW)
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "function", "function": {"name": "a", "parameters": {"type": "object"}}},
+        {"name": "a", "inputSchema": {"type": "object"}},
+    ],
+)
+def test_schemas_are_read_in_both_forms(tool):
+    assert read_schemas([tool])["a"].parameters == {"type": "object"}
+    with pytest.raises(RequestError, match=r"tools\[1\]"):
+        read_schemas([tool, {"description": "no name"}])
+
+
+@pytest.mark.parametrize("is_gzip", [False, True])
+def test_lines_are_read_one_by_one_and_a_bad_one_is_numbered(tmp_path, is_gzip):
+    text = '\ufeff{"a": "\u2028"}\r\n\n{broken\n{"a": "\\ud83d"}\n' + "[" * 100_000
+    path = tmp_path / "calls.jsonl"
+    content = text.encode()
+    path.write_bytes(gzip.compress(content) if is_gzip else content)
+    lines = list(read_lines(path))
+    assert [line.number for line in lines] == [1, 3, 4, 5]
+    assert [line.value for line in lines if not line.error] == [{"a": "\u2028"}, {"a": "\ufffd"}]
+    assert [line.number for line in lines if line.error] == [3, 5]
+
+
+def test_a_damaged_archive_is_refused_by_name(tmp_path):
+    path = tmp_path / "calls.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000)[:-20])
+    with pytest.raises(RequestError, match=r"calls\.jsonl\.gz"):
+        list(read_lines(path))
