@@ -96,7 +96,16 @@ class MemoryServices:
             problem = f"vector_store.{name}: not configured"
             raise ConfigError([f"{problem} ({hint(name, self.settings.vector_store)})"])
         path = ":memory:" if section.backend == "memory" else section.params.path
-        return SqliteStore(path, mask=self.settings.secrets.mask)
+        store = SqliteStore(path, mask=self.settings.secrets.mask)
+        if reason := store.untrusted:
+            import logging
+
+            logging.getLogger("toolmem").warning(
+                "%s: whoever made it wrote the guidance in it. To trust it: "
+                "toolmem.store.sqlite.SqliteStore(path).trust()",
+                reason,
+            )
+        return store
 
     def _model(self, name: str) -> ModelSection:
         section = self.settings.llm.get(name)

@@ -3,11 +3,13 @@
 import asyncio
 import inspect
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from toolmem import AsyncToolMem, ToolMem
 from toolmem.errors import RequestError, StoreClosed
@@ -155,7 +157,11 @@ def stored_bytes(path):
     return b"".join(each.read_bytes() for each in Path(path).parent.glob("memory.db*"))
 
 
-def test_a_secret_of_a_call_never_reaches_the_file_and_the_judge_sees_it(path, judge):
+def test_a_secret_of_a_call_never_reaches_the_file_and_the_judge_sees_it(path):
+    def repeating(call):
+        return replace(judge.good(call), evaluation="Sunshine7 was taken")
+
+    judge = ScriptedJudge(repeating)
     with ToolMem(path, judges={"default": judge}) as memory:
         memory.add([LOGIN, {**LOGIN, "context": ""}])
         memory.summarize()
@@ -179,6 +185,26 @@ def test_a_call_that_was_stopped_is_neither_judged_nor_stored(memory):
     assert done.success
     assert done.evaluation.evaluated == 1
     assert [call.output for call in memory.calls()] == ["welcome bob"]
+
+
+def test_a_store_that_was_made_elsewhere_is_told_of_once(tmp_path, records, caplog):
+    with ToolMem(tmp_path / "a.db") as memory:
+        memory.add(records(1))
+    shutil.copy(tmp_path / "a.db", tmp_path / "cloned.db")
+    with ToolMem(tmp_path / "cloned.db") as memory:
+        memory.calls()
+        memory.tools()
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert "cloned.db was not made by this user's toolmem" in caplog.text
+
+
+def test_calls_become_a_data_frame_with_one_row_each(memory, records):
+    memory.add(records(2) + [{"tool_name": "calc", "output": "1", "time_cost": 0.5}])
+    frame = memory.calls().to_frame()
+    assert list(frame["tool_name"]) == ["calc", "search", "search"]
+    assert list(frame["score"]) == [1.0, 1.0, 1.0]
+    assert list(frame["time_cost"])[0] == 0.5
+    assert list(memory.calls(["none"]).to_frame().columns) == list(frame.columns)
 
 
 @pytest.mark.parametrize("place", ["file", ":memory:"])
