@@ -79,7 +79,7 @@ def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path):
             fifo.write("{")
             fifo.flush()
             process.send_signal(signal.SIGINT)
-            process.wait(timeout=60)
+        process.wait(timeout=60)
         told = process.stderr.read()
     assert process.returncode == 130
     assert "Traceback" not in told
