@@ -25,7 +25,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Line, Repair
 from toolmem.models.protocols import GuidanceWriter
 from toolmem.text.error_classes import error_class_of
-from toolmem.text.error_lines import generalized, telling_line
+from toolmem.text.error_lines import error_line, generalized
 
 BUDGETS = (200, 500, 1_000)  # tokens of guidance per tool
 WINDOW = 30  # newest calls that a card is written from
@@ -163,7 +163,7 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
     found = []
     for one in recoveries(worked, conversations(calls), observe(calls), service):
         failed = calls[one.failure]
-        line = telling_line(failed.output)
+        line = error_line(failed.output)
         error_class = failed.error_class if line else "no_output"
         found.append(Repaired(failed.tool_name, generalized(line), error_class, one.repairs))
     return found

@@ -1,6 +1,6 @@
 """The line of an output that says what went wrong, and that line without its particulars.
 
-`telling_line` finds the line in JSON, in a page or in plain text. `generalized` hides names,
+`error_line` finds the line in JSON, in a page or in plain text. `generalized` hides names,
 numbers and quotations, so that one error has one text from call to call.
 """
 
@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
-MAX_MESSAGE = 2000  # characters of a telling line
+MAX_MESSAGE = 2000  # characters of an error line
 MAX_NAME = 40  # characters of the name of a field that is told with its problem
 BLANK = "…"
 
@@ -65,7 +65,7 @@ _PARTICULARS = re.compile(
 )
 
 
-def telling_line(output: str) -> str:
+def error_line(output: str) -> str:
     """The line of a failed call's output that says what went wrong; "" where there is none.
 
     At most MAX_MESSAGE characters.
@@ -114,7 +114,7 @@ def _from_json(output: str) -> str:
             read = None
         for text in _messages(read, 0):
             return text
-        if isinstance(read, dict) and (told := _told_by(read)):
+        if isinstance(read, dict) and (told := _fields_shown(read)):
             return told
     found = [
         each.group(2) for each in _KEYED.finditer(output[:HEAD]) if not _BARE.match(each.group(2))
@@ -125,7 +125,7 @@ def _from_json(output: str) -> str:
     return found[0] if found else ""
 
 
-def _told_by(read: Mapping[str, Any]) -> str:
+def _fields_shown(read: Mapping[str, Any]) -> str:
     """What the fields of an answer without a message say: `status: conflict, with: a, b`."""
     said = []
     for key, value in read.items():
