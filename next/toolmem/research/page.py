@@ -61,10 +61,13 @@ def page(found: Evaluation) -> str:
         percent=_percent,
         number=_number,
     )
-    cards = [_card(record) for record in found.tools if record.guidance]
+    tools = tables.tool_rows(found)
+    records = {record.tool_name: record for record in found.tools}
+    known = [records[row.tool_name] for row in tools if row.tool_name in records]
+    cards = [_card(record) for record in known if record.guidance]
     return environment.get_template("report.html.j2").render(
         totals=tables.totals(found),
-        tools=_first(tables.tool_rows(found), MAX_TOOLS),
+        tools=_first(tools, MAX_TOOLS),
         errors=_first(tables.error_rows(found), MAX_ERRORS),
         cards=_first(cards, MAX_TOOLS),
         runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
@@ -88,4 +91,6 @@ def _percent(share: float | None) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
