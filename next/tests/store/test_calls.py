@@ -37,6 +37,17 @@ def test_a_batch_larger_than_the_window_is_counted_whole(store, call):
     assert store.known_ids("w", "search", map(str, range(50))) == set(map(str, range(50)))
 
 
+@pytest.mark.parametrize("levels", [201, 600, 20_000])
+def test_a_call_that_is_nested_too_deeply_is_named_and_the_others_are_stored(store, call, levels):
+    inner = "x"
+    for number in range(levels):
+        inner = [inner] if number % 2 else {"a": inner}
+    done = store.append_calls("w", [call(), call(input={"a": inner}), call()], 9)["search"]
+    assert done.stored == 2
+    assert [each.index for each in done.failures] == [1]
+    assert done.failures[0].error == "nested deeper than 200 levels"
+
+
 @pytest.mark.parametrize(
     "bad",
     [
