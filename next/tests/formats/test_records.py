@@ -121,12 +121,13 @@ def test_schemas_are_read_in_both_forms(tool):
 def test_lines_are_read_one_by_one_and_a_bad_one_is_numbered(tmp_path, is_gzip):
     text = '\ufeff{"a": "\u2028"}\r\n\n{broken\n{"a": "\\ud83d"}\n' + "[" * 100_000
     path = tmp_path / "calls.jsonl"
-    content = text.encode()
+    content = text.encode() + b'\n\xff\xfe{"a": 1}'
     path.write_bytes(gzip.compress(content) if is_gzip else content)
     lines = list(read_lines(path))
-    assert [line.number for line in lines] == [1, 3, 4, 5]
+    assert [line.number for line in lines] == [1, 3, 4, 5, 6]
     assert [line.value for line in lines if not line.error] == [{"a": "\u2028"}, {"a": "\ufffd"}]
-    assert [line.number for line in lines if line.error] == [3, 5]
+    assert [line.number for line in lines if line.error] == [3, 5, 6]
+    assert "UTF-8" in lines[-1].error
 
 
 def test_a_damaged_archive_is_refused_by_name(tmp_path):

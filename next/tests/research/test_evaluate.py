@@ -83,10 +83,11 @@ def test_a_bad_line_is_named_and_the_others_are_judged(recording):
     assert "create_time" in found.bad_records[2].error
 
 
-def test_a_recording_without_one_readable_call_is_no_success(recording, tmp_path):
-    done = run(tmp_path, "--input", str(recording("{broken")))
+@pytest.mark.parametrize(("line", "told"), [("{broken", "line 1: no JSON"), ("", "holds no call")])
+def test_a_recording_without_one_readable_call_is_no_success(recording, tmp_path, line, told):
+    done = run(tmp_path, "--input", str(recording(line)))
     assert done.returncode == 1
-    assert "line 1" in done.stderr
+    assert told in done.stderr
     assert "no call that could be evaluated" in (tmp_path / "report" / "report.html").read_text()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from toolmem.cli.console import number, print_table, progress_bar
+from toolmem.cli.console import number, print_error, print_table, progress_bar
 from toolmem.research import evaluation
 from toolmem.research.csv_files import write_csv_files
 from toolmem.research.page import write_page
@@ -68,7 +68,9 @@ def evaluate(
         )
     written = [write_page(found, out), *write_csv_files(found, out)]
     _print(found, written)
-    if not found.summary.success or (found.bad_records and not found.calls):
+    if not found.calls:
+        print_error(f"{path.name} holds no call that could be evaluated")
+    if not found.calls or not found.summary.success:
         sys.exit(1)
 
 
@@ -88,8 +90,10 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
         )
         for tool in tool_rows(found)
     ]
-    print_table(("tool", "calls", "failed", "success rate", "score"), rows)
+    if rows:
+        print_table(("tool", "calls", "failed", "success rate", "score"), rows)
     click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
-    for summary in (found.summary, found.second_summary):
-        click.echo(summary.answer)
+    if found.calls:
+        click.echo(found.summary.answer)
+        click.echo(found.second_summary.answer)
     click.echo("wrote " + ", ".join(map(str, written)))

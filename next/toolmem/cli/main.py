@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from toolmem import __version__
 from toolmem.cli.console import print_error
 from toolmem.cli.evaluate import evaluate
 from toolmem.cli.tools import tools
@@ -13,6 +14,7 @@ from toolmem.errors import ToolMemError
 
 
 @click.group()
+@click.version_option(__version__, package_name="toolmem")
 def commands() -> None:
     """Tool memory for LLM agents."""
 

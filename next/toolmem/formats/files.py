@@ -46,6 +46,8 @@ def _read(number: int, line: bytes) -> Line:
     except (msgspec.DecodeError, RecursionError):
         pass
     try:  # half an emoji (\ud83d) is refused by msgspec and read by json
-        return Line(number, without_surrogates(json.loads(line)))
+        return Line(number, without_surrogates(json.loads(line.decode("utf-8"))))
+    except UnicodeDecodeError as error:
+        return Line(number, None, f"no UTF-8 text: {error.reason} at byte {error.start}")
     except (ValueError, RecursionError) as error:
         return Line(number, None, f"no JSON: {error}")
