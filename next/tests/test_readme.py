@@ -1,0 +1,23 @@
+"""What the README shows can be done."""
+
+import re
+from pathlib import Path
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text(encoding="utf-8")
+
+
+def test_its_example_runs_and_prints_guidance(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert 'worth nothing: {"q": "rain"}' in printed or 'worked: {"q": "rain"}' in printed
+    assert "## What is known of your tools" in printed
+    assert "tool_name" in printed
+
+
+def test_its_make_targets_exist():
+    targets = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
+    assert set(re.findall(r"make ([\w-]+)", README)) <= targets
+    assert {"evaluate", "test", "test-all", "lint", "bench", "ci"} <= targets
