@@ -12,6 +12,7 @@ from toolmem.formats.files import read_lines
 from toolmem.formats.records import read_records, read_schemas
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+NAMED = {"name": "a", "description": "Find."}
 
 
 def read(**record):
@@ -107,12 +108,16 @@ def test_what_is_no_list_of_records_is_refused():
 @pytest.mark.parametrize(
     "tool",
     [
-        {"type": "function", "function": {"name": "a", "parameters": {"type": "object"}}},
-        {"name": "a", "inputSchema": {"type": "object"}},
+        {
+            "type": "function",
+            "function": {"name": "a", "description": "Find.", "parameters": {"type": "object"}},
+        },
+        {"name": "a", "description": "Find.", "inputSchema": {"type": "object"}},
     ],
 )
 def test_schemas_are_read_in_both_forms(tool):
-    assert read_schemas([tool])["a"].parameters == {"type": "object"}
+    schema = read_schemas([tool])["a"]
+    assert (schema.description, schema.parameters) == ("Find.", {"type": "object"})
     with pytest.raises(RequestError, match=r"tools\[1\]"):
         read_schemas([tool, {"description": "no name"}])
 

@@ -137,6 +137,23 @@ def test_retrieval_answers_what_is_known_and_names_the_rest(memory, records):
         memory.guidance()
 
 
+def test_what_is_not_known_is_told_apart_from_what_does_not_fit(memory, records):
+    memory.add(records(1))
+    nothing = memory.guidance(query="zebra")
+    assert (nothing.success, nothing.answer) == (True, "No tool memory fits the query")
+    unknown = memory.guidance(["zebra", "lion"])
+    assert (unknown.success, unknown.not_found) == (False, ["zebra", "lion"])
+    assert unknown.answer == "No tool memory found: zebra, lion"
+
+
+def test_a_call_that_cannot_be_stored_is_named_and_is_no_success(memory, records):
+    done = memory.add([*records(1), {"tool_name": "t", "input": {"a": float("nan")}}])
+    assert (done.success, done.partial) == (False, True)
+    assert [(each.index, each.tool_name) for each in done.evaluation.failures] == [(1, "t")]
+    assert done.answer.endswith("1 could not be stored")
+    assert len(memory.calls()) == 1
+
+
 def test_a_bad_record_is_named_and_the_others_go_on(memory, records):
     done = memory.add([*records(1), {"tool_name": 3}, {"output": "x"}, "no", *records(1)])
     assert [each.index for each in done.evaluation.failures] == [1, 2, 3]

@@ -5,9 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
+from toolmem.guidance.card import CardWriter
 from toolmem.models.calls import ToolCallResult
-from toolmem.research.backtest import backtest, repaired_failures, split
+from toolmem.research.backtest import (
+    backtest,
+    is_named,
+    repaired_failures,
+    split,
+    written_in_use,
+)
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -47,6 +55,23 @@ def test_another_kind_of_repair_or_another_error_is_not_named():
     other = repaired("d", 1, 2, "timeout while reading the scale")
     (found,) = backtest(calls(*earlier, *added, *other), budgets=(200,))
     assert (found.named, found.repaired) == (0, 2)
+
+
+def test_an_error_is_known_by_its_class_or_by_the_words_that_it_begins_with():
+    earlier = [row for name in "ab" for row in repaired(name, 4.3, 4300, "E5 weight refused")]
+    later = [
+        *repaired("c", 1, 2, "the parcel is too heavy"),
+        *repaired("d", 1, 2, "weight refused again"),
+    ]
+    made = calls(*earlier, *later)
+    for call in made:
+        call.error_class = "invalid_value" if call.conversation_id in "abc" else "error"
+    asked = repaired_failures(made[4:])
+    guidance = written_in_use(CardWriter(), made[:4])
+    (line,) = [each for each in guidance.lines if each.kind == "failure"]
+    by_class = replace(guidance, lines=[replace(line, error="invalid date: bad value")])
+    assert [is_named(one, guidance, 200) for one in asked] == [False, True]
+    assert [is_named(one, by_class, 200) for one in asked] == [True, False]
 
 
 def test_guidance_that_does_not_fit_names_nothing():

@@ -169,6 +169,35 @@ def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["a.csv"]
 
 
+def test_figures_of_tools_and_errors_are_counted_from_the_recorded_calls(recording):
+    found = evaluate(
+        recording(
+            *({"tool_name": "a", "input": {"n": n}, "output": "fine"} for n in range(8)),
+            {"tool_name": "a", "output": "Error: no such file", "success": True},
+            {"tool_name": "a", "output": "Error: request timed out", "success": False},
+            {"tool_name": "a", "output": "Error: file not found", "success": False},
+            {"tool_name": "b", "output": "Error: file not found"},
+        )
+    )
+    rows = {row.tool_name: row for row in tables.tool_rows(found)}
+    a = rows["a"]
+    assert (a.calls, a.failures, a.flag_wrong) == (11, 2, 1)
+    assert a.success_rate == pytest.approx(9 / 11)
+    assert (a.low, a.high) == tables.wilson_interval(9, 11)
+    errors = [
+        (e.error_class, e.tool_name, e.calls, e.not_flagged) for e in tables.error_rows(found)
+    ]
+    assert errors == [
+        ("not_found", "a", 2, 1),
+        ("not_found", "b", 1, 0),
+        ("timeout", "a", 1, 0),
+    ]
+    assert [row.row for row in errors] == [8, 11, 9]
+    totals = tables.totals(found)
+    assert (totals["calls"], totals["failures"], totals["flag_wrong"]) == (12, 3, 1)
+    assert (totals["low"], totals["high"]) == tables.wilson_interval(9, 12)
+
+
 def test_tables_are_data_frames_with_nullable_types(recording):
     found = evaluate(recording({"tool_name": "search", "output": "x"}))
     frame = tables.frame(tables.call_rows(found), tables.CallRow)

@@ -136,6 +136,18 @@ def test_positions_follow_the_order_in_which_calls_were_handed_over(store, call)
     assert store.call_log("w", after=last) == []
 
 
+def test_windows_are_read_whole_or_the_newest_or_by_seq(store, call):
+    store.append_calls("w", [call(id=str(n)) for n in range(1, 8)], 5)
+
+    def read(**asked):
+        return [each.id for each in store.windows("w", ["search"], **asked)[0].calls]
+
+    assert read() == list("34567")
+    assert read(recent=2) == list("67")
+    assert read(recent=9) == list("34567")
+    assert read(seqs={"search": [1, 6, 4, 6, 9]}) == list("46")
+
+
 def test_figures_are_read_without_texts(store, call):
     store.append_calls("w", [call(output="long" * 100, time_cost=1.5, success=False)], 10)
     (figures,) = store.windows("w", type=CallFigures)[0].calls

@@ -75,7 +75,7 @@ def backtest(
     each task is asked about once. `writer`: one that asks no model; left out: the card writer.
     """
     used = writer or CardWriter(max_tokens=max(budgets))
-    pairs: list[tuple[Repaired, Guidance | None]] = []
+    pairs: list[tuple[Repaired, Guidance]] = []
     tools: defaultdict[str, list[ToolCallResult]] = defaultdict(list)
     for call in calls:
         tools[call.tool_name].append(call)
@@ -91,14 +91,15 @@ def backtest(
     ]
 
 
-def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance | None:
+def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
     """What a writer says after these calls, asked at every tenth for the newest thirty."""
     numbered = [replace(call, seq=seq) for seq, call in enumerate(calls, 1)]
     guidance: Any = None
     for end in range(len(calls) % EVERY or EVERY, len(calls) + 1, EVERY):
         window = numbered[max(0, end - WINDOW) : end]
         guidance = writer.write(window[0].tool_name, window, guidance)
-    return guidance if isinstance(guidance, Guidance) else None
+    written: Guidance = guidance
+    return written
 
 
 # ---------------------------------------------------------------- earlier and later calls
@@ -169,14 +170,12 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
     return found
 
 
-def is_named(one: Repaired, guidance: Guidance | None, budget: int) -> bool:
+def is_named(one: Repaired, guidance: Guidance, budget: int) -> bool:
     """Whether guidance, cut to `budget` tokens, names a repair of this failure for its error.
 
     An error is known by its message, by its class, or by half of the words that its message begins
     with. What a value was before need not agree.
     """
-    if guidance is None:
-        return False
     kept = set(fit(guidance, budget).splitlines())
     asked = set(map(_kind, one.repairs))
     return any(
