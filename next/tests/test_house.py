@@ -30,7 +30,7 @@ BUDGETS = {
     "testing": 650,
 }
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 17}
+MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 16}
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60
