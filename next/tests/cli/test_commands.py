@@ -40,7 +40,7 @@ def test_tools_are_listed_without_the_control_characters_of_their_names(filled):
 
 
 def test_tools_are_printed_as_json(filled):
-    done = run(filled, "tools", "--store", "m.db", "--json")
+    done = run(filled, "tools", "list", "--store", "m.db", "--json")
     assert done.returncode == 0
     found = {tool["tool_name"]: tool["calls_ever"] for tool in json.loads(done.stdout)}
     assert found == {"search": 3, "evil\x1b[31m\nname": 2}
@@ -66,9 +66,25 @@ def test_what_cannot_be_done_is_refused_in_one_line_with_exit_code_2(tmp_path, a
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_tool_is_shown_with_its_guidance_and_a_near_name_is_told(filled):
+    with ToolMem(str(filled / "m.db")) as memory:
+        memory.summarize()
+    done = run(filled, "tools", "show", "search", "--store", "m.db")
+    assert done.returncode == 0
+    assert done.stdout.startswith('## `search`\n- worked: {"q": ')
+    found = json.loads(run(filled, "tools", "show", "search", "--store", "m.db", "--json").stdout)
+    assert found["when_to_use"] == "search"
+    unknown = run(filled, "tools", "show", "serach", "--store", "m.db")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "did you mean 'search'?" in unknown.stderr
+    hostile = run(filled, "tools", "show", "evil\x1b[31m\nname", "--store", "m.db")
+    assert hostile.returncode == 0
+    assert "\x1b" not in hostile.stdout
+
+
 def test_every_command_shows_an_example(tmp_path):
-    for command in ("evaluate", "tools"):
-        assert "Example" in run(tmp_path, command, "--help").stdout
+    for command in (["evaluate"], ["tools", "list"], ["tools", "show"]):
+        assert "Example" in run(tmp_path, *command, "--help").stdout
 
 
 def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path):
