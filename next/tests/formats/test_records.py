@@ -89,6 +89,8 @@ def test_what_reme_writes_for_unknown_costs_is_unknown():
     assert (reme.time_cost, reme.token_cost) == (None, None)
     assert read(time_cost=0.0, token_cost=-1).time_cost is None
     assert read(time_cost=0.0, create_time="2026-01-31 12:00:00").time_cost is None
+    assert read(time_cost=0.0, call_hash="a1").time_cost is None
+    assert read(time_cost=0.0, create_time="").time_cost is None
     measured = read(time_cost=0.0, token_cost=5, create_time="2026-01-31T12:00:00Z")
     assert (measured.time_cost, measured.token_cost) == (0.0, 5)
 

@@ -161,6 +161,17 @@ def test_a_cell_is_never_a_formula(value, expected):
     assert cell(value) == expected
 
 
+@pytest.mark.parametrize(
+    "output", ["10 %\r20 %\rdone", "a\r\nb", "a\nb", '"quoted", and more', "\0"]
+)
+def test_a_row_reads_back_as_one_row_whatever_line_ends_its_texts_hold(recording, tmp_path, output):
+    found = evaluate(recording({"tool_name": "search", "output": output}))
+    text = csv_text(tables.call_rows(found), tables.CallRow)
+    path = write_whole(tmp_path / "calls.csv", text)
+    (row,) = rows(path)
+    assert row["output"] == output.replace("\0", "\ufffd")
+
+
 def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(tmp_path):
     path = write_whole(tmp_path / "a.csv", "old")
     with pytest.raises(UnicodeEncodeError):

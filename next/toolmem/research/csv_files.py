@@ -53,9 +53,12 @@ def write_whole(path: Path, text: str) -> Path:
 
 
 def csv_text(rows: Sequence[Struct], kind: type[Struct]) -> str:
-    """A header with the fields of `kind`, then the rows."""
+    """A header with the fields of `kind`, then the rows. Lines end as RFC 4180 says.
+
+    With "\\n" alone, Python before 3.13 leaves a lone "\\r" in a text unquoted.
+    """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(kind.__struct_fields__)
     writer.writerows([cell(getattr(row, name)) for name in kind.__struct_fields__] for row in rows)
     return text.getvalue()
