@@ -14,21 +14,30 @@ KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 820,
     "text": 1600,
-    "config": 1100,
-    "store": 3300,
-    "llm": 1150,
-    "judge": 2250,
+    "config": 1150,
+    "store": 3100,
+    "llm": 1720,
+    "judge": 2380,
     "guidance": 2250,
     "formats": 800,
     "view": 2200,
-    "flow": 1150,
-    "ops": 1050,
+    "flow": 1190,
+    "ops": 1350,
     "operations": 1000,
-    "memory": 470,
-    "research": 2350,
+    "memory": 490,
+    "research": 2150,
     "cli": 1248,
-    "testing": 650,
+    "testing": 550,
+    # folders to come
+    "rules": 3970,
+    "guard": 950,
+    "session": 900,
+    "server": 1350,
+    "hooks": 1900,
+    "adapters": 500,
 }
+SINGLE_FILES = 560  # __init__, __main__, errors, client
+MAX_LINES = 34_150
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 16}
 MAX_FILES = 250
@@ -45,6 +54,10 @@ def lines_of(path: Path) -> int:
 def test_each_folder_stays_within_its_budget(folder: str) -> None:
     files = [each for each in (PACKAGE / folder).rglob("*") if each.suffix in KINDS]
     assert sum(map(lines_of, files)) <= BUDGETS[folder]
+
+
+def test_who_takes_more_room_takes_it_from_another_folder() -> None:
+    assert sum(BUDGETS.values()) + SINGLE_FILES <= MAX_LINES
 
 
 def test_every_folder_has_a_budget() -> None:

@@ -1,23 +1,29 @@
-"""Stores, judges, writers and model pools of a configuration, opened when first asked for."""
+"""Stores, judges, writers, models and embedders of a configuration, opened when first asked for."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
 from toolmem.config.names import hint
-from toolmem.config.sections import ModelSection, OpSection, Settings
+from toolmem.config.sections import ModelSection, OpSection, Settings, StoreSection
 from toolmem.errors import ConfigError, StoreClosed
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
+from toolmem.llm.budget import Budget
 from toolmem.llm.pool import ModelPool
-from toolmem.models.protocols import Clock, GuidanceWriter, Judge, Store
+from toolmem.models.protocols import ChatModel, Clock, Embedder, GuidanceWriter, Judge, Store
 from toolmem.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from toolmem.guidance.wording import Language
 
 Opened = TypeVar("Opened")
 
@@ -43,6 +49,8 @@ class OwnServices(Struct):
     stores: Mapping[str, Store] = {}
     judges: Mapping[str, Judge] = {}
     writers: Mapping[str, GuidanceWriter] = {}
+    llms: Mapping[str, ChatModel] = {}
+    embedders: Mapping[str, Embedder] = {}
 
 
 class MemoryServices:
@@ -51,24 +59,54 @@ class MemoryServices:
     def __init__(self, settings: Settings, own: OwnServices, clock: Clock) -> None:
         self.settings = settings
         self.clock = clock
+        self._own = own
         self._stores: dict[str, Store] = dict(own.stores)
-        self._judges: dict[str, Judge] = dict(own.judges)
-        self._writers: dict[str, GuidanceWriter] = dict(own.writers)
-        self._pools: dict[str, ModelPool] = {}
-        self._opening = threading.Lock()
+        self._opened_things: dict[Hashable, Any] = {}
+        self._budget = Budget(settings.budget, settings.prices)
+        self._opening = threading.RLock()
         self._is_closed = False
 
     def store(self, op: OpSection) -> Store:
-        return self._opened(self._stores, op.vector_store, self._open_store)
+        found = self._stores.get(op.vector_store)
+        if found is None:
+            with self._opening:
+                self._require_open()
+                found = self._stores.get(op.vector_store)
+                if found is None:
+                    found = self._stores[op.vector_store] = self._open_store(op.vector_store)
+        return found
 
     def judge(self, op: OpSection) -> Judge:
-        return self._opened(self._judges, op.llm, self._make_judge)
+        if op.llm in self._own.judges:
+            return self._own.judges[op.llm]
+        key = ("judge", op.llm, self._language(op), op.prompt_path)
+        return self._opened(key, lambda: self._make_judge(op))
 
     def writer(self, op: OpSection) -> GuidanceWriter:
-        return self._opened(self._writers, op.llm, self._make_writer)
+        if op.llm in self._own.writers:
+            return self._own.writers[op.llm]
+        key = ("writer", op.llm, self._language(op), op.prompt_path)
+        return self._opened(key, lambda: self._make_writer(op))
+
+    def model(self, name: str) -> ChatModel:
+        """Raises ConfigError with every problem of its section."""
+        if name in self._own.llms:
+            return self._own.llms[name]
+        return self._opened(("model", name), lambda: self._open_model(name))
 
     def pool(self, op: OpSection) -> ModelPool:
-        return self._opened(self._pools, op.llm, self._make_pool)
+        def make() -> ModelPool:
+            return ModelPool(self._section(op.llm).params.max_concurrency, self.clock)
+
+        return self._opened(("pool", op.llm), make)
+
+    def embedder(self, op: OpSection) -> Embedder:
+        """That of the op's store: its vectors must be comparable."""
+        store = self.settings.vector_store.get(op.vector_store, StoreSection())
+        name = store.embedding_model if op.embedding_model == "default" else op.embedding_model
+        if name in self._own.embedders:
+            return self._own.embedders[name]
+        return self._opened(("embedder", name), lambda: self._open_embedder(name))
 
     def close(self) -> None:
         """Close every store, those that were handed over too."""
@@ -77,26 +115,47 @@ class MemoryServices:
             for store in self._stores.values():
                 store.close()
 
-    def _opened(
-        self, known: dict[str, Opened], name: str, open_it: Callable[[str], Opened]
-    ) -> Opened:
-        found = known.get(name)
+    def problems(self) -> list[str]:
+        """What is wrong with models and embedders, without asking them."""
+        found: list[str] = []
+        for name in self.settings.llm:
+            if name not in self._own.llms and self._section(name).backend != "offline":
+                found += _problems_of(partial(self.model, name))
+        for name in self.settings.embedding_model:
+            found += _problems_of(partial(self._open_embedder, name))
+        return found
+
+    # ------------------------------------------------------------ opening
+
+    def _opened(self, key: Hashable, open_it: Callable[[], Opened]) -> Opened:
+        found: Opened | None = self._opened_things.get(key)
         if found is None:
             with self._opening:
-                found = known.get(name)
-                if self._is_closed:
-                    raise StoreClosed("this memory was closed; make another ToolMem")
+                self._require_open()
+                found = self._opened_things.get(key)
                 if found is None:
-                    found = known[name] = open_it(name)
+                    found = self._opened_things[key] = open_it()
         return found
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise StoreClosed("this memory was closed; make another ToolMem")
+
+    def _language(self, op: OpSection) -> Language:
+        return self.settings.language if op.language is None else op.language
+
+    def _section(self, name: str) -> ModelSection:
+        section = self.settings.llm.get(name)
+        if section is None:
+            raise ConfigError([f"llm.{name}: not configured ({hint(name, self.settings.llm)})"])
+        return section
 
     def _open_store(self, name: str) -> Store:
         section = self.settings.vector_store.get(name)
         if section is None:
             problem = f"vector_store.{name}: not configured"
             raise ConfigError([f"{problem} ({hint(name, self.settings.vector_store)})"])
-        path = ":memory:" if section.backend == "memory" else section.params.path
-        store = SqliteStore(path, mask=self.settings.secrets.mask)
+        store = SqliteStore(store_path(section, name), mask=self.settings.secrets.mask)
         if reason := store.untrusted:
             import logging
 
@@ -107,26 +166,63 @@ class MemoryServices:
             )
         return store
 
-    def _model(self, name: str) -> ModelSection:
-        section = self.settings.llm.get(name)
+    def _open_model(self, name: str) -> ChatModel:
+        from toolmem.llm.models import open_model
+
+        return open_model(self._section(name), f"llm.{name}", self._budget, self.clock)
+
+    def _open_embedder(self, name: str) -> Embedder:
+        from toolmem.llm.embedders import open_embedder
+
+        section = self.settings.embedding_model.get(name)
         if section is None:
-            problem = f"llm.{name}: not configured"
-            raise ConfigError([f"{problem} ({hint(name, self.settings.llm)})"])
-        return section
+            known = hint(name, self.settings.embedding_model)
+            raise ConfigError([f"embedding_model.{name}: not configured ({known})"])
+        return open_embedder(section, f"embedding_model.{name}", self._budget, self.clock)
 
-    def _make_judge(self, name: str) -> Judge:
-        self._require_offline(name)
-        return RuleBasedJudge()
+    def _make_judge(self, op: OpSection) -> Judge:
+        if self._is_offline(op.llm):
+            return RuleBasedJudge()
+        from toolmem.judge.model_judge import DryRunJudge, ModelJudge
 
-    def _make_writer(self, name: str) -> GuidanceWriter:
-        self._require_offline(name)
-        settings = self.settings
-        return CardWriter(settings.language, max_tokens=settings.guidance.max_tokens)
+        model = self.model(op.llm)
+        judge = ModelJudge(model, self._language(op), op.prompt_path)
+        return DryRunJudge(judge) if model.backend == "dry_run" else judge
 
-    def _require_offline(self, name: str) -> None:
-        backend = self._model(name).backend
-        if backend != "offline":
-            raise ConfigError([f"llm.{name}.backend: {backend!r} is not available yet"])
+    def _make_writer(self, op: OpSection) -> GuidanceWriter:
+        language, limit = self._language(op), self.settings.guidance.max_tokens
+        card = CardWriter(language, max_tokens=limit)
+        if self._is_offline(op.llm):
+            return card
+        from toolmem.guidance.model_writer import DryRunWriter, ModelWriter
 
-    def _make_pool(self, name: str) -> ModelPool:
-        return ModelPool(self._model(name).max_concurrency, self.clock)
+        model = self.model(op.llm)
+        writer = ModelWriter(model, card, language, op.prompt_path, max_tokens=limit)
+        return DryRunWriter(writer, card) if model.backend == "dry_run" else writer
+
+    def _is_offline(self, name: str) -> bool:
+        return name not in self._own.llms and self._section(name).backend == "offline"
+
+
+def store_path(section: StoreSection, name: str) -> str:
+    """The file of an embedded store. Raises ConfigError where the section names none."""
+    if section.backend == "elasticsearch":
+        raise ConfigError([f"vector_store.{name}.backend: elasticsearch is not provided yet"])
+    if section.backend == "memory":
+        return ":memory:"
+    if section.backend == "sqlite":
+        return section.params.path
+    folder = Path(section.params.store_dir)
+    path = folder / "memory.db"
+    if not path.exists() and any(folder.glob("*.jsonl")):
+        problem = f"vector_store.{name}.params.store_dir: {folder} holds a local store of ReMe"
+        raise ConfigError([f"{problem}; read it by `toolmem store import {folder}`"])
+    return str(path)
+
+
+def _problems_of(open_it: Callable[[], object]) -> list[str]:
+    try:
+        open_it()
+    except ConfigError as error:
+        return error.problems
+    return []

@@ -1,0 +1,170 @@
+"""The environment: `.env`, `${oc.env:NAME,default}`, and variables for what no file says.
+
+`.env` is a file of the folder, so it may be anybody's: it fills keys and addresses alone, and an
+address from it is only used with a key from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from msgspec import Struct
+
+from toolmem.config.layers import Layer, Loader, Setting
+
+MAX_DOTENV = 100_000  # bytes
+OPENAI = "https://api.openai.com/v1"
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#]*))")
+_REFERENCE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*(?:,([^}]*))?\}")
+_OTHER_REFERENCE = re.compile(r"\$\{(?!oc\.env:)[\w.]+[:}]")
+_DASHSCOPE_KEYS = ("DASHSCOPE_API_KEY", "FLOW_DASHSCOPE_API_KEY")
+_ADDRESSES = {
+    ("llm", "openai_compatible"): ("FLOW_LLM_BASE_URL", "OPENAI_BASE_URL"),
+    ("embedding_model", "openai_compatible"): (
+        *("FLOW_EMBEDDING_BASE_URL", "FLOW_LLM_BASE_URL"),
+        "OPENAI_BASE_URL",
+    ),
+    ("llm", "dashscope"): ("DASHSCOPE_HTTP_BASE_URL",),
+    ("embedding_model", "dashscope"): ("DASHSCOPE_HTTP_BASE_URL",),
+}
+
+
+class Environment(Struct, frozen=True):
+    """The real variables, and those of `.env` behind them."""
+
+    real: Mapping[str, str] = {}
+    dotenv: Mapping[str, str] = {}
+
+    def first(self, names: tuple[str, ...], *, dotenv_alone: bool = False) -> tuple[str, str]:
+        """Name and value of the first that is set; ("", "") where none is."""
+        for name in names:
+            value = (not dotenv_alone and self.real.get(name)) or self.dotenv.get(name)
+            if value:
+                return name, value
+        return "", ""
+
+    def is_dotenvs(self, name: str) -> bool:
+        return bool(self.dotenv.get(name)) and not self.real.get(name)
+
+
+def read_dotenv(path: Path) -> dict[str, str]:
+    """`NAME=value` lines. What cannot be read counts as absent."""
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_DOTENV:
+            return {}
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    found = (_LINE.match(line) for line in lines)
+    return {
+        each[1]: (each[2] or each[3] or each[4] or "").strip() for each in found if each is not None
+    }
+
+
+def fill_in(layer: Layer, real: Mapping[str, str]) -> tuple[Layer, list[str]]:
+    """The layer with its `${oc.env:...}` replaced, and problems."""
+    problems: list[str] = []
+    filled = {}
+    for path, setting in layer.items():
+        value, missing = _filled(setting.value, real)
+        origin = setting.origin
+        problems += [f"{'.'.join(path)}: {name} is not set [{origin}]" for name in missing]
+        if isinstance(setting.value, str) and (found := _OTHER_REFERENCE.search(setting.value)):
+            told = "only ${oc.env:NAME,default} is provided"
+            problems.append(f"{'.'.join(path)}: {found[0]}: {told} [{origin}]")
+        filled[path] = Setting(value, origin)
+    return filled, problems
+
+
+def _filled(value: Any, real: Mapping[str, str]) -> tuple[Any, list[str]]:
+    if isinstance(value, list):
+        parts = [_filled(each, real) for each in value]
+        return [part for part, _ in parts], [name for _, names in parts for name in names]
+    if not isinstance(value, str) or "${oc.env:" not in value:
+        return value, []
+    missing: list[str] = []
+
+    def looked_up(found: re.Match[str]) -> str:
+        if found[1] not in real and found[2] is None:
+            missing.append(found[1])
+        return real.get(found[1], (found[2] or "").strip())
+
+    text = _REFERENCE.sub(looked_up, value)
+    is_whole = _REFERENCE.fullmatch(value) is not None
+    return (_scalar(text) if is_whole else text), missing
+
+
+def _scalar(text: str) -> Any:
+    """A scalar by the rules of files; what is no scalar stays text."""
+    try:
+        value = yaml.load(text, Loader)  # noqa: S506  a SafeLoader
+    except yaml.YAMLError:
+        return text
+    return text if isinstance(value, dict | list) else value
+
+
+def fall_back(layer: Layer, env: Environment) -> tuple[Layer, list[str]]:
+    """Addresses and keys of models that no file gives, and problems."""
+    added: Layer = {}
+    problems: list[str] = []
+    for path, setting in layer.items():
+        kind = (path[0], str(setting.value))
+        if len(path) == 3 and path[2] == "backend" and kind in _ADDRESSES:
+            model = (path[0], path[1])
+            more, wrong = _completed(layer, model, kind, env)
+            added |= more
+            problems += wrong
+    return added, problems
+
+
+def _completed(
+    layer: Layer, model: tuple[str, str], kind: tuple[str, str], env: Environment
+) -> tuple[Layer, list[str]]:
+    added: Layer = {}
+    url_path, key_path = (*model, "params", "base_url"), (*model, "params", "api_key")
+    given = layer.get(url_path)
+    variable, address = ("", str(given.value)) if given else env.first(_ADDRESSES[kind])
+    if variable:
+        added[url_path] = Setting(address, variable)
+    is_dotenvs = env.is_dotenvs(variable)
+    if key_path in layer:
+        key_name, key = "", str(layer[key_path].value)
+    else:
+        names = _key_names(kind, variable, address)
+        key_name, key = env.first(names, dotenv_alone=is_dotenvs)
+        if not address and key_name == "OPENAI_API_KEY":
+            added[url_path] = Setting(OPENAI, key_name)
+        if key:
+            added[key_path] = Setting(key, key_name)
+        elif is_dotenvs and env.first(names)[1]:
+            return {}, [_kept_back(url_path)]
+    if is_dotenvs and key and not key_name:
+        return {}, [_kept_back(url_path)]
+    return added, []
+
+
+def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str, ...]:
+    """Where a key for this address is looked for: DashScope's is sent to DashScope alone."""
+    flow = ("FLOW_EMBEDDING_API_KEY",) if kind[0] == "embedding_model" else ()
+    flow = (*flow, "FLOW_LLM_API_KEY")
+    if kind[1] == "dashscope":
+        return (*_DASHSCOPE_KEYS, *flow)
+    if variable == "OPENAI_BASE_URL" or urlsplit(address).hostname == "api.openai.com":
+        return ("OPENAI_API_KEY",)
+    if not address:
+        return (*flow, *_DASHSCOPE_KEYS, "OPENAI_API_KEY")
+    if (urlsplit(address).hostname or "").endswith(".aliyuncs.com"):
+        return (*flow, *_DASHSCOPE_KEYS)
+    return (*flow, "OPENAI_API_KEY")
+
+
+def _kept_back(path: tuple[str, ...]) -> str:
+    return (
+        f"{'.'.join(path)}: .env gives the address, and the key from elsewhere is not sent there; "
+        "put both into .env, or the address into the environment or a configuration"
+    )

@@ -1,0 +1,92 @@
+"""What whole files of ReMe and FlowLLM say that toolmem reads in its own way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from toolmem.config.layers import Layer, Setting
+
+# Meant for other toolkits' loggers, thread pools and clients.
+IGNORED = (
+    *("enable_logo", "init_logger", "thread_pool_max_workers", "ray_max_workers"),
+    *("token_count", "external_mcp"),
+)
+TYPES = {
+    "str": "string",
+    "list": "array",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "dict": "object",
+}
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@cache
+def foreign_ops() -> frozenset[str]:
+    """Ops of the other toolkits that toolmem does not have, in snake_case."""
+    text = Path(__file__).with_name("reme_ops.yaml").read_text(encoding="utf-8")
+    return frozenset(name for names in yaml.safe_load(text).values() for name in names)
+
+
+def read_as_ours(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str]]:
+    """The layer in our words, and warnings. `provided`: names of ops that there are."""
+    ours: Layer = {}
+    ignored: list[str] = []
+    foreign = {
+        path[1]
+        for path, setting in layer.items()
+        if path[0] == "op" and _is_foreign(_backend(layer, path), provided)
+    }
+    for path, setting in layer.items():
+        if path[0] in IGNORED or (path[0] == "llm" and path[2:3] == ("token_count",)):
+            ignored.append(".".join(path[: 3 if path[0] == "llm" else 1]))
+        elif path[0] == "op" and path[1] in foreign:
+            continue
+        elif path[0] == "flow" and path[2:3] == ("input_schema",) and path[-1] == "type":
+            ours[path] = Setting(TYPES.get(str(setting.value), setting.value), setting.origin)
+        else:
+            ours[path] = setting
+    warnings = []
+    if ignored:
+        names = ", ".join(dict.fromkeys(ignored))
+        warnings.append(f"ignored, they mean nothing here: {names}")
+    if foreign:
+        warnings.append(
+            f"settings of ops that toolmem does not provide: {', '.join(sorted(foreign))}"
+        )
+    return ours, warnings
+
+
+def _backend(layer: Layer, path: tuple[str, ...]) -> str:
+    backend = layer.get(("op", path[1], "backend"))
+    return str(backend.value) if backend is not None else path[1]
+
+
+def _is_foreign(name: str, provided: Collection[str]) -> bool:
+    return name in foreign_ops() and name not in provided
+
+
+def foreign_ops_of(flow_content: str, provided: Collection[str]) -> list[str]:
+    """The ops of a flow that toolmem does not provide, as they are known in snake_case."""
+    names = (_WORD_START.sub("_", name).lower() for name in _NAME.findall(flow_content))
+    return list(dict.fromkeys(name for name in names if _is_foreign(name, provided)))
+
+
+def not_served(values: Mapping[str, object]) -> str:
+    """A warning for what is accepted and done in another way; "" where there is nothing."""
+    found = [told for path, told in _DONE_OTHERWISE.items() if values.get(path)]
+    return "; ".join(found)
+
+
+_DONE_OTHERWISE = {
+    "stream": "stream: answers come whole",
+    "cmd": "backend cmd: use `toolmem run`",
+    "sse": "mcp.transport sse: streamable HTTP is spoken",
+}

@@ -1,0 +1,191 @@
+"""Conversations in OpenAI's form: the calls of assistants, and the messages that answer them.
+
+The form has no success flag, and seldom times. The user's last message before a call is its
+`context`. An id decides which call an answer belongs to, then a name, then the order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+_TIMES = ("create_time", "created_at", "timestamp", "created")
+
+
+class ChatCall(Struct):
+    """A call, and what answered it; `output` None: nothing did."""
+
+    id: str
+    name: Any
+    arguments: Any
+    message: int  # position of the message that made it
+    context: str
+    time: Any
+    output: str | None = None
+
+
+class Chat(Struct):
+    """What was read of one conversation."""
+
+    calls: list[ChatCall] = msgspec.field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
+    order_decided: int = 0  # answers that only their order assigned, among several calls
+
+
+def is_conversation(value: Any) -> bool:
+    """An object with `messages`, or a list of messages."""
+    if isinstance(value, Mapping):
+        return isinstance(value.get("messages"), list)
+    is_list = isinstance(value, list) and bool(value)
+    return is_list and all(isinstance(each, Mapping) and "role" in each for each in value)
+
+
+def read_chat(messages: list[Any]) -> Chat:
+    """What is wrong with a message is told, and takes no other with it."""
+    chat, waiting, context = Chat(), _Waiting(), ""
+    for position, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            chat.problems.append(f"message {position + 1} is no object")
+            continue
+        role = message.get("role")
+        if role == "user":
+            context = text_of(message.get("content"))
+        elif role == "assistant":
+            made = list(_calls(message, position, context))
+            chat.calls += made
+            waiting.add(made)
+        elif role in ("tool", "function"):
+            call, by_order = waiting.take(message)
+            if call is None:
+                told = _text(message.get("tool_call_id")) or _text(message.get("name")) or "nothing"
+                chat.problems.append(f"message {position + 1} answers {told[:60]!r}: no such call")
+            else:
+                call.output = text_of(message.get("content"))
+                chat.order_decided += by_order
+    return chat
+
+
+def _calls(message: Mapping[str, Any], position: int, context: str) -> Iterator[ChatCall]:
+    asked = message.get("tool_calls")
+    found = [each for each in asked if isinstance(each, Mapping)] if isinstance(asked, list) else []
+    if isinstance(message.get("function_call"), Mapping):
+        found.append({"function": message["function_call"]})
+    time = next((message[key] for key in _TIMES if message.get(key) is not None), None)
+    for each in found:
+        bodies = (each.get("function"), each.get("custom"), each)
+        body = next(one for one in bodies if isinstance(one, Mapping))
+        arguments = body.get("arguments", body.get("input"))
+        call_id = _text(each.get("id"))
+        yield ChatCall(call_id, body.get("name"), arguments, position, context, time)
+
+
+class _Waiting:
+    """Calls without an answer, those of one message together."""
+
+    def __init__(self) -> None:
+        self._groups: list[list[ChatCall]] = []
+
+    def add(self, calls: list[ChatCall]) -> None:
+        if calls:
+            self._groups.append(list(calls))
+
+    def take(self, message: Mapping[str, Any]) -> tuple[ChatCall | None, bool]:
+        """The call that the message answers, and whether only the order told which.
+
+        Of a used id, the newest message counts: nobody answers the earlier call any more.
+        """
+        call_id = _text(message.get("tool_call_id"))
+        name = _text(message.get("name")) or _text(message.get("tool_name"))
+        for group in reversed(self._groups):
+            fitting = [call for call in group if not call_id or call.id == call_id]
+            named = [call for call in fitting if call.name == name] if name else []
+            if not call_id and name and not named:
+                continue
+            fitting = named or fitting
+            if fitting:
+                group.remove(fitting[0])
+                if not group:
+                    self._groups.remove(group)
+                return fitting[0], len(fitting) > 1
+        return None, False
+
+
+def records_of(value: Any, seen: set[str]) -> tuple[list[dict[str, Any]], Chat]:
+    """Records of the answered calls of a conversation, as `read_records` takes them.
+
+    `seen`: ids of calls of the file so far; one that is used again gets a number.
+    """
+    body = value if isinstance(value, Mapping) else {"messages": value}
+    chat = read_chat(body["messages"])
+    answered = [call for call in chat.calls if call.output is not None]
+    given = _text(body.get("id"))
+    digest = blake2b(msgspec.json.encode(answered), digest_size=8).hexdigest()
+    conversation = _unused(given or f"conversation-{digest}", seen)
+    records = []
+    for call in answered:
+        metadata = {"conversation_id": conversation}
+        record = {
+            "tool_name": call.name,
+            "input": read_arguments(call.arguments),
+            "output": call.output,
+            "context": call.context,
+            "create_time": call.time,
+            "metadata": metadata,
+        }
+        if call.id:
+            metadata["tool_call_id"] = call.id
+            if given:
+                record["id"] = _unused(f"{given}/{call.id}", seen)
+        records.append(record)
+    return records, chat
+
+
+def _unused(name: str, seen: set[str]) -> str:
+    number, candidate = 1, name
+    while candidate in seen:
+        number += 1
+        candidate = f"{name}#{number}"
+    seen.add(candidate)
+    return candidate
+
+
+def read_arguments(arguments: Any) -> Any:
+    """The input that a text of JSON holds; what is no JSON object, list or string stays text."""
+    if arguments is None or arguments == "":
+        return {}
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return value if isinstance(value, dict | list | str) else {} if value is None else arguments
+
+
+def text_of(content: Any) -> str:
+    """A text, or the texts of a list of parts; an image or a sound is named, not carried."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_part(part) for part in content)
+    return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        return json.dumps(part, ensure_ascii=False, default=str)
+    texts = (part.get(key) for key in ("text", "refusal", "content"))
+    return next((text for text in texts if isinstance(text, str)), f"[{part.get('type')}]")
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""

@@ -1,0 +1,228 @@
+"""Dumps of a workspace: JSON Lines of ToolMemory objects that ReMe and toolmem read.
+
+ReMe wants a number where toolmem knows "unknown": such a field is written as -1 (tokens) or 0.0
+(seconds, score). The exact values stand in `metadata.toolmem`, which ReMe carries along. Files of
+ReMe, dumps and the vector nodes of its local store, are read without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from toolmem.errors import RequestError
+from toolmem.formats.files import read_lines
+from toolmem.formats.records import read_records
+from toolmem.models.calls import JudgeIdentity, ToolCallResult
+from toolmem.models.guidance import Guidance
+from toolmem.models.tools import ToolRecord, Window
+
+EXACT = "toolmem"  # the key under `metadata`
+MOST_TOLD = 20  # problems in one error
+_REME_TIME = "%Y-%m-%d %H:%M:%S"
+_EXACT_FIELDS = (
+    *("id", "create_time", "input", "success", "time_cost", "token_cost", "context", "score"),
+    *("evaluation_status", "execution_failed", "error_class", "judge"),
+)
+_JUDGE = JudgeIdentity("imported", "unknown", "")
+
+
+def dump_line(window: Window[ToolCallResult], score: float | None) -> bytes:
+    """One line, without the line end. `score`: the average of the window."""
+    record = window.record
+    guidance = record.guidance
+    body = {
+        "workspace_id": record.workspace,
+        "memory_id": record.memory_id,
+        "memory_type": "tool",
+        "when_to_use": record.tool_name,
+        "content": guidance.text if guidance else "",
+        "score": score or 0.0,
+        "time_created": record.time_created.strftime(_REME_TIME),
+        "time_modified": record.time_modified.strftime(_REME_TIME),
+        "author": guidance.author if guidance else "",
+        "tool_call_results": [_dumped(call) for call in window.calls],
+        "metadata": {EXACT: msgspec.to_builtins(record)},
+    }
+    return msgspec.json.encode(body)
+
+
+def _dumped(call: ToolCallResult) -> dict[str, Any]:
+    whole = msgspec.to_builtins(call)
+    exact = {name: whole[name] for name in _EXACT_FIELDS if name in whole}
+    is_list = isinstance(call.input, list)
+    return {
+        "create_time": call.create_time.strftime(_REME_TIME),
+        "tool_name": call.tool_name,
+        "input": json.dumps(call.input, ensure_ascii=False) if is_list else call.input,
+        "output": call.output,
+        "success": call.failed is not True,
+        "time_cost": call.time_cost or 0.0,
+        "token_cost": -1 if call.token_cost is None else call.token_cost,
+        "summary": call.summary,
+        "evaluation": call.evaluation,
+        "score": call.score or 0.0,
+        "is_summarized": call.is_summarized,
+        "metadata": {**call.metadata, EXACT: exact},
+    }
+
+
+def write_dump(path: Path, lines: Iterable[bytes]) -> int:
+    """In one step: readers see the old file or the whole new one. How many lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
+    count = 0
+    try:
+        with unfinished.open("xb") as out:
+            unfinished.chmod(0o600)
+            for line in lines:
+                out.write(line + b"\n")
+                count += 1
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
+
+
+class DumpRead(NamedTuple):
+    """A whole file. `passed_over`: lines of other memory types, by type."""
+
+    windows: list[Window[ToolCallResult]]
+    passed_over: dict[str, list[int]]
+
+
+def read_dump(path: Path, workspace: str, now: datetime) -> DumpRead:
+    """Read and check the whole file. Raises RequestError that names every bad line."""
+    read = DumpRead([], {})
+    problems: list[str] = []
+    for line in read_lines(path):
+        place = f"{path.name}, line {line.number}"
+        if line.error:
+            problems.append(f"{place}: {line.error}")
+            continue
+        try:
+            found = _window(line.value, workspace, now)
+        except (ValueError, TypeError, KeyError) as error:
+            told = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+            problems.append(f"{place}: {told}")
+            continue
+        if isinstance(found, str):
+            read.passed_over.setdefault(found, []).append(line.number)
+        else:
+            read.windows.append(found)
+    if problems:
+        more = [f"and {len(problems) - MOST_TOLD} more"] if len(problems) > MOST_TOLD else []
+        told = "\n".join(["nothing was loaded:", *problems[:MOST_TOLD], *more])
+        raise RequestError(told, field="path")
+    return read
+
+
+def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] | str:
+    """A tool's window, or the name of another memory type."""
+    if not isinstance(body, Mapping):
+        raise ValueError(f"expected an object, got {type(body).__name__}")
+    body = _from_vector_node(body)
+    if body.get("memory_type") != "tool":
+        return str(body.get("memory_type") or "unknown")
+    name = body.get("when_to_use")
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("when_to_use: expected the tool's name")
+    results = body.get("tool_call_results") or []
+    metadata = body.get("metadata") or {}
+    if not isinstance(results, list) or not isinstance(metadata, Mapping):
+        raise ValueError("tool_call_results: expected a list; metadata: expected an object")
+    if isinstance(metadata.get(EXACT), Mapping):
+        record = msgspec.convert(metadata[EXACT], ToolRecord)
+        if record.tool_name != name:
+            raise ValueError(f"when_to_use: {name!r} is not {record.tool_name!r} of the exact data")
+        calls = [_own_call(each) for each in results]
+        return Window(replace(record, workspace=workspace), calls)
+    return Window(_record(body, name, workspace, now), _calls_of_reme(results, name, now))
+
+
+def _from_vector_node(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """ReMe's local store keeps the memory in the metadata of a vector node.
+
+    The memory's own metadata, inside it, is an object or JSON text.
+    """
+    outer = body.get("metadata")
+    if "unique_id" not in body or not isinstance(outer, Mapping) or "memory_type" not in outer:
+        return body
+    inner = outer.get("metadata")
+    inner = json.loads(inner or "{}") if isinstance(inner, str) else inner
+    names = {"memory_id": body["unique_id"], "when_to_use": body.get("content", "")}
+    return {**outer, "metadata": inner, **names}
+
+
+def _own_call(raw: Mapping[str, Any]) -> ToolCallResult:
+    metadata = dict(raw["metadata"])
+    exact = metadata.pop(EXACT)
+    unknown = dict.fromkeys(("success", "time_cost", "token_cost", "score"))
+    return msgspec.convert({**raw, **unknown, **exact, "metadata": metadata}, ToolCallResult)
+
+
+def _record(body: Mapping[str, Any], name: str, workspace: str, now: datetime) -> ToolRecord:
+    text = str(body.get("content") or "").strip()
+    author = str(body.get("author") or "unknown")
+    return ToolRecord(
+        workspace=workspace,
+        tool_name=name,
+        memory_id=str(body.get("memory_id") or os.urandom(8).hex()),
+        time_created=_time(body.get("time_created"), now),
+        time_modified=_time(body.get("time_modified"), now),
+        guidance=Guidance(text=text, author=author, written=text) if text else None,
+    )
+
+
+def _time(value: Any, now: datetime) -> datetime:
+    if not isinstance(value, str) or not value.strip():
+        return now
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCallResult]:
+    """Ids are made of the content, so that a second load adds nothing. Raises ValueError."""
+    given = [{"tool_name": name, **each} if isinstance(each, Mapping) else each for each in results]
+    for each in given:
+        if isinstance(each, dict):
+            each.setdefault("call_hash", "")  # of ReMe: a time cost of 0 is an unknown one
+    read = read_records(given, now)
+    if read.failures:
+        first = read.failures[0]
+        raise ValueError(f"tool_call_results[{first.index}]: {first.error}")
+    seen: Counter[str] = Counter()
+    calls = []
+    for (_, call), raw in zip(read.calls, given, strict=True):
+        call.metadata.pop("call_hash", None)
+        parts = (call.tool_name, call.create_time, call.input, call.output)
+        digest = blake2b(msgspec.json.encode(parts), digest_size=12).hexdigest()
+        seen[digest] += 1
+        calls.append(_with_verdict(replace(call, id=f"{digest}-{seen[digest]}"), raw))
+    return calls
+
+
+def _with_verdict(call: ToolCallResult, raw: Mapping[str, Any]) -> ToolCallResult:
+    summary, evaluation = str(raw.get("summary") or ""), str(raw.get("evaluation") or "")
+    score = raw.get("score")
+    if not (summary or evaluation) or not isinstance(score, int | float):
+        return call
+    return replace(
+        call,
+        summary=summary,
+        evaluation=evaluation,
+        score=1.0 if score >= 0.5 else 0.0,
+        evaluation_status="ok",
+        execution_failed=None if call.success is None else not call.success,
+        judge=_JUDGE,
+        is_summarized=raw.get("is_summarized") is True,
+    )

@@ -1,0 +1,222 @@
+"""The writer that asks a model: its text first, then figures, then what fits of the card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from toolmem.errors import ModelError
+from toolmem.guidance.budget import BULLET
+from toolmem.guidance.card import CardWriter
+from toolmem.guidance.statistics import statistics, sums_of
+from toolmem.guidance.wording import Language
+from toolmem.llm.prompts import Template, as_json, cut_middle, fit, load_template
+from toolmem.llm.tokens import estimated_tokens, token_weight
+from toolmem.llm.usage import current_purpose
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Guidance
+from toolmem.models.protocols import ChatModel
+from toolmem.text.display import plain_line, shown
+
+MAX_PROMPT = 48_000  # characters
+LEAST_CALL = 160  # of each call, however many there are
+MAX_INPUT = 600
+MAX_ERROR = 300
+MAX_TEXT = 8_000  # characters of a reply
+_PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
+_FORM = "Reply only:\n```txt\n<the guidance>\n```"
+_FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
+_MARKS = re.compile(r"^[#＃﹟>\s]+")
+_THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*\Z)", re.IGNORECASE | re.DOTALL)
+
+
+class ModelWriter:
+    """Implements `GuidanceWriter`. A summary is one request."""
+
+    asks_model = True
+
+    def __init__(
+        self,
+        model: ChatModel,
+        card: CardWriter,
+        language: Language = "",
+        prompt_path: str = "",
+        *,
+        max_tokens: int,
+    ) -> None:
+        def template(key: str) -> Template:
+            return load_template(_PROMPTS, key, language, prompt_path).ending_in(_FORM, "```txt")
+
+        self._whole = template("summarize_tool_usage_prompt")
+        self._update = template("update_tool_usage_prompt")
+        self._model = model
+        self._card = card
+        self._max_tokens = max_tokens
+        self.author = f"{model.backend}/{model.model}"
+
+    def prompt(
+        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None = None
+    ) -> str:
+        """As it is sent. `old`: the guidance to which `calls` are new; None: written anew."""
+        template = self._whole if old is None else self._update
+        bodies = {str(number): _body(call) for number, call in enumerate(calls)}
+        room = max(MAX_PROMPT - len(template.text), LEAST_CALL * len(calls))
+        texts = fit(bodies, room)
+        blocks = [
+            f"{_head(number, call)}\n{text}"
+            for number, (call, text) in enumerate(zip(calls, texts.values(), strict=True), 1)
+        ]
+        return template.render(
+            {
+                "tool_name": shown(tool_name)[:LEAST_CALL],
+                "guidance": None if old is None else old.written,
+                "call_summaries": "\n".join(blocks),
+                "statistics": figures(calls),
+            }
+        )
+
+    async def write(
+        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None
+    ) -> Guidance:
+        """The guidance of all these calls. Raises ModelError."""
+        prompt = self.prompt(tool_name, calls)
+        text = _cleaned(await self._model.complete(prompt), self.author)
+        card = self._card.write(tool_name, calls, old)
+        guidance = self._composed(text, card, calls)
+        tokens = estimated_tokens(prompt)
+        return replace(guidance, prompt_tokens=tokens, prompt_version=self._whole.version)
+
+    async def update(
+        self,
+        tool_name: str,
+        calls: Sequence[ToolCallResult],
+        new: Sequence[ToolCallResult],
+        old: Guidance,
+    ) -> Guidance:
+        """The old guidance with what `new` of these calls add. Raises ModelError."""
+        reply = await self._model.complete(self.prompt(tool_name, new, old))
+        card = self._card.write(tool_name, calls, old)
+        guidance = self._composed(_cleaned(reply, self.author), card, calls)
+        return replace(
+            guidance,
+            prompt_tokens=estimated_tokens(self.prompt(tool_name, calls)),
+            prompt_version=self._update.version,
+            updates=old.updates + 1,
+        )
+
+    def _composed(self, text: str, card: Guidance, calls: Sequence[ToolCallResult]) -> Guidance:
+        """The model's text and the figures, then lines of the card while they fit."""
+        told = f"{text}\n{figures(calls)}"
+        lines = [line for line in card.lines if line.kind != "rate"]
+        kept = []
+        for line in lines:
+            longer = f"{told}\n{BULLET}{line.text}"
+            if token_weight(longer) <= self._max_tokens:
+                told = longer
+                kept.append(line)
+        return replace(card, text=told, lines=kept, written=text, author=self.author)
+
+
+class DryRunWriter:
+    """Counts the prompts that a model would be sent; the guidance is the card."""
+
+    asks_model = False
+
+    def __init__(self, writer: ModelWriter, card: CardWriter) -> None:
+        self._writer = writer
+        self._card = card
+        self.author = writer.author
+
+    def write(
+        self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None
+    ) -> Guidance:
+        tokens = self._count(self._writer.prompt(tool_name, calls))
+        card = self._card.write(tool_name, calls, old)
+        return replace(card, prompt_tokens=tokens, author=self.author)
+
+    def update(
+        self,
+        tool_name: str,
+        calls: Sequence[ToolCallResult],
+        new: Sequence[ToolCallResult],
+        old: Guidance,
+    ) -> Guidance:
+        """What is in the place of the model's text is the card's."""
+        self._count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
+        card = self._card.write(tool_name, calls, old)
+        tokens = estimated_tokens(self._writer.prompt(tool_name, calls))
+        return replace(card, prompt_tokens=tokens, author=self.author, updates=old.updates + 1)
+
+    @staticmethod
+    def _count(prompt: str) -> int:
+        purpose, tokens = current_purpose.get(), estimated_tokens(prompt)
+        if purpose is not None:
+            purpose.count(tokens, 0, None)
+        return tokens
+
+
+def figures(calls: Sequence[ToolCallResult]) -> str:
+    """`Statistics: 30 calls, success_rate 0.9, avg_score 0.85`; what is unknown is left out."""
+    found = statistics(sums_of(calls))
+    known = {name: getattr(found, name) for name in found.__struct_fields__[1:]}
+    told = [f"{name} {value:.4g}" for name, value in known.items() if value is not None]
+    return f"Statistics: {', '.join([f'{found.calls} calls', *told])}"
+
+
+def _head(number: int, call: ToolCallResult) -> str:
+    """`#3 score=0.0 failed error=timeout seconds=1.5 tokens=88`."""
+    parts = [f"#{number}"]
+    parts += [] if call.score is None else [f"score={call.score:.1f}"]
+    parts += ["failed"] if call.failed else []
+    parts += [f"error={call.error_class}"] if call.failed and call.error_class else []
+    parts += [] if call.time_cost is None else [f"seconds={call.time_cost:.3g}"]
+    parts += [] if call.token_cost is None else [f"tokens={call.token_cost}"]
+    return " ".join(parts)
+
+
+def _body(call: ToolCallResult) -> str:
+    given = cut_middle(shown(as_json(call.input)), MAX_INPUT)
+    error = cut_middle(shown(call.output[-4 * MAX_ERROR :]), MAX_ERROR) if call.failed else ""
+    lines = (
+        ("input", given),
+        ("error", error),
+        ("summary", shown(call.summary)),
+        ("evaluation", shown(call.evaluation)),
+    )
+    return "\n".join(f"{name}: {text}" for name, text in lines if text)
+
+
+def _cleaned(reply: str, who: str) -> str:
+    """The text of a reply, without what could be taken for another part of a prompt.
+
+    Raises ModelError where there is none: an empty reply, or only fences of another kind.
+    """
+    answer = _THOUGHT.sub("", reply, count=1)
+    fences = list(_FENCE.finditer(answer))
+    text = answer
+    if fences:
+        blocks = [
+            (start[1].lower(), answer[start.end() : end.start() if end else None])
+            for start, end in zip(fences, [*fences[1:], None], strict=True)
+            if start[1] or start is fences[0]
+        ]
+        wanted = [block for kind, block in blocks if kind in ("txt", "text", "")]
+        if not wanted:
+            raise ModelError(f"{who}: the reply holds a fence of another kind, expected txt")
+        text = next((block for block in reversed(wanted) if block.strip()), "")
+    lines = [_line(line) for line in text[:MAX_TEXT].splitlines()]
+    told = "\n".join(line for line in lines if line)
+    if not told:
+        raise ModelError(f"{who}: the reply holds no text")
+    return told
+
+
+def _line(line: str) -> str:
+    """Without marks of headings and quotes; bullets stay."""
+    plain = _MARKS.sub("", shown(line))
+    if plain[:2] in ("- ", "* "):
+        return f"- {plain_line(plain[2:])}"
+    return plain_line(plain) if plain else ""

@@ -1,0 +1,107 @@
+"""The judge that asks a model: one request for a call, and a second where the reply is unreadable.
+
+The model says whether the call was of use. Whether it ran is what the recorded flag says, else the
+rule-based check.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from toolmem.errors import ModelError
+from toolmem.judge.check import check
+from toolmem.judge.reply import ReadVerdict, ReplyUnreadable, read_verdict
+from toolmem.llm.prompts import as_json, cut_middle, fit, load_template
+from toolmem.llm.tokens import estimated_tokens
+from toolmem.llm.usage import current_purpose
+from toolmem.models.calls import JudgeIdentity, ToolCallResult, Verdict
+from toolmem.models.protocols import ChatModel
+from toolmem.models.tools import ToolSchema
+
+MAX_PROMPT = 24_000  # characters; the longest fields are cut in the middle
+SHOWN_REPLY = 4_000  # characters of an unreadable reply that the model is shown again
+_PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
+_FORM = (
+    'Reply only:\n```json\n{{"summary": "...", "evaluation": "...", "score": <0.0 or 1.0>}}\n```'
+)
+
+
+class ModelJudge:
+    """Implements `Judge`. `prompt_path`: a user's prompts, which go before ours."""
+
+    asks_model = True
+
+    def __init__(self, model: ChatModel, language: str = "", prompt_path: str = "") -> None:
+        template = load_template(_PROMPTS, "evaluate_tool_call_prompt", language, prompt_path)
+        self._template = template.ending_in(_FORM, "```json", '"score"')
+        key = "repair_evaluation_prompt"
+        self._repair = load_template(_PROMPTS, key, language, prompt_path)
+        self._model = model
+        self.identity = JudgeIdentity(model.backend, model.model, self._template.version)
+
+    def prompt(self, call: ToolCallResult, schema: ToolSchema | None) -> str:
+        """The evaluation prompt, as it is sent."""
+        body = (
+            {"description": schema.description, "parameters": schema.parameters} if schema else {}
+        )
+        texts = {
+            "tool_name": call.tool_name,
+            "success_flag": "" if call.success is None else str(call.success).lower(),
+            "time_cost": "" if call.time_cost is None else f"{call.time_cost:.3g}",
+            "token_cost": "" if call.token_cost is None else str(call.token_cost),
+            "tool_schema": as_json(body) if body else "",
+            "context": call.context,
+            "input_params": as_json(call.input),
+            "output": call.output,
+        }
+        fitting = fit(texts, max(MAX_PROMPT - len(self._template.text), 2_000))
+        always = ("tool_name", "input_params", "output")
+        known = {name: text for name, text in fitting.items() if text or name in always}
+        return self._template.render(known)
+
+    async def judge(self, call: ToolCallResult, schema: ToolSchema | None) -> Verdict:
+        """Raises ModelError; ReplyUnreadable where the second reply cannot be read either."""
+        prompt = self.prompt(call, schema)
+        reply = await self._model.complete(prompt, json_reply=True)
+        try:
+            read = read_verdict(reply)
+        except ReplyUnreadable as error:
+            read = await self._asked_again(prompt, reply, str(error))
+        checked = check(call, schema)
+        failed = checked.execution_failed if call.success is None else not call.success
+        return Verdict(
+            summary=read.summary,
+            evaluation=read.evaluation,
+            score=1 if read.score else 0,
+            execution_failed=failed,
+            judge=self.identity,
+            error_class=checked.error_class if failed else "",
+        )
+
+    async def _asked_again(self, prompt: str, reply: str, problem: str) -> ReadVerdict:
+        shown = cut_middle(reply, SHOWN_REPLY)
+        again = self._repair.render({"prompt": prompt, "reply": shown, "problem": problem})
+        try:
+            return read_verdict(await self._model.complete(again, json_reply=True))
+        except ReplyUnreadable as error:
+            told = f"{self.identity.model}: the reply cannot be read, asked twice: {error}"
+            raise ReplyUnreadable(told) from None
+
+
+class DryRunJudge:
+    """Counts the prompts that a model would be sent; the verdicts are those of the check."""
+
+    asks_model = False
+
+    def __init__(self, judge: ModelJudge) -> None:
+        self._judge = judge
+        self.identity = judge.identity
+
+    def judge(self, call: ToolCallResult, schema: ToolSchema | None) -> Verdict:
+        purpose = current_purpose.get()
+        if purpose is None:
+            raise ModelError("a dry run needs somebody who counts")
+        purpose.count(estimated_tokens(self._judge.prompt(call, schema)), 0, None)
+        return replace(check(call, schema), judge=self.identity)

@@ -1,0 +1,122 @@
+"""Read a judge's reply as models write it, or say why it cannot be read.
+
+A verdict is a complete JSON object with a `score` and a `summary` or an `evaluation`; strict JSON
+is tried first, then json-repair. Verdicts that contradict each other are none: asking again costs
+less than an invented score.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolmem.errors import ModelError
+
+MAX_READ = 20_000  # characters, the newest
+_THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_END_OF_THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_FIELDS = ("summary", "evaluation", "score")
+
+
+class ReplyUnreadable(ModelError):
+    """The reply holds no verdict."""
+
+
+class ReadVerdict(NamedTuple):
+    """What a reply says. `summary` or `evaluation` may be empty, not both."""
+
+    summary: str
+    evaluation: str
+    score: int  # 0 or 1
+
+
+def read_verdict(text: str) -> ReadVerdict:
+    """Raises ReplyUnreadable. A score between 0 and 1 counts as 0 below 0.5."""
+    answer = without_thought(text)[-MAX_READ:]
+    if not answer.strip():
+        raise ReplyUnreadable("it is empty, or a thought without an end")
+    found = [fields for value in _objects(answer) for fields in _verdicts(value)]
+    if not found:
+        raise ReplyUnreadable("it holds no complete JSON object with a score and an evaluation")
+    scores = {_score(fields["score"]) for fields in found}
+    if None in scores:
+        raise ReplyUnreadable("its score is neither 0.0 nor 1.0")
+    if len(scores) > 1:
+        raise ReplyUnreadable("it holds verdicts with different scores")
+    summary, evaluation = _words(found[-1].get("summary")), _words(found[-1].get("evaluation"))
+    if not (summary or evaluation):
+        raise ReplyUnreadable("its summary and its evaluation are empty")
+    return ReadVerdict(summary, evaluation, scores.pop() or 0)
+
+
+def without_thought(text: str) -> str:
+    """Without a `<think>` block at the start; one that never ends leaves nothing."""
+    start = _THOUGHT.match(text.lstrip())
+    ends = list(_END_OF_THOUGHT.finditer(text))
+    if start is None:
+        return text[ends[0].end() :] if ends and "```" not in text[: ends[0].start()] else text
+    return text[ends[0].end() :] if ends else ""
+
+
+def _objects(text: str) -> Iterator[Any]:
+    """The JSON values of a reply; one that is cut off is left out."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        return
+    try:
+        yield msgspec.json.decode(text[start : end + 1])
+        return
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        pass
+    from json_repair import repair_json
+
+    for part in _top_level(text[start : end + 1]):
+        yield repair_json(part, return_objects=True, skip_json_loads=True)
+
+
+def _top_level(text: str) -> Iterator[str]:
+    """The stretches between braces that close."""
+    depth = start = 0
+    for at, sign in enumerate(text):
+        if sign == "{":
+            start = at if depth == 0 else start
+            depth += 1
+        elif sign == "}" and depth:
+            depth -= 1
+            if depth == 0:
+                yield text[start : at + 1]
+
+
+def _verdicts(value: Any) -> Iterator[dict[str, Any]]:
+    """The object itself where it has a verdict's fields, else those that it wraps."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _verdicts(each)
+    if not isinstance(value, dict):
+        return
+    fields = {str(key).strip().lower(): each for key, each in value.items()}
+    if "score" in fields and (fields.keys() & {"summary", "evaluation"}):
+        yield {name: fields.get(name) for name in _FIELDS}
+        return
+    for each in value.values():
+        yield from _verdicts(each)
+
+
+def _score(value: Any) -> int | None:
+    try:
+        number = float(value) if isinstance(value, str | int | float) else -1.0
+    except ValueError:
+        return None
+    return int(number >= 0.5) if 0.0 <= number <= 1.0 else None
+
+
+def _words(value: Any) -> str:
+    """Models also send lists of sentences, or one sentence per aspect."""
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_words(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return " ".join(map(_words, value))
+    return "" if value is None else str(value).strip()

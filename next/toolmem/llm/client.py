@@ -1,0 +1,247 @@
+"""Make a request to a remote model: in its turn, within the budget, again where that may help.
+
+Each attempt is one request on the wire, and a row of the ledger whatever comes of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.errors import ModelError
+from toolmem.llm.budget import Budget
+from toolmem.llm.failures import Answer, ParameterRefused, PassingError, error_of
+from toolmem.llm.pool import current_turn
+from toolmem.llm.tokens import estimated_tokens
+from toolmem.llm.usage import LedgerRow, Purpose, Usage, current_purpose
+from toolmem.models.protocols import Clock
+
+log = logging.getLogger("toolmem.llm")
+
+Value = TypeVar("Value")
+
+FIRST_PAUSE = 0.5  # seconds before the second attempt; each further one waits twice as long
+LONGEST_PAUSE = 30.0
+SAME_REFUSAL = 3  # equal refusals before any reply, after which the run ends
+
+
+class Endpoint(Struct, frozen=True):
+    """Where a model is. The key is in no message."""
+
+    backend: str
+    model: str
+    base_url: str
+    key: str  # "": a service on this machine that asks for none
+    timeout: float  # seconds, of a whole request
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend}/{self.model}"
+
+
+class NoAnswer(Exception):
+    """The connection failed or was cut. `was_sent`: the service may have done the work."""
+
+    def __init__(self, reason: str, *, was_sent: bool) -> None:
+        super().__init__(reason)
+        self.was_sent = was_sent
+
+
+class Service(Protocol):
+    """The protocol of one endpoint. Both methods raise NoAnswer."""
+
+    async def chat(self, prompt: str, parameters: dict[str, Any]) -> Answer: ...
+
+    async def embed(self, texts: list[str], dimensions: int | None) -> Answer: ...
+
+    def read_chat(self, body: Any) -> Reading[str]: ...
+
+    def read_vectors(self, body: Any) -> Reading[list[Any]]: ...
+
+
+class Reading(Struct, Generic[Value]):
+    """A reply, as far as it can be read. Tokens are None where it does not tell them.
+
+    `value` None: what came is no reply. `problem`: why its text is of no use.
+    """
+
+    value: Value | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int = 0
+    problem: ModelError | None = None
+
+
+class Client:
+    """Requests to one model, whoever makes them.
+
+    The first request goes alone until it is answered, so that a wrong key costs one. Where the
+    service denies a request, no further one of the same run is sent.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, service: Service, budget: Budget, clock: Clock, max_retries: int
+    ) -> None:
+        self.endpoint = endpoint
+        self.service = service
+        self._budget = budget
+        self._clock = clock
+        self._max_retries = max_retries
+        self._is_answered = False  # by anything but a denial
+        self._denied: tuple[Usage, ModelError] | None = None  # in which run, and why
+        self._refusals: list[str] = []  # before the first reply
+
+    async def make(
+        self,
+        prompt: str,
+        send: Callable[[], Awaitable[Answer]],
+        read: Callable[[Any], Reading[Value]],
+    ) -> Value:
+        """The value that the reply holds. `prompt`: all text that is sent. Raises ModelError."""
+        purpose = current_purpose.get()
+        limit = purpose.max_retries if purpose else None
+        limit = self._max_retries if limit is None else limit
+        for attempt in range(limit + 1):
+            if attempt and (turn := current_turn.get()) is not None:
+                await turn.again()
+            try:
+                return await self._first_alone(prompt, send, read, purpose)
+            except PassingError as error:
+                if attempt == limit:
+                    raise
+                await self._pause(attempt, error)
+        raise AssertionError("unreachable")
+
+    async def _pause(self, attempt: int, error: PassingError) -> None:
+        turn = current_turn.get()
+        if error.retry_after is not None and turn is not None:
+            turn.gate.hold(error.retry_after)  # the next turn waits, and everybody with it
+            return
+        seconds = min(FIRST_PAUSE * 2.0**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+        log.info("%s; again in %.2g s", error, error.retry_after or seconds)
+        await self._clock.sleep(error.retry_after or seconds)
+
+    async def _first_alone(
+        self,
+        prompt: str,
+        send: Callable[[], Awaitable[Answer]],
+        read: Callable[[Any], Reading[Value]],
+        purpose: Purpose | None,
+    ) -> Value:
+        turn = current_turn.get()
+        if self._is_answered or turn is None:
+            return await self._attempt(prompt, send, read, purpose)
+        async with turn.gate.first:
+            if not self._is_answered:
+                return await self._attempt(prompt, send, read, purpose)
+        return await self._attempt(prompt, send, read, purpose)
+
+    async def _attempt(
+        self,
+        prompt: str,
+        send: Callable[[], Awaitable[Answer]],
+        read: Callable[[Any], Reading[Value]],
+        purpose: Purpose | None,
+    ) -> Value:
+        if purpose is not None and self._denied is not None and self._denied[0] is purpose.usage:
+            raise ModelError(f"not sent: {self._denied[1]}", fatal=True)
+        spent = _Spent(self._clock.now(), prompt)
+        reserved = self._budget.reserve(self.endpoint.model, estimated_tokens(prompt))
+        began = self._clock.monotonic()
+        try:
+            value = await self._exchange(send, read, spent)
+            self._is_answered = True
+            return value
+        except ModelError as error:
+            spent.outcome = type(error).__name__
+            raise self._learned(error, purpose) from None
+        except asyncio.CancelledError:
+            spent.outcome = "cancelled"
+            raise
+        finally:
+            row = self._row(spent, round(self._clock.monotonic() - began, 3), purpose)
+            self._budget.settle(reserved, row.prompt_tokens + row.completion_tokens, row.cost)
+            if purpose is not None:
+                purpose.book(row)
+
+    async def _exchange(
+        self,
+        send: Callable[[], Awaitable[Answer]],
+        read: Callable[[Any], Reading[Value]],
+        spent: _Spent,
+    ) -> Value:
+        name, timeout = self.endpoint.name, self.endpoint.timeout
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await send()
+        except TimeoutError:
+            raise PassingError(f"{name}: no answer within {timeout:g} s") from None
+        except NoAnswer as error:
+            spent.may_be_billed = error.was_sent
+            raise PassingError(f"{name}: {error}") from None
+        spent.may_be_billed = answer.status == 200
+        reading = read(answer.body) if answer.status == 200 else Reading[Value]()
+        spent.reading = reading
+        if reading.value is None:
+            raise error_of(answer, name, secret=self.endpoint.key, prompt=spent.prompt)
+        if reading.problem is not None:
+            raise reading.problem
+        return reading.value
+
+    def _learned(self, error: ModelError, purpose: Purpose | None) -> ModelError:
+        """The error; a refusal that every request meets before the first reply ends the run."""
+        if isinstance(error, PassingError):
+            self._is_answered = True
+        elif not self._is_answered and not isinstance(error, ParameterRefused) and not error.fatal:
+            self._refusals = [*self._refusals, str(error)][-SAME_REFUSAL:]
+            if len(self._refusals) == SAME_REFUSAL and len(set(self._refusals)) == 1:
+                error = ModelError(f"{error} (the same for {SAME_REFUSAL} requests)", fatal=True)
+        if error.fatal and purpose is not None:
+            self._denied = (purpose.usage, error)
+        return error
+
+    def _row(self, spent: _Spent, seconds: float, purpose: Purpose | None) -> LedgerRow:
+        """A refused request costs nothing; one whose reply was lost may have been worked on."""
+        reading, model = spent.reading, self.endpoint.model
+        prompt_tokens, completion_tokens = reading.prompt_tokens, reading.completion_tokens
+        is_estimated = spent.may_be_billed and prompt_tokens is None
+        if prompt_tokens is None:
+            prompt_tokens = estimated_tokens(spent.prompt) if is_estimated else 0
+        if completion_tokens is None:
+            text = reading.value if isinstance(reading.value, str) else ""
+            completion_tokens = estimated_tokens(text)
+        cached = min(reading.cached_tokens, prompt_tokens)
+        cost, currency = self._budget.price(model, prompt_tokens, completion_tokens, cached)
+        return LedgerRow(
+            time=spent.started,
+            flow=purpose.flow if purpose else "",
+            op=purpose.op if purpose else "",
+            tool=purpose.tool if purpose else "",
+            backend=self.endpoint.backend,
+            model=model,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            cached_tokens=cached,
+            estimated=is_estimated,
+            outcome=spent.outcome,
+            seconds=seconds,
+            cost=cost,
+            currency=currency,
+        )
+
+
+class _Spent(Struct):
+    """One attempt, for the ledger."""
+
+    started: datetime
+    prompt: str
+    reading: Reading[Any] = msgspec.field(default_factory=Reading)
+    may_be_billed: bool = True
+    outcome: str = "ok"

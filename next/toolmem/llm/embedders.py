@@ -1,0 +1,122 @@
+"""Embedders of a configuration; the remote ones ask in batches and check what comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolmem.config.sections import EmbeddingSection
+from toolmem.errors import ConfigError, ModelError
+from toolmem.llm.budget import Budget
+from toolmem.llm.client import Client
+from toolmem.llm.encoder import PackagedEncoder, unit_rows
+from toolmem.llm.failures import PassingError
+from toolmem.llm.hashing import DIMENSION, HashingEmbedder
+from toolmem.llm.models import open_client
+from toolmem.llm.pool import event_loop
+from toolmem.models.protocols import Clock, Embedder
+from toolmem.models.records import EmbedderIdentity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Length of the vectors where nothing is configured. DashScope: help.aliyun.com/en/model-studio/
+# text-embedding-synchronous-api; OpenAI: platform.openai.com/docs/guides/embeddings.
+DIMENSIONS = {
+    "text-embedding-v4": 1024,
+    "text-embedding-v3": 1024,
+    "text-embedding-v2": 1536,
+    "text-embedding-v1": 1536,
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+
+
+class RemoteEmbedder:
+    """Implements `Embedder`. Blank texts are not sent: they are zero rows."""
+
+    def __init__(self, client: Client, section: EmbeddingSection, dimension: int) -> None:
+        self._client = client
+        self._params = section.params
+        self.identity = EmbedderIdentity(client.endpoint.backend, client.endpoint.model, dimension)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32, shape (len(texts), dimension), rows of unit length. Raises ModelError.
+
+        Waits for the requests, so it is not for the thread of an event loop.
+        """
+        future = asyncio.run_coroutine_threadsafe(self._embed(texts), event_loop())
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # after Ctrl-C
+
+    async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        rows = [row for row, text in enumerate(texts) if text.strip()]
+        size = self._params.max_batch_size
+        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+        slots = asyncio.Semaphore(self._params.max_concurrency)
+        result = np.zeros((len(texts), self.identity.dimension), dtype=np.float32)
+
+        async def fill(batch: list[int]) -> None:
+            async with slots:
+                result[batch] = await self._batch([texts[row] for row in batch])
+
+        async with asyncio.TaskGroup() as group:
+            for batch in batches:
+                group.create_task(fill(batch))
+        return result
+
+    async def _batch(self, texts: list[str]) -> NDArray[np.float32]:
+        service = self._client.service
+        found = await self._client.make(
+            "\n".join(texts),
+            lambda: service.embed(texts, self._params.dimensions),
+            service.read_vectors,
+        )
+        return self._unit(found, len(texts))
+
+    def _unit(self, items: list[Any], count: int) -> NDArray[np.float32]:
+        """In the order of the texts. `items`: `index` or `text_index`, and `embedding`."""
+        import numpy as np
+
+        name = self._client.endpoint.name
+        pairs = [
+            (item.get("index", item.get("text_index")), item.get("embedding"))
+            for item in items
+            if isinstance(item, Mapping)
+        ]
+        if sorted(index for index, _ in pairs if isinstance(index, int)) != list(range(count)):
+            raise PassingError(f"{name}: asked for {count} embeddings, got {len(pairs)} others")
+        try:
+            matrix = np.array([vector for _, vector in sorted(pairs)], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PassingError(f"{name}: an embedding that is no list of numbers") from None
+        if matrix.ndim != 2 or matrix.shape[1] != self.identity.dimension:
+            got = matrix.shape[1] if matrix.ndim == 2 else "no"
+            problem = f"{name}: vectors of {got} numbers, expected {self.identity.dimension}"
+            raise ModelError(f"{problem}; set params.dimensions", fatal=True)
+        if not np.isfinite(matrix).all() or not matrix.any(axis=1).all():
+            raise PassingError(f"{name}: an embedding that is all zero, or not finite")
+        return unit_rows(matrix)
+
+
+def open_embedder(
+    section: EmbeddingSection, setting: str, budget: Budget, clock: Clock
+) -> Embedder:
+    """`setting`: its place in the configuration. Raises ConfigError with every problem."""
+    if section.backend == "multilingual":
+        return PackagedEncoder()
+    if section.backend == "hashing":
+        return HashingEmbedder(section.params.dimensions or DIMENSION)
+    client = open_client(section, setting, budget, clock)
+    dimension = section.params.dimensions or DIMENSIONS.get(section.model_name)
+    if dimension is None:
+        problem = f"{setting}.params.dimensions: missing; how long are the vectors of "
+        raise ConfigError([f"{problem}{section.model_name!r}?"])
+    return RemoteEmbedder(client, section, dimension)

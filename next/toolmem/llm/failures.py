@@ -1,0 +1,149 @@
+"""What went wrong with a request to a model, told alike for every service.
+
+Codes are those of DashScope (`InvalidApiKey`, `Throttling.RateQuota`; help.aliyun.com/en/
+model-studio/error-code) and of OpenAI (`invalid_api_key`), compared without case and signs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from toolmem.errors import ModelError
+
+MAX_RETRY_AFTER = 300.0  # seconds; a service that wants more is asked again after this
+_SHOWN = 300  # characters of a service's message
+_ECHO = 24  # so many characters of the prompt in a row are an echo of it
+
+_DENIED = {
+    *("invalidapikey", "accessdenied", "unauthorized", "permissiondenied", "modelnotfound"),
+    *("modelnotsupported", "arrearage", "insufficientquota", "allocationquota"),
+    *("prepaidbilloverdue", "postpaidbilloverdue", "billinghardlimitreached"),
+    "accountdeactivated",
+}
+_OVERLOADED = {
+    *("throttling", "ratelimitexceeded", "limitrequests", "limitburstrate", "toomanyrequests"),
+    *("internalerror", "internalservererror", "servererror", "serviceunavailable", "systemerror"),
+    *("modelservingerror", "requesttimeout", "modelunavailable", "responsetimeout", "overloaded"),
+}
+_NO_SUCH_MODEL = re.compile(r"\bmodel\b.{0,80}?(does not exist|not found|not supported)", re.I)
+_KEY_LIKE = re.compile(r"\b(sk-[\w*-]{6,}|Bearer\s+\S+)")
+_PARAMETERS = (
+    *("temperature", "top_p", "seed", "max_tokens", "enable_thinking", "response_format"),
+    *("stream_options", "encoding_format"),
+)
+_NAMES_PARAMETER = re.compile(rf"\b({'|'.join(_PARAMETERS)})\b")
+_JSON_MODE = re.compile(r"json[ _](object|mode|schema)|structured output", re.I)
+
+
+class PassingError(ModelError):
+    """A failure that another attempt may survive. `retry_after`: seconds that the service asks."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ParameterRefused(ModelError):
+    """The service does not take a parameter of the request."""
+
+    def __init__(self, message: str, parameter: str) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a service sent: `status` 0 where no answer came."""
+
+    status: int
+    body: Any = None  # JSON; None where it is none
+    headers: Mapping[str, str] = {}  # names in lower case
+    size: int = 0  # bytes of the body
+
+
+def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelError:
+    """The error of an answer that is no reply. Neither the key nor the prompt is told."""
+    code, message = _said(answer.body)
+    told = ": ".join(filter(None, (code, _clean(message, secret, prompt))))
+    told = f"{who}: HTTP {answer.status}" + (f" {told}" if told else "")
+    head = re.sub(r"[^a-z]", "", code.partition(".")[0].lower())
+    status = answer.status
+    if head in _DENIED or _NO_SUCH_MODEL.search(message):
+        return ModelError(told + _ADVICE.get(status, ""), fatal=True)
+    if status in (408, 425, 429) or status >= 500 or head in _OVERLOADED:
+        return PassingError(told, retry_after=_retry_after(answer.headers))
+    if status == 200:
+        if code or message:
+            return ModelError(f"{told} in place of a reply")
+        return PassingError(f"{who}: HTTP 200, but no reply ({_shape(answer)})")
+    if status < 400 or status in (401, 402, 403, 404, 405, 407, 410):
+        return ModelError(told + _ADVICE.get(status, ""), fatal=True)
+    if named := _NAMES_PARAMETER.search(message):
+        return ParameterRefused(told, named[1])
+    if _JSON_MODE.search(message):
+        return ParameterRefused(told, "response_format")
+    return ModelError(told)
+
+
+_ADVICE = {401: " (is the key right?)", 404: " (are model_name and base_url right?)"}
+
+
+def _said(body: Any) -> tuple[str, str]:
+    """Code and message, of `{"code", "message"}` or `{"error": {"code", "message"}}`."""
+    if not isinstance(body, Mapping):
+        return "", ""
+    inner = body.get("error")
+    if isinstance(inner, Mapping):
+        return _text(inner.get("code")) or _text(inner.get("type")), _text(inner.get("message"))
+    message = _text(body.get("message")) or _text(inner) or _text(body.get("detail"))
+    return _text(body.get("code")), message
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _clean(text: str, secret: str, prompt: str) -> str:
+    """Without the key and the prompt, on one line, not too long."""
+    if secret:
+        text = text.replace(secret, "***")
+    text = _KEY_LIKE.sub("***", text[:20_000])
+    for start in range(len(text) - _ECHO + 1) if prompt else ():
+        if text[start : start + _ECHO] in prompt:
+            text = text[:start] + "[... as in the prompt ...]"
+            break
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def _shape(answer: Answer) -> str:
+    """What kind of thing came, without showing it: it may echo the prompt."""
+    if not answer.size:
+        return "an empty body"
+    if answer.body is None:
+        return f"{answer.size} bytes that are no JSON"
+    return f"JSON of another shape: {type(answer.body).__name__}"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds, of `Retry-After` (seconds or a date) or `retry-after-ms`."""
+    milliseconds, said = headers.get("retry-after-ms"), headers.get("retry-after")
+    try:
+        if milliseconds is not None:
+            seconds = float(milliseconds) / 1000
+        elif said is None:
+            return None
+        elif said.strip().replace(".", "", 1).isdigit():
+            seconds = float(said)
+        else:
+            moment = parsedate_to_datetime(said)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            seconds = (moment - datetime.now(UTC)).total_seconds()
+    except ValueError:
+        return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER) if seconds == seconds else None

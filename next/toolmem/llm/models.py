@@ -1,0 +1,149 @@
+"""Chat models of a configuration."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolmem.config.sections import EmbeddingSection, ModelSection
+from toolmem.errors import ConfigError, ModelError
+from toolmem.llm.budget import Budget
+from toolmem.llm.client import Client, Endpoint, Service
+from toolmem.llm.failures import ParameterRefused
+from toolmem.llm.openai import OpenAIService, is_loopback
+from toolmem.models.protocols import ChatModel, Clock
+
+log = logging.getLogger("toolmem.llm")
+
+URLS = {
+    "dashscope": "https://dashscope.aliyuncs.com/api/v1",
+    "openai_compatible": "https://dashscope.aliyuncs.com/compatible-mode/v1",
+}
+KEYS = {"dashscope": "DASHSCOPE_API_KEY", "openai_compatible": "OPENAI_API_KEY"}
+DEFAULT_MODEL = "qwen-plus"
+_SENT = ("temperature", "top_p", "seed", "max_tokens", "enable_thinking")
+_MAX_LEFT_OUT = 5  # parameters that the service does not take
+
+
+class RemoteModel:
+    """Implements `ChatModel`. What the service refuses is left out for the rest of the run."""
+
+    def __init__(self, client: Client, section: ModelSection) -> None:
+        self._client = client
+        self._params = section.params
+        self._left_out: set[str] = set()
+        self._renamed: dict[str, str] = {}
+
+    @property
+    def backend(self) -> str:
+        return self._client.endpoint.backend
+
+    @property
+    def model(self) -> str:
+        return self._client.endpoint.model
+
+    async def complete(self, prompt: str, *, json_reply: bool = False) -> str:
+        """The reply's text. `json_reply`: ask for a JSON object, where the service can."""
+        service = self._client.service
+        for _ in range(_MAX_LEFT_OUT):
+            given = self._parameters(json_reply)
+
+            def send(given: dict[str, Any] = given) -> Any:
+                return service.chat(prompt, given)
+
+            try:
+                return await self._client.make(prompt, send, service.read_chat)
+            except ParameterRefused as error:
+                self._leave_out(error, given)
+        raise ModelError(f"{self._client.endpoint.name} refuses too many parameters")
+
+    def _parameters(self, json_reply: bool) -> dict[str, Any]:
+        given: dict[str, Any] = {
+            name: value for name in _SENT if (value := getattr(self._params, name)) is not None
+        }
+        if self._params.stream:
+            given["stream"] = True
+        if json_reply:
+            given["response_format"] = {"type": "json_object"}
+        return {
+            self._renamed.get(name, name): value
+            for name, value in given.items()
+            if name not in self._left_out
+        }
+
+    def _leave_out(self, error: ParameterRefused, given: dict[str, Any]) -> None:
+        """Raises the error where the parameter was not sent."""
+        name = error.parameter
+        if name not in given:
+            raise error
+        if name in self._left_out or name in self._renamed:
+            return  # another request was told so meanwhile
+        if name == "max_tokens" and "max_completion_tokens" in str(error):
+            self._renamed[name] = "max_completion_tokens"
+            told = "is sent as max_completion_tokens"
+        else:
+            self._left_out.add(name)
+            told = "is left out"
+        log.warning("%s: %s %s: %s", self._client.endpoint.name, name, told, error)
+
+
+class DryRunModel:
+    """A model that is never asked: judges and writers count its prompts and answer without it."""
+
+    backend = "dry_run"
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    async def complete(self, prompt: str, *, json_reply: bool = False) -> str:
+        raise ModelError("dry_run sends nothing")
+
+
+def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock) -> ChatModel:
+    """`setting`: its place in the configuration. Raises ConfigError with every problem."""
+    if section.backend == "dry_run":
+        budget.check_model(section.model_name or DEFAULT_MODEL, f"{setting}.model_name")
+        return DryRunModel(section.model_name or DEFAULT_MODEL)
+    client = open_client(section, setting, budget, clock)
+    if section.params.stream and section.backend != "openai_compatible":
+        raise ConfigError([f"{setting}.params.stream: only openai_compatible streams"])
+    return RemoteModel(client, section)
+
+
+def open_client(
+    section: ModelSection | EmbeddingSection, setting: str, budget: Budget, clock: Clock
+) -> Client:
+    """A client of the section's service. Raises ConfigError with every problem."""
+    endpoint = _endpoint(section, setting)
+    budget.check_model(endpoint.model, f"{setting}.model_name")
+    service: Service
+    if section.backend == "dashscope":
+        from toolmem.llm.dashscope import DashScopeService
+
+        service = DashScopeService(endpoint)
+    else:
+        service = OpenAIService(endpoint)
+    return Client(endpoint, service, budget, clock, section.params.max_retries)
+
+
+def _endpoint(section: ModelSection | EmbeddingSection, setting: str) -> Endpoint:
+    params, problems = section.params, []
+    url = (params.base_url or URLS[section.backend]).rstrip("/")
+    address = urlsplit(url)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        problems.append(f"{setting}.params.base_url: expected an address with http:// or https://")
+    elif address.username is not None or address.query or address.fragment:
+        problems.append(f"{setting}.params.base_url: expected an address without user, '?' or '#'")
+    elif not params.api_key and (section.backend == "dashscope" or not is_loopback(url)):
+        problems.append(f"{setting}.params.api_key: missing; set {KEYS[section.backend]}, or this")
+    if not (params.api_key.isascii() and params.api_key.isprintable()):
+        problems.append(f"{setting}.params.api_key: holds characters that no header can carry")
+    if not section.model_name and isinstance(section, EmbeddingSection):
+        problems.append(f"{setting}.model_name: missing")
+    elif not section.model_name and params.base_url and section.backend != "dashscope":
+        problems.append(f"{setting}.model_name: missing; which model does {address.hostname} have?")
+    if problems:
+        raise ConfigError(problems)
+    model = section.model_name or DEFAULT_MODEL
+    return Endpoint(section.backend, model, url, params.api_key, params.timeout)

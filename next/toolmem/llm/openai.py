@@ -1,0 +1,165 @@
+"""Any service that speaks OpenAI's chat and embedding protocol, over httpx."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toolmem.errors import ModelError
+from toolmem.llm.client import Endpoint, NoAnswer, Reading
+from toolmem.llm.failures import Answer, PassingError
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_BYTES = 10_000_000  # of an answer
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether it leads to this machine: no proxy of the environment is asked, nor a key needed."""
+    from urllib.parse import urlsplit
+
+    return urlsplit(address).hostname in LOOPBACK
+
+
+class OpenAIService:
+    """Implements `Service`. Usable from one event loop at a time; another one opens anew."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._opened: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+
+    async def chat(self, prompt: str, parameters: dict[str, Any]) -> Answer:
+        body = {"messages": [{"role": "user", "content": prompt}], **parameters}
+        if body.get("stream"):
+            body.setdefault("stream_options", {"include_usage": True})
+        return await self._post("/chat/completions", body)
+
+    async def embed(self, texts: list[str], dimensions: int | None) -> Answer:
+        given = {} if dimensions is None else {"dimensions": dimensions}
+        return await self._post(
+            "/embeddings", {"input": texts, "encoding_format": "float", **given}
+        )
+
+    def read_chat(self, body: Any) -> Reading[str]:
+        """OpenAI's answer. Also for DashScope, whose SDK names the same fields."""
+        if not isinstance(body, Mapping) or body.get("error"):
+            return Reading()
+        usage = _mapping(body.get("usage"))
+        cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+        tokens = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+        return read_choice(body.get("choices"), self._endpoint.name, *tokens)
+
+    def read_vectors(self, body: Any) -> Reading[list[Any]]:
+        found = _mapping(body).get("data")
+        usage = _mapping(_mapping(body).get("usage"))
+        return Reading(
+            found if isinstance(found, list) else None, count_of(usage.get("prompt_tokens")), 0
+        )
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> Answer:
+        import httpx
+
+        content = msgspec.json.encode({"model": self._endpoint.model, **body})
+        try:
+            url = self._endpoint.base_url + path
+            async with self._client().stream("POST", url, content=content) as response:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                if "event-stream" in headers.get("content-type", ""):
+                    return Answer(response.status_code, await _joined(response.aiter_lines()))
+                got = bytearray()
+                async for chunk in response.aiter_bytes():
+                    got += chunk
+                    if len(got) > MAX_BYTES:
+                        raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+            raise NoAnswer(f"no connection ({error})", was_sent=False) from None
+        except httpx.HTTPError as error:
+            kind = type(error).__name__
+            raise NoAnswer(f"the connection was cut ({kind})", was_sent=True) from None
+        return Answer(response.status_code, read_json(bytes(got)), headers, len(got))
+
+    def _client(self) -> httpx.AsyncClient:
+        import httpx
+
+        loop = asyncio.get_running_loop()
+        if self._opened is None or self._opened[0] is not loop:
+            key = self._endpoint.key
+            headers = {"Content-Type": "application/json"}
+            headers |= {"Authorization": f"Bearer {key}"} if key else {}
+            trusts_proxies = not is_loopback(self._endpoint.base_url)
+            client = httpx.AsyncClient(headers=headers, timeout=None, trust_env=trusts_proxies)
+            self._opened = (loop, client)
+        return self._opened[1]
+
+
+async def _joined(lines: AsyncIterator[str]) -> Any:
+    """A streamed answer as if it had come whole; None where it is none."""
+    text, reason, usage, size = "", None, None, 0
+    async for line in lines:
+        size += len(line)
+        if size > MAX_BYTES:
+            raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
+        part = _mapping(read_json(line.removeprefix("data:").strip().encode()))
+        if part.get("error"):
+            return part
+        usage = part.get("usage") or usage
+        choices = part.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            text += _content(_mapping(_mapping(choice).get("delta")).get("content")) or ""
+            reason = _mapping(choice).get("finish_reason") or reason
+    if reason is None:
+        raise NoAnswer("the stream ended before the reply did", was_sent=True)
+    return {
+        "choices": [{"finish_reason": reason, "message": {"content": text}}],
+        "usage": usage,
+    }
+
+
+def read_choice(
+    choices: Any, name: str, prompt_tokens: Any, completion_tokens: Any, cached_tokens: Any
+) -> Reading[str]:
+    """The first choice's text."""
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    text = _content(_mapping(_mapping(choice).get("message")).get("content"))
+    if not isinstance(choice, Mapping) or text is None:
+        return Reading()
+    reading = Reading(
+        text, count_of(prompt_tokens), count_of(completion_tokens), count_of(cached_tokens) or 0
+    )
+    reason = choice.get("finish_reason")
+    if reason == "length":
+        reading.problem = ModelError(f"{name}: the reply was cut off; raise max_tokens")
+    elif reason == "content_filter":
+        reading.problem = ModelError(f"{name}: the content filter stopped the reply")
+    elif not text.strip():
+        reading.problem = PassingError(f"{name}: the reply is empty (finish_reason {reason!r})")
+    return reading
+
+
+def _content(content: Any) -> str | None:
+    """A text, or the texts of a list of parts; None where it is neither."""
+    if isinstance(content, list):
+        return "".join(str(_mapping(part).get("text", "")) for part in content)
+    return "" if content is None else content if isinstance(content, str) else None
+
+
+def read_json(body: bytes) -> Any:
+    """None where it is no JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def count_of(value: Any) -> int | None:
+    """What is no count is not believed."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,116 @@
+"""Prompt templates: ours, and a user's file over them, under ReMe's keys.
+
+`{name}` is replaced, doubled braces are braces. A line whose value is unknown is left out. The
+Chinese template of a key is `<key>_zh`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import yaml
+from msgspec import Struct
+
+from toolmem.config.names import hint
+from toolmem.errors import ConfigError
+
+log = logging.getLogger("toolmem.llm")
+
+MAX_FILE = 200_000  # bytes
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
+
+
+class Template(Struct, frozen=True):
+    """One prompt. `version`: the first 12 characters of its hash."""
+
+    text: str
+
+    @property
+    def version(self) -> str:
+        return blake2b(self.text.encode(), digest_size=16).hexdigest()[:12]
+
+    def names(self) -> set[str]:
+        return {found for found in _PLACEHOLDER.findall(self.text) if found}
+
+    def render(self, values: Mapping[str, str | None]) -> str:
+        """Values are taken as they are: braces in them mean nothing."""
+
+        def replaced(found: re.Match[str]) -> str:
+            return (values.get(found[1]) or "") if found[1] else found[0][0]
+
+        lines = [
+            _PLACEHOLDER.sub(replaced, line)
+            for line in self.text.splitlines()
+            if all(values.get(name) is not None for name in _PLACEHOLDER.findall(line) if name)
+        ]
+        return "\n".join(lines)
+
+    def ending_in(self, form: str, *markers: str) -> Template:
+        """With the form of the reply at its end, unless its text shows the markers already."""
+        shown = self.text.replace("{{", "{").replace("}}", "}")
+        if all(marker in shown for marker in markers):
+            return self
+        return Template(self.text.rstrip() + "\n\n" + form)
+
+
+@cache
+def load_template(packaged: str, key: str, language: str, user_file: str = "") -> Template:
+    """The prompt of this key. `packaged`: our file. Raises ConfigError."""
+    own = _read(Path(packaged))
+    texts = {**own, **(_read(Path(user_file)) if user_file else {})}
+    wanted = f"{key}_{language}" if language else key
+    if wanted not in texts:
+        log.warning("there is no prompt %s; the English one is used", wanted)
+        wanted = key
+    template = Template(texts[wanted])
+    known = Template(own[wanted]).names() if wanted in own else Template(own[key]).names()
+    for name in sorted(template.names() - known - {"statistics"}):
+        raise ConfigError([f"{user_file}: {wanted}: unknown {{{name}}} ({hint(name, known)})"])
+    return template
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise ConfigError([f"prompt_path: {path} has over {MAX_FILE} bytes"])
+        found = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError([f"prompt_path: {path}: {error}"]) from None
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise ConfigError([f"prompt_path: {path}: expected names with texts"])
+    return found
+
+
+def as_json(value: Any) -> str:
+    """A value on one line; a text stays as it is."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def fit(texts: Mapping[str, str], limit: int) -> dict[str, str]:
+    """Cut the longest texts so that all together have `limit` characters; short ones stay whole."""
+    left, waiting = limit, sorted(map(len, texts.values()))
+    share = max(waiting, default=0)
+    for position, length in enumerate(waiting):
+        if length > left // (len(waiting) - position):
+            share = left // (len(waiting) - position)
+            break
+        left -= length
+    return {name: cut_middle(text, share) for name, text in texts.items()}
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """About `limit` characters: a call tells at its start what it did, at its end why not."""
+    if len(text) <= limit:
+        return text
+    head = limit - limit // 2
+    cut = len(text) - limit
+    return f"{text[:head]}[... {cut} characters cut ...]{text[len(text) - limit // 2 :]}"

@@ -1,0 +1,83 @@
+"""What requests to models cost: for whom one is made, and the ledger that keeps a row of each."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextvars import ContextVar
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.errors import StoreError
+from toolmem.models.calls import Moment
+from toolmem.models.protocols import Store
+
+log = logging.getLogger("toolmem.llm")
+
+NAMESPACE = ".ledger"
+
+
+class LedgerRow(Struct, frozen=True, kw_only=True):
+    """One request to a model."""
+
+    time: Moment
+    flow: str
+    op: str
+    tool: str
+    backend: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    estimated: bool  # counted here, because no reply told them
+    outcome: str  # "ok", or the kind of error
+    seconds: float  # that it took
+    cost: float | None  # None: the model has no price
+    currency: str
+
+
+class Usage(Struct):
+    """The requests of one op of a run."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+
+class Purpose(Struct, frozen=True, kw_only=True):
+    """For whom a request is made, and where its row is kept."""
+
+    store: Store
+    workspace: str
+    flow: str = ""
+    op: str = ""
+    tool: str = ""
+    usage: Usage = msgspec.field(default_factory=Usage)
+    max_retries: int | None = None  # None: as the model says
+
+    def book(self, row: LedgerRow) -> None:
+        """Keep a row at once. A store that cannot keep it does not cost the reply."""
+        self.count(row.prompt_tokens, row.completion_tokens, row.cost)
+        key = f"{row.time:%Y%m%dT%H%M%S.%f}-{os.urandom(6).hex()}"
+        try:
+            self.store.put(self.workspace, NAMESPACE, key, row)
+        except StoreError as error:
+            log.error("a request could not be written to the ledger: %s", error)
+
+    def count(self, prompt_tokens: int, completion_tokens: int, cost: float | None) -> None:
+        """Add a request to the usage of the op."""
+        self.usage.requests += 1
+        self.usage.prompt_tokens += prompt_tokens
+        self.usage.completion_tokens += completion_tokens
+        self.usage.cost += cost or 0.0
+
+
+# Set around each request by whoever makes it.
+current_purpose: ContextVar[Purpose | None] = ContextVar("purpose", default=None)
+
+
+def read_ledger(store: Store, workspace: str) -> list[LedgerRow]:
+    """Every request of a workspace, oldest first."""
+    return [each.read(LedgerRow) for each in store.list_records(workspace, NAMESPACE)]

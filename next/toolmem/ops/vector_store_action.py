@@ -1,0 +1,203 @@
+"""VectorStoreActionOp: copy, delete, dump, load and list the tool memories of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+
+import msgspec
+
+from toolmem.config.names import hint
+from toolmem.errors import RequestError, StoreError
+from toolmem.flow.op import Context, Op
+from toolmem.flow.registry import register
+from toolmem.flow.runner import WORKSPACE_PATTERN
+from toolmem.formats.dump import dump_line, read_dump, write_dump
+from toolmem.guidance.statistics import statistics, tool_memory
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.protocols import Store
+from toolmem.models.tools import CallFailure, Window
+
+KEEP_ALL = 2**31 - 1
+LONGEST_PATH = 200  # bytes
+
+Windows = Iterable[Window[ToolCallResult]]
+
+
+@register
+class VectorStoreActionOp(Op):
+    """Act on a whole workspace.
+
+    `dump` and `load` take a `path` inside `dump_dir`: a file that ends in .jsonl, else a folder,
+    whose file is `<workspace_id>.jsonl`. `load` checks the whole file before it changes anything,
+    and adds to what is there; with `replace` that goes first. `copy` takes over
+    `src_workspace_id`. `list` answers whole memories with their calls. `delete` removes the tool
+    memories; `delete_workspace` removes everything, with the workspace named again as `confirm`.
+    """
+
+    reads = ("workspace_id", "action")
+    optional = ("path", "src_workspace_id", "memory_ids", "confirm", "replace")
+
+    def run(self, context: Context) -> None:
+        actions: Mapping[str, Callable[[Context, Store], None]] = {
+            "copy": self._copy,
+            "delete": self._delete,
+            "delete_ids": self._delete_ids,
+            "delete_workspace": self._delete_workspace,
+            "dump": self._dump,
+            "load": self._load,
+            "list": self._list,
+        }
+        action = context["action"]
+        if action not in actions:
+            told = f"action: unknown {action!r} ({hint(str(action), actions)})"
+            raise RequestError(told, field="action")
+        actions[action](context, context.services.store(self.settings))
+
+    def _copy(self, context: Context, store: Store) -> None:
+        source = context.get("src_workspace_id")
+        if not isinstance(source, str) or not WORKSPACE_PATTERN.fullmatch(source):
+            told = "src_workspace_id: expected the name of a workspace"
+            raise RequestError(told, field="src_workspace_id")
+        if source == context.workspace:
+            told = "src_workspace_id: is the workspace itself; name another one"
+            raise RequestError(told, field="src_workspace_id")
+        names = store.tool_names(source)
+        if names:
+            self._merge(context, store, _windows(store, source), len(names), "copied", source)
+        else:
+            _tell_missing(context, source)
+
+    def _delete(self, context: Context, store: Store) -> None:
+        _tell_deleted(context, store.delete_tools(context.workspace), [])
+
+    def _delete_ids(self, context: Context, store: Store) -> None:
+        ids = context.get("memory_ids")
+        if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
+            raise RequestError("memory_ids: expected a list of memory ids", field="memory_ids")
+        records = store.records(context.workspace, guidance=False)
+        named = {record.memory_id: record.tool_name for record in records}
+        found = [named[each] for each in ids if each in named]
+        gone = store.delete_tools(context.workspace, found) if found else []
+        _tell_deleted(context, gone, [each for each in ids if each not in named])
+
+    def _delete_workspace(self, context: Context, store: Store) -> None:
+        if context.get("confirm") != context.workspace:
+            told = f"confirm: expected {context.workspace!r}; everything in it would be deleted"
+            raise RequestError(told, field="confirm")
+        count = store.delete_workspace(context.workspace)
+        context.response.metadata["deleted"] = count
+        context.response.answer = (
+            f"Deleted workspace {context.workspace}: {count} tool memories and all records"
+        )
+
+    def _dump(self, context: Context, store: Store) -> None:
+        if not store.tool_names(context.workspace):
+            return _tell_missing(context, context.workspace)
+        path = _path_of(context)
+        lines = (
+            dump_line(window, statistics(window.record.window).avg_score)
+            for window in _windows(store, context.workspace)
+        )
+        try:
+            count = write_dump(path, lines)
+        except OSError as error:
+            raise StoreError(f"{path.name}: cannot be written ({error.strerror})") from error
+        shown = _shown(path, context)
+        context.response.metadata |= {"path": shown, "dumped": count}
+        context.response.answer = f"Dumped {count} tool memories to {shown}"
+
+    def _load(self, context: Context, store: Store) -> None:
+        path = _path_of(context)
+        if not path.is_file():
+            raise RequestError(f"path: there is no dump {_shown(path, context)}", field="path")
+        read = read_dump(path, context.workspace, context.services.clock.now())
+        context.response.metadata["passed_over"] = read.passed_over
+        with store.transaction():
+            if context.get("replace"):
+                gone = store.delete_tools(context.workspace)
+                context.response.metadata["replaced"] = len(gone)
+            self._merge(context, store, read.windows, len(read.windows), "loaded", path.name)
+
+    def _list(self, context: Context, store: Store) -> None:
+        memories = [
+            msgspec.to_builtins(tool_memory(window.record, window.calls))
+            for window in _windows(store, context.workspace)
+        ]
+        context.response.metadata["memory_list"] = memories
+        context.response.answer = f"{len(memories)} tool memories in workspace {context.workspace}"
+
+    @staticmethod
+    def _merge(
+        context: Context, store: Store, windows: Windows, count: int, done: str, source: str
+    ) -> None:
+        added = duplicates = 0
+        failures: list[CallFailure] = []
+        for number, window in enumerate(windows, 1):
+            appended = store.merge(context.workspace, window, KEEP_ALL)
+            added += appended.stored
+            duplicates += len(appended.duplicates)
+            failures += appended.failures
+            context.progress(number, count, done)
+        context.response.metadata |= {
+            done: count,
+            "calls_added": added,
+            "duplicates": duplicates,
+            "failures": [msgspec.to_builtins(each) for each in failures],
+            "partial": bool(failures),
+        }
+        context.response.success = not failures
+        context.response.answer = (
+            f"{done.capitalize()} {count} tool memories from {source}: {added} calls added, "
+            f"{duplicates} there already" + (f", {len(failures)} failed" if failures else "")
+        )
+
+
+def _windows(store: Store, workspace: str) -> Iterator[Window[ToolCallResult]]:
+    """One tool after the other, so that a large workspace is not held at once."""
+    for name in store.tool_names(workspace):
+        yield from store.windows(workspace, [name])
+
+
+def _tell_missing(context: Context, workspace: str) -> None:
+    context.response.success = False
+    context.response.metadata["not_found"] = [workspace]
+    context.response.answer = f"Workspace {workspace} holds no tool memories"
+
+
+def _tell_deleted(context: Context, gone: list[str], missing: list[str]) -> None:
+    is_partial = bool(missing and gone)
+    context.response.success = not missing
+    context.response.metadata |= {
+        "deleted": len(gone),
+        "not_found": missing,
+        "partial": is_partial,
+    }
+    context.response.answer = f"Deleted {len(gone)} tool memories" + (
+        f", {len(missing)} not found" if missing else ""
+    )
+
+
+def _path_of(context: Context) -> Path:
+    """The file that `path` names; never outside `dump_dir`, also not by a link."""
+    configured = context.services.settings.dump_dir
+    given = context.get("path") or ""
+    if not isinstance(given, str) or len(given.encode("utf-8", "replace")) > LONGEST_PATH:
+        raise RequestError(f"path: expected text of up to {LONGEST_PATH} bytes", field="path")
+    folder = Path(configured).resolve()
+    try:
+        path = (folder / PurePath(given)).resolve()
+        file = path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
+        is_inside = path.is_relative_to(folder) and file.resolve().is_relative_to(folder)
+    except (ValueError, OSError):  # a zero byte, links in a circle
+        raise RequestError("path: expected the name of a file or folder", field="path") from None
+    if not is_inside:
+        told = f"path: {given!r} lies outside of dump_dir, which is {configured!r}"
+        raise RequestError(told, field="path")
+    return file
+
+
+def _shown(path: Path, context: Context) -> str:
+    """Under `dump_dir` as it is configured."""
+    configured = Path(context.services.settings.dump_dir)
+    return str(configured / path.relative_to(configured.resolve()))

@@ -1,0 +1,254 @@
+"""A model's service on this machine: DashScope's protocol and OpenAI's, chat and embeddings.
+
+    with ModelServer([Fault("cut", every=5)]) as server:
+        ...  # llm.default.params.base_url=server.openai_url
+
+Replies are plausible and always alike; vectors are those of the hashing embedder. Every request is
+kept in `requests`, without its key.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, Self
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.llm.hashing import HashingEmbedder
+from toolmem.llm.tokens import estimated_tokens
+from toolmem.testing.faults import FAULTS, Behaviour, Fault
+from toolmem.testing.scripted import plausible_reply
+
+Protocol = Literal["dashscope", "openai"]
+PATHS: dict[str, tuple[Protocol, bool]] = {  # end of the path -> protocol, and whether it embeds
+    "/services/aigc/text-generation/generation": ("dashscope", False),
+    "/services/embeddings/text-embedding/text-embedding": ("dashscope", True),
+    "/chat/completions": ("openai", False),
+    "/embeddings": ("openai", True),
+}
+DIMENSION = 1024
+
+
+class Asked(Struct):
+    """A request as the server saw it."""
+
+    number: int  # from 1
+    protocol: Protocol
+    body: dict[str, Any]
+    prompt: str  # all message texts, or the texts to embed
+    texts: list[str]
+    parameters: dict[str, Any]
+    embeds: bool
+    under_way: int  # requests being answered, this one among them
+
+
+class ModelServer:
+    """Runs inside its `with` block. `key`: the only key that is let in; "": any."""
+
+    def __init__(
+        self,
+        faults: Sequence[Fault] = (),
+        *,
+        key: str = "",
+        reply: Callable[[str], str] = plausible_reply,
+        latency: float = 0.0,
+        port: int = 0,
+    ) -> None:
+        self.requests: list[Asked] = []
+        self.faults = list(faults)
+        self.key = key
+        self.reply = reply
+        self.latency = latency  # seconds that each answer takes
+        self.stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._applied = [0] * len(self.faults)
+        self._under_way = 0
+        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._server.model_server = self
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def openai_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def dashscope_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api/v1"
+
+    @property
+    def most_under_way(self) -> int:
+        return max((each.under_way for each in self.requests), default=0)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def take(self, protocol: Protocol, embeds: bool, body: dict[str, Any]) -> Asked:
+        """Note a request that begins."""
+        inner = body.get("input", {}) if protocol == "dashscope" else body
+        parameters = body.get("parameters", {}) if protocol == "dashscope" else body
+        texts: list[str] = []
+        if embeds:
+            texts = inner.get("texts", []) if protocol == "dashscope" else inner.get("input", [])
+            prompt = "\n".join(texts)
+        else:
+            prompt = "\n".join(str(each.get("content")) for each in inner.get("messages", []))
+        with self._lock:
+            self._under_way += 1
+            number = len(self.requests) + 1
+            asked = Asked(
+                number, protocol, body, prompt, texts, parameters, embeds, self._under_way
+            )
+            self.requests.append(asked)
+        return asked
+
+    def end(self) -> None:
+        """A request ended."""
+        with self._lock:
+            self._under_way -= 1
+
+    def behaviour(self, asked: Asked) -> Behaviour:
+        """What happens to the request: that of the first fault which applies."""
+        with self._lock:
+            for place, fault in enumerate(self.faults):
+                if fault.applies(asked.number, asked.prompt, self._applied[place]):
+                    self._applied[place] += 1
+                    return FAULTS[fault.name]
+        return Behaviour()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256  # with fewer, a burst of clients is refused
+    model_server: ModelServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves is no error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        served = next((kind for end, kind in PATHS.items() if self.path.endswith(end)), None)
+        if served is None:
+            return self._send(404, b"{}")
+        server = self.server.model_server
+        asked = server.take(*served, msgspec.json.decode(content))
+        try:
+            given = self.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+            behaviour = server.behaviour(asked)
+            if server.key and given != server.key:
+                behaviour = FAULTS["unauthorized"]
+            self._answer(asked, behaviour, server)
+        finally:
+            server.end()
+
+    def _answer(self, asked: Asked, behaviour: Behaviour, server: ModelServer) -> None:
+        if behaviour.hangs:
+            server.stopping.wait()
+        time.sleep(server.latency)
+        if behaviour.cut == "before" or behaviour.hangs:
+            return self._cut()
+        error, status = behaviour.error, behaviour.status
+        if behaviour.refuses:
+            if behaviour.refuses in asked.parameters:
+                status, error = 400, ("InvalidParameter", _refusal(behaviour.refuses))
+            elif behaviour.refuses == "max_tokens" and "max_completion_tokens" in asked.parameters:
+                error = None
+        headers = {"Retry-After": behaviour.retry_after} if behaviour.retry_after else {}
+        if behaviour.body is not None:
+            return self._send(status, behaviour.body, headers)
+        if error is not None:
+            return self._send(status, _error(asked.protocol, *error), headers)
+        if asked.parameters.get("stream"):
+            return self._stream(server.reply(asked.prompt))
+        body = msgspec.json.encode(_reply(asked, behaviour, server))
+        self._send(status, body, headers, is_whole=behaviour.cut != "within")
+
+    def _send(
+        self,
+        status: int,
+        body: bytes,
+        headers: dict[str, str] | None = None,
+        *,
+        is_whole: bool = True,
+    ) -> None:
+        kind = "text/html" if body.startswith(b"<") else "application/json"
+        lines = {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}
+        head = f"HTTP/1.1 {status} -\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items())
+        self.wfile.write(f"{head}\r\n".encode() + (body if is_whole else body[: len(body) // 2]))
+        if not is_whole:
+            self._cut()
+
+    def _stream(self, text: str) -> None:
+        """The reply in pieces, as server-sent events."""
+        pieces: list[Any] = [
+            {"choices": [{"delta": {"content": text[start : start + 20]}}]}
+            for start in range(0, len(text), 20)
+        ]
+        pieces.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        events = "".join(f"data: {msgspec.json.encode(each).decode()}\n\n" for each in pieces)
+        body = f"{events}data: [DONE]\n\n".encode()
+        head = f"HTTP/1.1 200 -\r\nContent-Type: text/event-stream\r\nContent-Length: {len(body)}"
+        self.wfile.write(f"{head}\r\n\r\n".encode() + body)
+
+    def _cut(self) -> None:
+        self.wfile.flush()
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def _refusal(parameter: str) -> str:
+    if parameter == "max_tokens":
+        return "max_tokens is not supported, use max_completion_tokens instead"
+    return f"Unsupported parameter: '{parameter}' is not supported with this model"
+
+
+def _error(protocol: Protocol, code: str, message: str) -> bytes:
+    if protocol == "dashscope":
+        return msgspec.json.encode({"code": code, "message": message, "request_id": "loopback"})
+    return msgspec.json.encode({"error": {"message": message, "type": code, "code": code}})
+
+
+def _reply(asked: Asked, behaviour: Behaviour, server: ModelServer) -> dict[str, Any]:
+    is_openai = asked.protocol == "openai"
+    if asked.embeds:
+        dimension = asked.parameters.get("dimensions" if is_openai else "dimension") or DIMENSION
+        vectors = HashingEmbedder(dimension).embed(asked.texts).tolist()
+        name = "index" if is_openai else "text_index"
+        items = [{name: place, "embedding": vector} for place, vector in enumerate(vectors)]
+        tokens = {"prompt_tokens" if is_openai else "total_tokens": estimated_tokens(asked.prompt)}
+        body = {"data": items} if is_openai else {"output": {"embeddings": items}}
+        return {**body, "usage": tokens}
+    text = server.reply(asked.prompt) if behaviour.text is None else behaviour.text
+    message = {"role": "assistant", "content": text}
+    choices = [{"finish_reason": behaviour.finish_reason, "message": message}]
+    names = (
+        ("prompt_tokens", "completion_tokens") if is_openai else ("input_tokens", "output_tokens")
+    )
+    counts = (estimated_tokens(asked.prompt), estimated_tokens(text))
+    usage = dict(zip(names, counts, strict=True)) if behaviour.has_usage else {}
+    return {
+        **({"choices": choices} if is_openai else {"output": {"choices": choices}}),
+        "usage": usage,
+    }
