@@ -121,7 +121,8 @@ def test_a_store_of_ones_own_keeps_what_it_held(recording, tmp_path):
     with ToolMem(store, workspace="evaluate") as memory:
         memory.add([{"tool_name": "search", "id": "a", "output": "old"}])
     for known in (0, 1):  # the second time the call is known
-        found = evaluate(path, store=store)
+        with ToolMem(store, workspace="evaluate") as memory:
+            found = evaluate(path, memory=memory)
         assert found.duplicates == known
         assert len(found.calls) == 1
     with ToolMem(store, workspace="evaluate") as memory:
@@ -132,8 +133,11 @@ def test_a_store_with_other_workspaces_is_never_cleared(tmp_path):
     store = str(tmp_path / "memory.db")
     with ToolMem(store) as memory:
         memory.add([{"tool_name": "search", "output": "mine"}])
-    with pytest.raises(RequestError, match="--store"):
-        clear(store)
+    with (
+        ToolMem(store, workspace="evaluate") as memory,
+        pytest.raises(RequestError, match="--store"),
+    ):
+        clear(memory)
     with ToolMem(store) as memory:
         assert len(memory.calls()) == 1
 

@@ -18,17 +18,20 @@ def print_error(message: str) -> None:
     click.echo(f"error: {plain(message, 2_000)}", err=True)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """The first column is text, the others are numbers; a terminal that is narrow wraps."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True
+) -> None:
+    """`numbers`: in all columns but the first. A terminal that is narrow wraps."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place else "left", overflow="fold")
+        is_number = numbers and place > 0
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for first, *others in rows:
-        table.add_row(Text(plain(first)), *(Text(each) for each in others))
+        table.add_row(Text(plain(first)), *(Text(plain(each)) for each in others))
     width = None if sys.stdout.isatty() else 200
     console = Console(width=width, highlight=False)
     with console.capture() as printed:

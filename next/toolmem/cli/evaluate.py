@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from toolmem.cli import options
 from toolmem.cli.console import number, print_error, print_table, progress_bar
+from toolmem.formats.recording import Format, read_labels
 from toolmem.research import evaluation
 from toolmem.research.csv_files import write_csv_files
 from toolmem.research.page import write_page
@@ -20,9 +22,17 @@ MAX_BAD_RECORDS = 20  # named on the terminal
 @click.command()
 @click.option(
     "--input",
-    "source",
+    "sources",
+    multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON Lines with one call each, also gzipped. Left out: the packaged sample.",
+    help="JSON Lines of calls or of OpenAI conversations, also gzipped; may be given several "
+    "times. Left out: the packaged sample.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["calls", "openai"]),
+    help="What the files hold. Left out: it is recognized.",
 )
 @click.option(
     "--out",
@@ -31,47 +41,87 @@ MAX_BAD_RECORDS = 20  # named on the terminal
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the report.",
 )
-@click.option("--store", help="Keep the calls in this file, beside what it holds.")
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CSV with `index` and `label` (1 worked, 0 did not): how often the judge agrees.",
+)
 @click.option("--ignore-success", is_flag=True, help="Withhold the recorded flag from the judge.")
 @click.option("--limit", type=click.IntRange(min=1), help="Read so many records.")
+@options.config
+@options.store
+@options.workspace(evaluation.WORKSPACE)
+@options.overrides
 def evaluate(
-    source: Path | None, out: Path, store: str | None, ignore_success: bool, limit: int | None
+    sources: tuple[Path, ...],
+    form: Format | None,
+    out: Path,
+    labels: Path | None,
+    ignore_success: bool,
+    limit: int | None,
+    config: str | None,
+    store: str | None,
+    workspace: str,
+    overrides: tuple[str, ...],
 ) -> None:
     """Judge a recording, summarize its tools, and write a report.
 
-    The calls are kept in OUT/memory.db, which each evaluation begins anew, unless --store names a
-    file. Exit code 1: nothing could be evaluated, or a tool could not be summarized.
+    The calls are kept in OUT/memory.db, which each evaluation begins anew, unless a store or a
+    workspace is named. Exit code 1: nothing could be evaluated, an evaluation failed, or a tool
+    could not be summarized; 3: the budget is reached.
 
     \b
     Examples:
       toolmem evaluate
       toolmem evaluate --input calls.jsonl --out report --ignore-success
+      toolmem evaluate --input chats.jsonl llm.default.backend=dashscope budget.max_tokens=100000
     """
-    path, tools = (source, []) if source is not None else evaluation.sample()
+    known = read_labels(labels) if labels is not None else {}
+    paths, tools = (list(sources), []) if sources else evaluation.sample()
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / ".toolmem").touch()
         (out / ".toolmem").unlink()
     except OSError as error:
         raise click.UsageError(f"--out: cannot write there: {error}") from error
-    if store is None:
+    names_store = store or any("vector_store." in each for each in overrides)
+    is_own = not names_store and workspace == evaluation.WORKSPACE
+    if not names_store:
         store = str(out / "memory.db")
-        evaluation.clear(store)
-    with progress_bar("judging calls") as progress:
-        found = evaluation.evaluate(
-            path,
-            store=store,
-            tools=tools,
-            ignore_success=ignore_success,
-            limit=limit,
-            progress=progress,
-        )
+    with options.open_memory(overrides, config, store, workspace) as memory:
+        if is_own:
+            evaluation.clear(memory)
+        with progress_bar("judging calls") as progress:
+            found = evaluation.evaluate(
+                paths,
+                memory=memory,
+                format=form,
+                tools=tools,
+                ignore_success=ignore_success,
+                limit=limit,
+                progress=progress,
+            )
     written = [write_page(found, out), *write_csv_files(found, out)]
     _print(found, written)
+    if known:
+        _print_agreement(evaluation.agreement(found, known))
+    sys.exit(_exit_code(found))
+
+
+def _exit_code(found: evaluation.Evaluation) -> int:
+    if found.budget_reached:
+        return 3
     if not found.calls:
-        print_error(f"{path.name} holds no call that could be evaluated")
-    if not found.calls or not found.summary.success:
-        sys.exit(1)
+        print_error(f"{found.source} holds no call that could be evaluated")
+    is_done = found.calls and found.summary.success and not found.failed_evaluations
+    return 0 if is_done else 1
+
+
+def _print_agreement(found: evaluation.Agreement) -> None:
+    click.echo(
+        f"the judge agrees with {found.agreed} of {found.labelled} labels; balanced accuracy "
+        f"{number(found.balanced_accuracy)}"
+    )
 
 
 def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
@@ -80,6 +130,15 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
     if len(found.bad_records) > MAX_BAD_RECORDS:
         left = len(found.bad_records) - MAX_BAD_RECORDS
         click.echo(f"and {left} more bad records: see summary.json", err=True)
+    for note in found.notes:
+        click.echo(plain(note), err=True)
+    if found.failed_evaluations:
+        rows_told = ", ".join(map(str, found.failed_evaluations[:MAX_BAD_RECORDS]))
+        count = len(found.failed_evaluations)
+        click.echo(f"{count} evaluations failed, the calls are kept: rows {rows_told}", err=True)
+    if found.stopped:
+        left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
+        print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
     rows = [
         (
             tool.tool_name,
@@ -93,7 +152,7 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
     if rows:
         print_table(("tool", "calls", "failed", "success rate", "score"), rows)
     click.echo(f"{len(found.calls)} calls, {len(found.bad_records)} bad records")
-    if found.calls:
+    if found.calls and not found.stopped:
         click.echo(found.summary.answer)
         click.echo(found.second_summary.answer)
     click.echo("wrote " + ", ".join(map(str, written)))

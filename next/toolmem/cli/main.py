@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import click
 
 from toolmem import __version__
+from toolmem.cli.config import config
 from toolmem.cli.console import print_error
 from toolmem.cli.evaluate import evaluate
+from toolmem.cli.run import run
+from toolmem.cli.store import store
+from toolmem.cli.testing import testing
 from toolmem.cli.tools import tools
-from toolmem.errors import ToolMemError
+from toolmem.errors import ConfigError, ToolMemError
 
 
 @click.group()
@@ -19,16 +24,22 @@ def commands() -> None:
     """Tool memory for LLM agents."""
 
 
-commands.add_command(evaluate)
-commands.add_command(tools)
+for _command in (config, evaluate, run, store, testing, tools):
+    commands.add_command(_command)
 
 
 def main() -> None:
     """Run a command. Exit code 2: refused or failed with an error; 130: interrupted."""
+    logging.basicConfig(format="%(levelname)s: %(message)s")
+    logging.addLevelName(logging.WARNING, "warning")
     try:
         code = commands(standalone_mode=False)
     except click.ClickException as error:
         error.show()
+        code = 2
+    except ConfigError as error:
+        for problem in error.problems:
+            print_error(problem)
         code = 2
     except ToolMemError as error:
         print_error(str(error))

@@ -77,7 +77,8 @@ def fill_in(layer: Layer, real: Mapping[str, str]) -> tuple[Layer, list[str]]:
         if isinstance(setting.value, str) and (found := _OTHER_REFERENCE.search(setting.value)):
             told = "only ${oc.env:NAME,default} is provided"
             problems.append(f"{'.'.join(path)}: {found[0]}: {told} [{origin}]")
-        filled[path] = Setting(value, origin)
+        if not missing:
+            filled[path] = Setting(value, origin)
     return filled, problems
 
 

@@ -40,6 +40,14 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[Line]:
         raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
 
 
+def read_json(text: bytes) -> Any:
+    """JSON with or without a byte order mark. Raises RequestError."""
+    line = _read(1, text.removeprefix(b"\xef\xbb\xbf").strip())
+    if line.error:
+        raise RequestError(line.error, field="request")
+    return line.value
+
+
 def _read(number: int, line: bytes) -> Line:
     try:
         return Line(number, msgspec.json.decode(line))

@@ -20,7 +20,6 @@ URLS = {
     "dashscope": "https://dashscope.aliyuncs.com/api/v1",
     "openai_compatible": "https://dashscope.aliyuncs.com/compatible-mode/v1",
 }
-KEYS = {"dashscope": "DASHSCOPE_API_KEY", "openai_compatible": "OPENAI_API_KEY"}
 DEFAULT_MODEL = "qwen-plus"
 _SENT = ("temperature", "top_p", "seed", "max_tokens", "enable_thinking")
 _MAX_LEFT_OUT = 5  # parameters that the service does not take
@@ -136,7 +135,8 @@ def _endpoint(section: ModelSection | EmbeddingSection, setting: str) -> Endpoin
     elif address.username is not None or address.query or address.fragment:
         problems.append(f"{setting}.params.base_url: expected an address without user, '?' or '#'")
     elif not params.api_key and (section.backend == "dashscope" or not is_loopback(url)):
-        problems.append(f"{setting}.params.api_key: missing; set {KEYS[section.backend]}, or this")
+        variable = "OPENAI_API_KEY" if ".aliyuncs.com" not in url else "DASHSCOPE_API_KEY"
+        problems.append(f"{setting}.params.api_key: missing; set {variable}, or this")
     if not (params.api_key.isascii() and params.api_key.isprintable()):
         problems.append(f"{setting}.params.api_key: holds characters that no header can carry")
     if not section.model_name and isinstance(section, EmbeddingSection):

@@ -9,19 +9,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 import toolmem
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
-from toolmem.formats.files import read_lines
-from toolmem.formats.records import read_records
+from toolmem.flow.report import Event
+from toolmem.formats.recording import BadRecord, Format, Recording, read_recording
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord
-from toolmem.operations.results import Summarized
+from toolmem.operations.results import EvaluationFailure, Summarized
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
@@ -40,14 +41,6 @@ class EvaluatedCall(Struct, frozen=True):
     call: ToolCallResult
 
 
-class BadRecord(Struct, frozen=True):
-    """A record that was not evaluated."""
-
-    line: int  # from 1
-    tool_name: str
-    error: str
-
-
 class Evaluation(Struct, kw_only=True):
     """What an evaluation found."""
 
@@ -57,146 +50,180 @@ class Evaluation(Struct, kw_only=True):
     summary: Summarized
     second_summary: Summarized  # asked for with nothing new
     bad_records: list[BadRecord]
+    failed_evaluations: list[int]  # rows of kept calls that the judge could not be asked about
+    notes: list[str]  # of the reader
     duplicates: int  # calls whose id was known
+    stopped: str  # why calls were left out; "" where none were
+    budget_reached: bool
     ignore_success: bool
     started_at: datetime
     seconds: float
 
 
-class _Recorded(Struct):
-    """The readable calls of a file, each with its row and line."""
+class Agreement(Struct, kw_only=True):
+    """The judge beside labels."""
 
-    calls: list[ToolCallResult] = []
-    rows: list[int] = []
-    lines: list[int] = []
-    bad_records: list[BadRecord] = []
+    labelled: int  # calls with a label and a score
+    agreed: int
+    balanced_accuracy: float | None  # the mean of the shares of both labels
 
 
-def sample() -> tuple[Path, list[Any]]:
+def sample() -> tuple[list[Path], list[Any]]:
     """The packaged recording, and the schemas of its tools."""
     folder = Path(toolmem.__file__).parent / "data"
-    return folder / "recording.calls.jsonl.gz", json.loads((folder / "tools.json").read_bytes())
+    tools = json.loads((folder / "tools.json").read_bytes())
+    return [folder / "recording.calls.jsonl.gz"], tools
 
 
 def evaluate(
-    path: str | os.PathLike[str],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    store: str = ":memory:",
+    memory: ToolMem | None = None,
+    format: Format | None = None,
     tools: Sequence[Any] = (),
     ignore_success: bool = False,
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Judge the calls of a JSON Lines file, keep them in `store`, and summarize their tools twice.
+    """Judge the calls of recordings, keep them in `memory`, and summarize their tools twice.
 
-    `tools`: their schemas. `ignore_success` withholds the recorded flag from the judge. `limit`:
-    records that are read. Raises RequestError.
+    `memory` None: one that is forgotten afterwards. `tools`: their schemas. `ignore_success`
+    withholds the recorded flag from the judge. `limit`: records that are read. Raises RequestError.
     """
-    started_at = datetime.now(UTC)
-    recorded = _read(path, ignore_success, limit, started_at)
-    with ToolMem(store, workspace=WORKSPACE) as memory:
-        services = memory.services
-        started = services.clock.monotonic()
-        kept = services.store(OpSection())
-        newest = kept.call_log(WORKSPACE, newest=True, limit=1)
-        duplicates = _add(memory, recorded, list(tools) or None, progress)
-        names = sorted({call.tool_name for call in recorded.calls})
-        summary = memory.summarize(names) if names else Summarized()
-        second = memory.summarize(names) if names else Summarized()
-        stored = _logged(kept, newest[-1].position if newest else 0)
-        return Evaluation(
-            source=os.path.basename(path),
-            calls=_evaluated(recorded, stored),
-            tools=kept.records(WORKSPACE, names),
-            summary=summary,
-            second_summary=second,
-            bad_records=sorted(recorded.bad_records, key=lambda bad: bad.line),
-            duplicates=duplicates,
-            ignore_success=ignore_success,
-            started_at=started_at,
-            seconds=services.clock.monotonic() - started,
-        )
-
-
-def clear(store: str) -> None:
-    """Forget earlier evaluations in a store. Raises RequestError where it holds anything else."""
-    with ToolMem(store, workspace=WORKSPACE) as memory:
-        kept = memory.services.store(OpSection())
-        others = [name for name in kept.workspaces() if name != WORKSPACE]
-        if others:
-            raise RequestError(
-                f"{store} holds the workspace {others[0]!r} and is not cleared; name it by --store "
-                "to add to it, or choose another folder by --out",
-                field="out",
+    if memory is None:
+        with ToolMem(":memory:", workspace=WORKSPACE) as own:
+            return evaluate(
+                paths,
+                memory=own,
+                format=format,
+                tools=tools,
+                ignore_success=ignore_success,
+                limit=limit,
+                progress=progress,
             )
-        if kept.tool_names(WORKSPACE):
-            kept.delete_workspace(WORKSPACE)
+    files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    clock = memory.services.clock
+    started_at, started = datetime.now(UTC), clock.monotonic()
+    recorded = read_recording(files, started_at, format=format, limit=limit)
+    recorded.calls = [_prepared(call, ignore_success) for call in recorded.calls]
+    kept = memory.services.store(OpSection())
+    newest = kept.call_log(memory.workspace_id, newest=True, limit=1)
+    added = _add(memory, recorded, [*tools, *recorded.tools] or None, progress)
+    stored = _logged(kept, memory.workspace_id, newest[-1].position if newest else 0)
+    names = sorted({call.tool_name for call in recorded.calls})
+    summary = memory.summarize(names) if names and not added.stopped else Summarized()
+    second = memory.summarize(names) if names and not added.stopped else Summarized()
+    return Evaluation(
+        source=", ".join(os.path.basename(path) for path in files),
+        calls=_evaluated(recorded, stored, added),
+        tools=kept.records(memory.workspace_id, names),
+        summary=summary,
+        second_summary=second,
+        bad_records=_bad(recorded, stored, added),
+        failed_evaluations=[
+            recorded.rows[each.index] for each in added.failures if _is_kept(recorded, each, stored)
+        ],
+        notes=recorded.notes,
+        duplicates=added.duplicates,
+        stopped=added.stopped,
+        budget_reached=added.budget_reached,
+        ignore_success=ignore_success,
+        started_at=started_at,
+        seconds=clock.monotonic() - started,
+    )
 
 
-def _read(
-    path: str | os.PathLike[str], ignore_success: bool, limit: int | None, now: datetime
-) -> _Recorded:
-    recorded = _Recorded()
-    records: list[Any] = []
-    lines: list[int] = []
-    for line in read_lines(path):
-        if len(lines) == limit:
-            break
-        lines.append(line.number)
-        record = line.value
-        if line.error:
-            recorded.bad_records.append(BadRecord(line.number, "", line.error))
-        elif ignore_success and isinstance(record, Mapping):
-            record = {**record, "success": None}
-        records.append(record if not line.error else {})
-    unread = {bad.line for bad in recorded.bad_records}
-    read = read_records(records, now)
-    for failure in read.failures:
-        if lines[failure.index] not in unread:
-            bad = BadRecord(lines[failure.index], failure.tool_name, failure.error)
-            recorded.bad_records.append(bad)
-    for row, call in read.calls:
-        recorded.rows.append(row)
-        recorded.lines.append(lines[row])
-        recorded.calls.append(replace(call, id=call.id or os.urandom(12).hex()))
-    return recorded
+def _prepared(call: ToolCallResult, ignore_success: bool) -> ToolCallResult:
+    """With an id, by which its row is found again."""
+    given = replace(call, success=None) if ignore_success else call
+    return replace(given, id=call.id or os.urandom(12).hex())
+
+
+def clear(memory: ToolMem) -> None:
+    """Forget the calls of earlier evaluations; verdicts that were paid for are kept.
+
+    Raises RequestError where the store holds anything else.
+    """
+    kept = memory.services.store(OpSection())
+    others = [name for name in kept.workspaces() if name != memory.workspace_id]
+    if others:
+        raise RequestError(
+            f"{kept.location} holds the workspace {others[0]!r} and is not cleared; name it by "
+            "--store to add to it, or choose another folder by --out",
+            field="out",
+        )
+    kept.delete_tools(memory.workspace_id)
+
+
+class _Added(Struct):
+    """What became of the calls that were handed over."""
+
+    duplicates: int = 0  # calls whose id was known
+    failures: list[EvaluationFailure] = msgspec.field(default_factory=list)  # by position
+    stopped: str = ""  # why the others were not asked about
+    budget_reached: bool = False
 
 
 def _add(
-    memory: ToolMem, recorded: _Recorded, tools: list[Any] | None, progress: Progress | None
-) -> int:
-    """Judge and store the calls, naming those that cannot be. How many ids were known."""
-    duplicates, total = 0, len(recorded.calls)
+    memory: ToolMem, recorded: Recording, tools: list[Any] | None, progress: Progress | None
+) -> _Added:
+    """Judge and store the calls. After a stop the rest is neither judged nor stored."""
+    done, total = _Added(), len(recorded.calls)
     for start in range(0, total, BATCH):
-        added = memory.add(recorded.calls[start : start + BATCH], tools=tools)
-        duplicates += added.evaluation.duplicates
-        recorded.bad_records += [
-            BadRecord(recorded.lines[start + each.index], each.tool_name, each.error)
-            for each in added.evaluation.failures
+
+        def tell(event: Event, start: int = start) -> None:
+            if progress is not None and event.message == "judged":
+                progress(start + event.done, total)
+
+        memory.engine.listeners.append(tell)
+        try:
+            added = memory.add(recorded.calls[start : start + BATCH], tools=tools)
+        finally:
+            memory.engine.listeners.remove(tell)
+        done.duplicates += added.evaluation.duplicates
+        done.failures += [
+            replace(each, index=start + each.index) for each in added.evaluation.failures
         ]
-        if progress is not None:
-            progress(min(start + BATCH, total), total)
-    return duplicates
+        if added.stopped:
+            done.stopped, done.budget_reached = added.stopped, added.budget_reached
+            break
+    return done
 
 
-def _logged(store: Store, after: int) -> dict[tuple[str, str | None], ToolCallResult]:
+_Stored = Mapping[tuple[str, str | None], ToolCallResult]
+
+
+def _logged(store: Store, workspace: str, after: int) -> _Stored:
     """The calls that were stored since a position, by tool and id."""
     found: dict[tuple[str, str | None], ToolCallResult] = {}
-    while page := store.call_log(WORKSPACE, after=after, limit=BATCH):
+    while page := store.call_log(workspace, after=after, limit=BATCH):
         found |= {(each.call.tool_name, each.call.id): each.call for each in page}
         after = page[-1].position
     return found
 
 
-def _evaluated(
-    recorded: _Recorded, stored: Mapping[tuple[str, str | None], ToolCallResult]
-) -> list[EvaluatedCall]:
-    bad = {each.line for each in recorded.bad_records}
+def _is_kept(recorded: Recording, failure: EvaluationFailure, stored: _Stored) -> bool:
+    """Whether the call of a failure is stored: its evaluation failed, and nothing else."""
+    call = recorded.calls[failure.index]
+    return (call.tool_name, call.id) in stored
+
+
+def _bad(recorded: Recording, stored: _Stored, added: _Added) -> list[BadRecord]:
+    refused = [
+        BadRecord(recorded.lines[each.index], each.tool_name, each.error)
+        for each in added.failures
+        if not _is_kept(recorded, each, stored)
+    ]
+    return sorted([*recorded.bad, *refused], key=lambda bad: bad.line)
+
+
+def _evaluated(recorded: Recording, stored: _Stored, added: _Added) -> list[EvaluatedCall]:
+    failed = {each.index for each in added.failures}
     found = []
-    for row, line, call in zip(recorded.rows, recorded.lines, recorded.calls, strict=True):
-        if line in bad:
-            continue
+    for index, (row, call) in enumerate(zip(recorded.rows, recorded.calls, strict=True)):
         known = stored.get((call.tool_name, call.id))
+        if known is None and index in failed:
+            continue  # the store refused it
         if known is None:
             status: Any = "denied" if was_stopped(call.output) else "pending"
             known = replace(
@@ -204,3 +231,22 @@ def _evaluated(
             )
         found.append(EvaluatedCall(row, known))
     return found
+
+
+def agreement(found: Evaluation, labels: Mapping[int, bool]) -> Agreement:
+    """How often the judge's score agrees with labels, by row."""
+    pairs = [
+        (labels[each.row], each.call.score >= 0.5)
+        for each in found.calls
+        if each.row in labels and each.call.score is not None
+    ]
+    rates = [
+        sum(label == said for label, said in pairs if label is kind) / count
+        for kind in (True, False)
+        if (count := sum(label is kind for label, _ in pairs))
+    ]
+    return Agreement(
+        labelled=len(pairs),
+        agreed=sum(label == said for label, said in pairs),
+        balanced_accuracy=sum(rates) / len(rates) if rates else None,
+    )

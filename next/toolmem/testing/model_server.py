@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
 
@@ -70,7 +71,8 @@ class ModelServer:
         self._under_way = 0
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.model_server = self
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        serve = partial(self._server.serve_forever, poll_interval=0.02)
+        self._thread = threading.Thread(target=serve, daemon=True)
 
     @property
     def port(self) -> int:

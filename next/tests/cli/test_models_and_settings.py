@@ -1,0 +1,208 @@
+"""Flows, settings, models and stores on the command line: processes of their own."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.config.sections import OpSection
+from toolmem.llm.usage import read_ledger
+from toolmem.testing.faults import Fault
+from toolmem.testing.model_server import ModelServer
+
+COMMAND = [sys.executable, "-m", "toolmem"]
+NO_WAIT = [
+    "op.parse_tool_call_result_op.params.evaluation_sleep_interval=0",
+    "op.summary_tool_memory_op.params.summary_sleep_interval=0",
+]
+
+
+def run(folder: Path, *arguments: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=folder,
+        input=None if stdin is None else json.dumps(stdin),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def model_of(server: ModelServer, *more: str) -> list[str]:
+    return [
+        "llm.default.backend=openai_compatible",
+        f"llm.default.params.base_url={server.openai_url}",
+        "llm.default.model_name=qwen-plus",
+        "llm.default.params.max_retries=0",
+        *NO_WAIT,
+        *more,
+    ]
+
+
+CALLS = [{"tool_name": "search", "input": {"q": n}, "output": str(n)} for n in range(3)]
+
+
+def test_a_flow_is_run_with_its_request_from_stdin_and_its_response_alone_on_stdout(tmp_path):
+    request = {"workspace_id": "w", "tool_call_results": CALLS}
+    done = run(tmp_path, "run", "add_tool_call_result", "--request", "-", stdin=request)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["answer"] == "Successfully evaluated 3 tool calls"
+    (tmp_path / "r.json").write_text('\ufeff{"tool_names": ["search", "none"]}')
+    asked = ["run", "summary_tool_memory", "--request", "r.json", "--workspace", "w"]
+    partly = run(tmp_path, *asked)
+    assert partly.returncode == 1
+    assert json.loads(partly.stdout)["metadata"]["not_found"] == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "request_", "told"),
+    [
+        (["add_tool_call_result"], {"tool_call_results": []}, "workspace_id: missing"),
+        (["add_tool_cal_result"], {"workspace_id": "w"}, "did you mean 'add_tool_call_result'"),
+        (["rejudge"], [1], "expected a JSON object, got list"),
+        (["rejudge"], {"workspace_id": "w", "tool_name": "x"}, "did you mean 'tool_names'"),
+        (["rejudge", "--config", "no.yaml"], {}, "no.yaml"),
+        (
+            ["rejudge", "op.rejudge_op.params.forse=1"],
+            {"workspace_id": "w"},
+            "did you mean 'force'",
+        ),
+    ],
+)
+def test_what_is_refused_does_nothing_and_has_exit_code_2(tmp_path, arguments, request_, told):
+    done = run(tmp_path, "run", *arguments, "--request", "-", stdin=request_)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_problem_of_settings_is_a_line_of_stderr(tmp_path):
+    done = run(
+        tmp_path,
+        "config",
+        "check",
+        "op.summary_tool_memory_op.params.recent_cal_count=3",
+        "llm.default.backend=openai",
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("error: ") == 2
+    fine = run(tmp_path, "config", "check", "--recent=1", "language=zh")
+    assert fine.returncode == 2
+    assert run(tmp_path, "config", "check", "language=zh").stdout.startswith("no problems; 6 flows")
+
+
+def test_settings_are_shown_as_json_with_their_origins(tmp_path):
+    (tmp_path / "my.yaml").write_text("language: zh\n")
+    done = run(tmp_path, "config", "show", "config=my.yaml", "max_errors=3", "--json")
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    assert rows["language"] == {"name": "language", "value": "zh", "origin": "my.yaml:1"}
+    assert rows["max_errors"]["origin"] == "override"
+
+
+def test_an_evaluation_by_a_model_keeps_failed_calls_and_asks_nothing_twice(tmp_path):
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    asked = ["evaluate", "--input", "calls.jsonl"]
+    with ModelServer([Fault("server_error", matching=r'"q":1\}')]) as server:
+        done = run(tmp_path, *asked, *model_of(server))
+        assert done.returncode == 1
+        assert "1 evaluations failed, the calls are kept: rows 1" in done.stderr
+        with (tmp_path / "report" / "calls.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert [row["evaluation_status"] for row in rows] == ["ok", "failed", "ok"]
+        server.faults.clear()
+        before = len(server.requests)
+        assert run(tmp_path, *asked, *model_of(server)).returncode == 0
+        judged = [each for each in server.requests[before:] if "```json" in each.prompt]
+        assert len(judged) == 1  # the others are known
+        spent = run(tmp_path, *asked, *model_of(server, "budget.max_tokens=10"), "--out", "second")
+        assert spent.returncode == 3
+        assert "budget.max_tokens=10" in spent.stderr
+
+
+def test_ctrl_c_cancels_what_was_not_sent_and_keeps_what_was_answered(tmp_path):
+    lines = [{"tool_name": "search", "input": {"q": n}, "output": "x"} for n in range(200)]
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    with ModelServer(latency=0.05) as server:
+        asked = ["evaluate", "--input", "calls.jsonl", *model_of(server)]
+        process = subprocess.Popen(
+            [*COMMAND, *asked], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        while len(server.requests) < 12:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+        sent = len(server.requests)
+        assert (process.returncode, told.strip()) == (130, "interrupted")
+        assert sent < 100
+    with ToolMem(tmp_path / "report" / "memory.db", workspace="evaluate") as memory:
+        kept = memory.services.store(OpSection())
+        rows = read_ledger(kept, "evaluate")
+        answered = sum(row.outcome == "ok" for row in rows)
+        assert sent - 1 <= len(rows) <= sent + 8
+        assert answered >= 4
+    with ModelServer() as server:
+        assert run(tmp_path, *asked[:3], *model_of(server)).returncode == 0
+        judged = sum("```json" in each.prompt for each in server.requests)
+        assert judged <= 200 - answered + 8
+
+
+def test_the_judge_is_held_against_labels(tmp_path):
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    (tmp_path / "labels.csv").write_text("index,label\n0,1\n1,0\n2,1\n")
+    done = run(tmp_path, "evaluate", "--input", "calls.jsonl", "--labels", "labels.csv")
+    assert "the judge agrees with 2 of 3 labels; balanced accuracy 0.500" in done.stdout
+
+
+def test_a_local_store_of_reme_is_named_and_imported(tmp_path):
+    folder = tmp_path / "local_vector_store"
+    folder.mkdir()
+    memory = {"memory_type": "tool", "when_to_use": "search", "content": "Short words."}
+    call = {"input": {}, "output": "x", "success": True, "create_time": "2025-10-01 10:00:00"}
+    lines = [{**memory, "tool_call_results": [call]}, {"memory_type": "task"}]
+    (folder / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "my.yaml").write_text("vector_store: {default: {backend: local}}\n")
+    request = ["run", "rejudge", "--request", "-", "--config", "my.yaml", "--workspace", "w"]
+    refused = run(tmp_path, *request, stdin={})
+    assert refused.returncode == 2
+    assert "toolmem store import local_vector_store" in refused.stderr
+    done = run(tmp_path, "store", "import", "local_vector_store", "--store", "m.db")
+    assert "1 tools, 1 calls added, 1 task memories passed over" in done.stdout
+    shown = run(tmp_path, "tools", "show", "search", "--store", "m.db")
+    assert shown.stdout.splitlines()[-1] == "Short words."
+    info = run(tmp_path, "store", "info", "--store", "m.db", "--json")
+    assert json.loads(info.stdout) == [{"workspace": "default", "calls": 1, "tools": 1}]
+
+
+def test_the_model_server_serves_from_the_command_line(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "testing", "serve", "--port", "0", "--fault", "throttled", "--every", "2"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().partition("base_url=")[2].strip()
+        overrides = [
+            "llm.default.backend=openai_compatible",
+            f"llm.default.params.base_url={url}",
+            "llm.default.model_name=any",
+            *NO_WAIT,
+        ]
+        with ToolMem(":memory:", overrides=overrides) as memory:
+            assert memory.add(CALLS).success
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130

@@ -1,0 +1,134 @@
+"""OpenAI conversations become calls, and pictures stay out of them."""
+
+import base64
+import json
+import os
+from datetime import UTC, datetime
+
+import pytest
+
+from toolmem.errors import RequestError
+from toolmem.formats.recording import read_labels, read_recording
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def asks(*calls, key="id"):
+    return {
+        "role": "assistant",
+        "tool_calls": [
+            {**({key: call_id} if call_id else {}), "function": {"name": n, "arguments": a}}
+            for call_id, n, a in calls
+        ],
+    }
+
+
+def answers(content, call_id=None, **more):
+    return {
+        "role": "tool",
+        "content": content,
+        **({"tool_call_id": call_id} if call_id else {}),
+        **more,
+    }
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(*conversations, suffix="jsonl", **options):
+        path = tmp_path / f"chats.{suffix}"
+        text = "\n".join(map(json.dumps, conversations))
+        path.write_text(text if suffix == "jsonl" else json.dumps(conversations))
+        return read_recording([path], NOW, **options)
+
+    return reading
+
+
+def outputs(recording):
+    return [(call.tool_name, call.output) for call in recording.calls]
+
+
+def test_calls_are_joined_with_their_answers_and_the_users_words(read):
+    messages = [
+        {"role": "user", "content": "Mail Ann, please."},
+        asks(("c1", "send", '{"to": "ann"}'), ("c2", "look", "not json"), ("c3", "nap", "")),
+        answers("no such user", "c2"),
+        answers([{"type": "text", "text": "sent"}, {"type": "image_url"}], "c1"),
+    ]
+    found = read({"id": "day1", "messages": messages, "tools": [{"function": {"name": "send"}}]})
+    send, look = found.calls
+    assert (send.input, send.output) == ({"to": "ann"}, "sent\n[image_url]")
+    assert (look.input, look.context) == ("not json", "Mail Ann, please.")
+    assert send.conversation_id == look.conversation_id == "day1"
+    assert send.success is None
+    assert found.notes == ["1 calls without an answer were left out"]
+    assert found.tools == [{"function": {"name": "send"}}]
+
+
+def test_an_id_that_is_used_again_is_joined_by_turn_and_ids_stay_distinct(read):
+    messages = [
+        asks(("call_0", "a", "{}")),
+        answers("first", "call_0"),
+        asks(("call_0", "a", "{}")),
+        answers("second", "call_0"),
+    ]
+    found = read({"id": "x", "messages": messages}, {"id": "x", "messages": messages})
+    assert [call.output for call in found.calls] == ["first", "second"] * 2
+    assert len({call.id for call in found.calls}) == 4
+    assert len({call.conversation_id for call in found.calls}) == 2
+
+
+def test_a_name_decides_before_the_order_and_order_alone_is_noted(read):
+    both = asks((None, "a", "{}"), (None, "b", "{}"))
+    named = [both, answers("of b", tool_name="b"), answers("of a", name="a")]
+    assert sorted(outputs(read(named))) == [("a", "of a"), ("b", "of b")]
+    assert read(named).notes == []
+    plain = read([both, answers("first"), answers("second")])
+    assert outputs(plain) == [("a", "first"), ("b", "second")]
+    assert plain.notes == ["1 answers without an id were assigned by their order alone"]
+    same = [asks(("c", "a", "{}"), ("c", "b", "{}")), answers("x", "c", name="b")]
+    assert outputs(read(same)) == [("b", "x")]
+
+
+def test_a_message_that_is_wrong_takes_no_other_with_it(read):
+    found = read(
+        ["nonsense"],
+        {"messages": [answers("lost", "c9"), asks(("c1", "a", "{}")), answers("x", "c1"), 7]},
+        format="openai",
+    )
+    assert outputs(found) == [("a", "x")]
+    told = [bad.error for bad in found.bad]
+    assert told == [
+        "no conversation: expected an object with a list `messages`",
+        "message 1 answers 'c9': no such call",
+        "message 4 is no object",
+    ]
+
+
+def test_a_json_file_may_hold_many_conversations_and_formats_may_be_mixed(read, tmp_path):
+    talk = {"messages": [asks(("c1", "a", "{}")), answers("x", "c1")]}
+    assert outputs(read(talk, talk, suffix="json")) == [("a", "x")] * 2
+    assert outputs(read(talk, {"tool_name": "b", "output": "y"})) == [("a", "x"), ("b", "y")]
+    assert len(read(talk, talk, talk, limit=2).calls) == 2
+
+
+def test_a_picture_is_named_by_its_kind_and_size(read):
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\r" + os.urandom(30_000)).decode()
+    (call,) = read(
+        {
+            "tool_name": "shot",
+            "input": {"as": {"url": f"data:image/jpeg;base64,{data}"}, "n": "7" * 2000},
+            "output": json.dumps({"type": "image", "data": data}),
+        }
+    ).calls
+    assert call.output == '{"type": "image", "data": "[image/png, 30 kB]"}'
+    assert call.input["as"] == {"url": "[image/jpeg, 30 kB]"}
+    assert call.input["n"] == "7" * 2000
+
+
+def test_labels_are_read_by_row_and_a_bad_one_is_named(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("index,tool_name,label\n0,a,1\n2,b,0\n3,c,\n")
+    assert read_labels(path) == {0: True, 2: False}
+    path.write_text("index,label\n0,yes\n")
+    with pytest.raises(RequestError, match="line 2: expected `index`"):
+        read_labels(path)

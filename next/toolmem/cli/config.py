@@ -1,0 +1,56 @@
+"""`toolmem config`: what is wrong with settings, and where each value comes from."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import print_table
+from toolmem.config.show import shown_settings
+from toolmem.errors import ConfigError
+
+
+@click.group()
+def config() -> None:
+    """Check settings, or show where each value comes from."""
+
+
+@config.command()
+@options.config
+@options.overrides
+def check(config: str | None, overrides: tuple[str, ...]) -> None:
+    """Name every problem of the settings at once. Exit code 2: there are problems.
+
+    \b
+    Examples:
+      toolmem config check --config my.yaml
+      toolmem config check op.summary_tool_memory_op.params.recent_call_count=50
+    """
+    with options.open_memory(overrides, config) as memory:
+        problems = memory.services.problems()
+        if problems:
+            raise ConfigError(problems)
+        flows = memory.engine.flows
+    click.echo(f"no problems; {len(flows.ready)} flows: {', '.join(sorted(flows.ready))}")
+
+
+@config.command()
+@options.config
+@options.overrides
+@options.as_json
+def show(config: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Print every value with its origin. Keys are not shown.
+
+    \b
+    Example:
+      toolmem config show --config my.yaml llm.default.model_name=qwen-plus
+    """
+    with options.open_memory(overrides, config) as memory:
+        rows = shown_settings(memory.engine.configuration, memory.engine.params())
+    if as_json:
+        options.print_json([{"name": n, "value": v, "origin": o} for n, v, o in rows])
+        return
+    shown = [(name, json.dumps(value, ensure_ascii=False), origin) for name, value, origin in rows]
+    print_table(("name", "value", "origin"), shown, numbers=False)

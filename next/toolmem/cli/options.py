@@ -1,0 +1,74 @@
+"""What every command takes: overrides, --config, --workspace, and where the store lies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from toolmem.config.sections import OpSection
+from toolmem.memory.services import store_path
+from toolmem.memory.toolmem import ToolMem
+
+Command = Callable[..., Any]
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+overrides = click.argument("overrides", nargs=-1, metavar="[NAME=VALUE]...")
+config = click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False), help="A YAML file of settings."
+)
+store = click.option(
+    "--store", help="The store file; the same as vector_store.default.params.path."
+)
+
+
+def workspace(default: str | None = "default") -> Callable[[Command], Command]:
+    """The option --workspace."""
+    return click.option("--workspace", default=default, show_default=default is not None)
+
+
+def memory_options(command: Command) -> Command:
+    """Decorator: all of them."""
+    return overrides(config(store(workspace()(command))))
+
+
+def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], str | None]:
+    """Overrides, and the file that `config=my.yaml` among them names, as ReMe writes it."""
+    plain = [item.lstrip("-") for item in given]
+    named = [item.partition("=")[2] for item in plain if item.startswith("config=")]
+    return [item for item in plain if not item.startswith("config=")], config or (
+        named[-1] if named else None
+    )
+
+
+def open_memory(
+    given: Sequence[str] = (),
+    config: str | None = None,
+    store: str | None = None,
+    workspace: str = "default",
+) -> ToolMem:
+    """Raises ConfigError with every problem of the settings."""
+    settings, config = split_config(given, config)
+    if store is not None:
+        settings.append(f"vector_store.default.params.path={json.dumps(store)}")
+    return ToolMem(config, workspace=workspace, overrides=settings)
+
+
+def open_existing(
+    given: Sequence[str], config: str | None, store: str | None, workspace: str
+) -> ToolMem:
+    """The same, where there is a store: commands that only read make none."""
+    memory = open_memory(given, config, store, workspace)
+    section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
+    path = store_path(section, "default")
+    if not os.path.exists(path):
+        raise click.UsageError(f"--store: there is no file {path}")
+    return memory
+
+
+def print_json(value: Any) -> None:
+    """On stdout, indented."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))

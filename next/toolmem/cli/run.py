@@ -1,0 +1,73 @@
+"""`toolmem run`: one flow, its request and its response as JSON."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, BinaryIO
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import progress_bar
+from toolmem.errors import RequestError
+from toolmem.flow.report import Event
+from toolmem.formats.files import read_json
+
+
+@click.command()
+@click.argument("flow")
+@click.option(
+    "--request",
+    "source",
+    required=True,
+    type=click.File("rb"),
+    help="A file with a JSON object, or - for stdin.",
+)
+@options.config
+@options.store
+@options.workspace(None)
+@options.overrides
+def run(
+    flow: str,
+    source: BinaryIO,
+    config: str | None,
+    store: str | None,
+    workspace: str | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Run one flow. The response alone is printed, as JSON.
+
+    Exit code 0: done; 1: partly done, or something was not found; 2: refused before any work;
+    3: the budget is reached; 130: interrupted.
+
+    \b
+    Examples:
+      echo '{"tool_names": "search"}' | toolmem run retrieve_tool_memory --request - \\
+          --workspace default
+      toolmem run add_tool_call_result --request calls.json llm.default.backend=dashscope
+    """
+    request = _request(source.read())
+    if workspace is not None:
+        request.setdefault("workspace_id", workspace)
+    if "workspace_id" not in request:
+        raise RequestError("workspace_id: missing; name it in the request or by --workspace")
+    with options.open_memory(overrides, config, store) as memory, progress_bar(flow) as progress:
+
+        def tell(event: Event) -> None:
+            if event.kind == "progress":
+                progress(event.done, event.total)
+
+        memory.engine.listeners.append(tell)
+        response = memory.run(flow, **request)
+    options.print_json(response)
+    if response.metadata.get("budget_reached"):
+        sys.exit(3)
+    if not response.success or response.metadata.get("partial"):
+        sys.exit(1)
+
+
+def _request(text: bytes) -> dict[str, Any]:
+    request = read_json(text)
+    if not isinstance(request, dict):
+        raise RequestError(f"--request: expected a JSON object, got {type(request).__name__}")
+    return request

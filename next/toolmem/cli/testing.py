@@ -1,0 +1,45 @@
+"""`toolmem testing`: what stands in for a paid model."""
+
+from __future__ import annotations
+
+import click
+
+from toolmem.testing.faults import FAULTS, Fault
+from toolmem.testing.model_server import ModelServer
+
+
+@click.group()
+def testing() -> None:
+    """Stand-ins for tests."""
+
+
+@testing.command()
+@click.option("--port", default=8089, show_default=True, type=click.IntRange(0, 65_535))
+@click.option("--fault", "faults", multiple=True, type=click.Choice(sorted(FAULTS)))
+@click.option("--every", default=0, type=click.IntRange(0), help="Fail requests n, 2n, 3n, ...")
+@click.option("--share", default=0.0, type=click.FloatRange(0, 1), help="Of the prompts.")
+@click.option("--latency", default=0.0, type=click.FloatRange(0), help="Seconds of each answer.")
+@click.option("--key", default="", help="The only key that is let in.")
+def serve(
+    port: int, faults: tuple[str, ...], every: int, share: float, latency: float, key: str
+) -> None:
+    """Serve a model on this machine, in DashScope's protocol and OpenAI's.
+
+    Its replies are plausible and always alike. Ctrl-C ends it.
+
+    \b
+    Examples:
+      toolmem testing serve
+      toolmem testing serve --fault server_error --every 5
+      toolmem evaluate llm.default.backend=openai_compatible \\
+          llm.default.params.base_url=http://127.0.0.1:8089/v1 llm.default.model_name=any
+    """
+    chosen = [Fault(name, every=every, share=share) for name in faults]
+    try:
+        server = ModelServer(chosen, key=key, latency=latency, port=port)
+    except OSError as error:
+        raise click.UsageError(f"--port: {port} cannot be used ({error.strerror})") from error
+    with server:
+        click.echo(f"OpenAI:    llm.default.params.base_url={server.openai_url}")
+        click.echo(f"DashScope: llm.default.params.base_url={server.dashscope_url}")
+        server.stopping.wait()

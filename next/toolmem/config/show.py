@@ -1,0 +1,66 @@
+"""Every effective value with its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.config.load import Configuration
+from toolmem.config.secrets import shown
+
+Path = tuple[str, ...]
+CLASS = "class default"
+
+
+class ShownSetting(NamedTuple):
+    """A value as it may be printed. Origin: `default` is the packaged file."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+def shown_settings(
+    configuration: Configuration, params: Mapping[str, tuple[Struct, Mapping[str, Any]]]
+) -> list[ShownSetting]:
+    """By name. `params`: of each op that a flow uses, the effective ones and the literals."""
+    layer = configuration.layer
+    found = {
+        path: value
+        for path, value in _leaves(configuration.settings, ())
+        if path[0] != "op" or path[2:3] != ("params",)
+    }
+    origins: dict[Path, str] = {}
+    for key, (effective, literals) in params.items():
+        overrides = configuration.op_params(key, overrides=True)
+        for name in effective.__struct_fields__:
+            path = ("op", key, "params", name)
+            found[path] = getattr(effective, name)
+            if name in literals and name not in overrides:
+                origins[path] = "flow_content"
+    return [
+        ShownSetting(".".join(path), shown(path, value), origins.get(path) or _origin(layer, path))
+        for path, value in sorted(found.items())
+    ]
+
+
+def _origin(layer: Mapping[Path, Any], path: Path) -> str:
+    """A list or a mapping that stands whole in a file has the origin of its place."""
+    for end in range(len(path), 0, -1):
+        if path[:end] in layer:
+            return str(layer[path[:end]].origin)
+    return CLASS
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, Struct):
+        for field in msgspec.structs.fields(type(value)):
+            yield from _leaves(getattr(value, field.name), (*path, field.encode_name))
+    elif isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _leaves(each, (*path, key))
+    else:
+        yield path, value

@@ -1,0 +1,158 @@
+"""Whole recordings: files of calls or of conversations become tool calls, in their order."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.errors import RequestError
+from toolmem.formats.chat import is_conversation, records_of
+from toolmem.formats.files import Line, read_lines
+from toolmem.formats.records import read_records, without_surrogates
+from toolmem.models.calls import ToolCallResult
+
+Format = Literal["calls", "openai"]
+
+
+class BadRecord(Struct, frozen=True):
+    """A record that could not be read. `line` from 1; of a conversation, the line that it is on."""
+
+    line: int
+    tool_name: str
+    error: str
+
+
+class Recording(Struct):
+    """The readable calls, each with its row (from 0, bad records counted) and its line."""
+
+    calls: list[ToolCallResult] = msgspec.field(default_factory=list)
+    rows: list[int] = msgspec.field(default_factory=list)
+    lines: list[int] = msgspec.field(default_factory=list)
+    bad: list[BadRecord] = msgspec.field(default_factory=list)
+    tools: list[Any] = msgspec.field(default_factory=list)  # declarations in conversations
+    notes: list[str] = msgspec.field(default_factory=list)  # what the reader should know
+
+
+def read_recording(
+    paths: Sequence[str | os.PathLike[str]],
+    now: datetime,
+    *,
+    format: Format | None = None,
+    limit: int | None = None,
+) -> Recording:
+    """`format` None: recognized line by line. `limit`: records. Raises RequestError.
+
+    JSON Lines, gzipped ones too; a file that ends in .json may hold one list.
+    """
+    reader = _Reader(format)
+    for path in paths:
+        for line in _lines(path):
+            if limit is not None and len(reader.records) >= limit:
+                break
+            reader.take(line)
+    return reader.recording(now, limit)
+
+
+class _Reader:
+    def __init__(self, format: Format | None) -> None:
+        self.records: list[Any] = []
+        self._format = format
+        self._places: list[int] = []  # lines of the records
+        self._errors: dict[int, str] = {}  # by row
+        self._bad: list[BadRecord] = []
+        self._tools: dict[str, Any] = {}
+        self._ids: set[str] = set()
+        self._unanswered = self._by_order = 0
+
+    def take(self, line: Line) -> None:
+        is_chat = self._format == "openai" or (self._format is None and is_conversation(line.value))
+        if line.error:
+            self._errors[len(self.records)] = line.error
+            self._add(line.number, {})
+        elif not is_chat:
+            self._add(line.number, line.value)
+        elif is_conversation(line.value):
+            self._take_chat(line)
+        else:
+            told = "no conversation: expected an object with a list `messages`"
+            self._bad.append(BadRecord(line.number, "", told))
+
+    def _add(self, line: int, record: Any) -> None:
+        self.records.append(record)
+        self._places.append(line)
+
+    def _take_chat(self, line: Line) -> None:
+        records, chat = records_of(line.value, self._ids)
+        for record in records:
+            self._add(line.number, record)
+        self._bad += [BadRecord(line.number, "", problem) for problem in chat.problems]
+        self._unanswered += len(chat.calls) - len(records)
+        self._by_order += chat.order_decided
+        body = line.value if isinstance(line.value, Mapping) else {}
+        for tool in body.get("tools") or []:
+            name = tool.get("function", tool).get("name") if isinstance(tool, Mapping) else None
+            if isinstance(name, str):
+                self._tools.setdefault(name, tool)
+
+    def recording(self, now: datetime, limit: int | None) -> Recording:
+        read = read_records(self.records[:limit], now)
+        found = Recording(bad=self._bad, tools=list(self._tools.values()))
+        for failure in read.failures:
+            told = self._errors.get(failure.index, failure.error)
+            line = self._places[failure.index]
+            found.bad.append(BadRecord(line, failure.tool_name, told))
+        for row, call in read.calls:
+            found.calls.append(call)
+            found.rows.append(row)
+            found.lines.append(self._places[row])
+        found.bad.sort(key=lambda bad: bad.line)
+        if self._unanswered:
+            found.notes.append(f"{self._unanswered} calls without an answer were left out")
+        if self._by_order:
+            found.notes.append(
+                f"{self._by_order} answers without an id were assigned by their order alone"
+            )
+        return found
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[Line]:
+    if os.fspath(path).endswith(".json"):
+        try:
+            value = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError) as error:
+            raise RequestError(f"{os.fspath(path)}: {error}", field="input") from error
+        value = without_surrogates(value)
+        many = value if isinstance(value, list) and not is_conversation(value) else [value]
+        yield from (Line(number, each) for number, each in enumerate(many, 1))
+    else:
+        yield from read_lines(path)
+
+
+def read_labels(path: str | os.PathLike[str]) -> dict[int, bool]:
+    """Whether calls worked, by row: a CSV file with `index` and `label` (1 worked, 0 did not).
+
+    Rows without a label are left out. Raises RequestError.
+    """
+    labels: dict[int, bool] = {}
+    number = 1  # the heading
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                number += 1
+                label = (row.get("label") or "").strip()
+                if label:
+                    labels[int(row["index"])] = {"1": True, "0": False}[label]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"{os.fspath(path)}: {error}", field="labels") from error
+    except (KeyError, ValueError, TypeError):
+        told = f"{os.fspath(path)}, line {number}: expected `index`, a row, and `label`, 1 or 0"
+        raise RequestError(told, field="labels") from None
+    return labels
