@@ -67,9 +67,7 @@ class RemoteEmbedder:
             async with slots:
                 result[batch] = await self._batch([texts[row] for row in batch])
 
-        async with asyncio.TaskGroup() as group:
-            for batch in batches:
-                group.create_task(fill(batch))
+        await asyncio.gather(*map(fill, batches))
         return result
 
     async def _batch(self, texts: list[str]) -> NDArray[np.float32]:
