@@ -42,10 +42,13 @@ def print_table(
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
     """A bar on stderr, where that is a terminal; nothing is shown elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -9,6 +9,8 @@ failures       failures and repairs, counted from one summary to the next
 card           the card; `wording` and `card.yaml` hold its sentences
 budget         guidance within a number of tokens
 prompt         the guidance of several tools for a system prompt
+model_writer   guidance by a model, its text before the card's lines
+advice         lines for one call; `named_parameters` on the parameters an error names
 skip           whether guidance is written again
 statistics     the figures of the kept calls
 """

@@ -41,6 +41,7 @@ class Repaired(Struct, frozen=True):
     """A later failure after which the tool worked again, within three calls of its conversation."""
 
     tool_name: str
+    position: int  # of the failed call
     message: str  # the line that says what went wrong, without particulars
     error_class: str  # "no_output" where the failed call printed nothing
     repairs: frozenset[Repair]  # what differs between the two calls
@@ -166,7 +167,8 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
         failed = calls[one.failure]
         line = error_line(failed.output)
         error_class = failed.error_class if line else "no_output"
-        found.append(Repaired(failed.tool_name, generalized(line), error_class, one.repairs))
+        message = generalized(line)
+        found.append(Repaired(failed.tool_name, one.failure, message, error_class, one.repairs))
     return found
 
 

@@ -1,0 +1,116 @@
+"""Advice on one call: at the error, and before it is made."""
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.errors import RequestError
+
+
+def turn(conversation, *calls):
+    """Calls of `ship` in one conversation: (arguments, error or "")."""
+    return [
+        {
+            "tool_name": "ship",
+            "input": given,
+            "output": error or '{"shipped": true}',
+            "success": not error,
+            "conversation_id": conversation,
+        }
+        for given, error in calls
+    ]
+
+
+HEAVY = "E503 weight implausible (grams)"
+
+
+@pytest.fixture
+def shipped(memory):
+    for n in range(3):
+        calls = turn(
+            f"c{n}",
+            ({"order": f"O-{n}", "weight": 4.3}, HEAVY),
+            ({"order": f"O-{n}", "weight": 4300}, ""),
+        )
+        memory.add(calls)
+    return memory
+
+
+def test_at_an_error_what_worked_after_it_is_told_with_its_counts(shipped):
+    found = shipped.advise("ship", {"order": "O-9", "weight": 2.5}, error=HEAVY)
+    assert '"weight": 4.3' in found.text
+    assert '"weight": 4300' in found.text
+    assert (found.lines[0].k, found.lines[0].n) == (3, 3)
+    assert len(found.lines[0].call_ids) == 3
+    assert len(shipped.calls()) == 6  # nothing is kept
+
+
+def test_before_a_call_only_a_form_that_failed_is_told(shipped):
+    assert '"weight": 4300' in shipped.advise("ship", {"order": "O-9", "weight": 2.5}).text
+    assert shipped.advise("ship", {"order": "O-9", "weight": 2500}).text == ""
+
+
+def test_nothing_is_told_where_nothing_is_known(shipped):
+    assert shipped.advise("none", {}, error="boom").lines == []
+    assert shipped.advise("ship", {"weight": 1}, error="the printer is on fire").text == ""
+
+
+def test_the_history_of_the_card_is_used_after_the_calls_are_gone(path, shipped, records):
+    shipped.summarize()
+    more = ["op.parse_tool_call_result_op.params.max_history_tool_call_cnt=1"]
+    with ToolMem(path, overrides=more) as memory:
+        memory.add(turn("later", ({"order": "O-8", "weight": 900}, "")))
+        assert len(memory.calls()) == 1
+        assert '"weight": 4300' in memory.advise("ship", {"weight": 1.5}, error=HEAVY).text
+
+
+def test_an_error_that_nobody_repaired_is_told_with_what_it_is_about(memory):
+    for n in range(4):
+        look = {"tool_name": "find", "input": {}, "output": f"customer_id C-{n}77", "success": True}
+        call = {
+            "tool_name": "pay",
+            "input": {"customer_id": f"C-{n}77", "amount": 5},
+            "output": "paid",
+            "success": True,
+        }
+        memory.add([{**each, "conversation_id": f"c{n}"} for each in (look, call)])
+    told = memory.advise("pay", {"amount": 5}, error="customer_id is required").text
+    assert "`customer_id`, which the error asks for: 4 of 4 calls that worked gave it" in told
+    assert "4 of 4 had it from a result of `find`" in told
+
+
+def test_after_an_open_failure_of_a_writing_tool_the_same_call_is_not_advised(memory):
+    given = {"order": "O-1"}
+    memory.add(turn("c", (given, "HTTP 500 internal server error"), (given, "")))
+    told = memory.advise("ship", given, error="HTTP 500 internal server error").text
+    assert "the same call" not in told
+    assert "then worked" not in told
+
+
+def test_lines_keep_to_their_budget_and_other_conversations_free_text_is_not_told(memory):
+    mail = "Dear Ann, I am writing to you about the strange matter of the missing parcel today."
+    memory.add(
+        turn(
+            "c",
+            ({"body": mail, "to": "ann"}, "to: no such mailbox"),
+            ({"body": mail, "to": "ann@example.org"}, ""),
+        )
+    )
+    told = memory.advise("ship", {"body": mail, "to": "bob"}, error="to: no such mailbox").text
+    assert "strange matter" not in told
+    assert "ann@example.org" not in told
+    few = memory.advise(
+        "ship", {"body": mail, "to": "bob"}, error="to: no such mailbox", budget_tokens=3
+    )
+    assert few.lines == []
+
+
+def test_a_request_for_advice_is_checked(memory):
+    with pytest.raises(RequestError, match="tool_name: missing"):
+        memory.run("advise_tool_call", error="x")
+    with pytest.raises(RequestError, match="budget_tokens"):
+        memory.run("advise_tool_call", tool_name="x", budget_tokens=0)
+
+
+def test_advice_is_told_in_chinese_where_the_language_says_so(path, shipped):
+    with ToolMem(path, overrides=["language=zh"]) as memory:
+        assert "随后成功" in memory.advise("ship", {"weight": 2.5}, error=HEAVY).text

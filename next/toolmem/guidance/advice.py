@@ -1,0 +1,193 @@
+"""Lines for one call: what worked after the error that it met, or that calls like it failed.
+
+At an error: up to three lines on this error, on errors of its class and on errors alike; then up
+to two on the parameters that it names. Before a call: the failures whose form the planned
+arguments have, where what worked instead is known. Words of calls are shown as on a card.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolmem.guidance.budget import BULLET
+from toolmem.guidance.card import failure_line
+from toolmem.guidance.changes import form_of
+from toolmem.guidance.differences import counted_as
+from toolmem.guidance.evidence import Evidence, examine, may_have_run
+from toolmem.guidance.failures import count, error_of
+from toolmem.guidance.named_parameters import parameter_lines
+from toolmem.guidance.observations import Observation
+from toolmem.guidance.wording import Language, Wording
+from toolmem.llm.tokens import token_weight
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Failure, Line, RepairCount, ToolHistory
+from toolmem.text.error_classes import error_class_of
+from toolmem.text.error_lines import error_line
+
+MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
+BUDGET = 200  # tokens
+MAX_ERRORS = 3
+MAX_PLANNED = 3  # lines before a call
+MAX_KINDS = 4  # of repair that one line names
+SELDOM = 0.2  # up to this share of calls of a form that worked, the form is said to fail
+LEAST_ALIKE = 0.5  # share of words that two alike messages have in common
+UNKNOWN_CLASSES = frozenset({"", "error"})
+
+
+class Known(Struct, frozen=True, dict=True):
+    """What was read of a workspace. Calls are oldest first; `around` are those of all tools."""
+
+    calls: Sequence[ToolCallResult]  # of the tool
+    around: Sequence[ToolCallResult] = ()
+    card: ToolHistory | None = None  # of the tool's guidance, over calls that may be gone
+
+    @cached_property
+    def found(self) -> Evidence:
+        return examine(self.calls)
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """Of the card and of the calls, whichever knows more of one."""
+        known: dict[tuple[str, str], Failure] = {}
+        fresh = count(self.found, None) if self.calls else None
+        for history in (self.card, fresh):
+            for one in history.failures if history is not None else ():
+                old = known.get((one.error, one.part))
+                if not one.silent and (
+                    old is None or (one.recovered, one.k) >= (old.recovered, old.k)
+                ):
+                    known[one.error, one.part] = one
+        return list(known.values())
+
+
+def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
+    """What is known of the error that the call met, most telling first. The call is judged."""
+    say = Wording(language)
+    # The call is looked at among the others, which tell what its texts are.
+    observation = examine([*known.calls, call]).observed[-1]
+    line = error_line(call.output)
+    key, kind = error_of(line, observation), call.error_class if line else "no_output"
+    repeats = not may_have_run(call)
+    failures = [one if repeats else _without_repeating(one) for one in known.failures]
+    told = list(_error_lines(failures, key, kind, observation.part, say))[:MAX_ERRORS]
+    named = {repair for each in told for repair in each.repairs}
+    parameters = parameter_lines(known.found, known.around, call, observation, line, say)
+    told += [replace(each, error=key) for each in parameters if not named.issuperset(each.repairs)]
+    return told
+
+
+def within(lines: Iterable[Line], max_tokens: int) -> list[Line]:
+    """The first that fit; one that is too long gives way to the next."""
+    kept, left = [], float(max_tokens)
+    for line in lines:
+        cost = token_weight(BULLET + line.text) + 1
+        if cost <= left:
+            kept.append(line)
+            left -= cost
+    return kept
+
+
+def _without_repeating(one: Failure) -> Failure:
+    """Without the advice to make the same call again: it may do twice what it did."""
+    repairs = [each for each in one.repairs if each.repair.kind != "repeated"]
+    is_same = one.change is not None and not one.change.size
+    recovered = one.recovered if repairs else 0
+    return replace(
+        one, repairs=repairs, recovered=recovered, change=None if is_same else one.change
+    )
+
+
+def _error_lines(
+    failures: Sequence[Failure], key: str, kind: str, part: str, say: Wording
+) -> Iterator[Line]:
+    own = sorted((one for one in failures if one.error == key), key=lambda one: one.part != part)
+    yield from (failure_line(one, one.k, say) for one in own[:1])
+    others = [one for one in failures if one.error != key and one.recovered]
+    alike_class = [one for one in others if kind not in UNKNOWN_CLASSES and _class_of(one) == kind]
+    if alike_class:
+        yield _class_line(alike_class, kind, say)
+    alike = [(_shared_words(key, one.error), one) for one in others if one not in alike_class]
+    for share, one in sorted(alike, key=lambda pair: (-pair[0], -pair[1].recovered)):
+        if share >= LEAST_ALIKE:
+            yield failure_line(one, one.k, say)
+
+
+def _class_of(one: Failure) -> str:
+    return error_class_of(one.error) if one.error else "no_output"
+
+
+def _class_line(failures: Sequence[Failure], kind: str, say: Wording) -> Line:
+    """What repaired errors of one class, counted together."""
+    together: dict[Any, RepairCount] = {}
+    for each in (repair for one in failures for repair in one.repairs):
+        old = together.get(counted_as(each.repair))
+        counted = RepairCount(each.repair, each.k + (old.k if old else 0))
+        together[counted_as(each.repair)] = counted
+    repairs = sorted(together.values(), key=lambda each: -each.k)
+    recovered, failed = sum(o.recovered for o in failures), sum(o.k for o in failures)
+    most = max(failures, key=lambda one: one.recovered)
+    shown = replace(most, k=failed, recovered=recovered, repairs=repairs, told_again=0)
+    line = failure_line(shown, failed, say)
+    return replace(line, text=say.say("of_class", kind=kind, line=line.text))
+
+
+def _shared_words(first: str, second: str) -> float:
+    words, held = (
+        {word for word in text.lower().split() if word.isalpha()} for text in (first, second)
+    )
+    return len(words & held) / len(words | held) if len(words & held) > 1 else 0.0
+
+
+# ---------------------------------------------------------------- before the call
+
+
+def before_call(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
+    """The failures whose form the planned arguments have, where what worked instead is known."""
+    say, planned = Wording(language), examine([*known.calls, call]).observed[-1]
+    told = []
+    for one in sorted(known.failures, key=lambda one: -one.recovered):
+        wrong = _form_that_failed(one)
+        if wrong and not planned.texts and _has(planned, wrong) and _fails_mostly(known, wrong):
+            told.append(failure_line(one, one.k, say))
+    return told[:MAX_PLANNED]
+
+
+def _form_that_failed(one: Failure) -> Mapping[str, str] | None:
+    """How the parameters were written that were changed, by name; "" where they were missing."""
+    change = one.change
+    if change is None or change.partial or not (change.worked or change.left_out):
+        return None
+    try:
+        sent = json.loads(change.sent) if change.sent else {}
+        worked = json.loads(change.worked) if change.worked else {}
+    except ValueError:  # cut
+        return None
+    forms = {name: _form(value) for name, value in sent.items()}
+    forms |= {name: "" for name in change.lacked}
+    is_same = any(_form(worked.get(name)) == form for name, form in forms.items())
+    return None if is_same or change.others else forms
+
+
+def _form(value: Any) -> str:
+    """How a value is written, with its type; "" where there is none."""
+    if value is None:
+        return ""
+    text = form_of(str(value)) if isinstance(value, str | int | float) else ""
+    return f"{type(value).__name__} {text}"
+
+
+def _has(planned: Observation, wrong: Mapping[str, str]) -> bool:
+    return all(_form(planned.arguments.get(name)) == form for name, form in wrong.items())
+
+
+def _fails_mostly(known: Known, wrong: Mapping[str, str]) -> bool:
+    found = known.found
+    alike = [i for i, each in enumerate(found.observed) if _has(each, wrong)]
+    worked = sum(found.worked[i] is True for i in alike)
+    return worked <= SELDOM * len(alike)

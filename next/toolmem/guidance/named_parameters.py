@@ -1,0 +1,142 @@
+"""The parameters that an error is about: what calls that worked gave there, from which source."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from toolmem.guidance.changes import is_named
+from toolmem.guidance.evidence import Evidence
+from toolmem.guidance.observations import Observation, arguments_of, leaves, words_of
+from toolmem.guidance.wording import Wording
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Line, Repair
+from toolmem.text.display import plain_line
+
+MAX_LINES = 2
+MAX_INSTEAD = 3  # parameters that calls give in the place of one that does not exist
+MAX_CARRIERS = 50  # calls whose earlier results are looked through
+LOOK_BACK = 30  # calls of a conversation before such a call
+MAX_OUTPUT = 20_000  # characters of a result that is looked through
+LEAST_VALUE = 3  # characters of a value that is looked for
+_MAX_IDS = 3
+_WORD = re.compile(r"[a-z]{3,}")
+_NO_THING = frozenset("the and new name number type list ids not for can all".split())  # noqa: SIM905
+
+
+def parameter_lines(
+    found: Evidence,
+    around: Sequence[ToolCallResult],
+    call: ToolCallResult,
+    observation: Observation,
+    message: str,
+    say: Wording,
+) -> list[Line]:
+    """`around`: calls of all tools, oldest first; `message`: the line that says what went wrong."""
+    good = [i for i, worked in enumerate(found.worked) if worked]
+    told = []
+    for path, is_missing in islice(_named_in(found, observation, message), MAX_LINES):
+        given = [i for i in good if path in dict(leaves(found.observed[i].arguments))]
+        if good and (given or not is_missing):
+            told.append(_line(found, around, call, (path, is_missing), good, given, say))
+    return told
+
+
+def _line(
+    found: Evidence,
+    around: Sequence[ToolCallResult],
+    call: ToolCallResult,
+    what: tuple[str, bool],
+    good: Sequence[int],
+    given: Sequence[int],
+    say: Wording,
+) -> Line:
+    path, is_missing = what
+    k, n = len(given), len(good)
+    repairs = [Repair("added" if is_missing else "changed", path)] if given else []
+    if not is_missing and k < n:
+        repairs.append(Repair("dropped", path))
+    key = "asked_for" if is_missing else "given_otherwise" if k else "given_never"
+    text = say.say(key, name=say.names([path]), k=k, n=n)
+    instead = [] if k else _instead(found, arguments_of(call.input), good)
+    if instead:
+        text += say.say("gave", names=say.names(instead))
+        repairs += [Repair("renamed", name, path) for name in instead]
+        repairs += [Repair("added", name) for name in instead]
+    if given and (carrier := _carrier(call.tool_name, around, path)):
+        tool, held, asked = carrier
+        text += say.say("carried", k=held, n=asked, tool=say.names([tool]))
+    ids = tuple(found.ids[i] for i in (given or good)[-_MAX_IDS:])
+    return Line(plain_line(text), "failure", k=k, n=n, call_ids=ids, repairs=tuple(repairs))
+
+
+def _named_in(
+    found: Evidence, observation: Observation, message: str
+) -> Iterator[tuple[str, bool]]:
+    """(parameter, whether it was not given), the surest first."""
+    words = {_singular(word) for word in _WORD.findall(message.lower())} - _NO_THING
+    given = [(path.partition("[]")[0], value) for path, value in leaves(observation.arguments)]
+    ranked = []
+    for place, (path, value) in enumerate(given):
+        name = path.rpartition(".")[2]
+        if path in observation.texts:
+            continue
+        if is_named(message, name):
+            ranked.append((0, place, path, False))
+        elif len(str(value)) > 1 and is_named(message, str(value)[:200]):
+            ranked.append((1, place, path, False))
+        elif words & {_singular(word) for word in words_of(name)} - _NO_THING:
+            ranked.append((2, place, path, False))
+        elif words & {_singular(word) for word in words_of(_start(value))} - _NO_THING:
+            ranked.append((3, place, path, False))
+    known = dict.fromkeys(path for one in found.observed for path, _ in leaves(one.arguments))
+    sent = {path for path, _ in given}
+    ranked += [
+        (0, place, path, True)
+        for place, path in enumerate(known)
+        if path not in sent and is_named(message, path.rpartition(".")[2])
+    ]
+    yield from dict.fromkeys((path, is_missing) for _, _, path, is_missing in sorted(ranked))
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 else word
+
+
+def _start(value: Any) -> str:
+    """Of an id that begins with words: `gift_card_77`."""
+    return value[:100] if isinstance(value, str) and " " not in value else ""
+
+
+def _instead(found: Evidence, sent: dict[str, Any], good: Sequence[int]) -> list[str]:
+    """Parameters that most calls that worked gave, and this one did not."""
+    given = Counter(str(name) for i in good for name in found.observed[i].arguments)
+    often = [name for name, k in given.most_common() if name not in sent and 2 * k > len(good)]
+    return often[:MAX_INSTEAD]
+
+
+def _carrier(
+    tool_name: str, around: Sequence[ToolCallResult], path: str
+) -> tuple[str, int, int] | None:
+    """(tool, k, n): k of n calls that worked gave a value that a result of the tool had held."""
+    before: dict[str, list[ToolCallResult]] = {}
+    found: Counter[str] = Counter()
+    asked = 0
+    uses = [call for call in around if call.tool_name == tool_name and call.failed is False]
+    looked = {id(call) for call in uses[-MAX_CARRIERS:]}
+    for call in around:
+        earlier = before.setdefault(call.conversation_id, [])
+        value = dict(leaves(arguments_of(call.input))).get(path) if id(call) in looked else None
+        if isinstance(value, str | int) and len(text := str(value)) >= LEAST_VALUE:
+            asked += 1
+            held = (each for each in earlier[-LOOK_BACK:] if text in each.output[:MAX_OUTPUT])
+            if call.conversation_id:
+                found.update({each.tool_name for each in held if each.tool_name != tool_name})
+        earlier.append(call)
+    if not found:
+        return None
+    (tool, k), *_ = found.most_common(1)
+    return tool, k, asked

@@ -1,0 +1,79 @@
+"""AdviseToolCallOp: what is known for a planned or a failed call."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from toolmem.errors import RequestError
+from toolmem.flow.op import Context, Op
+from toolmem.flow.registry import register
+from toolmem.formats.chat import read_arguments
+from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, before_call, within
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.protocols import Store
+from toolmem.text.error_classes import error_class_of
+from toolmem.text.error_lines import error_line
+
+MAX_ERROR = 100_000  # characters of an error that are read
+
+
+@register
+class AdviseToolCallOp(Op):
+    """Answer lines for one call: what worked after its `error`, or that calls like it failed.
+
+    Nothing is run, kept or asked of a model. The answer is "" where nothing is known.
+    """
+
+    class Params(Struct, frozen=True):
+        budget_tokens: Annotated[int, Meta(ge=1)] = BUDGET  # of all lines
+
+    reads = ("workspace_id", "tool_name")
+    optional = ("input", "error", "conversation_id", "budget_tokens")
+    params: Params
+
+    def run(self, context: Context) -> None:
+        budget = context.get("budget_tokens", self.params.budget_tokens)
+        if budget < 1:
+            raise RequestError("budget_tokens: expected at least 1", field="budget_tokens")
+        store = context.services.store(self.settings)
+        call = _call_of(context)
+        known = _known(store, context.workspace, call.tool_name, is_error=bool(call.output))
+        language = self.settings.language
+        if language is None:
+            language = context.services.settings.language
+        find = at_error if call.output else before_call
+        lines = within(find(known, call, language), budget)
+        context.response.answer = "\n".join(line.text for line in lines)
+        context.response.metadata["lines"] = [
+            {name: shown[name] for name in ("kind", "text", "k", "n", "call_ids") if name in shown}
+            for shown in map(msgspec.to_builtins, lines)
+        ]
+
+
+def _call_of(context: Context) -> ToolCallResult:
+    given: Any = read_arguments(context.get("input"))
+    error = (context.get("error") or "")[:MAX_ERROR]
+    return ToolCallResult(
+        tool_name=context["tool_name"],
+        create_time=context.services.clock.now(),
+        input=given if isinstance(given, dict | list | str) else {},
+        output=error,
+        success=False if error else None,
+        error_class=error_class_of(error_line(error)) if error else "",
+        metadata={"conversation_id": context.get("conversation_id") or ""},
+    )
+
+
+def _known(store: Store, workspace: str, tool: str, *, is_error: bool) -> Known:
+    """The newest calls in the log, and the history behind the tool's card."""
+
+    def newest(name: str | None) -> list[ToolCallResult]:
+        log = store.call_log(workspace, tool=name, newest=True, limit=MAX_CALLS)
+        return [each.call for each in log]
+
+    guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
+    around = newest(None) if is_error else []
+    return Known(newest(tool), around, guidance.history if guidance else None)
