@@ -11,7 +11,7 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import RequestError
-from toolmem.research import tables
+from toolmem.research import frames, tables
 from toolmem.research.csv_files import cell, csv_text, write_whole
 from toolmem.research.evaluation import clear, evaluate
 
@@ -210,10 +210,10 @@ def test_figures_of_tools_and_errors_are_counted_from_the_recorded_calls(recordi
 
 def test_tables_are_data_frames_with_nullable_types(recording):
     found = evaluate(recording({"tool_name": "search", "output": "x"}))
-    frame = tables.frame(tables.call_rows(found), tables.CallRow)
+    frame = frames.calls(found)
     assert frame["success"].isna().all()
     assert frame["execution_failed"].dtype == "boolean"
-    empty = tables.frame([], tables.ErrorRow)
+    empty = frames.frame([], tables.ErrorRow)
     assert list(empty.columns)[:2] == ["error_class", "tool_name"]
 
 

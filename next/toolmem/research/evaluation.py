@@ -18,6 +18,7 @@ from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
 from toolmem.formats.recording import BadRecord, Format, Recording, read_recording
+from toolmem.llm.usage import LedgerRow, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
@@ -55,6 +56,7 @@ class Evaluation(Struct, kw_only=True):
     duplicates: int  # calls whose id was known
     stopped: str  # why calls were left out; "" where none were
     budget_reached: bool
+    requests: list[LedgerRow]  # to models
     ignore_success: bool
     started_at: datetime
     seconds: float
@@ -127,6 +129,7 @@ def evaluate(
         duplicates=added.duplicates,
         stopped=added.stopped,
         budget_reached=added.budget_reached,
+        requests=[row for row in read_ledger(kept, memory.workspace_id) if row.time >= started_at],
         ignore_success=ignore_success,
         started_at=started_at,
         seconds=clock.monotonic() - started,

@@ -6,12 +6,15 @@ The page is bounded; what it leaves out is counted, and stands in the CSV files.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
+import toolmem
 from toolmem.guidance.budget import BULLET
 from toolmem.models.tools import ToolRecord
 from toolmem.research import tables
@@ -19,6 +22,7 @@ from toolmem.research.csv_files import write_whole
 from toolmem.research.evaluation import Evaluation
 from toolmem.text.display import plain
 
+NOTEBOOK = "01_evaluate_tool_calls.md"
 MAX_TOOLS = 100
 MAX_ERRORS = 30
 MAX_BAD_RECORDS = 20
@@ -41,11 +45,17 @@ class Shown(Struct):
 
 def write_page(found: Evaluation, folder: Path) -> Path:
     """Returns the path of the page."""
-    return write_whole(folder / "report.html", page(found))
+    return write_whole(folder / "report.html", page(found, _notebook(folder)))
 
 
-def page(found: Evaluation) -> str:
-    """The page as HTML."""
+def _notebook(folder: Path) -> str:
+    """The way from the page to the notebook with the same tables; "" where it is not there."""
+    path = Path(toolmem.__file__).parents[1] / "notebooks" / NOTEBOOK
+    return quote(os.path.relpath(path, folder)) if path.exists() else ""
+
+
+def page(found: Evaluation, notebook: str = "") -> str:
+    """The page as HTML. `notebook`: the address of the one that shows the same tables."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -72,6 +82,9 @@ def page(found: Evaluation) -> str:
         cards=_first(cards, MAX_TOOLS),
         runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
         bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
+        costs=tables.cost_rows(found),
+        notebook=notebook,
+        notebook_name=NOTEBOOK,
     )
 
 

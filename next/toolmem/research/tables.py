@@ -1,4 +1,4 @@
-"""The tables of an evaluation: rows for CSV files, the page and DataFrames. None means unknown."""
+"""The tables of an evaluation: rows for CSV files, the page and `frames`. None means unknown."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import mean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from toolmem.guidance.statistics import statistics, sums_of
+from toolmem.llm.usage import LedgerRow
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import ToolRecord
 from toolmem.research.evaluation import EvaluatedCall, Evaluation
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 
@@ -100,6 +98,19 @@ class SkipRow(Struct, kw_only=True):
     error: str
 
 
+class CostRow(Struct, kw_only=True):
+    """The requests of one op to one model."""
+
+    op: str
+    model: str
+    requests: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None  # None: the model has no price
+    currency: str
+
+
 class Interval(NamedTuple):
     """The ends of a 95 % interval."""
 
@@ -120,15 +131,6 @@ def wilson_interval(k: int, n: int) -> Interval:
     half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n)) / scale
     low = 0.0 if k == 0 else max(0.0, centre - half)
     return Interval(low, 1.0 if k == n else min(1.0, centre + half))
-
-
-def frame(rows: Sequence[Struct], kind: type[Struct]) -> pd.DataFrame:
-    """Rows as a DataFrame with nullable types; it has the columns of `kind` without rows, too."""
-    import pandas as pd
-
-    columns = list(kind.__struct_fields__)
-    values = [[getattr(row, name) for name in columns] for row in rows]
-    return pd.DataFrame(values, columns=columns).convert_dtypes()
 
 
 def call_rows(found: Evaluation) -> list[CallRow]:
@@ -258,6 +260,26 @@ def skip_rows(found: Evaluation) -> list[SkipRow]:
     ]
 
 
+def cost_rows(found: Evaluation) -> list[CostRow]:
+    """By op and model."""
+    groups: defaultdict[tuple[str, str, str], list[LedgerRow]] = defaultdict(list)
+    for request in found.requests:
+        groups[request.op, f"{request.backend}/{request.model}", request.currency].append(request)
+    return [
+        CostRow(
+            op=op,
+            model=model,
+            requests=len(rows),
+            failed=sum(row.outcome != "ok" for row in rows),
+            prompt_tokens=sum(row.prompt_tokens for row in rows),
+            completion_tokens=sum(row.completion_tokens for row in rows),
+            cost=sum(row.cost or 0.0 for row in rows) if currency else None,
+            currency=currency,
+        )
+        for (op, model, currency), rows in sorted(groups.items())
+    ]
+
+
 def totals(found: Evaluation) -> dict[str, Any]:
     """The figures of the whole evaluation, for summary.json and the head of the page."""
     calls = [each.call for each in found.calls]
@@ -284,6 +306,7 @@ def totals(found: Evaluation) -> dict[str, Any]:
         "notes": found.notes,
         "judges": judges,
         "ignore_success": found.ignore_success,
+        "requests": len(found.requests),
         "first_summary": found.summary.answer,
         "second_summary": found.second_summary.answer,
         "started_at": found.started_at.isoformat(timespec="seconds"),
