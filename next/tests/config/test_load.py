@@ -101,6 +101,24 @@ def test_an_override_of_an_op_that_no_flow_uses_is_refused(tmp_path):
         ToolMem(tmp_path / "my.yaml", overrides=["op.rejudge_op.params.force=true"])
 
 
+def test_the_guard_is_switched_off_as_a_whole_and_the_real_environment_goes_before_all(tmp_path):
+    def modes(text="", *overrides, **environment):
+        found = settings(tmp_path, text, *overrides, **environment)
+        assert found.problems == []
+        guard = found.settings.guard
+        return {guard.rules, guard.repeats, guard.names, guard.schema}, found.warnings
+
+    assert modes("guard: off")[0] == modes("guard: false")[0] == {"off"}
+    assert modes("", "guard=off")[0] == {"off"}
+    assert modes()[0] == {"enforce", "advise"}
+    on = "guard.rules=enforce"
+    assert modes("guard: off", on)[0] == {"enforce", "advise"}
+    assert modes("", on, real={"TOOLMEM_GUARD": "off"})[0] == {"off"}
+    assert modes("", on, dotenv={"TOOLMEM_GUARD": "off"})[0] == {"enforce", "advise"}
+    told = modes("", real={"TOOLMEM_GUARD": "maybe"})
+    assert (told[0], "the guard stays on" in told[1][0]) == ({"enforce", "advise"}, True)
+
+
 # ---------------------------------------------------------------- the environment
 
 
@@ -190,7 +208,7 @@ def test_a_whole_file_of_reme_loads_and_says_once_what_is_left_out(name, caplog,
     memory = ToolMem(HERE / name)
     told = [record.getMessage() for record in caplog.records]
     assert sum("ignored, they mean nothing here" in each for each in told) == 1
-    assert sum("flows left out" in each for each in told) == 1
+    assert sum("not provided by toolmem and left out: flows" in each for each in told) == 1
     with pytest.raises(RequestError, match="not provided by toolmem: (build_query|trajectory_pre)"):
         memory.run("retrieve_task_memory" if "_a" in name else "summary_task_memory")
     assert memory.services.problems() == []

@@ -117,6 +117,18 @@ def _exit_code(found: evaluation.Evaluation) -> int:
     return 0 if is_done else 1
 
 
+def _usage(found: evaluation.Evaluation) -> str:
+    """The requests; what they cost is told where the model has a price."""
+    usage = found.usage
+    costs = "".join(f", {cost:.4g} {currency}" for currency, cost in usage.costs.items())
+    sent = "requests to models" if found.requests else "requests were counted and not sent"
+    return (
+        f"{usage.requests} {sent}: {usage.prompt_tokens} prompt tokens, "
+        f"{usage.completion_tokens} reply tokens{costs}; the skips saved "
+        f"{usage.saved_prompt_tokens} prompt tokens"
+    )
+
+
 def _print_agreement(found: evaluation.Agreement) -> None:
     click.echo(
         f"the judge agrees with {found.agreed} of {found.labelled} labels; balanced accuracy "
@@ -155,4 +167,6 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
     if found.calls and not found.stopped:
         click.echo(found.summary.answer)
         click.echo(found.second_summary.answer)
+    if found.usage.requests:
+        click.echo(_usage(found))
     click.echo("wrote " + ", ".join(map(str, written)))

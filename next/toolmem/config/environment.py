@@ -18,6 +18,8 @@ from msgspec import Struct
 from toolmem.config.layers import Layer, Loader, Setting
 
 MAX_DOTENV = 100_000  # bytes
+GUARDED = ("rules", "repeats", "names", "schema")  # sources of the guard
+_OFF, _ON = ("off", "false", "no", "0"), ("on", "true", "yes", "1")
 OPENAI = "https://api.openai.com/v1"
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#]*))")
 _REFERENCE = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*(?:,([^}]*))?\}")
@@ -147,6 +149,23 @@ def _completed(
     if is_dotenvs and key and not key_name:
         return {}, [_kept_back(url_path)]
     return added, []
+
+
+def with_guard_switch(layer: Layer, real: Mapping[str, str]) -> tuple[Layer, list[str]]:
+    """`guard: off` as its four sources; TOOLMEM_GUARD goes before files and overrides.
+
+    Also a warning where the variable says something else: the guard stays on then.
+    """
+    whole, warnings = layer.get(("guard",)), []
+    word = real.get("TOOLMEM_GUARD", "").strip().lower()
+    if word in _OFF:
+        whole = Setting("off", "TOOLMEM_GUARD")
+    elif word and word not in _ON:
+        warnings = [f"TOOLMEM_GUARD: expected off or on, got {word[:40]!r}: the guard stays on"]
+    if whole is None or whole.value not in ("off", False):
+        return layer, warnings
+    others = {path: each for path, each in layer.items() if path[0] != "guard"}
+    return others | {("guard", name): Setting("off", whole.origin) for name in GUARDED}, warnings
 
 
 def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -35,8 +36,16 @@ def foreign_ops() -> frozenset[str]:
     return frozenset(name for names in yaml.safe_load(text).values() for name in names)
 
 
-def read_as_ours(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str]]:
-    """The layer in our words, and warnings. `provided`: names of ops that there are."""
+class Translated(NamedTuple):
+    """A layer in our words, the keys that mean nothing here, and ops that toolmem lacks."""
+
+    layer: Layer
+    ignored: list[str]
+    foreign_ops: list[str]
+
+
+def read_as_ours(layer: Layer, provided: Collection[str]) -> Translated:
+    """`provided`: names of ops that there are."""
     ours: Layer = {}
     ignored: list[str] = []
     foreign = {
@@ -53,15 +62,7 @@ def read_as_ours(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[s
             ours[path] = Setting(TYPES.get(str(setting.value), setting.value), setting.origin)
         else:
             ours[path] = setting
-    warnings = []
-    if ignored:
-        names = ", ".join(dict.fromkeys(ignored))
-        warnings.append(f"ignored, they mean nothing here: {names}")
-    if foreign:
-        warnings.append(
-            f"settings of ops that toolmem does not provide: {', '.join(sorted(foreign))}"
-        )
-    return ours, warnings
+    return Translated(ours, list(dict.fromkeys(ignored)), sorted(foreign))
 
 
 def _backend(layer: Layer, path: tuple[str, ...]) -> str:

@@ -13,9 +13,9 @@ from toolmem.guidance.budget import BULLET
 from toolmem.guidance.card import CardWriter
 from toolmem.guidance.statistics import statistics, sums_of
 from toolmem.guidance.wording import Language
+from toolmem.llm.models import DryRunModel
 from toolmem.llm.prompts import Template, as_json, cut_middle, fit, load_template
 from toolmem.llm.tokens import estimated_tokens, token_weight
-from toolmem.llm.usage import current_purpose
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.protocols import ChatModel
@@ -125,15 +125,16 @@ class DryRunWriter:
 
     asks_model = False
 
-    def __init__(self, writer: ModelWriter, card: CardWriter) -> None:
+    def __init__(self, writer: ModelWriter, card: CardWriter, model: DryRunModel) -> None:
         self._writer = writer
         self._card = card
+        self._model = model
         self.author = writer.author
 
     def write(
         self, tool_name: str, calls: Sequence[ToolCallResult], old: Guidance | None
     ) -> Guidance:
-        tokens = self._count(self._writer.prompt(tool_name, calls))
+        tokens = self._model.count(self._writer.prompt(tool_name, calls))
         card = self._card.write(tool_name, calls, old)
         return replace(card, prompt_tokens=tokens, author=self.author)
 
@@ -145,17 +146,10 @@ class DryRunWriter:
         old: Guidance,
     ) -> Guidance:
         """What is in the place of the model's text is the card's."""
-        self._count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
+        self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
         tokens = estimated_tokens(self._writer.prompt(tool_name, calls))
         return replace(card, prompt_tokens=tokens, author=self.author, updates=old.updates + 1)
-
-    @staticmethod
-    def _count(prompt: str) -> int:
-        purpose, tokens = current_purpose.get(), estimated_tokens(prompt)
-        if purpose is not None:
-            purpose.count(tokens, 0, None)
-        return tokens
 
 
 def figures(calls: Sequence[ToolCallResult]) -> str:

@@ -10,12 +10,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from toolmem.errors import ModelError
 from toolmem.judge.check import check
 from toolmem.judge.reply import ReadVerdict, ReplyUnreadable, read_verdict
+from toolmem.llm.models import DryRunModel
 from toolmem.llm.prompts import as_json, cut_middle, fit, load_template
-from toolmem.llm.tokens import estimated_tokens
-from toolmem.llm.usage import current_purpose
 from toolmem.models.calls import JudgeIdentity, ToolCallResult, Verdict
 from toolmem.models.protocols import ChatModel
 from toolmem.models.tools import ToolSchema
@@ -95,13 +93,11 @@ class DryRunJudge:
 
     asks_model = False
 
-    def __init__(self, judge: ModelJudge) -> None:
+    def __init__(self, judge: ModelJudge, model: DryRunModel) -> None:
         self._judge = judge
+        self._model = model
         self.identity = judge.identity
 
     def judge(self, call: ToolCallResult, schema: ToolSchema | None) -> Verdict:
-        purpose = current_purpose.get()
-        if purpose is None:
-            raise ModelError("a dry run needs somebody who counts")
-        purpose.count(estimated_tokens(self._judge.prompt(call, schema)), 0, None)
+        self._model.count(self._judge.prompt(call, schema))
         return replace(check(call, schema), judge=self.identity)

@@ -12,6 +12,8 @@ from toolmem.llm.budget import Budget
 from toolmem.llm.client import Client, Endpoint, Service
 from toolmem.llm.failures import ParameterRefused
 from toolmem.llm.openai import OpenAIService, is_loopback
+from toolmem.llm.tokens import estimated_tokens
+from toolmem.llm.usage import current_purpose
 from toolmem.models.protocols import ChatModel, Clock
 
 log = logging.getLogger("toolmem.llm")
@@ -92,18 +94,26 @@ class DryRunModel:
 
     backend = "dry_run"
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, budget: Budget) -> None:
         self.model = model
+        self._budget = budget
 
     async def complete(self, prompt: str, *, json_reply: bool = False) -> str:
         raise ModelError("dry_run sends nothing")
+
+    def count(self, prompt: str) -> int:
+        """Count the prompt for whoever asks now; its estimated tokens."""
+        tokens, purpose = estimated_tokens(prompt), current_purpose.get()
+        if purpose is not None:
+            purpose.count(tokens, 0, *self._budget.price(self.model, tokens))
+        return tokens
 
 
 def open_model(section: ModelSection, setting: str, budget: Budget, clock: Clock) -> ChatModel:
     """`setting`: its place in the configuration. Raises ConfigError with every problem."""
     if section.backend == "dry_run":
         budget.check_model(section.model_name or DEFAULT_MODEL, f"{setting}.model_name")
-        return DryRunModel(section.model_name or DEFAULT_MODEL)
+        return DryRunModel(section.model_name or DEFAULT_MODEL, budget)
     client = open_client(section, setting, budget, clock)
     if section.params.stream and section.backend != "openai_compatible":
         raise ConfigError([f"{setting}.params.stream: only openai_compatible streams"])

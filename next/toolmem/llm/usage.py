@@ -43,7 +43,7 @@ class Usage(Struct):
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost: float = 0.0
+    costs: dict[str, float] = {}  # by currency
 
 
 class Purpose(Struct, frozen=True, kw_only=True):
@@ -59,19 +59,23 @@ class Purpose(Struct, frozen=True, kw_only=True):
 
     def book(self, row: LedgerRow) -> None:
         """Keep a row at once. A store that cannot keep it does not cost the reply."""
-        self.count(row.prompt_tokens, row.completion_tokens, row.cost)
+        self.count(row.prompt_tokens, row.completion_tokens, row.cost, row.currency)
         key = f"{row.time:%Y%m%dT%H%M%S.%f}-{os.urandom(6).hex()}"
         try:
             self.store.put(self.workspace, NAMESPACE, key, row)
         except StoreError as error:
             log.error("a request could not be written to the ledger: %s", error)
 
-    def count(self, prompt_tokens: int, completion_tokens: int, cost: float | None) -> None:
+    def count(
+        self, prompt_tokens: int, completion_tokens: int, cost: float | None, currency: str
+    ) -> None:
         """Add a request to the usage of the op."""
-        self.usage.requests += 1
-        self.usage.prompt_tokens += prompt_tokens
-        self.usage.completion_tokens += completion_tokens
-        self.usage.cost += cost or 0.0
+        usage = self.usage
+        usage.requests += 1
+        usage.prompt_tokens += prompt_tokens
+        usage.completion_tokens += completion_tokens
+        if cost is not None:
+            usage.costs[currency] = usage.costs.get(currency, 0.0) + cost
 
 
 # Set around each request by whoever makes it.

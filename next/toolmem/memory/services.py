@@ -184,10 +184,11 @@ class MemoryServices:
         if self._is_offline(op.llm):
             return RuleBasedJudge()
         from toolmem.judge.model_judge import DryRunJudge, ModelJudge
+        from toolmem.llm.models import DryRunModel
 
         model = self.model(op.llm)
         judge = ModelJudge(model, self._language(op), op.prompt_path)
-        return DryRunJudge(judge) if model.backend == "dry_run" else judge
+        return DryRunJudge(judge, model) if isinstance(model, DryRunModel) else judge
 
     def _make_writer(self, op: OpSection) -> GuidanceWriter:
         language, limit = self._language(op), self.settings.guidance.max_tokens
@@ -195,10 +196,11 @@ class MemoryServices:
         if self._is_offline(op.llm):
             return card
         from toolmem.guidance.model_writer import DryRunWriter, ModelWriter
+        from toolmem.llm.models import DryRunModel
 
         model = self.model(op.llm)
         writer = ModelWriter(model, card, language, op.prompt_path, max_tokens=limit)
-        return DryRunWriter(writer, card) if model.backend == "dry_run" else writer
+        return DryRunWriter(writer, card, model) if isinstance(model, DryRunModel) else writer
 
     def _is_offline(self, name: str) -> bool:
         return name not in self._own.llms and self._section(name).backend == "offline"

@@ -23,7 +23,7 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord
-from toolmem.operations.results import EvaluationFailure, Summarized
+from toolmem.operations.results import EvaluationFailure, Summarized, Usage
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
@@ -57,6 +57,7 @@ class Evaluation(Struct, kw_only=True):
     stopped: str  # why calls were left out; "" where none were
     budget_reached: bool
     requests: list[LedgerRow]  # to models
+    usage: Usage  # of the requests, or of those that a dry run would have sent
     ignore_success: bool
     started_at: datetime
     seconds: float
@@ -129,6 +130,7 @@ def evaluate(
         duplicates=added.duplicates,
         stopped=added.stopped,
         budget_reached=added.budget_reached,
+        usage=added.usage.plus(summary.usage).plus(second.usage),
         requests=[row for row in read_ledger(kept, memory.workspace_id) if row.time >= started_at],
         ignore_success=ignore_success,
         started_at=started_at,
@@ -165,6 +167,7 @@ class _Added(Struct):
     failures: list[EvaluationFailure] = msgspec.field(default_factory=list)  # by position
     stopped: str = ""  # why the others were not asked about
     budget_reached: bool = False
+    usage: Usage = Usage()
 
 
 def _add(
@@ -183,6 +186,7 @@ def _add(
             added = memory.add(recorded.calls[start : start + BATCH], tools=tools)
         finally:
             memory.engine.listeners.remove(tell)
+        done.usage = done.usage.plus(added.usage)
         done.duplicates += added.evaluation.duplicates
         done.failures += [
             replace(each, index=start + each.index) for each in added.evaluation.failures
