@@ -159,6 +159,16 @@ def test_an_evaluation_that_is_stopped_pays_nothing_twice(tmp_path, kill):
         assert judged <= 200 - answered + 8  # those whose reply was read and not kept yet
 
 
+def test_a_store_that_a_file_names_is_used_and_not_cleared(tmp_path):
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    (tmp_path / "my.yaml").write_text("vector_store: {default: {params: {path: own.db}}}\n")
+    for _ in range(2):
+        run(tmp_path, "evaluate", "--input", "calls.jsonl", "--config", "my.yaml")
+    with ToolMem(tmp_path / "own.db", workspace="evaluate") as memory:
+        assert len(memory.calls()) == 6
+    assert not (tmp_path / "report" / "memory.db").exists()
+
+
 def test_the_judge_is_held_against_labels(tmp_path):
     (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
     (tmp_path / "labels.csv").write_text("index,label\n0,1\n1,0\n2,1\n")

@@ -84,7 +84,7 @@ def evaluate(
         (out / ".toolmem").unlink()
     except OSError as error:
         raise click.UsageError(f"--out: cannot write there: {error}") from error
-    names_store = store or any("vector_store." in each for each in overrides)
+    names_store = store is not None or options.names_store(overrides, config)
     is_own = not names_store and workspace == evaluation.WORKSPACE
     if not names_store:
         store = str(out / "memory.db")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from toolmem.config.load import DEFAULT, load
 from toolmem.config.sections import OpSection
 from toolmem.memory.services import store_path
 from toolmem.memory.toolmem import ToolMem
@@ -67,6 +68,14 @@ def open_existing(
     if not os.path.exists(path):
         raise click.UsageError(f"--store: there is no file {path}")
     return memory
+
+
+def names_store(given: Sequence[str], config: str | None) -> bool:
+    """Whether overrides or the file say where the store is."""
+    settings, config = split_config(given, config)
+    layer = load([config] if config else [], settings).layer
+    origins = [setting.origin for path, setting in layer.items() if path[0] == "vector_store"]
+    return not all(origin.startswith(f"{DEFAULT}:") for origin in origins)
 
 
 def print_json(value: Any) -> None:
