@@ -14,7 +14,7 @@ KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 820,
     "text": 1600,
-    "config": 1220,
+    "config": 1210,
     "store": 3100,
     "llm": 1740,
     "judge": 2380,
@@ -24,7 +24,7 @@ BUDGETS = {
     "flow": 1200,
     "ops": 1430,
     "operations": 1000,
-    "memory": 500,
+    "memory": 510,
     "research": 1930,
     "cli": 1248,
     "testing": 550,

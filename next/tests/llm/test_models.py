@@ -65,6 +65,12 @@ def test_what_may_pass_is_tried_again(asking, records, fault):
         assert (outcomes.count("ok"), outcomes.count("PassingError")) == (3, 2)
 
 
+def test_an_op_may_have_retries_of_its_own(asking, records):
+    with asking(Fault("server_error"), more=["op.parse_tool_call_result_op.max_retries=0"]) as it:
+        it.memory.add(records(1))
+        assert len(it.server.requests) == 1
+
+
 def test_guidance_survives_a_summary_that_fails(asking, records):
     with asking() as it:
         it.memory.add(records(3))

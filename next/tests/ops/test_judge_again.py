@@ -1,9 +1,12 @@
 """retry_evaluations and rejudge: kept calls judged again."""
 
+import os
+
+import pytest
 from msgspec.structs import replace
 
 from toolmem import ToolMem
-from toolmem.errors import ModelError
+from toolmem.errors import ConfigError, ModelError
 from toolmem.testing.scripted import ScriptedJudge, ScriptedModel
 
 NO_WAIT = [
@@ -157,6 +160,16 @@ def test_prompts_of_a_users_file_are_sent_and_what_they_lack_is_added(path, tmp_
     assert '"score"' in judging
     assert writing.startswith("Say how to use search: #1 score=1.0")
     assert "```txt" in writing
+
+
+def test_a_prompt_with_an_unknown_placeholder_is_refused_before_anything_is_kept(path, tmp_path):
+    (tmp_path / "mine.yaml").write_text("evaluate_tool_call_prompt: '{tool_nam} {output}'\n")
+    own = [f"op.parse_tool_call_result_op.prompt_path={tmp_path / 'mine.yaml'}"]
+    with ToolMem(path, llms={"default": ScriptedModel()}, overrides=[*NO_WAIT, *own]) as memory:
+        assert "did you mean 'tool_name'" in memory.services.problems()[0]
+        with pytest.raises(ConfigError, match="unknown {tool_nam}"):
+            memory.add([{"tool_name": "t", "output": "x"}], tools=[{"name": "t"}])
+    assert not os.path.exists(path)
 
 
 def test_chinese_prompts_are_used_where_the_language_says_so(path, records):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -78,16 +78,3 @@ def foreign_ops_of(flow_content: str, provided: Collection[str]) -> list[str]:
     """The ops of a flow that toolmem does not provide, as they are known in snake_case."""
     names = (_WORD_START.sub("_", name).lower() for name in _NAME.findall(flow_content))
     return list(dict.fromkeys(name for name in names if _is_foreign(name, provided)))
-
-
-def not_served(values: Mapping[str, object]) -> str:
-    """A warning for what is accepted and done in another way; "" where there is nothing."""
-    found = [told for path, told in _DONE_OTHERWISE.items() if values.get(path)]
-    return "; ".join(found)
-
-
-_DONE_OTHERWISE = {
-    "stream": "stream: answers come whole",
-    "cmd": "backend cmd: use `toolmem run`",
-    "sse": "mcp.transport sse: streamable HTTP is spoken",
-}

@@ -82,6 +82,7 @@ class Purpose(Struct, frozen=True, kw_only=True):
 current_purpose: ContextVar[Purpose | None] = ContextVar("purpose", default=None)
 
 
-def read_ledger(store: Store, workspace: str) -> list[LedgerRow]:
-    """Every request of a workspace, oldest first."""
-    return [each.read(LedgerRow) for each in store.list_records(workspace, NAMESPACE)]
+def read_ledger(store: Store, workspace: str, newest: int | None = None) -> list[LedgerRow]:
+    """The requests of a workspace, oldest first. `newest`: so many of the last; None: all."""
+    found = store.list_records(workspace, NAMESPACE, newest=newest)
+    return [each.read(LedgerRow) for each in found]

@@ -116,14 +116,16 @@ class MemoryServices:
                 store.close()
 
     def problems(self) -> list[str]:
-        """What is wrong with models and embedders, without asking them."""
+        """What is wrong with models, embedders and prompts, without asking anybody."""
         found: list[str] = []
         for name in self.settings.llm:
             if name not in self._own.llms and self._section(name).backend != "offline":
                 found += _problems_of(partial(self.model, name))
         for name in self.settings.embedding_model:
             found += _problems_of(partial(self._open_embedder, name))
-        return found
+        for op in self.settings.op.values() if not found else ():
+            found += _problems_of(partial(self.judge, op)) + _problems_of(partial(self.writer, op))
+        return list(dict.fromkeys(found))
 
     # ------------------------------------------------------------ opening
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -93,49 +94,40 @@ def evaluate(
     `memory` None: one that is forgotten afterwards. `tools`: their schemas. `ignore_success`
     withholds the recorded flag from the judge. `limit`: records that are read. Raises RequestError.
     """
-    if memory is None:
-        with ToolMem(":memory:", workspace=WORKSPACE) as own:
-            return evaluate(
-                paths,
-                memory=own,
-                format=format,
-                tools=tools,
-                ignore_success=ignore_success,
-                limit=limit,
-                progress=progress,
-            )
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    clock = memory.services.clock
-    started_at, started = datetime.now(UTC), clock.monotonic()
+    started_at = datetime.now(UTC)
     recorded = read_recording(files, started_at, format=format, limit=limit)
     recorded.calls = [_prepared(call, ignore_success) for call in recorded.calls]
-    kept = memory.services.store(OpSection())
-    newest = kept.call_log(memory.workspace_id, newest=True, limit=1)
-    added = _add(memory, recorded, [*tools, *recorded.tools] or None, progress)
-    stored = _logged(kept, memory.workspace_id, newest[-1].position if newest else 0)
-    names = sorted({call.tool_name for call in recorded.calls})
-    summary = memory.summarize(names) if names and not added.stopped else Summarized()
-    second = memory.summarize(names) if names and not added.stopped else Summarized()
-    return Evaluation(
-        source=", ".join(os.path.basename(path) for path in files),
-        calls=_evaluated(recorded, stored, added),
-        tools=kept.records(memory.workspace_id, names),
-        summary=summary,
-        second_summary=second,
-        bad_records=_bad(recorded, stored, added),
-        failed_evaluations=[
-            recorded.rows[each.index] for each in added.failures if _is_kept(recorded, each, stored)
-        ],
-        notes=recorded.notes,
-        duplicates=added.duplicates,
-        stopped=added.stopped,
-        budget_reached=added.budget_reached,
-        usage=added.usage.plus(summary.usage).plus(second.usage),
-        requests=[row for row in read_ledger(kept, memory.workspace_id) if row.time >= started_at],
-        ignore_success=ignore_success,
-        started_at=started_at,
-        seconds=clock.monotonic() - started,
-    )
+    own = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
+    with own as used:
+        started = used.services.clock.monotonic()
+        kept = used.services.store(OpSection())
+        newest = kept.call_log(used.workspace_id, newest=True, limit=1)
+        added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
+        stored = _logged(kept, used.workspace_id, newest[-1].position if newest else 0)
+        names = sorted({call.tool_name for call in recorded.calls})
+        summary = used.summarize(names) if names and not added.stopped else Summarized()
+        second = used.summarize(names) if names and not added.stopped else Summarized()
+        usage = added.usage.plus(summary.usage).plus(second.usage)
+        requests = read_ledger(kept, used.workspace_id, usage.requests)
+        return Evaluation(
+            source=", ".join(os.path.basename(path) for path in files),
+            calls=_evaluated(recorded, stored, added),
+            tools=kept.records(used.workspace_id, names),
+            summary=summary,
+            second_summary=second,
+            bad_records=_bad(recorded, stored, added),
+            failed_evaluations=_failed(recorded, stored, added),
+            notes=recorded.notes,
+            duplicates=added.duplicates,
+            stopped=added.stopped,
+            budget_reached=added.budget_reached,
+            usage=usage,
+            requests=[row for row in requests if row.time >= started_at],
+            ignore_success=ignore_success,
+            started_at=started_at,
+            seconds=used.services.clock.monotonic() - started,
+        )
 
 
 def _prepared(call: ToolCallResult, ignore_success: bool) -> ToolCallResult:
@@ -213,6 +205,13 @@ def _is_kept(recorded: Recording, failure: EvaluationFailure, stored: _Stored) -
     """Whether the call of a failure is stored: its evaluation failed, and nothing else."""
     call = recorded.calls[failure.index]
     return (call.tool_name, call.id) in stored
+
+
+def _failed(recorded: Recording, stored: _Stored, added: _Added) -> list[int]:
+    """Rows of kept calls whose evaluation failed."""
+    return [
+        recorded.rows[each.index] for each in added.failures if _is_kept(recorded, each, stored)
+    ]
 
 
 def _bad(recorded: Recording, stored: _Stored, added: _Added) -> list[BadRecord]:
