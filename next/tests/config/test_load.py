@@ -46,6 +46,27 @@ def test_a_scalar_is_what_it_looks_like_in_files_overrides_and_the_environment(
     assert settings(tmp_path, text, real={"X": written}).layer[path].value == read
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "llm: hello",
+        "op: [1]",
+        "vector_store: 3",
+        "flow: []",
+        "op: {x: null}",
+        "- a",
+        "{",
+        "x: &a [*a]",
+        "a: " + "[" * 5000,
+        "guard: [1]",
+    ],
+)
+def test_a_file_of_another_shape_is_a_problem_and_no_crash(tmp_path, text):
+    (tmp_path / "my.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"expected|not YAML|unknown"):
+        ToolMem(tmp_path / "my.yaml")
+
+
 def test_an_infinite_number_and_a_value_in_place_of_a_section_are_refused(tmp_path):
     found = settings(tmp_path, "budget: {max_cost: 1e999}\nhttp: here\n").problems
     assert "budget.max_cost: expected a finite number" in found[0]

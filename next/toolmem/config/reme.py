@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import yaml
 
-from toolmem.config.layers import Layer, Setting
+from toolmem.config.layers import Layer, Setting, names_in
 
 # Meant for other toolkits' loggers, thread pools and clients.
 IGNORED = (
@@ -48,15 +48,11 @@ def read_as_ours(layer: Layer, provided: Collection[str]) -> Translated:
     """`provided`: names of ops that there are."""
     ours: Layer = {}
     ignored: list[str] = []
-    foreign = {
-        path[1]
-        for path, setting in layer.items()
-        if path[0] == "op" and _is_foreign(_backend(layer, path), provided)
-    }
+    foreign = {key for key in names_in(layer, "op") if _is_foreign(_backend(layer, key), provided)}
     for path, setting in layer.items():
         if path[0] in IGNORED or (path[0] == "llm" and path[2:3] == ("token_count",)):
             ignored.append(".".join(path[: 3 if path[0] == "llm" else 1]))
-        elif path[0] == "op" and path[1] in foreign:
+        elif path[0] == "op" and path[1:2] and path[1] in foreign:
             continue
         elif path[0] == "flow" and path[2:3] == ("input_schema",) and path[-1] == "type":
             ours[path] = Setting(TYPES.get(str(setting.value), setting.value), setting.origin)
@@ -65,9 +61,9 @@ def read_as_ours(layer: Layer, provided: Collection[str]) -> Translated:
     return Translated(ours, list(dict.fromkeys(ignored)), sorted(foreign))
 
 
-def _backend(layer: Layer, path: tuple[str, ...]) -> str:
-    backend = layer.get(("op", path[1], "backend"))
-    return str(backend.value) if backend is not None else path[1]
+def _backend(layer: Layer, key: str) -> str:
+    backend = layer.get(("op", key, "backend"))
+    return str(backend.value) if backend is not None else key
 
 
 def _is_foreign(name: str, provided: Collection[str]) -> bool:
