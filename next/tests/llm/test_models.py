@@ -6,6 +6,7 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.errors import ConfigError
+from toolmem.llm.failures import Answer, error_of
 from toolmem.testing.faults import FAULTS, Fault
 from toolmem.testing.model_server import ModelServer
 
@@ -63,6 +64,38 @@ def test_what_may_pass_is_tried_again(asking, records, fault):
         assert it.memory.add(records(3)).success
         outcomes = [row.outcome for row in it.ledger()]
         assert (outcomes.count("ok"), outcomes.count("PassingError")) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(408, "PassingError"), (425, "PassingError"), (429, "PassingError"), (400, "ModelError")]
+    + [(each, "fatal") for each in (301, 401, 402, 403, 404, 405, 407, 410)],
+)
+def test_each_status_may_pass_or_not_or_ends_the_run(status, kind):
+    error = error_of(Answer(status), "m", secret="", prompt="")
+    assert ("fatal" if error.fatal else type(error).__name__) == kind
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "100000"}, 300.0),
+        ({"retry-after": "Wed, 01 Jan 2020 00:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_every_form_and_bounded(headers, seconds):
+    error = error_of(Answer(503, headers=headers), "m", secret="", prompt="")
+    assert error.retry_after == seconds
+
+
+def test_a_request_is_sent_once_more_than_it_may_be_retried(asking, records):
+    with asking(Fault("server_error"), more=["llm.default.params.max_retries=2"]) as it:
+        it.memory.add(records(1))
+        assert len(it.server.requests) == 3
 
 
 def test_an_op_may_have_retries_of_its_own(asking, records):

@@ -48,9 +48,12 @@ def test_vectors_are_made_when_a_query_first_needs_them(filled):
     def missing():
         return len(store.texts_without_vector("default", retrieval.DESCRIPTIONS, 100))
 
+    told = []
+    filled.engine.listeners.append(lambda event: told.append((event.done, event.message)))
     assert missing() == 4
     best(filled, "bounce nginx")
     assert missing() == 0
+    assert (4, "embedded") in told
 
 
 def test_an_embedder_that_is_down_costs_no_guidance(path, records):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from toolmem.models.protocols import Embedder, Store
 from toolmem.models.records import Document
@@ -56,8 +56,12 @@ def fitting_tools(
     query: str,
     embedder: Embedder,
     names: Sequence[str] | None,
+    on_embedded: Callable[[int], None] | None = None,
 ) -> list[str]:
-    """The tools of a workspace (or of `names`), best first. Raises ModelError."""
+    """The tools of a workspace (or of `names`), best first. Raises ModelError.
+
+    `on_embedded` is told how many documents got their vectors so far.
+    """
     known = store.tool_names(workspace)
     wanted = known if names is None else [name for name in known if name in set(names)]
     if not wanted:
@@ -67,7 +71,7 @@ def fitting_tools(
     vector = unit_vector(embedder.embed([query])[0], identity)
     cosines: dict[str, float] = {}
     for namespace, behind in _BEHIND.items():
-        embed_missing(store, embedder, workspace, namespace)
+        embed_missing(store, embedder, workspace, namespace, on_embedded)
         hits = store.search(workspace, namespace, query, vector, _CANDIDATES, keys=wanted)
         for hit in hits:
             if hit.similarity is not None:
