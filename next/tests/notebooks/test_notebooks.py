@@ -18,6 +18,9 @@ def test_a_notebook_runs_and_asserts_what_it_says(path, tmp_path):
         notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     )
     client.execute()
+    for cell in cells:
+        shown = [output.get("data", {}) for output in cell.outputs]
+        assert sum("image/png" in each for each in shown) == cell.source.count("charts.")
 
 
 def test_each_notebook_that_the_project_has_is_known_to_jupytext_as_myst():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib import pyplot  # with a plain Figure, notebooks would not show it
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -48,7 +49,7 @@ def error_chart(errors: pd.DataFrame) -> Figure:
 
 def skip_chart(skips: pd.DataFrame) -> Figure:
     """What the two summaries did with the tools."""
-    counts = skips.groupby(["run", "action"]).size().unstack(fill_value=0)
+    counts = skips.groupby(["run", "action"]).size().unstack(fill_value=0)[::-1]
     axes = _axes(len(counts), "tools", list(counts.index))
     left = pd.Series(0, index=counts.index)
     colours = {"summarized": GOOD, "skipped": DIM, "failed": FAILED}
@@ -61,7 +62,8 @@ def skip_chart(skips: pd.DataFrame) -> Figure:
 
 
 def _axes(bars: int, label: str, names: list[str]) -> Axes:
-    axes: Axes = Figure(figsize=(7, 0.8 + 0.28 * max(bars, 1))).subplots()
+    axes: Axes
+    _, axes = pyplot.subplots(figsize=(7, 0.8 + 0.28 * max(bars, 1)))
     axes.set_yticks(range(bars), names, parse_math=False)
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)
@@ -72,6 +74,7 @@ def _done(axes: Axes) -> Figure:
     figure = axes.figure
     assert isinstance(figure, Figure)
     figure.tight_layout()
+    pyplot.close(figure)  # else notebooks would show it twice
     return figure
 
 
