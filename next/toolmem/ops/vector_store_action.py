@@ -166,13 +166,9 @@ def _tell_missing(context: Context, workspace: str) -> None:
 
 
 def _tell_deleted(context: Context, gone: list[str], missing: list[str]) -> None:
-    is_partial = bool(missing and gone)
     context.response.success = not missing
-    context.response.metadata |= {
-        "deleted": len(gone),
-        "not_found": missing,
-        "partial": is_partial,
-    }
+    told = {"deleted": len(gone), "not_found": missing, "partial": bool(missing and gone)}
+    context.response.metadata |= told
     context.response.answer = f"Deleted {len(gone)} tool memories" + (
         f", {len(missing)} not found" if missing else ""
     )
