@@ -175,6 +175,9 @@ def test_openais_address_never_gets_dashscopes_key(tmp_path):
     assert of_model(settings(tmp_path, REMOTE, real=own)) == ("https://api.openai.com/v1", "o")
     foreign = "llm.default.params.base_url=https://elsewhere.example/v1"
     assert of_model(settings(tmp_path, REMOTE, foreign, real=real))[1] == ""
+    theirs = "llm.default.params.base_url=https://eu.aliyuncs.com/compatible-mode/v1"
+    assert of_model(settings(tmp_path, REMOTE, theirs, real={**real, **own}))[1] == "d"
+    assert of_model(settings(tmp_path, REMOTE, theirs, real=own))[1] == ""
 
 
 def test_dotenv_fills_keys_and_addresses_alone(tmp_path):

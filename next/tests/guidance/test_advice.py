@@ -49,6 +49,29 @@ def test_before_a_call_only_a_form_that_failed_is_told(shipped):
     assert shipped.advise("ship", {"order": "O-9", "weight": 2500}).text == ""
 
 
+def test_errors_of_the_class_and_errors_alike_are_told_with_what_repaired_them(shipped):
+    late = "Error: request timed out after 30 s"
+    for n in range(2):
+        shipped.add(
+            turn(f"t{n}", ({"order": f"T-{n}", "deep": True}, late), ({"order": f"T-{n}"}, ""))
+        )
+    other = shipped.advise("ship", {"order": "X"}, error="TimeoutError: deadline exceeded")
+    assert "errors of the class timeout, for example failed" in other.text
+    assert "without `deep`" in other.text
+    alike = shipped.advise("ship", {"weight": 3.5}, error="E504 weight implausible (tons)")
+    assert '"weight": 4300' in alike.text
+    assert len(alike.lines) <= 5
+
+
+def test_an_error_about_a_value_inside_a_list_is_told_for_its_parameter(memory):
+    for n in range(2):
+        memory.add(turn(f"c{n}", ({"items": [{"sku": f"A-{n}"}], "to": "Oslo"}, "")))
+    told = memory.advise("ship", {"items": [{"sku": "B-9"}], "to": "Oslo"}, error="B-9 is sold out")
+    assert (
+        "`items`, which the error is about: 2 of 2 calls that worked gave another one" in told.text
+    )
+
+
 def test_nothing_is_told_where_nothing_is_known(shipped):
     assert shipped.advise("none", {}, error="boom").lines == []
     assert shipped.advise("ship", {"weight": 1}, error="the printer is on fire").text == ""

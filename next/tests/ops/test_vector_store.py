@@ -114,6 +114,9 @@ def test_a_dump_holds_what_reme_can_read(filled, act, folder):
             assert isinstance(call["time_cost"], float)
             assert isinstance(call["score"], float)
             assert len(call["create_time"]) == len("2026-01-01 00:00:00")
+            assert call["success"] == ("Error" not in call["output"])
+            if "Error" in call["output"]:
+                assert (call["input"], call["score"]) == ("[1, 2]", 0.0)
 
 
 @pytest.mark.parametrize("line", [REME_MEMORY, NODE], ids=["memory", "vector node"])
@@ -162,7 +165,10 @@ def test_a_workspace_is_copied_and_a_second_copy_adds_nothing(filled, act):
     assert act("copy", "v", src_workspace_id="w").metadata["calls_added"] == 5
     assert act("copy", "v", src_workspace_id="w").metadata["duplicates"] == 5
     assert state_of(filled, "v") == state_of(filled, "w")
-    assert act("copy", "v", src_workspace_id="none").metadata["not_found"] == ["none"]
+    missing = act("copy", "v", src_workspace_id="none")
+    assert (missing.success, missing.metadata["not_found"]) == (False, ["none"])
+    with pytest.raises(RequestError, match="is the workspace itself"):
+        act("copy", src_workspace_id="w")
 
 
 def test_memories_are_deleted_by_id_all_together_or_with_their_workspace(filled, act):
