@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import pandas as pd
-from matplotlib import pyplot  # with a plain Figure, notebooks would not show it
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -13,7 +14,16 @@ FAILED, UNFLAGGED, GOOD, DIM = "#c8402f", "#e39a3b", "#3a7d5c", "#8a929a"
 MOST = 30  # tools or classes in one chart
 
 
-def failure_chart(tools: pd.DataFrame) -> Figure:
+class Chart(Figure):
+    """A figure that notebooks show, whatever backend they use."""
+
+    def _repr_png_(self) -> bytes:
+        image = BytesIO()
+        self.savefig(image, format="png", dpi=100)
+        return image.getvalue()
+
+
+def failure_chart(tools: pd.DataFrame) -> Chart:
     """The share of calls that failed, by tool, with its 95 % interval (Wilson)."""
     shown = tools.head(MOST)[::-1]
     axes = _axes(len(shown), "share of calls that failed", [_name(t) for t in shown["tool_name"]])
@@ -29,7 +39,7 @@ def failure_chart(tools: pd.DataFrame) -> Figure:
     return _done(axes)
 
 
-def score_chart(tools: pd.DataFrame) -> Figure:
+def score_chart(tools: pd.DataFrame) -> Chart:
     """The judge's average score, by tool."""
     shown = tools[tools["avg_score"].notna()].sort_values("avg_score", ascending=False)
     shown = shown.tail(MOST)
@@ -39,7 +49,7 @@ def score_chart(tools: pd.DataFrame) -> Figure:
     return _done(axes)
 
 
-def error_chart(errors: pd.DataFrame) -> Figure:
+def error_chart(errors: pd.DataFrame) -> Chart:
     """How many calls failed, by error class."""
     counts = errors.groupby("error_class")["calls"].sum().sort_values().tail(MOST)
     axes = _axes(len(counts), "failed calls", [_name(each) for each in counts.index])
@@ -47,7 +57,7 @@ def error_chart(errors: pd.DataFrame) -> Figure:
     return _done(axes)
 
 
-def skip_chart(skips: pd.DataFrame) -> Figure:
+def skip_chart(skips: pd.DataFrame) -> Chart:
     """What the two summaries did with the tools."""
     counts = skips.groupby(["run", "action"]).size().unstack(fill_value=0)[::-1]
     axes = _axes(len(counts), "tools", list(counts.index))
@@ -62,19 +72,17 @@ def skip_chart(skips: pd.DataFrame) -> Figure:
 
 
 def _axes(bars: int, label: str, names: list[str]) -> Axes:
-    axes: Axes
-    _, axes = pyplot.subplots(figsize=(7, 0.8 + 0.28 * max(bars, 1)))
+    axes: Axes = Chart(figsize=(7, 0.8 + 0.28 * max(bars, 1))).subplots()
     axes.set_yticks(range(bars), names, parse_math=False)
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
-def _done(axes: Axes) -> Figure:
+def _done(axes: Axes) -> Chart:
     figure = axes.figure
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, Chart)
     figure.tight_layout()
-    pyplot.close(figure)  # else notebooks would show it twice
     return figure
 
 
