@@ -34,7 +34,7 @@ def measure(overrides: Sequence[str]) -> dict[str, dict[str, float]]:
             asked = held[language]
             found = {}
             for query in asked:
-                hits = memory.guidance(query=query, top_k=3).memory_list
+                hits = memory.retrieve(query, top_k=3).memory_list
                 found[query] = [hit.when_to_use for hit in hits]
             first = sum(found[query][0] == tool for query, tool in asked.items())
             three = sum(tool in found[query] for query, tool in asked.items())

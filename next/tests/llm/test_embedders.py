@@ -50,7 +50,7 @@ def test_a_query_by_a_remote_embedder_is_in_the_ledger(opened, records):
     with ModelServer() as server, opened(server) as memory:
         memory.add(records(1))
         memory.summarize()
-        found = memory.guidance(query="search")
+        found = memory.retrieve("search")
         assert [each.when_to_use for each in found.memory_list] == ["search"]
         rows = read_ledger(memory.services.store(OpSection()), "default")
         assert {(row.op, row.outcome) for row in rows} == {("retrieve_tool_memory_op", "ok")}

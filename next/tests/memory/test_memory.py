@@ -60,10 +60,11 @@ def test_the_plain_memory_works_inside_a_running_loop(scripted, records):
 
 
 def test_methods_have_the_signature_and_docstring_of_their_function(memory):
-    assert list(inspect.signature(memory.guidance).parameters)[1:] == [
-        "tool_names",
+    assert list(inspect.signature(memory.retrieve).parameters)[1:] == [
         "query",
+        "tool_names",
         "top_k",
+        "include_calls",
     ]
     assert memory.calls.__doc__ == "The kept calls of tools."
 
@@ -131,15 +132,17 @@ def test_retrieval_answers_what_is_known_and_names_the_rest(memory, records):
     memory.summarize()
     found = memory.guidance(["none", "search"])
     assert (found.success, found.partial, found.not_found) == (True, True, ["none"])
-    best = memory.guidance(query="search", top_k=1)
+    best = memory.retrieve("search", top_k=1)
     assert [each.when_to_use for each in best.memory_list] == ["search"]
     assert memory.guidance("none").text == ""
+    (whole,) = memory.retrieve(tool_names="search", include_calls=True).memory_list
+    assert [call.output for call in whole.tool_call_results] == ["0", "1"]
     with pytest.raises(RequestError, match="tool_names or query"):
         memory.guidance()
 
 
 def test_what_is_not_known_is_told_apart_from_what_does_not_fit(memory):
-    nothing = memory.guidance(query="zebra")
+    nothing = memory.retrieve("zebra")
     assert (nothing.success, nothing.answer) == (True, "No tool memory fits the query")
     unknown = memory.guidance(["zebra", "lion"])
     assert (unknown.success, unknown.not_found) == (False, ["zebra", "lion"])

@@ -27,7 +27,7 @@ def filled(memory):
 
 
 def best(memory, query, **request):
-    return [each.when_to_use for each in memory.guidance(query=query, **request).memory_list]
+    return [each.when_to_use for each in memory.retrieve(query, **request).memory_list]
 
 
 def test_a_query_finds_a_tool_whose_words_it_does_not_share(filled):
@@ -66,7 +66,7 @@ def test_an_embedder_that_is_down_costs_no_guidance(path, records):
         assert memory.summarize().summarized == ["search"]
         assert 'worked: {"q": 1}' in memory.guidance("search").text
         with pytest.raises(ModelError, match="no network"):
-            memory.guidance(query="rain")
+            memory.retrieve("rain")
     with ToolMem(path, embedders={"default": HashingEmbedder()}) as memory:
         assert best(memory, "search") == ["search"]
 
@@ -81,7 +81,7 @@ def test_another_embedder_makes_the_vectors_anew(path, records):
 
 def test_top_k_is_a_number_of_at_least_one(filled):
     with pytest.raises(RequestError, match="top_k"):
-        filled.guidance(query="rain", top_k=0)
+        filled.retrieve("rain", top_k=0)
 
 
 def test_hashed_ngrams_find_what_is_spelled_alike():
