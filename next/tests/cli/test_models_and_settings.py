@@ -159,6 +159,20 @@ def test_an_evaluation_that_is_stopped_pays_nothing_twice(tmp_path, kill):
         assert judged <= 200 - answered + 8  # those whose reply was read and not kept yet
 
 
+def test_an_evaluation_that_is_refused_leaves_the_earlier_one_as_it_was(tmp_path):
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
+    (tmp_path / "cut.jsonl.gz").write_bytes(b"\x1f\x8b\x08cut")
+    keyless = ["llm.default.backend=dashscope", "llm.default.params.api_key="]
+    assert run(tmp_path, "evaluate", "--out", "new", *keyless).returncode == 2
+    assert not (tmp_path / "new").exists()
+    assert run(tmp_path, "evaluate", "--input", "calls.jsonl").returncode == 0
+    for refused in (["--input", "cut.jsonl.gz"], ["--input", "calls.jsonl", *keyless]):
+        done = run(tmp_path, "evaluate", *refused)
+        assert (done.returncode, done.stdout) == (2, "")
+        with ToolMem(tmp_path / "report" / "memory.db", workspace="evaluate") as memory:
+            assert len(memory.calls()) == 3
+
+
 def test_a_store_that_a_file_names_is_used_and_not_cleared(tmp_path):
     (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, CALLS)))
     (tmp_path / "my.yaml").write_text("vector_store: {default: {params: {path: own.db}}}\n")

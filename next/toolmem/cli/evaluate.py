@@ -78,19 +78,13 @@ def evaluate(
     """
     known = read_labels(labels) if labels is not None else {}
     paths, tools = (list(sources), []) if sources else evaluation.sample()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / ".toolmem").touch()
-        (out / ".toolmem").unlink()
-    except OSError as error:
-        raise click.UsageError(f"--out: cannot write there: {error}") from error
     names_store = store is not None or options.names_store(overrides, config)
     is_own = not names_store and workspace == evaluation.WORKSPACE
     if not names_store:
         store = str(out / "memory.db")
     with options.open_memory(overrides, config, store, workspace) as memory:
-        if is_own:
-            evaluation.clear(memory)
+        evaluation.require_models(memory)
+        _make_folder(out)
         with progress_bar("judging calls") as progress:
             found = evaluation.evaluate(
                 paths,
@@ -100,12 +94,23 @@ def evaluate(
                 ignore_success=ignore_success,
                 limit=limit,
                 progress=progress,
+                begin_anew=is_own,
             )
     written = [write_page(found, out), *write_csv_files(found, out)]
     _print(found, written)
     if known:
         _print_agreement(evaluation.agreement(found, known))
     sys.exit(_exit_code(found))
+
+
+def _make_folder(out: Path) -> None:
+    """Raises UsageError where nothing can be written there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / ".toolmem").touch()
+        (out / ".toolmem").unlink()
+    except OSError as error:
+        raise click.UsageError(f"--out: cannot write there: {error}") from error
 
 
 def _exit_code(found: evaluation.Evaluation) -> int:

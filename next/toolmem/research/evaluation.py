@@ -25,6 +25,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.tools import ToolRecord
 from toolmem.operations.results import EvaluationFailure, Summarized, Usage
+from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
@@ -88,11 +89,13 @@ def evaluate(
     ignore_success: bool = False,
     limit: int | None = None,
     progress: Progress | None = None,
+    begin_anew: bool = False,
 ) -> Evaluation:
     """Judge the calls of recordings, keep them in `memory`, and summarize their tools twice.
 
     `memory` None: one that is forgotten afterwards. `tools`: their schemas. `ignore_success`
-    withholds the recorded flag from the judge. `limit`: records that are read. Raises RequestError.
+    withholds the recorded flag from the judge. `limit`: records that are read. `begin_anew`: as
+    `clear`, once the recording is read. Raises RequestError.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
@@ -100,6 +103,8 @@ def evaluate(
     recorded.calls = [_prepared(call, ignore_success) for call in recorded.calls]
     own = ToolMem(":memory:", workspace=WORKSPACE) if memory is None else nullcontext(memory)
     with own as used:
+        if begin_anew:
+            clear(used)
         started = used.services.clock.monotonic()
         kept = used.services.store(OpSection())
         newest = kept.call_log(used.workspace_id, newest=True, limit=1)
@@ -134,6 +139,13 @@ def _prepared(call: ToolCallResult, ignore_success: bool) -> ToolCallResult:
     """With an id, by which its row is found again."""
     given = replace(call, success=None) if ignore_success else call
     return replace(given, id=call.id or os.urandom(12).hex())
+
+
+def require_models(memory: ToolMem) -> None:
+    """Raises ConfigError where the judge or the writer cannot be made as it is configured."""
+    ops = memory.engine.configuration.settings.op
+    memory.services.judge(ops[ParseToolCallResultOp.name])
+    memory.services.writer(ops[SummaryToolMemoryOp.name])
 
 
 def clear(memory: ToolMem) -> None:
