@@ -104,6 +104,17 @@ def test_a_message_that_is_wrong_takes_no_other_with_it(read):
     ]
 
 
+@pytest.mark.parametrize(
+    "tools", [5, {"a": 1}, ["x"], [{"function": "s"}], [{"name": "f", "parameters": [1]}]]
+)
+def test_declarations_that_cannot_be_read_cost_no_call(read, tools):
+    talk = {"tools": tools, "messages": [asks(("c1", "a", "{}")), answers("x", "c1")]}
+    found = read(talk)
+    assert (outputs(found), found.tools) == ([("a", "x")], [])
+    told = ["1 declarations of tools could not be read"] if isinstance(tools, list) else []
+    assert found.notes == told
+
+
 def test_a_json_file_may_hold_many_conversations_and_formats_may_be_mixed(read, tmp_path):
     talk = {"messages": [asks(("c1", "a", "{}")), answers("x", "c1")]}
     assert outputs(read(talk, talk, suffix="json")) == [("a", "x")] * 2

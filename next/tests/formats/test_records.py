@@ -142,3 +142,15 @@ def test_a_damaged_archive_is_refused_by_name(tmp_path):
     path.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000)[:-20])
     with pytest.raises(RequestError, match=r"calls\.jsonl\.gz"):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    "tool", [{"name": "t", "description": ["x"]}, {"name": "t", "parameters": [1]}, {"name": 3}, 7]
+)
+def test_a_declaration_of_another_shape_is_refused_by_its_place(tool):
+    with pytest.raises(RequestError, match=r"tools\[1\]"):
+        read_schemas([{"name": "fine"}, tool])
+
+
+def test_half_an_emoji_in_a_declaration_is_replaced():
+    assert read_schemas([{"name": "t", "description": "\ud83d x"}])["t"].description == "\ufffd x"

@@ -140,6 +140,14 @@ def test_the_same_refusal_of_the_first_requests_ends_the_run(asking, records):
         assert len(it.server.requests) <= 5
 
 
+@pytest.mark.parametrize("fault", ["content_filter", "filtered_reply", "truncated"])
+def test_a_prompt_that_is_refused_alone_does_not_end_the_run(asking, records, fault):
+    narrow = "llm.default.params.max_concurrency=1"
+    with asking(Fault(fault, matching=r'"q":[0123]\}'), more=[narrow]) as it:
+        done = it.memory.add(records(8))
+        assert (done.evaluation.failed, done.evaluation.evaluated, done.stopped) == (4, 4, "")
+
+
 def test_an_unreadable_reply_is_shown_to_the_model_once(asking, records):
     with asking(Fault("wrong_type", times=1)) as it:
         assert it.memory.add(records(1)).success
@@ -296,6 +304,10 @@ def test_what_is_wrong_with_a_model_is_told_before_anything_is_sent(path, monkey
                 "llm.default.params.base_url=http://127.0.0.1:1",
             ],
             "model_name: missing",
+        ),
+        (
+            ["llm.default.backend=openai_compatible", "llm.default.params.base_url=http://[x"],
+            "base_url: expected an address",
         ),
     ]:
         with ToolMem(path, overrides=settings) as memory, pytest.raises(ConfigError, match=told):

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from toolmem import ToolMem
-from toolmem.errors import ConfigError, ModelError
+from toolmem.errors import ConfigError, ModelError, RequestError
 from toolmem.testing.scripted import ScriptedJudge, ScriptedModel
 
 NO_WAIT = [
@@ -128,6 +128,26 @@ def test_only_calls_since_a_time_are_summarized(path, call):
         assert covered == [4, 5]
 
 
+def test_a_time_that_is_none_is_refused_in_settings_and_in_requests(path):
+    with pytest.raises(ConfigError, match="data_from: 'soon' is not a time in ISO 8601"):
+        ToolMem(path, overrides=["op.summary_tool_memory_op.params.data_from=soon"])
+    with ToolMem(path) as memory, pytest.raises(RequestError, match="data_from: 'soon'"):
+        memory.run("summary_tool_memory", data_from="soon")
+
+
+def test_a_models_own_text_goes_before_the_card_where_there_is_little_room(path, records):
+    small = "guidance.max_tokens=30"
+    with ToolMem(path, llms={"default": ScriptedModel()}, overrides=NO_WAIT) as memory:
+        memory.add(records(3))
+        memory.summarize()
+        whole = memory.guidance("search").text
+        assert "worked:" in whole
+    with ToolMem(path, llms={"default": ScriptedModel()}, overrides=[*NO_WAIT, small]) as memory:
+        told = memory.guidance("search").text
+        assert "Scripted guidance from 3 calls" in told
+        assert "worked:" not in told
+
+
 def test_what_a_model_writes_cannot_be_taken_for_another_part_of_a_prompt(path, records):
     def reply(prompt):
         if "```json" in prompt:
@@ -143,7 +163,7 @@ def test_what_a_model_writes_cannot_be_taken_for_another_part_of_a_prompt(path, 
 
 def test_prompts_of_a_users_file_are_sent_and_what_they_lack_is_added(path, tmp_path, records):
     (tmp_path / "mine.yaml").write_text(
-        "evaluate_tool_call_prompt: 'Tool {tool_name} gave {output}. Was it good?'\n"
+        "evaluate_tool_call_prompt: 'Tool {tool_name} gave {output} in {time_cost} s. Good?'\n"
         "summarize_tool_usage_prompt: 'Say how to use {tool_name}: {call_summaries}'\n"
     )
     model = ScriptedModel()
@@ -155,7 +175,7 @@ def test_prompts_of_a_users_file_are_sent_and_what_they_lack_is_added(path, tmp_
         memory.add(records(1))
         memory.summarize()
     judging, writing = model.prompts
-    assert judging.startswith("Tool search gave 0. Was it good?")
+    assert judging.startswith("Tool search gave 0 in unknown s. Good?")
     assert "```json" in judging
     assert '"score"' in judging
     assert writing.startswith("Say how to use search: #1 score=1.0")

@@ -38,7 +38,8 @@ def test_a_query_finds_a_tool_whose_words_it_does_not_share(filled):
 
 
 def test_a_query_ranks_among_the_tools_that_are_named(filled):
-    assert best(filled, "bounce nginx", tool_names=["get_weather", "send_email"])[-1:] != []
+    two = ["get_weather", "send_email"]
+    assert sorted(best(filled, "bounce nginx", tool_names=two)) == two
     assert "restart_service" not in best(filled, "bounce nginx", tool_names=["send_email"])
 
 
@@ -69,6 +70,44 @@ def test_an_embedder_that_is_down_costs_no_guidance(path, records):
             memory.retrieve("rain")
     with ToolMem(path, embedders={"default": HashingEmbedder()}) as memory:
         assert best(memory, "search") == ["search"]
+
+
+class Counting(HashingEmbedder):
+    """Counts the texts that it embeds."""
+
+    def __init__(self):
+        super().__init__()
+        self.texts = 0
+
+    def embed(self, texts):
+        self.texts += len(texts)
+        return super().embed(texts)
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_second_query_embeds_nothing_but_itself(path, described):
+    """Also where there are more tools than a query looks at, and of tools without guidance."""
+    counting = Counting()
+    names = [f"tool_{n}" for n in range(250)]
+    schemas = [{"name": name, "description": f"does {name}"} for name in names]
+    with ToolMem(path, embedders={"default": counting}) as memory:
+        memory.add(
+            [{"tool_name": name, "output": "x"} for name in names],
+            tools=schemas if described else None,
+        )
+        for number in range(3):
+            best(memory, f"query {number}")
+        before = counting.texts
+        assert best(memory, "tool_77", top_k=1) == ["tool_77"]
+        assert counting.texts == before + 1
+
+
+def test_a_tool_that_is_described_later_is_found_by_its_description(memory):
+    memory.add([{"tool_name": "x1", "output": "a"}, {"tool_name": "x2", "output": "a"}])
+    best(memory, "rain")  # only their names are known
+    tell = [{"name": "x2", "description": "Weather: rain, wind and temperature."}]
+    memory.add([{"tool_name": "x2", "output": "b"}], tools=tell)
+    assert best(memory, "will it rain", top_k=1) == ["x2"]
 
 
 def test_another_embedder_makes_the_vectors_anew(path, records):

@@ -105,7 +105,7 @@ def _filled(value: Any, real: Mapping[str, str]) -> tuple[Any, list[str]]:
 def _scalar(text: str) -> Any:
     """A scalar by the rules of files; what is no scalar stays text."""
     try:
-        value = yaml.load(text, Loader)  # noqa: S506  a SafeLoader
+        value = yaml.load(text, Loader)  # a SafeLoader
     except yaml.YAMLError:
         return text
     return text if isinstance(value, dict | list) else value
@@ -174,13 +174,22 @@ def _key_names(kind: tuple[str, str], variable: str, address: str) -> tuple[str,
     flow = (*flow, "FLOW_LLM_API_KEY")
     if kind[1] == "dashscope":
         return (*_DASHSCOPE_KEYS, *flow)
-    if variable == "OPENAI_BASE_URL" or urlsplit(address).hostname == "api.openai.com":
+    host = host_of(address)
+    if variable == "OPENAI_BASE_URL" or host == "api.openai.com":
         return ("OPENAI_API_KEY",)
     if not address:
         return (*flow, *_DASHSCOPE_KEYS, "OPENAI_API_KEY")
-    if (urlsplit(address).hostname or "").endswith(".aliyuncs.com"):
+    if host.endswith(".aliyuncs.com"):
         return (*flow, *_DASHSCOPE_KEYS)
     return (*flow, "OPENAI_API_KEY")
+
+
+def host_of(address: str) -> str:
+    """The host of an address; "" where there is none."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:  # half an IPv6 address
+        return ""
 
 
 def _kept_back(path: tuple[str, ...]) -> str:

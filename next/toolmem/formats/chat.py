@@ -115,10 +115,10 @@ class _Waiting:
         return None, False
 
 
-def records_of(value: Any, seen: set[str]) -> tuple[list[dict[str, Any]], Chat]:
+def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], Chat]:
     """Records of the answered calls of a conversation, as `read_records` takes them.
 
-    `seen`: ids of calls of the file so far; one that is used again gets a number.
+    `seen`: how often each id came in the file so far; one that comes again gets a number.
     """
     body = value if isinstance(value, Mapping) else {"messages": value}
     chat = read_chat(body["messages"])
@@ -145,13 +145,9 @@ def records_of(value: Any, seen: set[str]) -> tuple[list[dict[str, Any]], Chat]:
     return records, chat
 
 
-def _unused(name: str, seen: set[str]) -> str:
-    number, candidate = 1, name
-    while candidate in seen:
-        number += 1
-        candidate = f"{name}#{number}"
-    seen.add(candidate)
-    return candidate
+def _unused(name: str, seen: dict[str, int]) -> str:
+    number = seen[name] = seen.get(name, 0) + 1
+    return name if number == 1 else _unused(f"{name}#{number}", seen)
 
 
 def read_arguments(arguments: Any) -> Any:

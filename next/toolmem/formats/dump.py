@@ -25,8 +25,11 @@ from toolmem.formats.records import read_records
 from toolmem.models.calls import JudgeIdentity, ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.tools import ToolRecord, Window
+from toolmem.text.display import plain_line, plain_lines
 
 EXACT = "toolmem"  # the key under `metadata`
+MAX_TEXT = 20_000  # characters of a tool's guidance
+MAX_SEQ = 2**53
 MOST_TOLD = 20  # problems in one error
 _REME_TIME = "%Y-%m-%d %H:%M:%S"
 _EXACT_FIELDS = (
@@ -142,11 +145,22 @@ def _window(body: Any, workspace: str, now: datetime) -> Window[ToolCallResult] 
         raise ValueError("tool_call_results: expected a list; metadata: expected an object")
     if isinstance(metadata.get(EXACT), Mapping):
         record = msgspec.convert(metadata[EXACT], ToolRecord)
-        if record.tool_name != name:
-            raise ValueError(f"when_to_use: {name!r} is not {record.tool_name!r} of the exact data")
+        if record.tool_name != name or not 0 <= record.last_seq <= MAX_SEQ:
+            raise ValueError(f"metadata.{EXACT}: does not fit the tool {name!r}")
+        guidance = _bounded(record.guidance) if record.guidance else None
         calls = [_own_call(each) for each in results]
-        return Window(replace(record, workspace=workspace), calls)
+        return Window(replace(record, workspace=workspace, guidance=guidance), calls)
     return Window(_record(body, name, workspace, now), _calls_of_reme(results, name, now))
+
+
+def _bounded(guidance: Guidance) -> Guidance:
+    """Whoever made the file wrote it: no line may look like another part of a prompt."""
+    return replace(
+        guidance,
+        text=plain_lines(guidance.text, MAX_TEXT),
+        written=plain_lines(guidance.written, MAX_TEXT),
+        lines=[replace(line, text=plain_line(line.text)) for line in guidance.lines],
+    )
 
 
 def _from_vector_node(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -171,7 +185,7 @@ def _own_call(raw: Mapping[str, Any]) -> ToolCallResult:
 
 
 def _record(body: Mapping[str, Any], name: str, workspace: str, now: datetime) -> ToolRecord:
-    text = str(body.get("content") or "").strip()
+    text = plain_lines(str(body.get("content") or ""), MAX_TEXT)
     author = str(body.get("author") or "unknown")
     return ToolRecord(
         workspace=workspace,

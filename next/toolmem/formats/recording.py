@@ -16,7 +16,7 @@ from msgspec import Struct
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, records_of
 from toolmem.formats.files import Line, read_lines
-from toolmem.formats.records import read_records, without_surrogates
+from toolmem.formats.records import read_records, read_schemas, without_surrogates
 from toolmem.models.calls import ToolCallResult
 
 Format = Literal["calls", "openai"]
@@ -69,8 +69,8 @@ class _Reader:
         self._errors: dict[int, str] = {}  # by row
         self._bad: list[BadRecord] = []
         self._tools: dict[str, Any] = {}
-        self._ids: set[str] = set()
-        self._unanswered = self._by_order = 0
+        self._ids: dict[str, int] = {}
+        self._unanswered = self._by_order = self._bad_tools = 0
 
     def take(self, line: Line) -> None:
         is_chat = self._format == "openai" or (self._format is None and is_conversation(line.value))
@@ -97,9 +97,13 @@ class _Reader:
         self._unanswered += len(chat.calls) - len(records)
         self._by_order += chat.order_decided
         body = line.value if isinstance(line.value, Mapping) else {}
-        for tool in body.get("tools") or []:
-            name = tool.get("function", tool).get("name") if isinstance(tool, Mapping) else None
-            if isinstance(name, str):
+        declared = body.get("tools")
+        for tool in declared if isinstance(declared, list) else ():
+            try:
+                (name,) = read_schemas([tool])
+            except RequestError:
+                self._bad_tools += 1
+            else:
                 self._tools.setdefault(name, tool)
 
     def recording(self, now: datetime, limit: int | None) -> Recording:
@@ -120,6 +124,8 @@ class _Reader:
             found.notes.append(
                 f"{self._by_order} answers without an id were assigned by their order alone"
             )
+        if self._bad_tools:
+            found.notes.append(f"{self._bad_tools} declarations of tools could not be read")
         return found
 
 

@@ -14,12 +14,12 @@ from toolmem.guidance.card import CardWriter
 from toolmem.guidance.statistics import statistics, sums_of
 from toolmem.guidance.wording import Language
 from toolmem.llm.models import DryRunModel
-from toolmem.llm.prompts import Template, as_json, cut_middle, fit, load_template
+from toolmem.llm.prompts import Template, as_json, cut_longest, cut_middle, load_template
 from toolmem.llm.tokens import estimated_tokens, token_weight
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.protocols import ChatModel
-from toolmem.text.display import plain_line, shown
+from toolmem.text.display import plain_lines, shown
 
 MAX_PROMPT = 48_000  # characters
 LEAST_CALL = 160  # of each call, however many there are
@@ -29,7 +29,6 @@ MAX_TEXT = 8_000  # characters of a reply
 _PROMPTS = str(Path(__file__).with_name("prompts.yaml"))
 _FORM = "Reply only:\n```txt\n<the guidance>\n```"
 _FENCE = re.compile(r"^[ \t]{0,8}```([A-Za-z0-9_+.#-]*)[ \t]*$", re.MULTILINE)
-_MARKS = re.compile(r"^[#＃﹟>\s]+")
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*\Z)", re.IGNORECASE | re.DOTALL)
 
 
@@ -64,7 +63,7 @@ class ModelWriter:
         template = self._whole if old is None else self._update
         bodies = {str(number): _body(call) for number, call in enumerate(calls)}
         room = max(MAX_PROMPT - len(template.text), LEAST_CALL * len(calls))
-        texts = fit(bodies, room)
+        texts = cut_longest(bodies, room)
         blocks = [
             f"{_head(number, call)}\n{text}"
             for number, (call, text) in enumerate(zip(calls, texts.values(), strict=True), 1)
@@ -201,16 +200,7 @@ def _cleaned(reply: str, who: str) -> str:
         if not wanted:
             raise ModelError(f"{who}: the reply holds a fence of another kind, expected txt")
         text = next((block for block in reversed(wanted) if block.strip()), "")
-    lines = [_line(line) for line in text[:MAX_TEXT].splitlines()]
-    told = "\n".join(line for line in lines if line)
+    told = plain_lines(text, MAX_TEXT)
     if not told:
         raise ModelError(f"{who}: the reply holds no text")
     return told
-
-
-def _line(line: str) -> str:
-    """Without marks of headings and quotes; bullets stay."""
-    plain = _MARKS.sub("", shown(line))
-    if plain[:2] in ("- ", "* "):
-        return f"- {plain_line(plain[2:])}"
-    return plain_line(plain) if plain else ""

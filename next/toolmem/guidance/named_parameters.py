@@ -15,6 +15,7 @@ from toolmem.guidance.wording import Wording
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Line, Repair
 from toolmem.text.display import plain_line
+from toolmem.text.forms import word_set
 
 MAX_LINES = 2
 MAX_INSTEAD = 3  # parameters that calls give in the place of one that does not exist
@@ -24,7 +25,7 @@ MAX_OUTPUT = 20_000  # characters of a result that is looked through
 LEAST_VALUE = 3  # characters of a value that is looked for
 _MAX_IDS = 3
 _WORD = re.compile(r"[a-z]{3,}")
-_NO_THING = frozenset("the and new name number type list ids not for can all".split())  # noqa: SIM905
+_NO_THING = word_set("the and new name number type list ids not for can all")
 
 
 def parameter_lines(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from toolmem.judge.check import check
 from toolmem.judge.reply import ReadVerdict, ReplyUnreadable, read_verdict
 from toolmem.llm.models import DryRunModel
-from toolmem.llm.prompts import as_json, cut_middle, fit, load_template
+from toolmem.llm.prompts import as_json, cut_longest, cut_middle, load_template
 from toolmem.models.calls import JudgeIdentity, ToolCallResult, Verdict
 from toolmem.models.protocols import ChatModel
 from toolmem.models.tools import ToolSchema
@@ -54,7 +54,7 @@ class ModelJudge:
             "input_params": as_json(call.input),
             "output": call.output,
         }
-        fitting = fit(texts, max(MAX_PROMPT - len(self._template.text), 2_000))
+        fitting = cut_longest(texts, max(MAX_PROMPT - len(self._template.text), 2_000))
         always = ("tool_name", "input_params", "output")
         known = {name: text for name, text in fitting.items() if text or name in always}
         return self._template.render(known)

@@ -17,7 +17,13 @@ from msgspec import Struct
 
 from toolmem.errors import ModelError
 from toolmem.llm.budget import Budget
-from toolmem.llm.failures import Answer, ParameterRefused, PassingError, error_of
+from toolmem.llm.failures import (
+    Answer,
+    ContentFiltered,
+    ParameterRefused,
+    PassingError,
+    error_of,
+)
 from toolmem.llm.pool import current_turn
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.llm.usage import LedgerRow, Purpose, Usage, current_purpose
@@ -161,7 +167,7 @@ class Client:
             return value
         except ModelError as error:
             spent.outcome = type(error).__name__
-            raise self._learned(error, purpose) from None
+            raise self._learned(error, spent, purpose) from None
         except asyncio.CancelledError:
             spent.outcome = "cancelled"
             raise
@@ -195,10 +201,10 @@ class Client:
             raise reading.problem
         return reading.value
 
-    def _learned(self, error: ModelError, purpose: Purpose | None) -> ModelError:
+    def _learned(self, error: ModelError, spent: _Spent, purpose: Purpose | None) -> ModelError:
         """The error; a refusal that every request meets before the first reply ends the run."""
-        if isinstance(error, PassingError):
-            self._is_answered = True
+        if isinstance(error, PassingError | ContentFiltered) or spent.may_be_billed:
+            self._is_answered = True  # the service is there and took the key
         elif not self._is_answered and not isinstance(error, ParameterRefused) and not error.fatal:
             self._refusals = [*self._refusals, str(error)][-SAME_REFUSAL:]
             if len(self._refusals) == SAME_REFUSAL and len(set(self._refusals)) == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolmem.errors import ConfigError
 from toolmem.llm.client import Endpoint, NoAnswer, Reading
 from toolmem.llm.failures import Answer
-from toolmem.llm.openai import count_of, is_loopback, read_choice
+from toolmem.llm.openai import count_of, is_loopback, mapping, read_choice
 
 if TYPE_CHECKING:
     import aiohttp
@@ -52,18 +52,16 @@ class DashScopeService:
         )
 
     def read_chat(self, body: Any) -> Reading[str]:
-        output, usage = body["output"], body["usage"] or {}
-        details = usage.get("prompt_tokens_details") or {}
+        usage = mapping(body["usage"])
+        details = mapping(usage.get("prompt_tokens_details"))
         tokens = (usage.get("input_tokens") or None, usage.get("output_tokens"))
-        choices = output.get("choices") if isinstance(output, Mapping) else None
+        choices = mapping(body["output"]).get("choices")
         return read_choice(choices, self._endpoint.name, *tokens, details.get("cached_tokens"))
 
     def read_vectors(self, body: Any) -> Reading[list[Any]]:
-        output, usage = body["output"], body["usage"] or {}
-        found = output.get("embeddings") if isinstance(output, Mapping) else None
-        return Reading(
-            found if isinstance(found, list) else None, count_of(usage.get("total_tokens")), 0
-        )
+        found = mapping(body["output"]).get("embeddings")
+        tokens = count_of(mapping(body["usage"]).get("total_tokens"))
+        return Reading(found if isinstance(found, list) else None, tokens, 0)
 
     async def _ask(self, call: Callable[..., Awaitable[Any]], **request: Any) -> Answer:
         import aiohttp

@@ -11,7 +11,6 @@ from toolmem.errors import ConfigError, ModelError
 from toolmem.llm.budget import Budget
 from toolmem.llm.client import Client
 from toolmem.llm.encoder import PackagedEncoder, unit_rows
-from toolmem.llm.failures import PassingError
 from toolmem.llm.hashing import DIMENSION, HashingEmbedder
 from toolmem.llm.models import open_client
 from toolmem.llm.pool import event_loop
@@ -90,17 +89,17 @@ class RemoteEmbedder:
             if isinstance(item, Mapping)
         ]
         if sorted(index for index, _ in pairs if isinstance(index, int)) != list(range(count)):
-            raise PassingError(f"{name}: asked for {count} embeddings, got {len(pairs)} others")
+            raise ModelError(f"{name}: asked for {count} embeddings, got {len(pairs)} others")
         try:
             matrix = np.array([vector for _, vector in sorted(pairs)], dtype=np.float64)
         except (TypeError, ValueError):
-            raise PassingError(f"{name}: an embedding that is no list of numbers") from None
+            raise ModelError(f"{name}: an embedding that is no list of numbers") from None
         if matrix.ndim != 2 or matrix.shape[1] != self.identity.dimension:
             got = matrix.shape[1] if matrix.ndim == 2 else "no"
             problem = f"{name}: vectors of {got} numbers, expected {self.identity.dimension}"
             raise ModelError(f"{problem}; set params.dimensions", fatal=True)
         if not np.isfinite(matrix).all() or not matrix.any(axis=1).all():
-            raise PassingError(f"{name}: an embedding that is all zero, or not finite")
+            raise ModelError(f"{name}: an embedding that is all zero, or not finite")
         return unit_rows(matrix)
 
 

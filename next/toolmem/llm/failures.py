@@ -31,6 +31,7 @@ _OVERLOADED = {
     *("internalerror", "internalservererror", "servererror", "serviceunavailable", "systemerror"),
     *("modelservingerror", "requesttimeout", "modelunavailable", "responsetimeout", "overloaded"),
 }
+_FILTERED = {"datainspectionfailed", "contentfilter", "contentpolicyviolation"}
 _NO_SUCH_MODEL = re.compile(r"\bmodel\b.{0,80}?(does not exist|not found|not supported)", re.I)
 _KEY_LIKE = re.compile(r"\b(sk-[\w*-]{6,}|Bearer\s+\S+)")
 _PARAMETERS = (
@@ -47,6 +48,10 @@ class PassingError(ModelError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ContentFiltered(ModelError):
+    """The service does not take this prompt; others may pass."""
 
 
 class ParameterRefused(ModelError):
@@ -77,6 +82,8 @@ def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelErro
         return ModelError(told + _ADVICE.get(status, ""), fatal=True)
     if status in (408, 425, 429) or status >= 500 or head in _OVERLOADED:
         return PassingError(told, retry_after=_retry_after(answer.headers))
+    if head in _FILTERED:
+        return ContentFiltered(told)
     if status == 200:
         if code or message:
             return ModelError(f"{told} in place of a reply")

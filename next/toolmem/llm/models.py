@@ -6,6 +6,7 @@ import logging
 from typing import Any
 from urllib.parse import urlsplit
 
+from toolmem.config.environment import host_of
 from toolmem.config.sections import EmbeddingSection, ModelSection
 from toolmem.errors import ConfigError, ModelError
 from toolmem.llm.budget import Budget
@@ -139,8 +140,8 @@ def open_client(
 def _endpoint(section: ModelSection | EmbeddingSection, setting: str) -> Endpoint:
     params, problems = section.params, []
     url = (params.base_url or URLS[section.backend]).rstrip("/")
-    address = urlsplit(url)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    address = urlsplit(url) if host_of(url) else None
+    if address is None or address.scheme not in ("http", "https"):
         problems.append(f"{setting}.params.base_url: expected an address with http:// or https://")
     elif address.username is not None or address.query or address.fragment:
         problems.append(f"{setting}.params.base_url: expected an address without user, '?' or '#'")
@@ -152,7 +153,7 @@ def _endpoint(section: ModelSection | EmbeddingSection, setting: str) -> Endpoin
     if not section.model_name and isinstance(section, EmbeddingSection):
         problems.append(f"{setting}.model_name: missing")
     elif not section.model_name and params.base_url and section.backend != "dashscope":
-        problems.append(f"{setting}.model_name: missing; which model does {address.hostname} have?")
+        problems.append(f"{setting}.model_name: missing; say which model is served there")
     if problems:
         raise ConfigError(problems)
     model = section.model_name or DEFAULT_MODEL

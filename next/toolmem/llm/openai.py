@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toolmem.config.environment import host_of
 from toolmem.errors import ModelError
 from toolmem.llm.client import Endpoint, NoAnswer, Reading
 from toolmem.llm.failures import Answer, PassingError
@@ -21,9 +22,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 def is_loopback(address: str) -> bool:
     """Whether it leads to this machine: no proxy of the environment is asked, nor a key needed."""
-    from urllib.parse import urlsplit
-
-    return urlsplit(address).hostname in LOOPBACK
+    return host_of(address) in LOOPBACK
 
 
 class OpenAIService:
@@ -49,14 +48,14 @@ class OpenAIService:
         """OpenAI's answer. Also for DashScope, whose SDK names the same fields."""
         if not isinstance(body, Mapping) or body.get("error"):
             return Reading()
-        usage = _mapping(body.get("usage"))
-        cached = _mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
+        usage = mapping(body.get("usage"))
+        cached = mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
         tokens = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
         return read_choice(body.get("choices"), self._endpoint.name, *tokens)
 
     def read_vectors(self, body: Any) -> Reading[list[Any]]:
-        found = _mapping(body).get("data")
-        usage = _mapping(_mapping(body).get("usage"))
+        found = mapping(body).get("data")
+        usage = mapping(mapping(body).get("usage"))
         return Reading(
             found if isinstance(found, list) else None, count_of(usage.get("prompt_tokens")), 0
         )
@@ -104,14 +103,14 @@ async def _joined(lines: AsyncIterator[str]) -> Any:
         size += len(line)
         if size > MAX_BYTES:
             raise NoAnswer(f"an answer of over {MAX_BYTES} bytes", was_sent=True)
-        part = _mapping(read_json(line.removeprefix("data:").strip().encode()))
+        part = mapping(read_json(line.removeprefix("data:").strip().encode()))
         if part.get("error"):
             return part
         usage = part.get("usage") or usage
         choices = part.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            text += _content(_mapping(_mapping(choice).get("delta")).get("content")) or ""
-            reason = _mapping(choice).get("finish_reason") or reason
+            text += _content(mapping(mapping(choice).get("delta")).get("content")) or ""
+            reason = mapping(choice).get("finish_reason") or reason
     if reason is None:
         raise NoAnswer("the stream ended before the reply did", was_sent=True)
     return {
@@ -125,7 +124,7 @@ def read_choice(
 ) -> Reading[str]:
     """The first choice's text."""
     choice = choices[0] if isinstance(choices, list) and choices else None
-    text = _content(_mapping(_mapping(choice).get("message")).get("content"))
+    text = _content(mapping(mapping(choice).get("message")).get("content"))
     if not isinstance(choice, Mapping) or text is None:
         return Reading()
     reading = Reading(
@@ -144,7 +143,7 @@ def read_choice(
 def _content(content: Any) -> str | None:
     """A text, or the texts of a list of parts; None where it is neither."""
     if isinstance(content, list):
-        return "".join(str(_mapping(part).get("text", "")) for part in content)
+        return "".join(str(mapping(part).get("text", "")) for part in content)
     return "" if content is None else content if isinstance(content, str) else None
 
 
@@ -161,5 +160,6 @@ def count_of(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
+    """An empty one where it is none."""
     return value if isinstance(value, Mapping) else {}

@@ -1,6 +1,6 @@
 """Prompt templates: ours, and a user's file over them, under ReMe's keys.
 
-`{name}` is replaced, doubled braces are braces. A line whose value is unknown is left out. The
+`{name}` is replaced, doubled braces are braces. A line of which no value is known is left out. The
 Chinese template of a key is `<key>_zh`.
 """
 
@@ -24,6 +24,7 @@ from toolmem.errors import ConfigError
 log = logging.getLogger("toolmem.llm")
 
 MAX_FILE = 200_000  # bytes
+UNKNOWN = "unknown"  # beside values that are known
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 
 
@@ -43,13 +44,16 @@ class Template(Struct, frozen=True):
         """Values are taken as they are: braces in them mean nothing."""
 
         def replaced(found: re.Match[str]) -> str:
-            return (values.get(found[1]) or "") if found[1] else found[0][0]
+            if not found[1]:
+                return found[0][0]
+            value = values.get(found[1])
+            return UNKNOWN if value is None else value
 
-        lines = [
-            _PLACEHOLDER.sub(replaced, line)
-            for line in self.text.splitlines()
-            if all(values.get(name) is not None for name in _PLACEHOLDER.findall(line) if name)
-        ]
+        lines = []
+        for line in self.text.splitlines():
+            names = [name for name in _PLACEHOLDER.findall(line) if name]
+            if not names or any(values.get(name) is not None for name in names):
+                lines.append(_PLACEHOLDER.sub(replaced, line))
         return "\n".join(lines)
 
     def ending_in(self, form: str, *markers: str) -> Template:
@@ -95,7 +99,7 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def fit(texts: Mapping[str, str], limit: int) -> dict[str, str]:
+def cut_longest(texts: Mapping[str, str], limit: int) -> dict[str, str]:
     """Cut the longest texts so that all together have `limit` characters; short ones stay whole."""
     left, waiting = limit, sorted(map(len, texts.values()))
     share = max(waiting, default=0)

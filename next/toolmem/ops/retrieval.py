@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
+from toolmem.errors import Conflict
 from toolmem.models.protocols import Embedder, Store
 from toolmem.models.records import Document
 from toolmem.models.tools import ToolSchema
 from toolmem.store.search import embed_missing, unit_vector
 from toolmem.store.words import index_words, query_words
+from toolmem.text.forms import word_set
 
 DESCRIPTIONS = "descriptions"  # what agents were told that their tools do; keys: names of tools
 MAX_TOOLS = 1_000  # whose descriptions one request may bring
@@ -26,13 +29,12 @@ _SHARED = 0.5  # what a tool that shares every telling word gains over its cosin
 _BEHIND: dict[str | None, float] = {None: 0.05, DESCRIPTIONS: 0.0}
 
 # Words of queries that tell nothing of what a tool does.
-_UNTELLING_WORDS = """
+_UNTELLING = word_set("""
 a about all am an and any are as at be been but by can could did do does for from get give had has
 have he her him his how i if in into is it its just let like make me my no not now of off on one or
 our out please s she should so some than that the their them then there these they this those to too
 up us was we were what when where which who why will with would you your
-"""
-_UNTELLING = frozenset(_UNTELLING_WORDS.split())
+""")
 
 
 def keep_descriptions(store: Store, workspace: str, schemas: Iterable[ToolSchema]) -> None:
@@ -69,6 +71,7 @@ def fitting_tools(
     identity = embedder.identity
     store.use_embedder(identity)
     vector = unit_vector(embedder.embed([query])[0], identity)
+    _keep_names(store, workspace, wanted)
     cosines: dict[str, float] = {}
     for namespace, behind in _BEHIND.items():
         embed_missing(store, embedder, workspace, namespace, on_embedded)
@@ -76,16 +79,21 @@ def fitting_tools(
         for hit in hits:
             if hit.similarity is not None:
                 cosines[hit.key] = max(cosines.get(hit.key, -1.0), hit.similarity - behind)
-    unread = [name for name in wanted if name not in cosines][:_CANDIDATES]
-    candidates = [name for name in wanted if name in cosines] + unread
-    texts = _texts(store, workspace, candidates)
-    if unread:  # nothing has a vector of them
-        rows = embedder.embed([texts[name] for name in unread])
-        for name, row in zip(unread, rows, strict=True):
-            cosines[name] = float(unit_vector(row, identity) @ vector)
-    shares = _shares(query, texts)
+    candidates = [name for name in wanted if name in cosines]
+    shares = _shares(query, _texts(store, workspace, candidates))
     scores = {name: cosines[name] + _SHARED * shares[name] ** 2 for name in candidates}
     return sorted(candidates, key=lambda name: (-round(scores[name], 9), name))
+
+
+def _keep_names(store: Store, workspace: str, names: Sequence[str]) -> None:
+    """A document for each tool of which only the name is known, so that its vector is kept too."""
+    for namespace in _BEHIND:
+        held = store.documents(workspace, namespace, names)
+        names = [name for name in names if name not in held]
+    for name in names:
+        with suppress(Conflict):  # it was described meanwhile
+            document = Document(name)
+            store.put(workspace, DESCRIPTIONS, name, "", document=document, expected_version=0)
 
 
 def _texts(store: Store, workspace: str, names: Collection[str]) -> dict[str, str]:

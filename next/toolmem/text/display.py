@@ -15,6 +15,7 @@ _HIDDEN = re.compile(f"[{_UNSEEN}]+")
 _OPENS = re.compile(
     r"[#＃﹟>]|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)|[-=_*]{2,}\s*$|`{3}|~{3}|<[A-Za-z/!?]|[*_]+\s*[\[［【〔]"
 )
+_MARKS = re.compile(r"^[#＃﹟>\s]+")
 
 
 def shown(text: str) -> str:
@@ -34,3 +35,18 @@ def plain_line(text: str, limit: int = 2_000) -> str:
     """`plain`, with a backslash where it would begin a heading, a bullet, a quote or a fence."""
     text = shown(text)
     return plain("\\" + text if _OPENS.match(text) else text, limit)
+
+
+def plain_lines(text: str, limit: int) -> str:
+    """Lines that no prompt takes for a part of its own: without headings, quotes and fences.
+
+    Bullets stay. At most `limit` characters are read.
+    """
+    lines = (_plain_bullet(_MARKS.sub("", shown(line))) for line in text[:limit].splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _plain_bullet(line: str) -> str:
+    if line[:2] in ("- ", "* "):
+        return f"- {plain_line(line[2:])}"
+    return plain_line(line) if line else ""
