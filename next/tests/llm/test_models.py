@@ -40,6 +40,17 @@ def test_a_model_judges_and_writes_and_each_request_is_in_the_ledger(asking, rec
         assert len(it.server.requests) == 7  # a skip asks nothing
 
 
+def test_whether_a_call_ran_is_said_alike_under_every_judge(asking):
+    call = {"tool_name": "t", "output": "Error: no such file", "success": True}
+    with asking() as it, ToolMem(":memory:") as offline:
+        it.memory.add([call])
+        offline.add([call])
+        (one,), (other,) = it.memory.calls(), offline.calls()
+        assert (one.execution_failed, one.error_class) == (True, "not_found")
+        assert (other.execution_failed, other.error_class) == (True, "not_found")
+        assert one.failed is False  # the recorded flag counts in rates
+
+
 @pytest.mark.parametrize("fault", LASTING)
 def test_every_fifth_call_fails_and_every_call_is_kept_and_a_later_run_takes_it_up(
     asking, records, fault

@@ -1,7 +1,7 @@
 """The judge that asks a model: one request for a call, and a second where the reply is unreadable.
 
-The model says whether the call was of use. Whether it ran is what the recorded flag says, else the
-rule-based check.
+The model says whether the call was of use. Whether it ran, and its class of error, is what the
+rule-based check says, so that figures and cards mean the same under every judge.
 """
 
 from __future__ import annotations
@@ -68,14 +68,13 @@ class ModelJudge:
         except ReplyUnreadable as error:
             read = await self._asked_again(prompt, reply, str(error))
         checked = check(call, schema)
-        failed = checked.execution_failed if call.success is None else not call.success
         return Verdict(
             summary=read.summary,
             evaluation=read.evaluation,
             score=1 if read.score else 0,
-            execution_failed=failed,
+            execution_failed=checked.execution_failed,
             judge=self.identity,
-            error_class=checked.error_class if failed else "",
+            error_class=checked.error_class,
         )
 
     async def _asked_again(self, prompt: str, reply: str, problem: str) -> ReadVerdict:
