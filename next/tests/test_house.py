@@ -12,7 +12,7 @@ from importlinter.cli import lint_imports
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
-    "models": 820,
+    "models": 870,
     "text": 1610,
     "config": 1215,
     "store": 3100,
@@ -29,7 +29,7 @@ BUDGETS = {
     "cli": 1248,
     "testing": 550,
     # folders to come
-    "rules": 3930,
+    "rules": 3880,
     "guard": 920,
     "session": 900,
     "server": 1350,

@@ -1,0 +1,102 @@
+"""Who may change a rule: restricting is believed, loosening a user's rule needs evidence.
+
+Evidence is what the user typed, or a command in an interactive terminal. An agent's change is
+always a request. A program's is one only in a store that an installed hook or proxy has marked
+guarded.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from toolmem.models.rules import RANK, Change, Evidence, Speaker, ToolMemoryRule
+from toolmem.rules.identity import same_text
+
+MAX_CHANGES = 20
+MAX_WORDS = 500  # of the user or the agent, kept with a change
+_STRICTNESS = {"remind": 0, "ask": 1, "deny": 2}
+_COMPARED = ("rule", "priority", "effect", "when", "unless", "expires_at", "tags", "status")
+
+
+class Actor(Struct, frozen=True):
+    """Who changes a rule, and what shows that the user wants it."""
+
+    kind: Speaker = "program"
+    evidence: Evidence = ""
+    words: str = ""
+    session: str = ""
+    name: str = ""  # of the agent or model
+
+
+PROGRAM = Actor()
+
+
+def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> bool:
+    """Whether a rule that binds would bind less afterwards."""
+    if not before.holds_at(now):
+        return False
+    if not after.holds_at(now):
+        return True
+    return (
+        same_text(before.rule) != same_text(after.rule)
+        or RANK[after.priority] > RANK[before.priority]
+        or _STRICTNESS[after.effect] < _STRICTNESS[before.effect]
+        or (before.is_checked and not _means_as_much(before, after))
+        or (before.is_users and not after.is_users)
+        or _ends_earlier(before, after)
+    )
+
+
+def _means_as_much(before: ToolMemoryRule, after: ToolMemoryRule) -> bool:
+    """More alternatives that stop and fewer that let through, or the same."""
+    stops = all(each in after.when for each in before.when)
+    return stops and all(each in before.unless for each in after.unless)
+
+
+def _ends_earlier(before: ToolMemoryRule, after: ToolMemoryRule) -> bool:
+    if after.expires_at is None:
+        return False
+    return before.expires_at is None or after.expires_at < before.expires_at
+
+
+def is_allowed(
+    before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, *, guarded: bool
+) -> bool:
+    """Whether a change is made; otherwise it is kept as a request."""
+    if actor.kind == "agent":
+        return False
+    if actor.evidence and actor.kind == "user":
+        return True
+    return not (guarded and before.is_users and loosens(before, after, now))
+
+
+def change_of(
+    before: ToolMemoryRule, after: ToolMemoryRule, actor: Actor, now: datetime, what: str
+) -> Change:
+    """The row that a rule keeps of a change."""
+    replaced = {
+        name: getattr(before, name)
+        for name in _COMPARED
+        if getattr(before, name) != getattr(after, name)
+    }
+    return Change(
+        now,
+        actor.kind,
+        what,
+        actor.evidence,
+        actor.words[:MAX_WORDS],
+        actor.session,
+        replaced,
+    )
+
+
+def asked_fields(before: ToolMemoryRule, after: ToolMemoryRule) -> dict[str, Any]:
+    """What a request asks for."""
+    return {
+        name: getattr(after, name)
+        for name in _COMPARED
+        if getattr(before, name) != getattr(after, name)
+    }

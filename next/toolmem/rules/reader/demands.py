@@ -1,0 +1,290 @@
+"""The sentences that limit what the agent does with its tools, and for how long.
+
+A form ("never", "don't", "only", "ask me before") counts where it is said to the agent: as an
+imperative that opens a clause, or after "you must", "I want you". Elsewhere the same words tell of
+something. A demand holds for good where its words say so or where it is about a kind of object;
+about an object of the task at hand, or for a while, it holds for the conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from toolmem.models.tools import ToolSchema
+from toolmem.rules.reader import words
+from toolmem.rules.reader.conditions import Conditions, read_conditions
+from toolmem.rules.reader.own_text import Sentence, lower, own_sentences
+from toolmem.rules.reader.tools import catalogue_of, tools_meant
+
+LONGEST = 500  # characters; a sentence is never cut, a longer one is not read
+UNSCOPED = "__unscoped__"
+
+
+Kind = Literal["ban", "only", "ask"]
+
+
+class Demand(Struct, frozen=True):
+    """A sentence that limits what the agent does."""
+
+    sentence: str  # as it was said, without its final stop
+    tools: list[str]  # which it is about; UNSCOPED where no tool is known
+    effect: Literal["deny", "ask", "remind"] = "remind"
+    session: bool = False  # it holds for this conversation, not for good
+    conditions: dict[str, Conditions] = {}  # by tool: the calls that it forbids
+    unread: list[str] = []  # words that no condition could be made of; it only reminds then
+
+
+class Form(Struct, frozen=True):
+    """Words by which a sentence forbids or bounds something; positions are in the sentence."""
+
+    kind: Kind
+    at: int  # where the form stands
+    start: int  # where the words begin that say what is limited
+    end: int  # where the form ends; a verb that it names stands behind it
+
+
+_VERB = r"([a-z][a-z'-]+)"
+_ADVERBS = r"(?:(?:you|ever|even|just|simply|again|automatically|always|please|really|directly) )*"
+_IMPERATIVE = re.compile(
+    rf"\bnever(?: ever)? {_ADVERBS}{_VERB}|\b(?:under no circumstances|in no case"
+    rf"|on no account),? (?:\w+ you (?:to )?)?{_ADVERBS}{_VERB}|\b(?:stop|quit|cease|avoid"
+    rf"|refrain from) {_ADVERBS}([a-z-]+ing)\b|\bno longer ([a-z-]+)|\b(?:don'?t|do not"
+    rf"|do n't) {_ADVERBS}{_VERB}"
+)
+_TO_YOU = re.compile(
+    r"\byou (?:really |absolutely )?(?:must(?:n't| not| never)|may(?: not| never)|should(?:n't| not"
+    r"| never)|are (?:not|never|no longer) (?:to|allowed to)) "
+    rf"(?:ever )?{_VERB}"
+    r"|\bi (?:really )?(?:don'?t|do not|never) (?:ever )?want you (?:to )?(?:ever )?([a-z-]+)"
+    r"|\bi(?:'d| would) (?:rather|prefer)(?: if)?(?: you(?: to)?)? (?:not|never|didn't"
+    r"|don't) (?:be |ever |to )*([a-z-]+)"
+)
+_ONLY = re.compile(
+    r"(?:^|\b(?:you may|you can|you should|please) )(?:only|exclusively) (?!one|two|if|when"
+    r"|the\b)([a-z]+)"
+)
+_ASK = re.compile(
+    r"\b(?:always )?(?:(?:ask|check with|confirm with) (?:me|us)(?=\b.{0,40}\b(?:before|first|when"
+    r"|whenever|for|every time)\b)|show me(?= .{2,40} before you\b)|ask(?= (?:first|before)\b)"
+    r"|without (?:first )?asking(?: me| us)?|(?:without|needs?) my (?:ok(?:ay)?|approval"
+    r"|permission|consent|confirmation))\b"
+)
+_FORMS: tuple[tuple[Kind, bool, re.Pattern[str]], ...] = (
+    ("ask", False, _ASK),
+    ("ban", False, _TO_YOU),
+    ("ban", True, _IMPERATIVE),  # counts only where it opens a clause
+    ("only", True, _ONLY),
+)
+# Words that lead up to an imperative; the group takes all of them and gives none back.
+_LEAD = re.compile(
+    r"(?:(?:\W+|please|pls|plz|and|but|so|also|then|ok(?:ay)?|hey|hi|hello|just|now|again|first"
+    r"|listen|look|note(?: that)?|remember(?: to)?|reminder|(?:new |one |house |my )?rule|important"
+    r"|btw|by the way|seriously|actually|really|kindly|oh|well|anyway|or|from (?:now|here|today) on"
+    r"|going forward|in (?:the )?future|for (?:now|today|good|the moment)|at all times|as a rule"
+    r"|in (?:this|our) (?:session|chat)|today|thanks|(?:could|can|would|will) you|you|agent|let's"
+    r"|always|make sure(?: to| that| you)*|dont)\b|[,:;.!\s-]+)*+"
+)
+_BOUNDARY = re.compile(r"[,;:()—–]|(?<=\s)-(?=\s)|\b(?:and|but|so|because|then|however|or)\b")
+_QUESTION = re.compile(
+    r"^\W*(?:who|what|why|when|where|which|how|is|are|was|were|does|did|has|had|am|should|shall)\b"
+)
+_POLITE = re.compile(
+    r"\b(?:can|could|would|will) you (?:please )?(?:stop|not|avoid|always|only|no longer)\b"
+    r"|, (?:ok(?:ay)?|please|alright)\?"
+)
+_REPORT = re.compile(
+    r"\b(?:says?|told|claims?|wrote|states?|according to|suppose|imagine|pretend|heard|(?:he|she"
+    r"|they|boss) said|used to|what if)\b"
+)
+_CONDITION = re.compile(r"^\W*(?:if|in case|unless|should)\b")
+# A demand inside of what is to be made: "write a parser that never fails".
+_TASK = re.compile(
+    r"^\W*(?:please |then |and )*(?:add|implement|write|create|build|generate|draft"
+    r"|document)\b(?!.{0,40}\b(you|yet)\b)|(?:帮我|加一|写一|实现|说明|生成|起个)"
+)
+# What need not be done is no demand, and may lift one.
+_NEED_NOT = re.compile(
+    r"\b(?:don'?t|do not|no longer|needn't) (?:have|need) to\b|\b(?:stop|no need to) (?:asking|ask"
+    r"|check\w*)\b|(?:不用|无需|不必|不需要|没必要|别再?)(?:每次)?[都再先]*问"
+)
+_FOR_GOOD = re.compile(
+    r"\b(?:ever|again|any ?more|from (?:now|today) on|for good|in (?:the )?future|at all|always"
+    r"|never|every time)\b|永远|以后|今后|从今|每次|一律|再也|所有"
+)
+# Without one of these, a demand counts only where it names a tool or an action.
+_LASTING = re.compile(
+    rf"{_FOR_GOOD.pattern}|\b(?:must|under|no|avoid|only|without|ask)\b|禁止|严禁|不[准许得]|绝|千万|只|问"
+)
+_FOR_A_WHILE = re.compile(
+    r"\b(?:yet|(?:for|right) now|(?:at|for) the moment|for the time being|today|tonight|until|till"
+    r"|this (?:time|once|morning|afternoon|evening|weekend)|temporarily|still|as long as|(?:in|for"
+    r"|during|within) (?:the rest of )?(?:this|our|the current) (?:session|conversation|chat|thread"
+    r"|task|run)|while (?:i|we)|before (?:i|we|i've|we've)\b)\b|先(?:[别不停]|等)|暂时|目前|今天"
+    r"|今晚|这周|明天|这一?[次封张条笔单]|[本此]次|这里|那[封个份张条笔次]|期间|正在|等.{1,14}(?:再"
+    r"|之后|以后|后)|还没|周[一二三四五六日]前|给[他她](?!们)|(?:订单|发票) ?[A-Za-z]{0,3}-?\d"
+)
+_NOW = re.compile(r"\b(?:yet|until|till|for now|for the moment|this session)\b|今天|先别|本次")
+_OBJECT = (
+    r"(?:order|e-?mail|mail|message|draft|invoice|file|document|report|payment|ticket|booking"
+    r"|meeting|event|commit|query|one)"
+)
+_AT_HAND = re.compile(
+    r"^\W*(?:this|these|those|it|them|him|her)\b(?! (?:team|company|channel|repo|person|account))"
+    rf"|^.{{0,40}}\b(?:this|that|these) (?:\w+ )?{_OBJECT}\b"
+    r"|^.{0,30}\b(?:order|invoice|ticket|booking|pr|issue|case)s? #?(?=[\w-]*\d)[\w-]+"
+    r"|^\W*the (?:order|e-?mail|message|draft|invoice|payment|booking|meeting|report|release"
+    r"|refund)\b(?!s)"
+)
+_ZH_FORM = re.compile(
+    r"(?P<ban>永远不要|永远别|绝不要|绝对不要|千万不要|千万别|不要再|别再|再也不要|禁止|严禁"
+    r"|不准(?=[\u3400-\u9fff])|不许|不得|请勿|停止|不要|别)|(?P<only>只能|只准|只许|仅限)"
+    r"|(?P<ask>(?:必须|务必|一定|都|要|得)?先?(?:问过?我|问一?[下声]我|[跟和向]我确认|征求我的?同意"
+    r"|经过?我同意))|(?P<must>(?:之前|前)?(?:必须|务必)先)"
+)
+_ZH_NO_DEMAND = re.compile(
+    r"(?:不要|别)(?:[紧脸急怕忘谢慌墅处扭名致笑猜]|人(?!员)|客气|担心|着急|犹豫|介意|误会|在意|紧张"
+    r"|管我|生气|难过)|不要了|对不起|[区特级个分告性]别|别的|别人|停止了|不停|不准时|只能这样"
+    r"|要不要|是不是|能不能"
+)
+_ZH_REPORT = re.compile(
+    r"(?:[我他她它]|咱们|客户|用户|系统|医生|大家|有人|老板|公司|网站|页面|程序)们?(?:也|都|从来|还"
+    r"|就|已经|一直|一般)?$|(?:说|要求|写着?|表示|提示|规定|告诉)|如果|要是|假如|万一|从来|以为"
+    r"|觉得"
+)
+_ZH_QUESTION = re.compile(r"[?？]\W*$|为什么|是不是|能不能|要不要|吗\W*$|呢\W*$")
+_ZH_POLITE = re.compile(r"(?:能不能|可不可以|可以|麻烦).{0,4}(?:不要|别)|好吗|可以吗")
+_ZH_CLAUSE_END = re.compile(r"[，,；;。！!？?：:]")
+_FINAL_STOP = re.compile(r"[\s.。!！;；,，]+$")
+
+
+def demands(
+    message: str, ran: Sequence[str] = (), tools: Sequence[str | ToolSchema] = ()
+) -> list[Demand]:
+    """What the user's message demands of the agent.
+
+    `ran` are the tools that the turn called, in order; `tools` are all tools there are. A demand is
+    about the tools that it names or means, else about the first that ran, else UNSCOPED.
+    """
+    catalogue = catalogue_of(ran, tools)
+    found: dict[str, Demand] = {}
+    for sentence in own_sentences(message, _forms):
+        demand = _read(sentence, ran, catalogue)
+        if demand is not None:
+            found.setdefault(demand.sentence, demand)
+    return list(found.values())
+
+
+def _read(
+    sentence: Sentence, ran: Sequence[str], catalogue: Mapping[str, ToolSchema]
+) -> Demand | None:
+    """The demand of one sentence; None where it demands nothing."""
+    said, text = sentence.text, lower(sentence.masked)
+    forms = _forms(sentence)
+    if not forms or _is_question(text, sentence.question):
+        return None
+    if _NEED_NOT.search(text) or _TASK.match(text[: min(form.at for form in forms)]):
+        return None
+    kinds = {form.kind for form in forms}
+    demanded = " ".join(text[form.start :] for form in forms)
+    meant = tools_meant(said, demanded, catalogue)
+    acts = words.mentions(demanded, words.words_in(demanded), words.VERBS)
+    if not meant and (words.STYLE.search(demanded) or not (acts or _LASTING.search(text))):
+        return None  # "don't guess", "stop wasting my time"
+    bound = meant or list(ran[:1]) or [UNSCOPED]
+    schemas = [catalogue[name.lower()] for name in bound if name.lower() in catalogue]
+    conditions: dict[str, Conditions] = {}
+    unread: list[str] = []
+    if len(forms) <= 2:
+        limited = _without_forms(said, text, forms)
+        conditions, unread = read_conditions(limited, text, "only" in kinds, schemas)
+    return Demand(
+        sentence=said if said.endswith("..") else _FINAL_STOP.sub("", said),
+        tools=bound,
+        effect="remind" if not conditions else "ask" if "ask" in kinds else "deny",
+        session=_is_passing(text, forms),
+        conditions=conditions,
+        unread=unread,
+    )
+
+
+def _without_forms(sentence: str, text: str, forms: Sequence[Form]) -> str:
+    """The sentence with its forms and the words that lead up to it blanked out."""
+    spans = [(form.at, form.end) for form in forms]
+    if not words.CJK.search(text) and (lead := _LEAD.match(text)):
+        spans.append(lead.span())
+    for start, end in spans:
+        sentence = sentence[:start] + " " * (end - start) + sentence[end:]
+    return sentence
+
+
+def _is_question(text: str, marked: bool) -> bool:
+    """Is a sentence asked? Polite requests ("could you please stop ...?") are not."""
+    if words.CJK.search(text):
+        return bool((marked or _ZH_QUESTION.search(text)) and not _ZH_POLITE.search(text))
+    return bool(_QUESTION.match(text) or (marked and not _POLITE.search(text)))
+
+
+def _is_passing(text: str, forms: Sequence[Form]) -> bool:
+    """Does a demand hold for a while, or about an object of the task at hand?"""
+    if _FOR_GOOD.search(text):
+        return bool(_NOW.search(text))
+    if _FOR_A_WHILE.search(text):
+        return True
+    objects = [text[form.end :].partition(" ")[2] for form in forms]
+    return not words.CJK.search(text) and any(_AT_HAND.search(each) for each in objects)
+
+
+def too_long(message: str) -> int:
+    """How many sentences of the user's own demand something and are too long to be kept."""
+    own = own_sentences(message, _forms)
+    return sum(len(each.text) > LONGEST and bool(_forms_within(each)) for each in own)
+
+
+def _forms(sentence: Sentence) -> list[Form]:
+    """The forms of demand in a sentence; none in one that is too long."""
+    return [] if len(sentence.text) > LONGEST else _forms_within(sentence)
+
+
+def _forms_within(sentence: Sentence) -> list[Form]:
+    text = lower(sentence.masked[: 20 * LONGEST])
+    return list(_chinese_forms(text) if words.CJK.search(text) else _english_forms(text))
+
+
+def _english_forms(text: str) -> Iterator[Form]:
+    for kind, imperative, pattern in _FORMS:
+        for match in pattern.finditer(text):
+            at, verb = match.start(), match.lastindex
+            if _REPORT.search(text[:at]) or (verb and _is_idle(match[verb])):
+                continue
+            if imperative and not _opens_clause(text[:at], match[0].startswith("never")):
+                continue
+            end = match.start(verb) if verb else match.end()
+            yield Form(kind, at, 0 if kind == "ask" else at, end)
+
+
+def _opens_clause(before: str, never: bool) -> bool:
+    """Does an imperative behind these words open its clause, and not speak of one case only?"""
+    clause = _BOUNDARY.split(before)[-1]
+    return bool(_LEAD.fullmatch(clause)) and (never or not _CONDITION.match(before))
+
+
+def _is_idle(verb: str) -> bool:
+    """Is a verb one of idioms, of the mind, or of a report: "never mind", "never received"?"""
+    if verb in words.IDLE or verb.removesuffix("ing") in words.IDLE:
+        return True
+    return verb.endswith("ed") and verb not in {"embed", "feed", "transferred"}
+
+
+def _chinese_forms(text: str) -> Iterator[Form]:
+    none = [match.span() for match in _ZH_NO_DEMAND.finditer(text)]
+    for match in _ZH_FORM.finditer(text):
+        at = match.start()
+        clause = max((end.end() for end in _ZH_CLAUSE_END.finditer(text, 0, at)), default=0)
+        if _ZH_REPORT.search(text[clause:at]) or any(start <= at < end for start, end in none):
+            continue
+        kind: Kind = "only" if match["only"] else "ask" if match["ask"] else "ban"
+        yield Form(kind, at, clause, match.end())

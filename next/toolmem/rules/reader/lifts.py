@@ -1,0 +1,82 @@
+"""Which rule a plain sentence takes back: exactly one, with which it shares every word.
+
+In doubt none: not where the sentence asks, reports, sets a condition, or permits something once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from toolmem.models.rules import ToolMemoryRule
+from toolmem.rules.reader.own_text import lower, own_sentences
+from toolmem.rules.reader.words import CJK, FILLERS, stems
+from toolmem.text.forms import word_set
+
+_PERMISSION = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|actually|fine|yes|so|from now on|please|i've changed my mind|we made up"
+    r"|good news)\W+)*(?:you(?:'re| are)?(?: now)?(?: may| can| are allowed to| allowed to"
+    r"| are free to| free to)(?! not|not)\b(.*)|feel free to (.*)|go back to (.*)|(?:forget|scrap"
+    r"|drop|lift|lifting|cancel|disregard|remove|withdraw|take back)\b ((?:my|the|that|what i)\b.*)"
+    r"|(.*)\b(?:is|are) (?:ok(?:ay)?|fine|allowed)\b (?:again|from now on|now)|(?:no need to"
+    r"|you don't (?:have|need) to|you no longer have to|stop) (?:ask|asking)\b(.*)|(?:the"
+    r"|my) (?:rule|ban|limit) (.*?)(?:no longer applies|is (?:gone|lifted|over)))"
+)
+_ZH_PERMISSION = re.compile(
+    r"^\W*(?:好的?|行|我改主意了|以后|现在|从现在起|今后|从今以后|你|又|也|就|[,，\s])*(?:(?:可以"
+    r"|能|允许你?)(?:再|重新|继续|随便)*(.*)|(?:取消|忘掉|忘记|撤销|解除|作废)(.*(?:规定|规则|限制"
+    r"|禁令|说的).*)|(.*)(?:不用|不必|不需要)(?:再|每次|先)*问)"
+)
+# It holds for good.
+_FOR_GOOD = re.compile(
+    r"\b(?:again|from now on|any ?more|no longer|any longer|now|whenever|forget|scrap|drop|lift\w*"
+    r"|disregard|withdraw|take back|gone|lifted)\b|以后|今后|从现在|又|了\W*$|再|恢复|取消|解除"
+    r"|撤销|忘"
+)
+# It holds only under a condition, for a while, for a part, or somebody else said it.
+_LIMITED = re.compile(
+    r"\b(?:if|unless|when(?!ever)|once|as soon as|provided|after|except|but|only|until|till|today"
+    r"|tonight|tomorrow|for now|while|just|about|one time|never|this \w+|on \w+days?|says?"
+    r"|said that|according|she|he|they|bob|maybe|might)\b|如果|只要|等|但|除了|除非|只|之前|的时候"
+    r"|这次|这一次|就这|今天|今晚|暂时|明天|说|也许|可能|周[一二三四五六日]|[吗?？]\W*$"
+)
+_QUESTION = re.compile(
+    r"^\W*(?:can|could|may|am|is|are|do|does|did|should|who|what|why|how|when)\b|\?\W*$|吗|是不是"
+    r"|能不能"
+)
+# Words that do not say which rule is meant.
+_NO_CONTENT = FILLERS | word_set(
+    "rule rules ban limit again anymore longer mind changed actually said okay ok fine good free "
+    "allowed whenever time have need no gone lifted applies against instruction write contact "
+    "your so run running"
+)
+_ZH_NO_CONTENT = re.compile(
+    r"可以|以后|现在|永远|不要|不许|不准|禁止|绝对?|只能|必须"
+    r"|[再给了的把将向往在用去都就又先问我你每次之前]|规定|规则|取消|解除|不用|不必|继续|重新|随便"
+    r"|使用|那条|关于"
+)
+_WORD = re.compile(r"[a-z][\w'@.-]*[\w]|\$?[\d,]{2,}")
+
+
+def lifted(message: str, rules: Sequence[ToolMemoryRule]) -> ToolMemoryRule | None:
+    """The rule that the user's message takes back."""
+    for sentence in own_sentences(message, lambda _: False):
+        text = lower(sentence.masked)
+        permission = (_ZH_PERMISSION if CJK.search(text) else _PERMISSION).search(text)
+        if not permission or _QUESTION.search(text):
+            continue
+        if not _FOR_GOOD.search(text) or _LIMITED.search(text):
+            continue
+        meant = _content(" ".join(group for group in permission.groups() if group))
+        fitting = [rule for rule in rules if meant and meant <= _content(lower(rule.rule))]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
+def _content(text: str) -> set[str]:
+    """The words that say what is meant; of Chinese, pairs of neighbouring characters."""
+    english = _WORD.findall(text.replace("-", " ").replace("e mail", "email"))
+    words = {min(stems(word), key=len) for word in english if not _NO_CONTENT & set(stems(word))}
+    chinese = re.sub(r"[^\u3400-\u9fff]", "", _ZH_NO_CONTENT.sub(" ", text))
+    return words | {chinese[at : at + 2] for at in range(len(chinese) - 1)}

@@ -1,0 +1,120 @@
+"""Short messages that act on rules, and sentences that take one back.
+
+A message that is just `undo`, `just this time`, `always` acts on what the message before it made;
+`lift <id>` lifts a rule, or accepts what was asked for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from toolmem.models.rules import ToolMemoryRule
+from toolmem.rules.changes import Actor
+from toolmem.rules.store import RuleInput, ToolMemoryStore
+from toolmem.rules.turn import Turn
+from toolmem.text.display import plain
+
+if TYPE_CHECKING:
+    from toolmem.rules.capture import Captured
+
+Word = Literal["undo", "session"]
+LEAST_ID = 6  # characters of an id that `lift` takes
+_AROUND = " \t\r\n.!。！*`\"'“”"
+_WORDS: dict[str, Word] = {
+    **dict.fromkeys(("undo", "undo that", "undo it", "撤销", "取消"), "undo"),
+    **dict.fromkeys(("just this time", "just for now", "仅这次", "只这次"), "session"),
+}
+_ONCE = frozenset(("yes, this once", "yes this once", "this once", "就这一次", "就这次"))
+_LIFT = re.compile(rf"(?:lift|解除)\s+([0-9a-f-]{{{LEAST_ID},36}})")
+
+
+def is_this_once(message: str) -> bool:
+    """Whether the user lets the call that was stopped last through, once."""
+    return message.strip(_AROUND).casefold() in _ONCE
+
+
+def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> Captured:
+    """Do what a reply says, or what a sentence takes back."""
+    said = turn.user_message.strip(_AROUND).casefold()
+    if len(said) <= 60:
+        if word := _WORDS.get(said):
+            _act_on(rules, word, turn, actor, captured)
+            return captured
+        if found := _LIFT.fullmatch(said):
+            _lift(rules, found[1], actor, captured)
+            return captured
+    _take_back(rules, turn, actor, captured)
+    return captured
+
+
+def _act_on(
+    rules: ToolMemoryStore, word: Word, turn: Turn, actor: Actor, captured: Captured
+) -> None:
+    from toolmem.rules.capture import SESSION_LASTS
+
+    for rule in rules_of_last_message(rules, turn):
+        if word == "session" and not rule.session:
+            ends = rules.clock.now() + SESSION_LASTS
+            rules.put_rule(_in_session(rule, turn.session_id, ends), Actor("user"))
+        elif word == "session":
+            continue
+        changed = rules.delete(rule, actor)
+        _tell(captured, rule, changed, "holds in this session" if word == "session" else "undone")
+
+
+def rules_of_last_message(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
+    """What the user's message before this one made, by reading or by a note."""
+    if not turn.session_id:
+        return []
+    found = [
+        rule
+        for rule in rules.all_rules(turn.session_id).rules
+        if rule.is_users and rule.said.session == turn.session_id and rule.said.turns
+    ]
+    if turn.number is not None:
+        last = Turn(session_id=turn.session_id, number=turn.number - 1).mark
+        return [rule for rule in found if rule.said.turns[-1] == last]
+    newest = max((rule.updated_at for rule in found), default=None)
+    marks = {rule.said.turns[-1] for rule in found if rule.updated_at == newest}
+    return [rule for rule in found if rule.said.turns[-1] in marks]
+
+
+def _in_session(rule: ToolMemoryRule, session: str, ends: datetime) -> RuleInput:
+    names = ("tool_name", "rule", "priority", "source", "tags", "effect", "when", "unless")
+    kept = {name: getattr(rule, name) for name in (*names, "stops", "passes", "unread", "said")}
+    return RuleInput(**kept, session=session, expires_at=ends)
+
+
+def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) -> None:
+    requests = [rule for rule in rules.requests() if rule.id.startswith(start)]
+    for rule in requests:
+        _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
+    if not requests:
+        meant = [r for r in rules.all_rules(actor.session).rules if r.id.startswith(start)]
+        for rule in meant if len(meant) == 1 else ():
+            _tell(captured, rule, rules.delete(rule, actor), "lifted")
+        if len(meant) != 1:
+            captured.told.append(f"no single rule's id begins with {start!r}: `toolmem rules list`")
+
+
+def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
+    from toolmem.rules.reader import lifted
+
+    known: Sequence[ToolMemoryRule] = rules.all_rules(turn.session_id).rules
+    demands = {rule.rule: rule for rule in known if rule.is_users}
+    meant = lifted(turn.user_message, list(demands.values()))
+    for rule in known if meant is not None else ():
+        if meant is not None and rule.is_users and rule.rule == meant.rule:
+            _tell(captured, rule, rules.delete(rule, actor), "lifted")
+
+
+def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what: str) -> None:
+    text = plain(rule.rule or after.rule, 160)
+    if after.request is not None and after.status != "deleted":
+        what = "not changed, it waits for the user"
+    elif after.status == "deleted":
+        captured.lifted.append(rule)
+    captured.told.append(f"{what.capitalize()}: “{text}” ({rule.id[:LEAST_ID]})")

@@ -1,0 +1,64 @@
+"""One turn of an agent: what the user said, and the tools that ran for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2s
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from toolmem.errors import RequestError
+from toolmem.models.tools import ToolSchema
+from toolmem.rules.identity import folded_name
+
+
+class ToolUse(Struct, kw_only=True):
+    """One tool call of a turn."""
+
+    name: Annotated[str, Meta(pattern=r"\S")]
+    arguments: Any = None
+    success: bool | None = None  # the tool reported no error; None = unknown
+    output_summary: str = ""
+    duration_ms: Annotated[float, Meta(ge=0)] | None = None  # wall clock
+
+
+class Turn(Struct, kw_only=True):
+    """`tools` is the catalogue: all tools that the agent has, where it is known."""
+
+    user_message: str = ""
+    tool_calls: list[ToolUse] = []
+    session_id: str = ""
+    number: int | None = None  # in the session
+    tools: list[ToolSchema] = []
+
+    @property
+    def ran(self) -> list[str]:
+        """Names of the tools that ran, in order, each once whatever its casing."""
+        names: dict[str, str] = {}
+        for use in self.tool_calls:
+            names.setdefault(folded_name(use.name), use.name.strip())
+        return list(names.values())
+
+    @property
+    def mark(self) -> str:
+        """The same when the turn is played again; "" where it belongs to no session."""
+        if not self.session_id:
+            return ""
+        told = f"{self.user_message}\0{self.ran}" if self.number is None else str(self.number)
+        text = f"{self.session_id}\0{told}".encode("utf-8", "surrogatepass")
+        return blake2s(text, digest_size=12).hexdigest()
+
+
+def read_turn(given: Any) -> Turn:
+    """A turn from JSON. Raises RequestError that names the part that is wrong."""
+    if not isinstance(given, Mapping) or not {"user_message", "tool_calls"} & given.keys():
+        raise RequestError("user_message: expected an object with user_message, tool_calls or both")
+    tools = given.get("tools") or []
+    named = [{"name": each} if isinstance(each, str) else each for each in tools]
+    try:
+        return msgspec.convert({**given, "tools": named}, Turn)
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
+        raise RequestError(f"{place.strip('.`') or 'turn'}: {what[:1].lower()}{what[1:]}") from None
