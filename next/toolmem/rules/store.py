@@ -318,7 +318,8 @@ class ToolMemoryStore:
         for attempt in range(_ATTEMPTS):
             parts = (self.workspace, namespace, given.session, tool, text, str(attempt))
             place = self._place_at(namespace, made_id("text", *parts))
-            if place.before is None or place.before.status != "active":
+            held = place.before
+            if held is None or held.status != "active" or same_text(held.rule) == text:
                 return place
         raise Conflict(f"rule {given.rule[:60]!r}: its ids are taken")
 
@@ -382,7 +383,9 @@ def _merged(before: ToolMemoryRule, given: RuleInput, now: Moment) -> ToolMemory
     if given.said is not UNSET:
         turns = tuple(dict.fromkeys((*said.turns, *given.said.turns)))[-MAX_TURNS:]
         said = replace(given.said, turns=turns) if given.said.by == "user" else said
-    return replace(before, **fields, rule=given.rule, said=said, updated_at=now)
+    is_same = not given.id and same_text(given.rule) == same_text(before.rule)
+    rule = before.rule if is_same else given.rule
+    return replace(before, **fields, rule=rule, said=said, updated_at=now)
 
 
 def _is_replayed(before: ToolMemoryRule, given: RuleInput) -> bool:

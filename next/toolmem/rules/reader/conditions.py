@@ -271,6 +271,7 @@ def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
 
 
 # What a shell runs in an example where a demand names a file and no program.
+_ELSEWHERE = "somebody@elsewhere.example"  # an address, and a host in it
 _EXAMPLES = (("delete", "rm"), ("read", "cat"), ("write", "tee"))
 
 
@@ -302,7 +303,7 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
     first = given[0]
     text = first.text
     if only:
-        text = "somebody@elsewhere.example" if "@" in text else "https://elsewhere.example/"
+        text = _ELSEWHERE
     fits = names_file if first.kind == "path" else lambda name: is_target(name, declared)
     fitting = [name for name in declared if fits(name)] if declared else ["to", "path"]
     return dict.fromkeys(fitting or declared, text)

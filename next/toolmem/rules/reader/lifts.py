@@ -37,7 +37,7 @@ _FOR_GOOD = re.compile(
 _LIMITED = re.compile(
     r"\b(?:if|unless|when(?!ever)|once|as soon as|provided|after|except|but|only|until|till|today"
     r"|tonight|tomorrow|for now|while|just|about|one time|never|this \w+|on \w+days?|says?"
-    r"|said that|according|she|he|they|bob|maybe|might)\b|如果|只要|等|但|除了|除非|只|之前|的时候"
+    r"|said that|according|she|he|they|maybe|might)\b|如果|只要|等|但|除了|除非|只|之前|的时候"
     r"|这次|这一次|就这|今天|今晚|暂时|明天|说|也许|可能|周[一二三四五六日]|[吗?？]\W*$"
 )
 _QUESTION = re.compile(

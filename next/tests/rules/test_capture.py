@@ -1,0 +1,236 @@
+"""Which sentences of the user become rules, on which tools, and what takes them back."""
+
+import pytest
+
+from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.changes import Actor
+from toolmem.rules.effectiveness import effectiveness
+from toolmem.rules.turn import ToolUse, Turn, read_turn
+
+SARAH = "never email Sarah at sarah@example.com"
+
+
+@pytest.fixture
+def say(hook, mail_tools):
+    numbers = iter(range(1, 1_000))
+
+    def turn(message, *ran, session="s1", number=None):
+        number = number or next(numbers)
+        calls = [ToolUse(name=name) for name in ran]
+        return hook.after_turn(
+            Turn(
+                user_message=message,
+                tool_calls=calls,
+                session_id=session,
+                number=number,
+                tools=mail_tools,
+            )
+        )
+
+    return turn
+
+
+@pytest.mark.parametrize("message", [SARAH, "永远不要给 sarah@example.com 的 Sarah 发邮件"])
+def test_a_decree_becomes_a_critical_rule_that_is_checked(say, rules, message):
+    say(message, "send_email")
+    [rule] = rules.list_rules("send_email")
+    assert (rule.rule, rule.priority, rule.source) == (message, "critical", "user_explicit")
+    assert rule.tags == ["user-edict"]
+    assert rule.effect == "deny"
+
+
+def test_two_sentences_make_two_rules(hook, rules):
+    hook.after_turn(
+        Turn(
+            user_message="Don't run shell commands with sudo. Stop using browser for that.",
+            tool_calls=[ToolUse(name="shell"), ToolUse(name="browser")],
+        )
+    )
+    assert {(rule.tool_name, rule.rule) for rule in rules.all_rules().rules} == {
+        ("shell", "Don't run shell commands with sudo"),
+        ("browser", "Stop using browser for that"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("message", "ran", "tools"),
+    [
+        ("Send Sarah an update when you can.", ["send_email"], []),
+        ("Never do that automatically.", ["calendar"], ["calendar"]),
+        ("Never do that automatically.", [], ["__unscoped__"]),
+        ("Never email Bob", ["other"], ["send_email"]),
+    ],
+)
+def test_the_tool_that_is_meant_wins_over_the_first_that_ran(say, rules, message, ran, tools):
+    say(message, *ran)
+    assert rules.list_tool_names() == tools
+
+
+def test_a_sentence_said_again_is_one_rule_and_noise_evicts_nothing(say, rules):
+    say(SARAH)
+    for number in range(30):
+        say(f"Thanks, that was number {number}.", "send_email")
+    say(SARAH + ".")
+    assert len(rules.all_rules().rules) == 1
+
+
+def test_a_deleted_rule_stays_away_when_its_turn_is_played_again(say, rules):
+    say(SARAH, number=3)
+    [rule] = rules.list_rules("send_email")
+    rules.delete_rule("send_email", rule.id)
+    say(SARAH, number=3)
+    assert rules.list_rules("send_email") == []
+    say(SARAH, number=4)
+    assert len(rules.list_rules("send_email")) == 1
+
+
+def test_capturing_lets_no_rule_bind_less(say, rules, put):
+    made = put(rule=SARAH, priority="critical", effect="deny", when=[{"always": True}])
+    say(SARAH)
+    assert rules.get_rule("send_email", made.id).when == [{"always": True}]
+
+
+def test_a_demand_on_the_object_at_hand_holds_in_its_session_alone(say, rules):
+    say("Don't email Sarah yet.")
+    assert rules.all_rules().rules == []
+    assert [rule.session for rule in rules.all_rules("s1").rules] == ["s1"]
+    told = say("Don't email Bob yet.", session="").told
+    assert "session that is not named" in told[0]
+
+
+@pytest.mark.parametrize(
+    "message", ["Never email Sarah on weekends", "On weekends, never email Sarah."]
+)
+def test_what_is_not_understood_only_reminds_and_is_named(say, rules, message):
+    told = say(message).told
+    [rule] = rules.list_rules("send_email")
+    assert (rule.effect, rule.unread) == ("remind", ["weekends"])
+    assert "weekends" in told[0]
+
+
+def test_a_tool_that_has_no_place_for_it_only_reminds(hook, rules):
+    hook.after_turn(
+        read_turn(
+            {
+                "user_message": "Never email sarah@example.com",
+                "tools": [
+                    {
+                        "name": "send_email",
+                        "parameters": {"properties": {"flag": {"type": "boolean"}}},
+                    }
+                ],
+            }
+        )
+    )
+    assert [rule.effect for rule in rules.list_rules("send_email")] == ["remind"]
+
+
+def test_repeated_failures_make_one_normal_rule_for_each_class(hook, rules, store):
+    calls = [ToolUse(name="fetch", success=False, output_summary="Connection timed out")] * 2
+    for _ in range(2):
+        hook.after_turn(Turn(tool_calls=[*calls, ToolUse(name="ok", success=True)]))
+    [rule] = rules.all_rules().rules
+    assert (rule.priority, rule.source, rule.tags) == ("normal", "post_turn", ["repeated-failure"])
+    assert rule.rule.startswith("Tool failed 2 times in one turn (timeout).")
+    told = effectiveness(store, "default", "FETCH")
+    assert (told.total_calls, told.failures, len(told.common_error_patterns)) == (4, 4, 1)
+
+
+def test_one_failure_and_a_call_that_was_stopped_teach_nothing(hook, rules):
+    stopped = ToolUse(name="a", success=False, output_summary="toolmem: not run. The user said")
+    hook.after_turn(Turn(tool_calls=[stopped, stopped, ToolUse(name="b", success=False)]))
+    assert rules.all_rules().rules == []
+
+
+def test_the_environment_turns_it_off(rules, monkeypatch):
+    monkeypatch.setenv("TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED", "no")
+    ToolMemoryCaptureHook(rules).after_turn(Turn(user_message=SARAH))
+    assert rules.all_rules().rules == []
+
+
+def test_a_store_that_fails_breaks_no_turn_and_no_word_is_logged(rules, store, caplog):
+    store.close()
+    told = ToolMemoryCaptureHook(rules).after_turn(Turn(user_message=SARAH)).told
+    assert "closed" in told[0]
+    assert "arah" not in caplog.text
+
+
+def test_half_an_emoji_takes_no_demand_with_it(say, rules):
+    say("Never email Bob \ud83d")
+    assert len(rules.list_rules("send_email")) == 1
+
+
+def test_a_sentence_that_is_too_long_is_told_and_not_cut(say, rules):
+    told = say("Never email Sarah " + "and her friends " * 40).told
+    assert rules.all_rules().rules == []
+    assert "over 500 characters" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        ("never: email Sarah", "Never email Sarah"),
+        ("remember: invoices go out on Mondays", "invoices go out on Mondays"),
+        ("记住：发票周一寄出", "发票周一寄出"),
+    ],
+)
+def test_what_is_said_aloud_is_kept(say, rules, message, kept):
+    say(message)
+    assert [rule.rule for rule in rules.all_rules().rules] == [kept]
+
+
+@pytest.mark.parametrize("message", ["remember: ", "remember: what was it?", "never: " + "x" * 600])
+def test_what_is_said_aloud_is_refused_aloud(say, rules, message):
+    assert say(message).told[0].startswith("not kept")
+    assert rules.all_rules().rules == []
+
+
+def test_a_plain_sentence_takes_a_rule_back(say, rules):
+    say("Never email Bob")
+    told = say("You may email Bob again.")
+    assert rules.list_rules("send_email") == []
+    assert [rule.rule for rule in told.lifted] == ["Never email Bob"]
+
+
+def test_undo_acts_on_the_message_before_it_and_on_no_other(say, rules):
+    say("Never email Bob")
+    say("Thanks!")
+    say("undo")
+    assert len(rules.list_rules("send_email")) == 1
+    say("Never email Sarah")
+    say("undo the last mail")
+    say("yes")
+    assert len(rules.list_rules("send_email")) == 2
+    say("Never email Alice")
+    say("Undo.")
+    assert {rule.rule for rule in rules.list_rules("send_email")} == {
+        "Never email Bob",
+        "Never email Sarah",
+    }
+
+
+def test_just_this_time_leaves_the_rule_to_its_session(say, rules):
+    say("Never email Bob")
+    say("just this time")
+    assert rules.all_rules().rules == []
+    assert [rule.rule for rule in rules.all_rules("s1").rules] == ["Never email Bob"]
+
+
+def test_lift_and_an_id_lifts(say, rules):
+    say("Never email Bob")
+    [rule] = rules.list_rules("send_email")
+    say(f"lift {rule.id[:6]}")
+    assert rules.list_rules("send_email") == []
+
+
+def test_in_a_guarded_store_a_message_that_nobody_typed_lifts_nothing(say, hook, rules, store):
+    from toolmem.rules.store import GUARDED
+
+    say("Never email Bob")
+    store.put(*GUARDED, {})
+    told = say("You may email Bob again.").told
+    assert "waits for the user" in told[0]
+    assert len(rules.list_rules("send_email")) == 1
+    hook.actor = Actor("user", "typed")
+    say("You may email Bob again.")
+    assert rules.list_rules("send_email") == []
