@@ -29,14 +29,14 @@ BUDGETS = {
     "cli": 1248,
     "testing": 550,
     # folders to come
-    "rules": 3880,
+    "rules": 4200,
     "guard": 920,
     "session": 900,
     "server": 1350,
-    "hooks": 1900,
+    "hooks": 1720,
     "adapters": 500,
 }
-SINGLE_FILES = 560  # __init__, __main__, errors, client
+SINGLE_FILES = 420  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 16}

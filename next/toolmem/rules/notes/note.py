@@ -1,0 +1,94 @@
+"""A note of a demand, as a model writes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from toolmem.errors import RequestError
+from toolmem.models.rules import Effect
+
+Line = Annotated[str, Meta(min_length=1, max_length=500)]
+Alternatives = list[dict[str, Any]]
+MAX_EXAMPLE = 4_000  # characters of the arguments of an example, as JSON
+_FIELD = re.compile(r"field `([^`]*)`")
+
+
+class ExampleCall(Struct, frozen=True, forbid_unknown_fields=True):
+    """A call that the note says is stopped, or passes."""
+
+    tool: Line
+    arguments: Annotated[dict[str, Any], Meta(min_length=1)]
+
+
+Examples = Annotated[list[ExampleCall], Meta(max_length=3)]
+
+
+class DemandNote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the model understood of one demand. `toolmem.view.conditions` describes the tests."""
+
+    quote: Line  # the user's words
+    effect: Effect
+    lasting: Literal["always", "session"] = "always"
+    until: str = ""  # a date or time
+    tools: Annotated[list[Line], Meta(max_length=20)] = []  # names or classes
+    rule: Annotated[str, Meta(max_length=500)] = ""  # in the model's words: shown to people alone
+    when: Alternatives | dict[str, Any] = []
+    unless: Alternatives | dict[str, Any] = []
+    stops: Examples = []
+    passes: Examples = []
+
+    @property
+    def ends(self) -> datetime | None:
+        """When the demand holds no longer."""
+        found = datetime.fromisoformat(self.until) if self.until else None
+        return found.astimezone(UTC) if found else None
+
+
+class NoteRefused(RequestError):
+    """A note that has to be written anew. `problems`: the place in the note, and what to change."""
+
+    def __init__(self, *problems: tuple[str, str]) -> None:
+        super().__init__("; ".join(": ".join(each) for each in problems), problems[0][0])
+        self.problems = list(problems)
+
+
+def read_note(given: Any) -> DemandNote:
+    """Raises NoteRefused, which names the field and what it takes."""
+    if not isinstance(given, Mapping):
+        fields = ", ".join(DemandNote.__struct_fields__)
+        raise NoteRefused(("note", f"expected a JSON object with {fields}"))
+    present = {name: value for name, value in given.items() if value is not None}
+    try:
+        note = msgspec.convert(present, DemandNote)
+        _ = note.ends
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
+        named = _FIELD.search(what)
+        raise NoteRefused((place.strip(".`") or (named[1] if named else "note"), what)) from None
+    except ValueError:
+        raise NoteRefused(("until", "expected a date or time, such as 2026-12-24")) from None
+    if not note.quote.strip():
+        raise NoteRefused(("quote", "expected the user's words"))
+    if note.effect != "remind":
+        _require_conditions(note)
+    return note
+
+
+def _require_conditions(note: DemandNote) -> None:
+    if not note.when:
+        why = "remind is for what no argument of a call tells"
+        raise NoteRefused(("when", f"needed where the effect is {note.effect}; {why}"))
+    for name, examples in (("stops", note.stops), ("passes", note.passes)):
+        if not examples:
+            raise NoteRefused((name, 'expected 1 to 3 calls {"tool": ..., "arguments": {...}}'))
+        for number, each in enumerate(examples):
+            if len(json.dumps(each.arguments)) > MAX_EXAMPLE:
+                problem = f"over {MAX_EXAMPLE:,} characters: a short call shows as much"
+                raise NoteRefused((f"{name}[{number}]", problem))

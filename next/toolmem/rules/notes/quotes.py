@@ -1,0 +1,100 @@
+"""Did the user say these words? Case, white space and the form of quotation marks do not count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from toolmem.rules.reader.own_text import MASK, mask_pasted
+from toolmem.text.forms import normalized
+
+Standing = Literal["said", "shown", "unsaid", "too_short"]
+_LEAST_WORDS = 3
+_LEAST_CHINESE = 4  # characters
+_ENDS = ".!?;。！？；\n"
+_MARKS = str.maketrans("‘’“”–—", "''\"\"--")
+_WORD = re.compile(r"[\w'’-]+")
+_PIECE = re.compile(r"[^\W\u3400-\u9fff]+|[\u3400-\u9fff]")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+# A line as searches print it: `path:12: text`.
+_FOUND = re.compile(r"^[^\s:]{1,300}:\d{1,7}(?::\d{1,7})?[:-][^\n]*", re.M)
+
+
+def find_quote(quote: str, user_messages: Iterable[str]) -> Standing:
+    """How a quote stands in what the user typed.
+
+    said: whole, in the user's own words; shown: only in what is pasted or quoted; unsaid: nowhere;
+    too_short: neither a whole sentence nor three words (four Chinese characters) of one.
+    """
+    sought = _compared(quote)
+    if not any(map(str.isalnum, sought)):
+        return "unsaid"
+    found: Standing = "unsaid"
+    for message in user_messages:
+        compared = _compared(message)
+        if sought not in compared:
+            continue
+        if not _stands_in_own_words(quote, message):
+            found = "shown"
+        elif _is_enough(sought, compared):
+            return "said"
+        elif found == "unsaid":
+            found = "too_short"
+    return found
+
+
+def own_words(message: str) -> str:
+    """The message with what its author only shows masked, character by character."""
+    return _FOUND.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
+
+
+def _compared(text: str) -> str:
+    return " ".join(normalized(text).translate(_MARKS).split())
+
+
+def _stands_in_own_words(quote: str, message: str) -> bool:
+    """Whether a word of it is the author's own; a name in backquotes changes no author."""
+    own = own_words(message)
+    sought = [_compared(piece[0]) for piece in _PIECE.finditer(quote)]
+    pieces = list(_PIECE.finditer(message))
+    for at in _runs_of(sought, [_compared(piece[0]) for piece in pieces]):
+        run = pieces[at : at + len(sought)]
+        if any(own[piece.start() : piece.end()] == piece[0] for piece in run):
+            return True
+    return False
+
+
+def _runs_of(sought: list[str], texts: list[str]) -> Iterator[int]:
+    """Where a list stands in another, in linear time."""
+    joined, run = "\0".join(["", *texts, ""]), "\0".join(["", *sought, ""])
+    starts, place = {0: 0}, 0
+    for number, text in enumerate(texts, 1):
+        place += len(text) + 1
+        starts[place] = number
+    at = joined.find(run)
+    while at >= 0:
+        yield starts[at]
+        at = joined.find(run, at + 1)
+
+
+def _is_enough(sought: str, message: str) -> bool:
+    words, chinese = len(_WORD.findall(sought)), len(_CHINESE.findall(sought))
+    if words >= _LEAST_WORDS or chinese >= _LEAST_CHINESE:
+        return _begins_and_ends_with_words(sought, message)
+    at = message.find(sought)
+    before, after = message[:at].rstrip(), message[at + len(sought) :].lstrip()
+    is_end = sought[-1] in _ENDS or not after or after[0] in _ENDS
+    return is_end and (not before or before[-1] in _ENDS)
+
+
+def _begins_and_ends_with_words(sought: str, message: str) -> bool:
+    at = message.find(sought)
+    while at >= 0:
+        before, after = message[at - 1 : at], message[at + len(sought) : at + len(sought) + 1]
+        is_cut = before.isalnum() and sought[0].isalnum()
+        is_cut = is_cut or (after.isalnum() and sought[-1].isalnum())
+        if not is_cut or _CHINESE.match(sought[0]) or _CHINESE.match(sought[-1]):
+            return True
+        at = message.find(sought, at + 1)
+    return False

@@ -1,0 +1,327 @@
+"""Check a note against what the user said, and its condition against its own examples.
+
+In this order: the quote was said; its tools are there and no call without arguments is stopped;
+each example comes out as the note says; the condition is no wider than the quote. What a model may
+have got wrong is refused, so that it can write the note anew; what only the user can settle is a
+request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolmem.errors import RequestError
+from toolmem.models.tools import ToolSchema
+from toolmem.rules.identity import folded_name
+from toolmem.rules.notes.note import DemandNote, ExampleCall, NoteRefused
+from toolmem.rules.notes.quotes import find_quote
+from toolmem.rules.notes.width import Call, has_in_common, names_tool, ordinary_stopped
+from toolmem.text.forms import INSIDE
+from toolmem.view.conditions import (
+    Alternative,
+    Conditions,
+    EarlierTest,
+    History,
+    Match,
+    MoreThan,
+    read_conditions,
+)
+from toolmem.view.patterns import compiled
+from toolmem.view.tool_classes import CLASSES, classes_of
+from toolmem.view.view import CallView
+
+MAX_ORDINARY = 0.03  # share of ordinary calls that a demand may stop which names no tool
+MAX_KEPT = 0.5  # the same of the tool's own calls that worked
+LEAST_KEPT = 5  # such calls before their share says anything
+REPLAYED = 500  # of the newest calls that worked
+_SPACE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]| ")  # of a pattern; an escape or a set is one piece
+_UNSAID = "the user did not say this: copy their words from one message, with nothing left out"
+_TOO_SHORT = "a whole sentence, or at least three words of one (four Chinese characters)"
+
+
+class NoteContext(Struct, kw_only=True):
+    """What the road that a note came by knows."""
+
+    user_messages: Sequence[str] | None  # typed in this conversation; None: nothing heard the user
+    tools: Sequence[ToolSchema] = ()
+    session: str = ""
+    turn: str = ""  # the mark of the turn
+    noted_by: str = ""  # the agent or model
+    kept_calls: Sequence[Call] = ()  # that worked, the newest first
+
+
+class Verified(Struct, kw_only=True):
+    """A note that can be kept."""
+
+    note: DemandNote  # its effect and duration as the checks leave them
+    places: list[str]  # classes, and names of tools of no class, that it is kept under
+    conditions: Conditions | None = None
+    waits: str = ""  # why it is only a request
+    narrowed: str = ""  # why it does less than the note says
+    would_stop: tuple[int, int] = (0, 0)  # of so many calls that worked
+    for_example: str = ""  # one of these
+
+
+def verify(note: DemandNote, context: NoteContext, now: datetime) -> Verified:
+    """`now`: in the user's zone. Raises NoteRefused."""
+    waits = why_unheard(note.quote, context)
+    tools = _Tools(note, context.tools)
+    verified = Verified(note=note, places=tools.places, waits=waits)
+    if note.effect != "remind":
+        tried = _Trial(note, tools, now)
+        verified.conditions = tried.conditions
+        _narrow(verified, tried, context.kept_calls)
+    return verified
+
+
+def why_unheard(quote: str, context: NoteContext) -> str:
+    """Why a quote cannot count yet; "" where the user said it. Raises NoteRefused: nobody did."""
+    if context.user_messages is None:
+        return "nothing here heard the user say it"
+    match find_quote(quote, context.user_messages):
+        case "unsaid":
+            raise NoteRefused(("quote", _UNSAID))
+        case "too_short":
+            raise NoteRefused(("quote", _TOO_SHORT))
+        case "shown":
+            return "it stands in what the user pasted or quoted"
+    return ""
+
+
+class _Tools:
+    """The tools that a note is about, and the classes that it is kept under."""
+
+    def __init__(self, note: DemandNote, tools: Sequence[ToolSchema]) -> None:
+        self.known = {folded_name(each.name): each for each in tools}
+        examples = (*note.stops, *note.passes)
+        self.named = note.tools or list(dict.fromkeys(each.tool for each in examples))
+        there = ", ".join([*(each.name for each in tools), *CLASSES][:20])
+        if note.effect != "remind" and not self.named:
+            raise NoteRefused(("tools", f"which tools: there are {there}"))
+        missing = [name for name in self.named if not self.has(name)]
+        if missing:
+            told = f"{', '.join(missing)[:100]}: no such tool; there are {there}"
+            raise NoteRefused(("tools", told))
+        self.places = list(dict.fromkeys(p for name in self.named for p in self.places_of(name)))
+
+    def has(self, name: str) -> bool:
+        return folded_name(name) in self.known or folded_name(name) in CLASSES
+
+    def schema(self, name: str) -> Mapping[str, Any]:
+        found = self.known.get(folded_name(name))
+        return found.parameters if found is not None else {}
+
+    def kinds_of(self, name: str) -> list[str]:
+        """Its classes, with what parts two tools of one class; its name where it has none."""
+        if folded_name(name) in CLASSES:
+            return [folded_name(name)]
+        declared = self.schema(name).get("properties") or {}
+        return list(classes_of(name, dict.fromkeys(declared, ""), declared)) or [folded_name(name)]
+
+    def places_of(self, name: str) -> list[str]:
+        kinds = self.kinds_of(name)
+        return [kind for kind in kinds if kind in CLASSES] or [folded_name(name)]
+
+    def view(self, tool: str, arguments: Mapping[str, Any]) -> CallView:
+        return CallView(tool, arguments, self.schema(tool))
+
+    def binds(self, view: CallView) -> bool:
+        return not {folded_name(view.tool), *view.classes}.isdisjoint(self.places)
+
+
+class _Assumed(History):
+    """Whatever `earlier` and `more_than` ask for in `when` has come, and nothing in `unless`."""
+
+    def happened(self, test: EarlierTest, unless: bool) -> bool:
+        return not unless
+
+    def exceeded(self, test: MoreThan) -> bool:
+        return True
+
+
+class _Nothing(History):
+    """What `unless` asks for has come, and nothing in `when`: no claim is made on order."""
+
+    def happened(self, test: EarlierTest, unless: bool) -> bool:
+        return unless
+
+
+class _Trial:
+    """The condition of a note as it is kept, tried on examples. Raises NoteRefused."""
+
+    def __init__(self, note: DemandNote, tools: _Tools, now: datetime) -> None:
+        self.tools, self.now = tools, now
+        try:
+            self.conditions = _by_class(read_conditions(note.when, note.unless), tools)
+        except NoteRefused:
+            raise
+        except RequestError as error:
+            raise NoteRefused((error.field or "when", str(error))) from None
+        self._in_time = _as_if_it_were_time(self.conditions)
+        self._refuse_bare_calls()
+        if problems := self._problems(note):
+            self.conditions = _looking_into_words(self.conditions)
+            self._in_time = _as_if_it_were_time(self.conditions)
+            if self._problems(note):
+                raise NoteRefused(*problems)
+
+    def _problems(self, note: DemandNote) -> list[tuple[str, str]]:
+        return [*self._wrong("stops", note.stops), *self._wrong("passes", note.passes)]
+
+    def stops(self, view: CallView, history: History | None = None) -> bool:
+        if not self.tools.binds(view):
+            return False
+        conditions = self.conditions if history else self._in_time
+        return conditions.check(view, self.now, history or _Assumed()) is Match.YES
+
+    def _refuse_bare_calls(self) -> None:
+        plain = [
+            each
+            for each in self.conditions.when
+            if not (each.always or each.clock or each.earlier or each.more_than)
+            and not any(test.missing for test in each.arguments)
+        ]
+        for tool in self.tools.named if plain else ():
+            bare = Conditions(plain, self.conditions.unless)
+            if bare.check(self.tools.view(tool, {}), self.now) is Match.YES:
+                told = 'a call without arguments is stopped: add a test, or write "always": true'
+                raise NoteRefused(("when", told))
+
+    def _wrong(self, name: str, examples: Sequence[ExampleCall]) -> Iterator[tuple[str, str]]:
+        must_stop = name == "stops"
+        for number, each in enumerate(examples):
+            view = self.tools.view(each.tool, each.arguments)
+            if must_stop and not self.tools.has(each.tool):
+                yield f"{name}[{number}]", f"{each.tool!r} is none of the tools"
+            elif self.stops(view) is not must_stop:
+                yield f"{name}[{number}]", self._told(view, must_stop)
+
+    def _told(self, view: CallView, must_stop: bool) -> str:
+        shown = f"{view.tool} {json.dumps(view.arguments, ensure_ascii=False)[:200]}"
+        lines = [line for unit in view.units for line in unit.lines][:4]
+        read = f"; its commands are read as {lines}"[:300] if lines else ""
+        tests = (*self.conditions.when, *self.conditions.unless)
+        if lines and any(each.word for each in tests):
+            read += "; `word` must match a word from its beginning to its end"
+        if must_stop:
+            return f"must be stopped and is not: {shown}{read}: widen `when` or narrow `unless`"
+        return f"must pass and is stopped: {shown}{read}: narrow `when` or add to `unless`"
+
+
+def _as_if_it_were_time(conditions: Conditions) -> Conditions:
+    """With the time of every `clock` come that speaks of now."""
+
+    def is_now(each: Alternative) -> bool:
+        return each.clock is not None and each.clock.of == "now"
+
+    when = [_without_clock(each) if is_now(each) else each for each in conditions.when]
+    return Conditions(when, [each for each in conditions.unless if not is_now(each)])
+
+
+def _without_clock(each: Alternative) -> Alternative:
+    tests = {name: getattr(each, name) for name in each.__struct_fields__}
+    rest = {name: value for name, value in tests.items() if value and name != "clock"}
+    return Alternative(**rest) if rest else Alternative(always=True)
+
+
+def _looking_into_words(conditions: Conditions) -> Conditions:
+    """With every space of a `command` also matching the white space inside a word: a message."""
+
+    def looking(each: Alternative) -> Alternative:
+        if each.command is None:
+            return each
+        return replace(each, command=_SPACE.sub(_also_inside, each.command))
+
+    return Conditions(list(map(looking, conditions.when)), list(map(looking, conditions.unless)))
+
+
+def _also_inside(found: re.Match[str]) -> str:
+    text = found[0]
+    if text == " ":
+        return f"[ {INSIDE}]"
+    return f"{text[:-1]}{INSIDE}]" if text[0] == "[" and " " in text else text
+
+
+def _by_class(conditions: Conditions, tools: _Tools) -> Conditions:
+    """Classes in place of the tools' names: `^Bash$` holds for the shell of every agent."""
+    when = [_of_places(each, tools) for each in conditions.when]
+    return Conditions(when, [_of_places(each, tools) for each in conditions.unless])
+
+
+def _of_places(each: Alternative, tools: _Tools) -> Alternative:
+    if each.earlier is not None and each.earlier.tool:
+        names = [tool.name for tool in tools.known.values()]
+        meant = _fitting(each.earlier.tool, names, tools)
+        if any("@shell" in tools.kinds_of(name) for name in meant):
+            earlier = replace(each.earlier, tool=f"{each.earlier.tool}|^@shell$")
+            each = replace(each, earlier=earlier)
+    if each.tool is None:
+        return each
+    meant = _fitting(each.tool, tools.named, tools)
+    if not meant:
+        named = ", ".join(tools.named)[:100]
+        raise NoteRefused(("when", f"`tool`: {each.tool!r} fits none of the tools {named}"))
+    others = {kind for name in tools.named if name not in meant for kind in tools.kinds_of(name)}
+    kinds = [kind for name in meant for kind in _apart(tools.kinds_of(name), others, name)]
+    if not others:
+        tests = {name: getattr(each, name) for name in each.__struct_fields__ if name != "tool"}
+        return replace(each, tool=None) if any(tests.values()) else Alternative(always=True)
+    return replace(each, tool=f"^({'|'.join(map(re.escape, dict.fromkeys(kinds)))})$")
+
+
+def _fitting(pattern: str, names: Sequence[str], tools: _Tools) -> list[str]:
+    search = compiled(pattern).search
+    return [n for n in names if any(map(search, (folded_name(n), *tools.kinds_of(n))))]
+
+
+def _apart(kinds: list[str], others: set[str], name: str) -> list[str]:
+    """The class that parts a tool from others that the note names; its name where none does."""
+    if others.isdisjoint(kinds):
+        return kinds
+    return [kind for kind in kinds if kind not in others][-1:] or [folded_name(name)]
+
+
+def _narrow(verified: Verified, tried: _Trial, kept: Sequence[Call]) -> None:
+    """A condition that says more than its quote asks, in this session alone."""
+    views = [tried.tools.view(*call) for call in kept[:REPLAYED]]
+    bound = [view for view in views if tried.tools.binds(view)]
+    stopped = [view for view in bound if tried.stops(view, _Nothing())]
+    verified.would_stop = (len(stopped), len(bound))
+    if stopped:
+        verified.for_example = shown_call(stopped[0].tool, stopped[0].arguments)
+    verified.narrowed = _too_wide(verified, tried)
+    if verified.narrowed:
+        verified.note = replace(verified.note, effect="ask", lasting="session")
+
+
+def _too_wide(verified: Verified, tried: _Trial) -> str:
+    """Why a condition says more than its quote; "" where it does not."""
+    note, (stopped, kept) = verified.note, verified.would_stop
+    named = names_tool(note.quote, (*tried.tools.named, *verified.places))
+    examples = [(each.tool, each.arguments) for each in note.stops]
+    if not named and not has_in_common(note.quote, tried.conditions, examples):
+        return "the quote and the condition have no word in common"
+    if named:
+        return ""
+    number, of = ordinary_stopped(note.quote, verified.places, tried.stops)
+    if number > MAX_ORDINARY * of:
+        return f"{number} of {of} ordinary calls would be stopped that the quote does not name"
+    if kept >= LEAST_KEPT and stopped > MAX_KEPT * kept:
+        return f"{stopped} of the last {kept} calls would have been stopped, and no tool is named"
+    return ""
+
+
+def shown_call(tool: str, arguments: Mapping[str, Any]) -> str:
+    """A call in a line: its command, or its tool with what it is given."""
+    command = arguments.get("command")
+    if isinstance(command, str):
+        return command
+    values = (str(each) for each in arguments.values() if isinstance(each, str | int | float))
+    return " ".join([tool, *values])
