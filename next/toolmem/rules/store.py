@@ -144,8 +144,12 @@ class ToolMemoryStore:
 
     def session_rules(self, session: str) -> list[ToolMemoryRule]:
         """What holds in this session alone."""
+        return [rule for rule in self.every_session_rule() if rule.session == session]
+
+    def every_session_rule(self) -> list[ToolMemoryRule]:
+        """What holds in any one session."""
         now, found = self.clock.now(), self._listing(namespace=SESSION_RULES).rules
-        return [rule for rule in found if rule.session == session and rule.holds_at(now)]
+        return [rule for rule in found if rule.holds_at(now)]
 
     def requests(self) -> list[ToolMemoryRule]:
         """Rules that are asked for, and rules of which a change is asked for."""

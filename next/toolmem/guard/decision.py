@@ -1,0 +1,115 @@
+"""What stands against a call, from several sources, and the one decision of them all.
+
+Deny over ask over advise. A reason begins with `toolmem: not run` where the call is stopped. Only
+our words and the user's sentence stand in it unquoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from toolmem.models.decisions import Action, Decision, DecisionSource
+from toolmem.models.rules import ToolMemoryRule
+from toolmem.text.display import plain
+from toolmem.text.stopped_calls import STOPPED
+
+Mode = Literal["off", "shadow", "advise", "enforce"]
+Kind = Literal["rule", "repeat", "known_name", "schema", "self"]
+
+_ORDER: dict[str, int] = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
+_MAX_TOLD = 3  # sources that one reason names
+_MAX_QUOTED = 200  # characters of anything that comes from a call
+_MAX_SENTENCE = 500
+
+
+class Finding(Struct, kw_only=True):
+    """One thing that stands against a call."""
+
+    kind: Kind
+    action: Action  # as the source says, whatever its mode
+    text: str  # for the agent
+    remedy: str = ""  # what may be done instead
+    mode: Mode = "enforce"
+    rule_id: str = ""
+    k: int = 0
+    n: int = 0
+    call_ids: tuple[str, ...] = ()
+    is_forced: bool = False  # the call runs all the same
+
+    @property
+    def effective(self) -> Action:
+        """What the mode, and force, leave of the action."""
+        if self.is_forced or self.mode in ("off", "shadow"):
+            return "allow"
+        return self.action if self.mode == "enforce" or self.action == "allow" else "advise"
+
+
+def decide(
+    decision_id: str,
+    time: datetime,
+    tool_name: str,
+    conversation: str,
+    findings: Sequence[Finding],
+) -> Decision:
+    """One decision of what all sources say."""
+    action: Action = max((f.effective for f in findings), key=lambda a: _ORDER[a], default="allow")
+    reason = ""
+    if action in ("ask", "deny"):
+        deciding = [f for f in findings if f.effective == action]
+        asking = [f for f in findings if f.effective == "ask" and f not in deciding]
+        against = _told([*deciding, *asking], deciding)
+        reason = (
+            f"{STOPPED}. {against}"
+            if action == "deny"
+            else f"{STOPPED}; ask the user first. {against}"
+        )
+    advising = [f for f in findings if f.effective == "advise"]
+    is_acted_on = action != "allow" or any(f.is_forced for f in findings)
+    return Decision(
+        id=decision_id,
+        time=time,
+        tool_name=tool_name,
+        conversation_id=conversation,
+        action=action,
+        reason=reason,
+        advice=_told(advising, advising),
+        sources=tuple(
+            DecisionSource(kind=f.kind, rule_id=f.rule_id, k=f.k, n=f.n, call_ids=f.call_ids)
+            for f in findings
+        ),
+        mode="shadow"
+        if findings and not is_acted_on
+        else "advise"
+        if action == "advise"
+        else "enforce",
+    )
+
+
+def _told(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:
+    texts = list(dict.fromkeys(f.text for f in findings))[:_MAX_TOLD]
+    return " ".join([*texts, *dict.fromkeys(f.remedy for f in remedies if f.remedy)])
+
+
+def of_rule(rule: ToolMemoryRule, action: Action, mode: Mode, first: str = "") -> Finding:
+    """A rule that a call breaks. `first`: what has to be done before it."""
+    who = "The user said" if rule.is_users else "A rule says"
+    sentence = plain(rule.rule, _MAX_SENTENCE).removesuffix(".")
+    text = f"{who} on {rule.created_at.date().isoformat()}: {sentence}. {first}".strip()
+    remedy = "Leave it out, or ask them to take it back."
+    if rule.effect == "ask" or action == "ask":
+        remedy = "Get their consent, or leave it out."
+    return Finding(kind="rule", action=action, text=text, remedy=remedy, mode=mode, rule_id=rule.id)
+
+
+def times(number: int) -> str:
+    """Once, twice, 3 times."""
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def quoted(text: str) -> str:
+    """Text that came from a call: one bounded line in quotation marks that it cannot close."""
+    return f"“{plain(text.replace('“', chr(34)).replace('”', chr(34)), _MAX_QUOTED)}”"

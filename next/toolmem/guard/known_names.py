@@ -1,0 +1,135 @@
+"""Tables and columns that are known not to exist in a conversation, as errors and listings told.
+
+A missing column is held for the set of tables that its statement read. What contradicts it wipes
+it: a query that works with the name, and any change of the schema. Statements that cannot be read
+for sure (sub-queries, common table expressions, tables of another database) tell and get nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from toolmem.guard.decision import Finding, Mode, quoted, times
+from toolmem.text.sql import Statement, looks_like_sql, read_statement
+
+MAX_NAMES = 1_000  # of each kind; the oldest go
+_READ = 20_000  # characters of a statement, and of an output
+_NO_TABLE = re.compile(
+    r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist|no such table: (?:\w+\.)?(\w{1,128})"
+    r'|relation "(?:\w+\.)?(\w{1,128})" does not exist'
+)
+_NO_COLUMN = re.compile(
+    r"Unknown column '([^'\n]{1,128})' in|no such column: ([\w.]{1,128})"
+    r'|column "?([\w.]{1,128})"? does not exist'
+)
+_LISTS = re.compile(r"\s*show\s+(?:full\s+)?tables\s*;?\s*$", re.I)
+_FIRST_IN_ROW = re.compile(r"\(\s*'([^'\n]{0,128})'")
+_CHANGES = frozenset(("CREATE", "ALTER", "DROP", "TRUNCATE"))
+_READS = frozenset(("SELECT", "DESCRIBE"))
+_UNSURE = frozenset(("a subquery", "several statements", "INFORMATION_SCHEMA"))
+_COMMA_JOIN = re.compile(r"\bFROM\s+[\w`]+(?:\s+(?:AS\s+)?\w+)?\s*,", re.I)
+
+
+class KnownNames(Struct, kw_only=True, omit_defaults=True):
+    """What one database was seen to hold and not to hold. Names are in lower case."""
+
+    listed: list[str] = []  # tables of the last complete listing
+    seen: dict[str, bool] = {}  # tables that a query read
+    no_table: dict[str, int] = {}  # how many errors said so
+    no_column: dict[str, int] = {}  # "a,b column": the tables that were read, and the column
+
+    def learn(self, statement: str, output: str, *, failed: bool) -> None:
+        """What a statement and its answer tell."""
+        read = read_statement(statement[:_READ])
+        if failed:
+            self._learn_error(read, statement, output[:_READ])
+        elif read.kind in _CHANGES:
+            self.listed = []
+            self.no_table.clear()
+            self.no_column.clear()
+        elif _LISTS.match(statement) and output.rstrip().endswith("]"):
+            listed = sorted({name.lower() for name in _FIRST_IN_ROW.findall(output)})
+            self.listed = listed if len(listed) <= MAX_NAMES else []
+        elif read.kind in _READS:
+            self._learn_working(read, statement)
+        for held in (self.seen, self.no_table, self.no_column):
+            for name in list(held)[: max(0, len(held) - MAX_NAMES)]:
+                held.pop(name)
+
+    def _learn_error(self, read: Statement, statement: str, output: str) -> None:
+        if found := _NO_TABLE.search(output):
+            name = next(filter(None, found.groups())).lower()
+            self.no_table[name] = self.no_table.get(name, 0) + 1
+        elif (found := _NO_COLUMN.search(output)) and _is_sure(read, statement):
+            qualifier, _, column = next(filter(None, found.groups())).lower().rpartition(".")
+            tables = {_table_of(qualifier, statement)} if qualifier else set(read.tables)
+            if tables and "" not in tables:
+                key = _key(tables, column)
+                self.no_column[key] = self.no_column.get(key, 0) + 1
+
+    def _learn_working(self, read: Statement, statement: str) -> None:
+        """A query that worked contradicts what says that it cannot."""
+        self.seen.update(dict.fromkeys(sorted(read.tables), True))
+        for table in read.tables:
+            self.no_table.pop(table, None)
+        for key in [key for key in self.no_column if _meets(key, read.tables, read.names)]:
+            del self.no_column[key]
+
+    def check(self, statement: str, mode: Mode) -> Iterator[Finding]:
+        """The names of a statement that are known not to exist."""
+        read = read_statement(statement[:_READ])
+        if read.kind not in _READS or not _is_sure(read, statement):
+            return
+        for name in sorted(read.tables - {"dual"}):
+            told = self.no_table.get(name, 0)
+            is_unlisted = self.listed and name not in self.listed and name not in self.seen
+            if told or is_unlisted:
+                yield _finding("table", name, "", told, self.listed, mode)
+        for key, told in self.no_column.items():
+            if read.kind == "SELECT" and _meets(key, read.tables, read.names, statement):
+                of, _, column = key.rpartition(" ")
+                yield _finding("column", column, of, told, [], mode)
+
+
+def statement_in(arguments: object) -> str:
+    """The SQL text among the arguments of a call; "" where there is none."""
+    values = arguments.values() if isinstance(arguments, dict) else [arguments]
+    texts = (value for value in values if isinstance(value, str))
+    return next((text for text in texts if looks_like_sql(text[:_READ])), "")
+
+
+def _is_sure(read: Statement, statement: str) -> bool:
+    is_plain = not _UNSURE & read.clauses and not any("." in table for table in read.tables)
+    return is_plain and read.kind != "WITH" and not _COMMA_JOIN.search(statement[:_READ])
+
+
+def _table_of(alias: str, statement: str) -> str:
+    """The table that an alias stands for; "" where it is not read."""
+    form = rf"\b(?:FROM|JOIN)\s+`?(\w+)`?(?:\s+(?:AS\s+)?{re.escape(alias)})?\b"
+    for found in re.finditer(form, statement[:_READ], re.I):
+        if found[0].lower().split()[-1].strip("`") == alias:
+            return found[1].lower()
+    return ""
+
+
+def _key(tables: set[str], column: str) -> str:
+    return f"{','.join(sorted(tables))} {column}"
+
+
+def _meets(key: str, tables: frozenset[str], names: frozenset[str], statement: str = "") -> bool:
+    """Whether a statement reads the column from no other tables than those that lack it."""
+    of, _, column = key.rpartition(" ")
+    if column not in names or not tables or not tables <= set(of.split(",")):
+        return False
+    return not re.search(rf"\bAS\s+`?{re.escape(column)}\b", statement[:_READ], re.I)
+
+
+def _finding(kind: str, name: str, of: str, told: int, listed: list[str], mode: Mode) -> Finding:
+    where = f" of {quoted(of)}" if of else ""
+    why = f"an error said so {times(told)}" if told else "a complete list does not hold it"
+    there = f" There are: {quoted(', '.join(listed))}." if listed else ""
+    text = f"There is no {kind} {quoted(name)}{where} here: {why}, and nothing has used it since."
+    return Finding(kind="known_name", action="deny", text=text + there, mode=mode, k=told, n=told)

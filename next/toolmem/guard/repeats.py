@@ -1,0 +1,220 @@
+"""The exact call that failed in this conversation, with nothing changed since.
+
+A failure is held against the same tool and input until the same call works, anything that may write
+succeeds, time passes, or the user speaks; that of an edit also until a file is read. An error of
+which an unchanged repeat has once worked is forgiven from then on: it says nothing about the input.
+That is learned per tool and error line, over all conversations of a workspace; of a failure that
+says an exit code alone, per tool, programs and code, in its conversation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from typing import Any
+
+from msgspec import Struct
+
+from toolmem.guard.decision import Finding, Mode, quoted, times
+from toolmem.guard.failure_output import (
+    says_it_changed,
+    says_not_yet,
+    says_tests_failed,
+    without_exit_code,
+)
+from toolmem.text.error_classes import error_class_of
+from toolmem.text.error_lines import error_line
+from toolmem.view.effects import CallEffects
+
+MAX_FAILURES = 500  # that stand in one conversation; the oldest go
+MAX_FORGIVEN = 500
+MAX_HERE = 100  # errors that are forgiven in one conversation alone
+MAX_IDS = 8  # of the calls that failed so
+RETRIES = 2  # unchanged repeats of a transient failure that are let through
+WAITS = (1, 4)  # seconds before each
+# Errors of a service that its caller did not cause.
+_TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
+_PASSES = re.compile(
+    r"\b(?:is locked|resource busy|temporarily unavailable|try again (?:later|in)"
+    r"|service unavailable|too many requests|connection (?:reset|refused|aborted)"
+    r"|deadlock found)\b",
+    re.I,
+)
+_HERE = "here:"  # begins the mark of an error that says an exit code alone
+
+
+class Ended(Struct, kw_only=True):
+    """What of a call that ended concerns the failures of its conversation."""
+
+    changes: bool = False  # what a later call finds
+    shows_files: bool = False
+    leaves_running: bool = False  # something whose work no later call tells
+    casts_doubt: bool = False  # earlier failures may come out differently
+    error: str = ""  # of a failure: what is forgiven together
+    line: str = ""
+    is_transient: bool = False
+    is_edit: bool = False
+    is_uncertain: bool = False  # its repeat may come out differently
+    heals: bool = False  # it failed by repairing what it found
+
+
+class FailedCall(Struct, kw_only=True, omit_defaults=True):
+    """A failed call as it is remembered."""
+
+    error: str
+    line: str
+    times: int = 1
+    is_transient: bool = False
+    is_edit: bool = False
+    is_uncertain: bool = False
+    is_denied: bool = False  # its repeat was
+    is_forced: bool = False  # its repeat ran all the same
+    call_ids: list[str] = []
+
+
+class ConversationFailures(Struct, kw_only=True, omit_defaults=True):
+    """The failures of one conversation that still stand. A change empties them."""
+
+    failures: dict[str, FailedCall] = {}
+    changed: int = 0  # how often something changed
+    is_running: bool = False  # something was left running
+    here: list[str] = []  # errors that are forgiven in this conversation alone
+
+
+def identity(tool_name: str, arguments: Any, key: bytes) -> str:
+    """What makes two calls the same: the tool and its canonical input. Keyed: it tells nothing."""
+    try:
+        text = json.dumps([tool_name, arguments], sort_keys=True, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        return ""  # nothing that two calls could share
+    return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "blake2s").hex()[:32]
+
+
+def check_repeat(
+    held: ConversationFailures,
+    call: str,
+    forgiven: set[str],
+    mode: Mode,
+    asks_outside: bool,
+    has_force: bool,
+) -> list[Finding]:
+    """What stands against a call by its identity. `has_force`: the host can say it."""
+    failure = held.failures.get(call)
+    if failure is None or failure.error in forgiven or failure.error in held.here:
+        return []
+    line, n = quoted(failure.line), failure.times
+    ids = tuple(failure.call_ids)
+    if failure.is_transient and n <= RETRIES:
+        wait = f"wait {WAITS[n - 1]} s before it is sent again"
+        text = f"This call failed {times(n)} with {line}; {wait}."
+        return [
+            Finding(kind="repeat", action="advise", text=text, mode=mode, k=n, n=n, call_ids=ids)
+        ]
+    is_unsure = failure.is_uncertain or held.is_running or asks_outside
+    since = (
+        "It may fail again"
+        if is_unsure
+        else "Nothing that could change the outcome has changed since"
+    )
+    text = (
+        f"This exact call failed {times(n)} in this conversation: {line}. "
+        f"{since}: change the input or what it depends on"
+    )
+    if not is_unsure and mode == "enforce" and (has_force or not failure.is_forced):
+        text += ", or repeat it with force" if has_force else ", or send it once more as it is"
+    action: Any = "advise" if is_unsure else "deny"
+    return [
+        Finding(kind="repeat", action=action, text=f"{text}.", mode=mode, k=n, n=n, call_ids=ids)
+    ]
+
+
+def take(
+    held: ConversationFailures, call: str, ended: Ended, *, failed: bool | None, call_id: str
+) -> str:
+    """How a call ended. The error of which this was an unchanged repeat; "" where it was none."""
+    held.is_running |= ended.leaves_running
+    before = held.failures.pop(call, None)
+    if failed is None:
+        if before is not None and not ended.changes:
+            held.failures[call] = before
+        _change(held, ended.changes)
+        return ""
+    repeated = "" if before is None else before.error
+    if before is not None and not failed and repeated.startswith(_HERE):
+        held.here = [*held.here, repeated][-MAX_HERE:]
+    _change(held, ended.changes)
+    if ended.shows_files:
+        held.failures = {k: v for k, v in held.failures.items() if not v.is_edit}
+    if ended.casts_doubt:
+        for each in held.failures.values():
+            each.is_uncertain = True
+    if failed and call and not ended.heals:
+        _remember(held, call, ended, before, call_id)
+    return repeated
+
+
+def _change(held: ConversationFailures, changes: bool) -> None:
+    if changes:
+        held.failures.clear()
+        held.changed += 1
+
+
+def _remember(
+    held: ConversationFailures, call: str, ended: Ended, before: FailedCall | None, call_id: str
+) -> None:
+    ids = [*(before.call_ids if before else ()), *([call_id[:100]] if call_id else ())]
+    while len(held.failures) >= MAX_FAILURES:
+        del held.failures[next(iter(held.failures))]
+    held.failures[call] = FailedCall(
+        error=ended.error,
+        line=ended.line[:200],
+        times=before.times + 1 if before else 1,
+        is_transient=ended.is_transient,
+        is_edit=ended.is_edit,
+        is_uncertain=ended.is_uncertain,
+        is_denied=before is not None and before.is_denied,
+        is_forced=before is not None and before.is_forced,
+        call_ids=ids[-MAX_IDS:],
+    )
+
+
+def ended_as(call: CallEffects, output: str, *, failed: bool | None) -> Ended:
+    """What a call that ran tells by its input and its output."""
+    if failed:
+        return _failed(call, output)
+    return Ended(
+        changes=call.may_write() or call.passes_time(),
+        casts_doubt=call.changes(),
+        shows_files=call.shows_files(),
+        leaves_running=call.leaves_running(),
+    )
+
+
+def _failed(call: CallEffects, output: str) -> Ended:
+    said, code = without_exit_code(output)
+    line = error_line(said) if said else ""
+    is_transient = error_class_of(line) in _TRANSIENT or bool(line and _PASSES.search(line[:2_000]))
+    programs = [each.words[0] for each in call.commands if each.words]
+    mark = _mark(call.tool, line) if line else _HERE + _mark(call.tool, *programs, code)
+    heals = says_it_changed(said)
+    return Ended(
+        error=mark,
+        line=line or code or "no message",
+        is_transient=is_transient,
+        changes=call.passes_time() or heals,
+        heals=heals,
+        leaves_running=call.leaves_running(),
+        casts_doubt=call.changes_though_failed(),
+        is_edit=call.edits_files(),
+        is_uncertain=says_tests_failed(said)
+        or says_not_yet(said)
+        or (is_transient and bool(call.commands)),
+    )
+
+
+def _mark(*parts: str) -> str:
+    """Hashed, so that what is forgiven tells nothing of a call."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2s(text, digest_size=12).hexdigest()

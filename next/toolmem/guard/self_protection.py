@@ -1,0 +1,87 @@
+"""One rule: what holds the agent is changed by the user alone.
+
+A call that writes to or removes toolmem's store, or anything above it, that runs a `toolmem`
+command which changes rules, hooks or settings, or an interpreter whose text names these, is asked
+about.
+There is no list beyond that; a guard under one account is no sandbox.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Sequence
+
+from toolmem.guard.decision import Finding, Mode, quoted
+from toolmem.text.forms import normalized, word_set
+from toolmem.view.shell import SimpleCommand
+from toolmem.view.view import CallView
+
+_FOLDER = ".toolmem"  # of a project, or of the user
+_CHANGING = word_set("rules hook note mcp guard store")
+_LOOKING = word_set("list show prompt review export log check replay doctor status capture")
+_INTERPRETERS = re.compile(
+    r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
+)
+_SWITCH = re.compile(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
+_CLEANS = re.compile(r"-[a-z]*x[a-z]*")
+
+
+def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:
+    """`protected`: absolute paths of files and folders."""
+    what = _touched(view, [normalized(os.path.abspath(path)) for path in protected])
+    if not what:
+        return []
+    text = f"This may change toolmem itself ({what}), which only the user does."
+    remedy = "Get their consent, or leave it out."
+    return [Finding(kind="self", action="ask", text=text, remedy=remedy, mode=mode)]
+
+
+def _touched(view: CallView, protected: Sequence[str]) -> str:
+    """What of toolmem's a call may change; "" where it is nothing."""
+    names = [_FOLDER, *(os.path.basename(path) for path in protected)]
+    for unit in view.units:
+        for path in unit.writes:
+            if _is_own(path, protected):
+                return quoted(path)
+    for command in view.commands:
+        if _changes_toolmem(command):
+            return quoted(" ".join(command.words))
+        if not command.words:
+            continue
+        program = os.path.basename(command.words[0].lower())
+        if _INTERPRETERS.fullmatch(program) or command.hides:
+            text = "\n".join(view.texts)
+            if any(name in text for name in names):
+                return "a program whose text names it"
+        if (
+            program == "git"
+            and "clean" in command.words
+            and any(map(_CLEANS.fullmatch, command.words))
+        ):
+            return quoted(" ".join(command.words))
+    return "its guard" if any(map(_SWITCH.search, view.texts)) and view.shells else ""
+
+
+def _is_own(path: str, protected: Sequence[str]) -> bool:
+    """Whether a path is one of toolmem's, in its folder, or above it."""
+    clean = path.rstrip("/") or "/"
+    if f"/{_FOLDER}" in f"/{clean}" and f"/{_FOLDER}/" in f"/{clean}/":
+        return True
+    return any(own == clean or own.startswith(clean.rstrip("/") + "/") for own in protected) or any(
+        clean.startswith(own + end) for own in protected for end in ("/", "-wal", "-shm")
+    )
+
+
+def _changes_toolmem(command: SimpleCommand) -> bool:
+    words = [word.lower() for word in command.words]
+    if (
+        words[:1]
+        and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0])
+        and words[1:3] == ["-m", "toolmem"]
+    ):
+        words = words[2:]
+    if not words or os.path.basename(words[0]) != "toolmem":
+        return False
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    return bool(rest) and rest[0] in _CHANGING and not (len(rest) > 1 and rest[1] in _LOOKING)
