@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
 from toolmem.guard.decision import Finding, decide, of_rule
-from toolmem.guard.history import CallHistory, KnownHistory, count_key, micros, record
+from toolmem.guard.history import CallHistory, KnownHistory, count_key, micros, record, test_begins
 from toolmem.guard.known_names import KnownNames, statement_in
 from toolmem.guard.repeats import (
     MAX_FORGIVEN,
@@ -58,7 +58,6 @@ OWN_TOOLS = frozenset(
     ["note_demand", "lift_demand", "memory_tools_put", "memory_tools_list", "memory_recall"]
 )
 MAX_OPEN = 1_000  # calls under way in this process
-_REMEMBERED = 100  # counted calls of each test
 
 
 class Conversation(Struct, kw_only=True, omit_defaults=True):
@@ -193,19 +192,23 @@ class Guard:
             return []
         now = self.clock.now().astimezone()
         history = KnownHistory(known.history, {**forgiven.counted, **known.counted}, now)
-        found, counted = [], []
+        found: list[Finding] = []
+        counted: list[tuple[CheckedRule, MoreThan]] = []
         for each in rule_set.of(view, conversation):
             if not each.rule.holds_at(now):
                 continue
+            history.rule_id = each.rule.id
             match = each.conditions.check(view, now, history)
             if match is not Match.NO:
-                action = "ask" if match is Match.MAYBE else each.rule.effect
-                first = _what_is_missing(each) if match is Match.YES else ""
-                found.append(of_rule(each.rule, "deny" if action == "deny" else "ask", mode, first))
+                is_sure = match is Match.YES
+                first = _what_is_missing(each) if is_sure else ""
+                action = _effect_of(each) if is_sure else "ask"
+                found.append(of_rule(each.rule, action, mode, first))
             else:
-                counted += each.conditions.counted(view, now, history)
-        if counted and not found:
-            self._count(conversation, counted, now)
+                counted += [(each, test) for test in each.conditions.counted(view, now, history)]
+        for each, test in counted if not found else ():
+            if not self._take(conversation, each.rule.id, test, now):
+                found.append(of_rule(each.rule, _effect_of(each), mode))
         return found
 
     def _of_repeats(
@@ -332,18 +335,22 @@ class Guard:
         if not error.startswith("here:"):
             self._swap(FORGIVENESS, Forgiveness, change)
 
-    def _count(self, conversation: str, tests: Iterable[MoreThan], now: datetime) -> None:
-        for test in tests:
-            key, at = count_key(test), micros(now)
+    def _take(self, conversation: str, rule_id: str, test: MoreThan, now: datetime) -> bool:
+        """Count a call; False where others have taken the last place meanwhile."""
+        key, since = count_key(rule_id, test), micros(test_begins(test, now))
+        has_room: list[bool] = []
 
-            def change(held: Any, key: str = key, at: int = at, most: int = test.calls) -> Any:
-                taken = [*held.counted.get(key, ()), at][-max(most, _REMEMBERED) :]
-                return replace(held, counted={**held.counted, key: taken})
+        def change(held: Any) -> Any:
+            taken = [at for at in held.counted.get(key, ()) if at >= since]
+            has_room[:] = [len(taken) < test.calls]
+            taken = [*taken, micros(now)][: test.calls]
+            return replace(held, counted={**held.counted, key: taken})
 
-            if test.per == "conversation":
-                self._change(conversation, change)
-            else:
-                self._swap(FORGIVENESS, Forgiveness, change)
+        if test.per == "conversation":
+            self._change(conversation, change)
+        else:
+            self._swap(FORGIVENESS, Forgiveness, change)
+        return has_room[0]
 
     def _swap(
         self, place: tuple[str, str], kind: type[Decoded], change: Callable[[Decoded], Decoded]
@@ -380,6 +387,10 @@ def _of_schema(arguments: Any, schema: ToolSchema | None, mode: Any) -> list[Fin
     told = "; ".join(problem.message for problem in problems[:3])
     text = f"The arguments do not fit the tool: {told}."
     return [Finding(kind="schema", action="deny", text=text, mode=mode)]
+
+
+def _effect_of(each: CheckedRule) -> Action:
+    return "deny" if each.rule.effect == "deny" else "ask"
 
 
 def _what_is_missing(each: CheckedRule) -> str:

@@ -11,10 +11,15 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
+from toolmem.text.forms import word_set
 from toolmem.view.conditions import SHOWS_ONLY, Conditions, EarlierTest, History, MoreThan
 from toolmem.view.effects import CallEffects, may_write
+from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
 
+_CHECKERS = word_set("ruff mypy eslint flake8 pylint tsc pyright shellcheck gh pytest tox jest")
+_CHECKS = word_set("test lint check typecheck clippy vet status view list")
+_GIT_KEEPS_FILES = word_set("add commit fetch push tag remote config branch")
 MAX_TESTS = 100  # that rules ask for
 MAX_COUNTED = 1_000  # calls that `more_than` counts to
 
@@ -39,6 +44,7 @@ class KnownHistory(History):
 
     def __init__(self, calls: CallHistory, counted: Mapping[str, list[int]], now: datetime) -> None:
         self.calls, self.counted, self.now = calls, counted, now
+        self.rule_id = ""  # of the rule that asks: each counts its own calls
 
     def happened(self, test: EarlierTest, unless: bool) -> bool:
         met = self.calls.met.get(test.key)
@@ -48,16 +54,33 @@ class KnownHistory(History):
         return place > (self.calls.wrote if test.since else 0)
 
     def exceeded(self, test: MoreThan) -> bool:
-        since = micros(_since(test, self.now))
-        return sum(at >= since for at in self.counted.get(count_key(test), ())) >= test.calls
+        since = micros(test_begins(test, self.now))
+        return (
+            sum(at >= since for at in self.counted.get(count_key(self.rule_id, test), ()))
+            >= test.calls
+        )
 
 
-def count_key(test: MoreThan) -> str:
-    """What the counted calls of a test are known by."""
-    return f"{test.per}/{test.calls}"
+def _may_write_files(command: SimpleCommand) -> bool:
+    """Unknown programs may; those that check or look, and do not repair, do not."""
+    if not may_write(command):
+        return False
+    program, *rest = command.words or ("",)
+    if program in ("python", "python3") and rest[:1] == ["-m"]:
+        program, *rest = rest[1:] or [""]
+    if program == "git":
+        return not rest or rest[0] not in _GIT_KEEPS_FILES
+    checks = program in _CHECKERS or not _CHECKS.isdisjoint(rest)
+    return not checks or any("fix" in word for word in rest)
 
 
-def _since(test: MoreThan, now: datetime) -> datetime:
+def count_key(rule_id: str, test: MoreThan) -> str:
+    """What the counted calls of a rule's test are known by."""
+    return f"{rule_id}/{test.per}/{test.calls}"
+
+
+def test_begins(test: MoreThan, now: datetime) -> datetime:
+    """Calls before it count no more."""
     if test.per == "conversation":
         return datetime(1970, 1, 1, tzinfo=UTC)
     if test.per == "day":
@@ -96,7 +119,7 @@ def record(
             writes = effects.may_write() and not met
             is_sure = True
         else:
-            writes = bool(command.writes) or (may_write(command) and not met)
+            writes = bool(command.writes) or (not met and _may_write_files(command))
             is_sure = command.number in view.shells[unit.text].sure
         calls.at += 1
         if writes:

@@ -1,0 +1,443 @@
+"""What the guard decides: rules of the user, repeats, order and counts, names, toolmem itself."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from toolmem.config.sections import GuardSection
+from toolmem.guard import Guard
+from toolmem.guard.decision import quoted
+from toolmem.models.tools import ToolSchema
+
+FAILED = "cat: x: No such file or directory"
+
+
+# ---------------------------------------------------------------- rules
+
+
+def test_a_call_that_a_rule_means_is_denied_with_the_users_words(forbid, runs):
+    forbid({"command": r"^git push\b", "word": "main"}, text="Never push to main")
+    denied = runs("git push origin main")
+    assert denied.action == "deny"
+    assert denied.reason.startswith(
+        "toolmem: not run. A rule says on 2026-01-01: Never push to main."
+    )
+    assert [source.kind for source in denied.sources] == ["rule"]
+    assert runs("git push origin dev").action == "allow"
+
+
+def test_a_rule_holds_for_every_agents_tool_of_its_class_and_every_casing(forbid, runs):
+    forbid({"command": "^rm "})
+    forbid({"target": "sarah@"}, tool="Send_Email")
+    assert runs("rm x", tool="exec_command").action == "deny"
+    assert runs({"to": "sarah@example.com"}, tool="SEND_EMAIL").action == "deny"
+
+
+def test_a_rule_without_a_tool_holds_for_all(forbid, runs):
+    forbid({"text": "secret"}, tool="__unscoped__")
+    assert runs({"body": "the secret"}, tool="anything").action == "deny"
+
+
+def test_ask_and_what_cannot_be_told_ask(forbid, runs):
+    forbid({"command": "^git push", "word": "main"}, effect="ask")
+    asked = runs("git push origin main")
+    assert asked.action == "ask"
+    assert asked.reason.startswith("toolmem: not run; ask the user first.")
+    forbid({"command": "^rm -rf /srv"})
+    assert runs("curl x | sh  # rm -rf /srv").action == "ask"
+    assert runs("curl x | sh").action == "allow"
+
+
+def test_a_rule_binds_at_once_and_no_longer_once_it_is_gone(forbid, runs, rules, store, clock):
+    other = Guard(store, "default", clock)
+    given = {"command": "rm x"}
+    assert other.before("Bash", given).action == "allow"
+    made = forbid({"command": "^rm "})
+    assert other.before("Bash", given).action == "deny"
+    rules.delete_rule("@shell", made.id)
+    assert other.before("Bash", given).action == "allow"
+
+
+def test_a_rule_of_a_session_or_that_ended_binds_nowhere_else(forbid, runs, clock):
+    ends = clock.now() + timedelta(days=1)
+    forbid({"command": "^rm "}, session="c1", expires_at=ends)
+    assert runs("rm x", conversation="c1").action == "deny"
+    assert runs("rm x", conversation="c2").action == "allow"
+    clock.advance(90_000)
+    assert runs("rm x", conversation="c1").action == "allow"
+
+
+def test_a_damaged_condition_only_reminds_and_hides_no_other(forbid, runs, store):
+    made = forbid({"command": "^rm "}, text="damaged")
+    forbid({"command": "^mv "}, text="whole")
+    record = store.get("default", "tool-@shell", f"rule/{made.id}")
+    broken = {**record.read(dict), "when": [{"command": "("}]}
+    store.put("default", "tool-@shell", f"rule/{made.id}", broken)
+    assert runs("rm x").action == "allow"
+    assert runs("mv x y").action == "deny"
+
+
+def test_noting_and_lifting_are_never_stopped(forbid, runs):
+    forbid({"always": True}, tool="note_demand")
+    assert runs({"quote": "x"}, tool="note_demand").action == "allow"
+
+
+def test_a_rule_is_not_forced_but_let_through_once_where_the_user_says_so(forbid, runs, guard):
+    forbid({"command": "^rm "})
+    assert runs("rm x", force=True).action == "deny"
+    assert (
+        guard.user_spoke("c", "Yes, this once.") == "The call that was stopped last may run once."
+    )
+    assert runs("rm y").action == "deny"
+    assert runs("rm x").action == "allow"
+    assert runs("rm x").action == "deny"
+    guard.user_spoke("c", "this once")
+    guard.user_spoke("c", "by the way")
+    assert runs("rm x").action == "deny"
+
+
+@pytest.mark.parametrize(
+    ("mode", "action", "logged"),
+    [("off", "allow", 0), ("shadow", "allow", 1), ("advise", "advise", 1), ("enforce", "deny", 1)],
+)
+def test_a_mode_says_how_much_a_source_may_do(store, clock, forbid, mode, action, logged):
+    forbid({"command": "^rm "})
+    guard = Guard(store, "default", clock, GuardSection(rules=mode))
+    assert guard.before("Bash", {"command": "rm x"}).action == action
+    assert len(store.decisions("default")) == logged
+
+
+def test_decisions_are_logged_with_what_became_of_the_call(store, clock, forbid):
+    forbid({"command": "^rm "})
+    guard = Guard(store, "default", clock, GuardSection(rules="advise"))
+    decision = guard.before("Bash", {"command": "rm x"}, conversation="c")
+    guard.after(decision, {"command": "rm x"}, output="", failed=False)
+    guard.before("Bash", {"command": "ls"})
+    [logged] = store.decisions("default")
+    assert (logged.id, logged.conversation_id, logged.outcome) == (decision.id, "c", "worked")
+
+
+@pytest.mark.parametrize(("on_error", "action"), [("open", "advise"), ("closed", "deny")])
+def test_a_store_that_fails_is_told_and_the_setting_decides(store, clock, on_error, action):
+    guard = Guard(store, "default", clock, GuardSection(on_error=on_error))
+    store.close()
+    decision = guard.before("Bash", {"command": "ls"})
+    assert decision.action == action
+    assert "rules could not be read" in decision.reason + decision.advice
+
+
+def test_a_hostile_text_of_a_call_stands_in_a_reason_as_one_quoted_line():
+    shown = quoted("x”\n## Obey\u202e" + "y" * 500)
+    assert len(shown) == 202 and "\n" not in shown and "\u202e" not in shown
+    assert shown.count("”") == 1
+
+
+# ---------------------------------------------------------------- order and counts
+
+
+TESTED = {"command": "^(npm test|pytest)", "worked": True, "since": {"writes": True}}
+
+
+@pytest.fixture
+def commit_only_after_tests(forbid):
+    forbid({"command": "^git commit"}, unless=[{"earlier": TESTED}])
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ["pytest"],
+        ["sed -i s/a/b/ x.py", "pytest"],
+        ["sed -i s/a/b/ x.py && pytest"],
+        ["cd app && pytest -q 2>&1"],
+        ["pytest", "git status", "git diff | head", "ls > /dev/null", "gh pr view 3"],
+        ["pytest && echo ok"],
+        ["make || true && pytest"],
+        ["echo | pytest"],
+    ],
+)
+def test_a_commit_passes_after_tests_that_worked(commit_only_after_tests, runs, before):
+    for each in before:
+        runs(each)
+    assert runs("git commit -m x").action == "allow"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [],
+        ["pytest || true"],
+        ["pytest | tail -5"],
+        ["pytest; git status"],
+        ["pytest &"],
+        ["pytest --collect-only"],
+        ["pytest", "sed -i s/a/b/ x.py"],
+        ["pytest", "git checkout -- x.py"],
+        ["pytest", "echo x >> a.py"],
+        ["pytest", "cat > a.py <<'EOF'\nx\nEOF"],
+        ["pytest && sed -i s/a/b/ x.py"],
+        ["echo pytest"],
+    ],
+)
+def test_a_commit_is_stopped_without_tests_that_worked_since(commit_only_after_tests, runs, before):
+    for each in before:
+        runs(each)
+    stopped = runs("git commit -m x")
+    assert stopped.action == "deny"
+    assert "has to work after the last change of files" in stopped.reason
+
+
+def test_tests_that_failed_or_whose_end_nobody_told_count_for_nothing(
+    commit_only_after_tests, runs, guard
+):
+    runs("pytest", error="1 failed")
+    assert runs("git commit -m x").action == "deny"
+    guard.before("Bash", {"command": "pytest"}, conversation="c")
+    assert runs("git commit -m x").action == "deny"
+
+
+def test_what_was_read_before_stops_what_is_sent(forbid, runs):
+    forbid({"target": ".", "earlier": {"tool": "^read_inbox$"}}, tool="send_email")
+    mail = {"to": "a@b.c", "body": "x"}
+    assert runs(mail, tool="send_email").action == "allow"
+    runs({"limit": 3}, tool="read_inbox", error="timeout")
+    assert runs(mail, tool="send_email").action == "deny"
+    assert runs(mail, tool="send_email", conversation="other").action == "allow"
+
+
+@pytest.mark.parametrize("per", ["3600s", "day", "conversation"])
+def test_more_calls_than_allowed_are_stopped(forbid, runs, clock, per):
+    forbid({"target": ".", "more_than": {"calls": 2, "per": per}}, tool="send_email")
+    mail = {"to": "a@b.c"}
+    found = [runs(mail, tool="send_email").action for _ in range(3)]
+    assert found == ["allow", "allow", "deny"]
+    clock.advance(90_000)
+    expected = "deny" if per == "conversation" else "allow"
+    assert runs(mail, tool="send_email").action == expected
+
+
+def test_each_rule_counts_its_own_calls(forbid, runs):
+    limit = {"calls": 1, "per": "day"}
+    forbid({"target": ".", "more_than": limit}, tool="send_email", text="a")
+    forbid({"target": ".", "more_than": limit}, tool="send_sms", text="b")
+    assert runs({"to": "x"}, tool="send_email").action == "allow"
+    assert runs({"to": "x"}, tool="send_sms").action == "allow"
+
+
+def test_of_calls_at_once_no_more_are_counted_than_run(forbid, store, clock):
+    forbid({"target": ".", "more_than": {"calls": 5, "per": "day"}}, tool="send_email")
+    guard, found = Guard(store, "default", clock), []
+
+    def send():
+        decision = guard.before("send_email", {"to": "a@b.c"}, conversation="c")
+        found.append(decision.action)
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found.count("allow") == 5
+
+
+# ---------------------------------------------------------------- repeats
+
+
+def test_an_unchanged_repeat_of_a_failure_is_held_until_something_changes(runs):
+    runs("cat x", error=FAILED)
+    held = runs("cat x")
+    assert held.action == "deny"
+    assert "failed once in this conversation: “cat: x: No such file" in held.reason
+    assert runs("cat  x").action == "allow"
+    assert runs("cat x", conversation="other").action == "allow"
+    runs("mkdir y")
+    assert runs("cat x").action == "allow"
+
+
+@pytest.mark.parametrize("between", ["touch x", "psql -c 'ALTER TABLE a ADD b INT'", "sleep 1"])
+def test_what_writes_or_waits_lets_go(runs, between):
+    runs("cat x", error=FAILED)
+    runs(between)
+    assert runs("cat x").action == "allow"
+
+
+def test_a_change_of_folder_only_advises(runs):
+    runs("cat x", error=FAILED)
+    runs("cd y")
+    assert runs("cat x").action != "deny"
+
+
+def test_the_user_and_a_working_call_let_go(runs, guard):
+    runs("cat x", error=FAILED)
+    guard.user_spoke("c", "try again")
+    assert runs("cat x", error=FAILED).action == "allow"
+    assert runs("cat x", force=True).action == "allow"
+    assert runs("cat x").action == "allow"
+
+
+def test_a_transient_failure_may_be_sent_again_twice(runs):
+    found = [runs({"u": "a"}, "HTTP 503 service unavailable", tool="query_api") for _ in range(4)]
+    assert [each.action for each in found] == ["allow", "advise", "advise", "deny"]
+    assert "wait 1 s" in found[1].advice
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("pytest", "1 failed, 41 passed"),
+        ("curl -sf localhost", "curl: (7) Failed to connect"),
+        ("gh pr checks 12", "build pending"),
+        ("tail -n 3 app.log | grep up", "Exit code 1"),
+    ],
+)
+def test_what_asks_the_outside_or_may_differ_is_only_advised(runs, command, error):
+    runs(command, error=error)
+    assert runs(command, error=error).action == "advise"
+
+
+def test_after_a_server_in_the_background_repeats_are_only_advised(runs):
+    runs("cat x", error=FAILED)
+    runs({"command": "ls", "run_in_background": True})
+    assert runs("cat x").action == "advise"
+
+
+def test_an_error_of_which_a_repeat_has_worked_is_forgiven_everywhere(runs):
+    runs({"a": 1}, "harness hiccup", tool="t")
+    assert runs({"a": 1}, tool="t", force=True).action == "allow"
+    runs({"a": 2}, "harness hiccup", tool="t", conversation="other")
+    assert runs({"a": 2}, tool="t", conversation="other").action == "allow"
+
+
+def test_an_exit_code_alone_that_healed_is_forgiven_for_its_program_and_conversation(runs):
+    runs("make a", "Exit code 2")
+    assert runs("make a", force=True).action == "allow"
+    runs("make b", "Exit code 2")
+    assert runs("make b").action == "allow"
+    runs("make c", "Exit code 2", conversation="other")
+    assert runs("make c", conversation="other").action == "deny"
+
+
+def test_an_edit_that_wants_a_file_read_is_let_go_once_it_is(runs):
+    edit = {"file_path": "/p/a.py", "old_string": "a", "new_string": "b"}
+    runs(edit, "File has not been read yet.", tool="Edit")
+    assert runs(edit, tool="Edit").action == "deny"
+    runs({"file_path": "/p/a.py"}, tool="Read")
+    assert runs(edit, tool="Edit").action == "allow"
+
+
+def test_a_host_without_force_repeats_a_denied_call_once(runs):
+    runs("cat x", error=FAILED)
+    found = [runs("cat x", error=FAILED, force=None).action for _ in range(3)]
+    assert found == ["deny", "allow", "deny"]
+
+
+def test_a_call_that_began_before_a_write_and_failed_after_is_not_held(guard, runs):
+    given = {"command": "make"}
+    slow = guard.before("Bash", given, conversation="c")
+    runs("touch a")
+    guard.after(slow, given, output="a.c:3: error", failed=True)
+    assert runs("make").action == "allow"
+
+
+def test_a_stopped_call_teaches_nothing(guard, runs):
+    given = {"command": "cat x"}
+    decision = guard.before("Bash", given, conversation="c")
+    guard.after(decision, given, output="toolmem: not run. The user said", failed=True)
+    assert runs("cat x").action == "allow"
+
+
+def test_conversations_learn_in_the_store(runs, store, clock):
+    runs("cat x", error=FAILED)
+    other = Guard(store, "default", clock, GuardSection(repeats="enforce"))
+    assert other.before("Bash", {"command": "cat x"}, conversation="c").action == "deny"
+
+
+# ---------------------------------------------------------------- names, schemas, toolmem itself
+
+
+NO_TABLE = "Error 1146: Table 'db.poker_players' doesn't exist"
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_told"),
+    [
+        ("SELECT name FROM poker_players WHERE a = 1", True),
+        ("SELECT 'poker_players' FROM people", False),
+        ("SELECT * FROM other.poker_players", False),
+        ("WITH poker_players AS (SELECT 1) SELECT * FROM poker_players", False),
+        ("SELECT * FROM (SELECT * FROM poker_players) AS x", False),
+    ],
+)
+def test_a_table_that_an_error_named_is_advised_against(runs, statement, is_told):
+    runs({"sql": "SELECT * FROM poker_players"}, NO_TABLE, tool="sql")
+    assert (runs({"sql": statement}, tool="sql").action == "advise") is is_told
+
+
+@pytest.mark.parametrize(
+    "between", [("CREATE TABLE poker_players (a INT)", ""), ("SELECT 1 FROM poker_players", "[]")]
+)
+def test_what_contradicts_an_error_wipes_it(runs, between):
+    runs({"sql": "SELECT * FROM poker_players"}, NO_TABLE, tool="sql")
+    runs({"sql": between[0]}, tool="sql")
+    assert runs({"sql": "SELECT a FROM poker_players"}, tool="sql").action == "allow"
+
+
+def test_a_column_is_missing_in_the_tables_that_were_read(runs):
+    error = "Unknown column 'T1.age' in 'field list'"
+    runs({"sql": "SELECT T1.age FROM people T1 JOIN b ON T1.x = b.x"}, error, tool="sql")
+    told = runs({"sql": "SELECT age FROM people"}, tool="sql")
+    assert told.action == "advise" and "“age” of “people”" in told.advice
+    assert runs({"sql": "SELECT age FROM pets"}, tool="sql").action == "allow"
+
+
+def test_arguments_that_do_not_fit_the_schema_are_advised_against(guard):
+    schema = ToolSchema("t", "", {"properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    decision = guard.before("t", {"n": "x"}, schema=schema)
+    assert decision.action == "advise"
+    assert [source.kind for source in decision.sources] == ["schema"]
+
+
+@pytest.mark.parametrize(
+    ("command", "action"),
+    [
+        ("rm -rf .toolmem", "ask"),
+        ("sh -c 'rm -rf .toolmem'", "ask"),
+        ("cd /srv/data && rm toolmem.db", "ask"),
+        ("rm -rf /srv", "ask"),
+        ("echo > /srv/data/toolmem.db-wal", "ask"),
+        ("toolmem rules delete @shell abc", "ask"),
+        ("python3 -m toolmem hook uninstall codex", "ask"),
+        ("python -c \"open('/srv/data/toolmem.db','w')\"", "ask"),
+        ("git clean -fdx", "ask"),
+        ("export TOOLMEM_GUARD=off", "ask"),
+        ("cat .toolmem/config.yaml", "allow"),
+        ("ls -la /srv/data", "allow"),
+        ("toolmem rules list", "allow"),
+        ("rm -rf /srv/other", "allow"),
+        ("grep -rn toolmem docs", "allow"),
+        ("git clean -n", "allow"),
+    ],
+)
+def test_what_holds_the_agent_is_changed_by_the_user_alone(store, clock, command, action):
+    guard = Guard(store, "default", clock, protected=["/srv/data/toolmem.db"])
+    assert guard.before("Bash", {"command": command}, folder="/work/app").action == action
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["true" + " | cat" * 12_000, "echo " + "(" * 20_000, "x" * 300_000 + " rm -rf /srv"],
+)
+def test_what_is_too_large_to_read_is_asked_about_where_a_rule_names_it(forbid, runs, command):
+    forbid({"command": "^rm -rf /srv"})
+    assert runs(command).action in ("allow", "ask")
+    assert runs(command + "; rm -rf /srv").action == "ask"
+
+
+def test_an_unreadable_input_is_decided_all_the_same(runs, forbid):
+    forbid({"text": "x{50}"})
+    nested: dict = {}
+    for _ in range(20_000):
+        nested = {"a": nested}
+    assert runs(nested, tool="t").action == "allow"
+    assert runs({"command": "echo \ud83d"}).action == "allow"
