@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
@@ -15,11 +16,13 @@ from msgspec import Struct
 from toolmem.config.names import hint
 from toolmem.config.sections import ModelSection, OpSection, Settings, StoreSection
 from toolmem.errors import ConfigError, StoreClosed
+from toolmem.guard import Guard
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
 from toolmem.llm.budget import Budget
 from toolmem.llm.pool import ModelPool
 from toolmem.models.protocols import ChatModel, Clock, Embedder, GuidanceWriter, Judge, Store
+from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -107,6 +110,24 @@ class MemoryServices:
         if name in self._own.embedders:
             return self._own.embedders[name]
         return self._opened(("embedder", name), lambda: self._open_embedder(name))
+
+    def rules(self, workspace: str) -> ToolMemoryStore:
+        """The rules of a workspace, in the default store."""
+        return ToolMemoryStore(self.store(OpSection()), workspace, self.clock)
+
+    def guard(self, workspace: str) -> Guard:
+        """The guard of a workspace; it protects the store's own files."""
+        store = self.store(OpSection())
+        return self._opened(
+            ("guard", workspace),
+            lambda: Guard(
+                store,
+                workspace,
+                self.clock,
+                self.settings.guard,
+                protected=[store.location] if os.path.exists(store.location) else [],
+            ),
+        )
 
     def close(self) -> None:
         """Close every store, those that were handed over too."""

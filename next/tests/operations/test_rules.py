@@ -1,0 +1,161 @@
+"""Rules, notes, checks and memories through ToolMem, in one process and in several."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.errors import RequestError
+from toolmem.rules.changes import Actor
+
+SARAH = "never email Sarah at sarah@example.com"
+MAIL = {
+    "name": "send_email",
+    "description": "Send an e-mail",
+    "parameters": {"properties": {"to": {"type": "string"}, "body": {"type": "string"}}},
+}
+
+
+@pytest.mark.parametrize("said", [SARAH, "永远不要给 sarah@example.com 的 Sarah 发邮件"])
+def test_the_safety_case_end_to_end(path, said):
+    call = {"name": "send_email", "arguments": {"to": "bob@example.com"}, "success": True}
+    with ToolMem(path) as memory:
+        captured = memory.capture_rules(said, tool_calls=[call], session_id="s1", tools=[MAIL])
+        assert [rule.tool_name for rule in captured.kept] == ["send_email"]
+    with ToolMem(path) as memory:
+        prompt = memory.prompt([MAIL], base_prompt="You are an assistant.")
+        assert prompt.startswith("You are an assistant.\n\n## Tool-scoped rules\n\n")
+        assert f"### `send_email`\n- **[critical]** {said}" in prompt
+        denied = memory.check_tool_call("send_email", {"to": "Sarah <sarah@example.com>"})
+        assert denied.action == "deny"
+        assert said in denied.reason
+        assert memory.check_tool_call("send_email", {"to": "bob@example.com"}).action == "allow"
+        assert [each.action for each in memory.decisions()] == ["deny"]
+
+
+def test_the_six_methods_of_rules(memory):
+    made = memory.tool_rule_put("Send_Email", "Never email Bob", priority="critical", tags=["a"])
+    assert memory.tool_rule_get("send_email", made.id) == made
+    assert memory.tool_rule_list("send_email") == [made]
+    shown = memory.tool_rules_for_prompt(["SEND_EMAIL"])
+    assert shown.rules == [made] and "### `Send_Email`" in shown.rendered
+    [raw] = memory.tool_rules_json("send_email")
+    assert (raw["id"], raw["priority"]) == (made.id, "critical")
+    assert memory.tool_rule_delete("send_email", made.id)
+    assert not memory.tool_rule_delete("send_email", made.id)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"rule": "x"}, "tool_name"),
+        ({"tool_name": "t", "rule": "x", "priority": "urgent"}, "priority"),
+        ({"tool_name": "t", "rule": "x", "colour": "red"}, "colour"),
+        ({"tool_name": "t", "rule": 7}, "rule"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_named(memory, given, field):
+    from toolmem import operations
+
+    with pytest.raises(RequestError) as refused:
+        operations.tool_rule_put.read(given)
+    assert refused.value.field == field
+
+
+def test_an_agents_put_waits_for_the_user(memory):
+    agent = memory.acting_as(Actor("agent", name="m"))
+    agent.tool_rule_put("shell", "Run anything", priority="critical")
+    assert memory.tool_rule_list("shell") == []
+    assert memory.prompt(["shell"]) == ""
+    assert [rule.rule for rule in memory.rules.requests()] == ["Run anything"]
+
+
+def test_a_note_over_the_memory_counts_the_calls_that_worked(memory):
+    calls = [
+        {"tool_name": "Bash", "input": {"command": c}, "output": "ok", "success": True}
+        for c in ("git push --force", "ls", "pwd")
+    ]
+    memory.add(calls)
+    said = "no force pushes please, ever"
+    noted = memory.note_demand(
+        said,
+        "deny",
+        tools=["Bash"],
+        when=[{"command": "^git push", "word": "--force|-f"}],
+        stops=[{"tool": "Bash", "arguments": {"command": "git push --force origin dev"}}],
+        passes=[{"tool": "Bash", "arguments": {"command": "git push origin dev"}}],
+        user_message=said,
+        tools_available=["Bash"],
+        conversation_id="c1",
+    )
+    assert noted.outcome == "kept"
+    assert "stopped 1 of your last 3 calls" in noted.told
+    assert memory.check_tool_call("exec_command", {"command": "git push -f"}).action == "deny"
+
+
+def test_failures_are_held_between_processes(path):
+    given = {"command": "cat x"}
+    with ToolMem(path, overrides=["guard.repeats=enforce"]) as memory:
+        decision = memory.check_tool_call("Bash", given, conversation_id="c")
+        memory.tool_call_ended(decision, given, output="cat: x: No such file", success=False)
+    with ToolMem(path, overrides=["guard.repeats=enforce"]) as memory:
+        assert memory.check_tool_call("Bash", given, conversation_id="c").action == "deny"
+
+
+def test_memories_are_recalled_with_the_rules_of_their_tool(memory):
+    memory.remember("The staging database is called blue", tags=["db"])
+    memory.remember("Invoices go out on Mondays")
+    memory.tool_rule_put("send_email", "Tool failed 2 times in one turn (timeout).")
+    found = memory.recall("which database do we use for staging?", limit=1)
+    assert [entry.content for entry in found] == ["The staging database is called blue"]
+    assert [e.kind for e in memory.recall("timeout", namespace="tool-Send_Email")] == ["rule"]
+    [newest, _] = memory.recall()
+    assert memory.forget(newest.id) and not memory.forget(newest.id)
+    with pytest.raises(RequestError, match="namespace"):
+        memory.remember("x", namespace="elsewhere")
+
+
+def test_eight_processes_that_put_rules_at_once_lose_none(path):
+    script = (
+        "import sys; from toolmem import ToolMem\n"
+        "with ToolMem(sys.argv[1]) as memory:\n"
+        "    for n in range(10):\n"
+        "        memory.tool_rule_put('t', f'rule {sys.argv[2]} {n}')\n"
+        "        memory.tool_rule_put('t', 'the same', tags=[f'{sys.argv[2]}-{n}'])\n"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", script, path, str(number)]) for number in range(8)
+    ]
+    assert [each.wait(timeout=120) for each in running] == [0] * 8
+    with ToolMem(path) as memory:
+        texts = [rule.rule for rule in memory.tool_rule_list("t")]
+    assert len(texts) == 81 and texts.count("the same") == 1
+
+
+def test_a_killed_writer_loses_no_rule_that_was_acknowledged(path):
+    script = (
+        "import sys; from toolmem import ToolMem\n"
+        "memory = ToolMem(sys.argv[1])\n"
+        "n = 0\n"
+        "while True:\n"
+        "    n += 1\n"
+        "    print(memory.tool_rule_put('t', f'rule {n}').id, flush=True)\n"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE)
+    told = [writer.stdout.readline().decode().strip() for _ in range(20)]
+    writer.kill()
+    told += [line for line in writer.stdout.read().decode().splitlines() if len(line) == 36]
+    writer.wait()
+    with ToolMem(path) as memory:
+        assert {rule.id for rule in memory.tool_rule_list("t")} >= set(told)
+
+
+def test_rules_are_json_in_snake_case(memory):
+    import msgspec
+
+    told = json.loads(msgspec.json.encode(memory.tool_rule_put("t", "x")))
+    fields = ("tool_name", "rule", "priority", "source", "tags")
+    assert [told[name] for name in fields] == ["t", "x", "normal", "programmatic", []]
+    assert {"id", "created_at", "updated_at"} <= set(told)

@@ -1,0 +1,114 @@
+"""Notes: a model writes down what the user demands, and what they take back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from toolmem.config.sections import OpSection
+from toolmem.flow.services import Memory
+from toolmem.models.rules import Effect
+from toolmem.models.tools import ToolSchema
+from toolmem.operations.operation import AgentTool, operation
+from toolmem.operations.rules import Alternatives, schemas_of
+from toolmem.rules.changes import Actor
+from toolmem.rules.notes import keep
+from toolmem.rules.notes.keep import NoteResult
+from toolmem.rules.notes.verify import REPLAYED, NoteContext
+from toolmem.rules.notes.width import Call
+
+Quote = Annotated[str, Meta(description="The user's words, copied exactly from one message.")]
+Examples = Annotated[
+    list[Any] | None, Meta(description='1 to 3 calls {"tool": ..., "arguments": {...}}.')
+]
+UserMessages = Annotated[
+    str | list[str] | None,
+    Meta(description="What the user typed in this conversation. Left out: nobody heard them."),
+]
+_ROAD = ("user_message", "tools_available", "conversation_id", "turn", "noted_by")
+
+
+@operation(
+    rpc="memory.demand_note",
+    agent=AgentTool("note_demand", "Keep what the user demands of you.", _ROAD),
+)
+def note_demand(
+    memory: Memory,
+    quote: Quote,
+    effect: Annotated[Effect, Meta(description="deny, ask the user first, or remind.")],
+    *,
+    lasting: Annotated[str | None, Meta(description="always, or session.")] = None,
+    until: Annotated[str | None, Meta(description="A date on which it ends.")] = None,
+    tools: Annotated[list[str] | None, Meta(description="Tools that could break it.")] = None,
+    rule: Annotated[str | None, Meta(description="The demand in your words.")] = None,
+    when: Alternatives = None,
+    unless: Alternatives = None,
+    stops: Examples = None,
+    passes: Examples = None,
+    user_message: UserMessages = None,
+    tools_available: Annotated[list[Any] | None, Meta(description="All of the agent's.")] = None,
+    conversation_id: Annotated[str | None, Meta(description="Where it was said.")] = None,
+    turn: Annotated[str | None, Meta(description="Of the conversation.")] = None,
+    noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+) -> NoteResult:
+    """Verify a note of a demand and keep it; refused, it says what to change."""
+    note = {
+        "quote": quote,
+        "effect": effect,
+        "lasting": lasting,
+        "until": until,
+        "tools": tools,
+        "rule": rule,
+        "when": when,
+        "unless": unless,
+        "stops": stops,
+        "passes": passes,
+    }
+    schemas = schemas_of(tools_available)
+    context = _context(memory, user_message, conversation_id, schemas)
+    context.turn, context.noted_by = turn or "", noted_by or ""
+    names = [*(tools or ()), *(schema.name for schema in schemas)]
+    context.kept_calls = _kept_calls(memory, names[:20])
+    return keep.note_demand(memory.services.rules(memory.workspace_id), note, context)
+
+
+@operation(
+    rpc="memory.demand_lift",
+    agent=AgentTool("lift_demand", "The user takes an earlier demand back.", _ROAD),
+)
+def lift_demand(
+    memory: Memory,
+    quote: Quote,
+    lifted: Annotated[str, Meta(description="The demand in a few words, or its id.")],
+    *,
+    user_message: UserMessages = None,
+    conversation_id: Annotated[str | None, Meta(description="Where it was said.")] = None,
+    noted_by: Annotated[str | None, Meta(description="The agent or model.")] = None,
+) -> NoteResult:
+    """Lift a demand where the user's own words surely take it back; else it is asked for."""
+    context = _context(memory, user_message, conversation_id, [])
+    context.noted_by = noted_by or ""
+    actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
+    rules = memory.services.rules(memory.workspace_id)
+    return keep.lift_demand(rules, quote, lifted, context, actor)
+
+
+def _context(
+    memory: Memory,
+    user_message: str | list[str] | None,
+    conversation_id: str | None,
+    tools: list[ToolSchema],
+) -> NoteContext:
+    heard = [user_message] if isinstance(user_message, str) else user_message
+    session = conversation_id or memory.actor.session
+    return NoteContext(user_messages=heard, tools=tools, session=session)
+
+
+def _kept_calls(memory: Memory, names: list[str]) -> list[Call]:
+    """Calls of these tools that worked, the newest first."""
+    store = memory.services.store(OpSection())
+    windows = store.windows(memory.workspace_id, list(dict.fromkeys(names)))
+    calls = [call for window in windows for call in window.calls if call.failed is False]
+    calls.sort(key=lambda call: call.create_time, reverse=True)
+    return [(c.tool_name, c.input) for c in calls[:REPLAYED] if isinstance(c.input, dict)]

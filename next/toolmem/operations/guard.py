@@ -1,0 +1,76 @@
+"""The guard: what is decided about a call before it runs, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from toolmem.config.sections import OpSection
+from toolmem.flow.services import Memory
+from toolmem.models.decisions import Decision
+from toolmem.operations.operation import operation
+from toolmem.operations.rules import schemas_of
+from toolmem.rules.identity import folded_name
+
+Arguments = Annotated[Any, Meta(description="The arguments of the call.")]
+Conversation = Annotated[str | None, Meta(description="In which the call is made.")]
+
+
+@operation(rpc="memory.tool_call_check")
+def check_tool_call(
+    memory: Memory,
+    tool_name: Annotated[str, Meta(description="The tool that is to be called.")],
+    input: Arguments = None,
+    *,
+    conversation_id: Conversation = None,
+    tools: Annotated[list[Any] | None, Meta(description="Schemas of tools.")] = None,
+    folder: Annotated[str | None, Meta(description="In which commands run.")] = None,
+    force: Annotated[bool, Meta(description="Run a call that failed before.")] = False,
+) -> Decision:
+    """What is to become of a call: allow, advise, ask or deny, and why."""
+    schemas = {folded_name(schema.name): schema for schema in schemas_of(tools)}
+    return memory.services.guard(memory.workspace_id).before(
+        tool_name,
+        {} if input is None else input,
+        conversation=conversation_id or "",
+        schema=schemas.get(folded_name(tool_name)),
+        folder=folder or "",
+        force=force,
+    )
+
+
+@operation(rpc="memory.tool_call_ended")
+def tool_call_ended(
+    memory: Memory,
+    decision: Annotated[Decision, Meta(description="What was decided about the call.")],
+    input: Arguments = None,
+    *,
+    output: Annotated[str, Meta(description="What the call answered.")] = "",
+    success: Annotated[bool | None, Meta(description="Left out: unknown.")] = None,
+    call_id: Annotated[str | None, Meta(description="Of the host.")] = None,
+) -> bool:
+    """Tell how a call ended that was let through: later ones are held against it."""
+    memory.services.guard(memory.workspace_id).after(
+        decision,
+        {} if input is None else input,
+        output=output,
+        failed=None if success is None else not success,
+        call_id=call_id or "",
+    )
+    return True
+
+
+@operation(rpc="memory.decisions", reads_only=True)
+def decisions(
+    memory: Memory,
+    *,
+    conversation_id: Conversation = None,
+    tool_name: Annotated[str | None, Meta(description="Of one tool.")] = None,
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="The newest.")] = 100,
+) -> list[Decision]:
+    """The newest decisions that were more than a plain allow, oldest first."""
+    store = memory.services.store(OpSection())
+    return store.decisions(
+        memory.workspace_id, conversation=conversation_id, tool=tool_name, limit=limit
+    )

@@ -1,0 +1,60 @@
+"""What agents remember for themselves, beside rules."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from toolmem.config.sections import OpSection
+from toolmem.flow.services import Memory
+from toolmem.operations.operation import AgentTool, operation
+from toolmem.rules.memories import GLOBAL, LIMIT, Memories, MemoryEntry
+
+Namespace = Annotated[str, Meta(description="global, skill-<id> or tool-<name>.")]
+
+
+@operation(
+    rpc="memory.recall",
+    reads_only=True,
+    agent=AgentTool("memory_recall", "Look up what is remembered, rules of a tool included."),
+)
+def recall(
+    memory: Memory,
+    query: Annotated[str, Meta(description="What is looked for; empty: the newest.")] = "",
+    *,
+    namespace: Namespace = GLOBAL,
+    limit: Annotated[int, Meta(ge=1, le=100, description="How many.")] = LIMIT,
+) -> list[MemoryEntry]:
+    """What fits a query best in a namespace."""
+    return _memories(memory).recall(query, namespace, limit)
+
+
+@operation(rpc="memory.store", agent=AgentTool("memory_store", "Remember a text."))
+def remember(
+    memory: Memory,
+    content: Annotated[str, Meta(description="The text.")],
+    *,
+    namespace: Namespace = GLOBAL,
+    id: Annotated[str | None, Meta(description="Of a memory to be replaced.")] = None,
+    tags: Annotated[list[str] | None, Meta(description="Words to find it by.")] = None,
+) -> MemoryEntry:
+    """Remember a text, or replace the memory of an id."""
+    return _memories(memory).remember(content, namespace, id or "", tags or ())
+
+
+@operation(rpc="memory.forget", agent=AgentTool("memory_forget", "Forget a memory."))
+def forget(
+    memory: Memory,
+    id: Annotated[str, Meta(description="Of the memory.")],
+    *,
+    namespace: Namespace = GLOBAL,
+) -> bool:
+    """Whether the memory was there."""
+    return _memories(memory).forget(id, namespace)
+
+
+def _memories(memory: Memory) -> Memories:
+    op, services = OpSection(), memory.services
+    store = services.store(op)
+    return Memories(store, memory.workspace_id, services.clock, lambda: services.embedder(op))

@@ -1,0 +1,174 @@
+"""What agents remember beside rules: texts in `global`, `skill-<id>` and `tool-<name>`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from typing import Literal
+
+from msgspec import Struct
+
+from toolmem.errors import RequestError
+from toolmem.models.calls import Moment
+from toolmem.models.protocols import Clock, Embedder, Store
+from toolmem.models.records import Document, Record
+from toolmem.models.rules import Priority, ToolMemoryRule
+from toolmem.rules.identity import (
+    RULE_PREFIX,
+    TOOL_PREFIX,
+    made_id,
+    namespace_of,
+    read_id,
+    read_tags,
+    read_text,
+    same_text,
+)
+from toolmem.rules.store import retry_on_conflict
+from toolmem.store.search import embed_missing, unit_vector
+
+GLOBAL = "global"
+SKILL_PREFIX = "skill-"
+MEMORY_PREFIX = "memory/"
+MAX_CONTENT = 10_000  # characters
+LIMIT = 5
+_LEAST_SIMILAR = 0.3  # of a memory that shares no word with the query
+
+
+class MemoryEntry(Struct, kw_only=True, omit_defaults=True):
+    """A memory, or a rule of a tool's namespace."""
+
+    id: str
+    namespace: str
+    content: str
+    kind: Literal["memory", "rule"] = "memory"
+    priority: Priority | None = None  # of a rule
+    tags: list[str] = []
+    created_at: Moment
+    updated_at: Moment
+
+
+def read_namespace(given: str) -> str:
+    """The last in lower case. Raises RequestError."""
+    name = given.strip()
+    if name == GLOBAL or (name.startswith(SKILL_PREFIX) and read_id(name[len(SKILL_PREFIX) :])):
+        return name
+    if name.startswith(TOOL_PREFIX) and name[len(TOOL_PREFIX) :].strip():
+        return namespace_of(name[len(TOOL_PREFIX) :])
+    problem = f"expected global, skill-<id> or tool-<name>; got {given!r}"
+    raise RequestError(f"namespace: {problem}"[:300], "namespace")
+
+
+class Memories:
+    """The memories of one workspace. `embedder`: made when a query first needs it."""
+
+    def __init__(
+        self, store: Store, workspace: str, clock: Clock, embedder: Callable[[], Embedder]
+    ) -> None:
+        self.store, self.workspace, self.clock = store, workspace, clock
+        self._embedder = embedder
+
+    def remember(
+        self, content: str, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] = ()
+    ) -> MemoryEntry:
+        """Insert, or replace the memory of that id. The same text again is the same memory."""
+        where, text = read_namespace(namespace), read_text(content, "content", MAX_CONTENT)
+        memory_id = read_id(id) or made_id("memory", self.workspace, where, same_text(text))
+        key, own_tags = MEMORY_PREFIX + memory_id, read_tags(tags)
+
+        def write() -> MemoryEntry:
+            record = self.store.get(self.workspace, where, key)
+            before = None if record is None else _memory(record)
+            now = self.clock.now()
+            entry = MemoryEntry(
+                id=memory_id,
+                namespace=where,
+                content=text,
+                tags=own_tags or (before.tags if before else []),
+                created_at=before.created_at if before else now,
+                updated_at=now,
+            )
+            version = 0 if record is None else record.version
+            document = Document(text)
+            self.store.put(
+                self.workspace, where, key, entry, document=document, expected_version=version
+            )
+            return entry
+
+        return retry_on_conflict(write)
+
+    def recall(
+        self, query: str = "", namespace: str = GLOBAL, limit: int = LIMIT
+    ) -> list[MemoryEntry]:
+        """What fits a query best, by words and by meaning; without one, the newest.
+
+        The rules of a tool's namespace are among them.
+        """
+        where = read_namespace(namespace)
+        if self.store.untrusted:
+            raise RequestError(f"an untrusted store is not followed: {self.store.untrusted}")
+        rules = self._entries(where, RULE_PREFIX) if where.startswith(TOOL_PREFIX) else []
+        if not query.strip():
+            found = [*rules, *self._entries(where, MEMORY_PREFIX)]
+            return sorted(found, key=lambda e: (-e.updated_at.timestamp(), e.id))[:limit]
+        told = query.casefold().split()
+        rules.sort(key=lambda e: -sum(word in e.content.casefold() for word in told))
+        return [*self._search(where, query, limit), *rules][:limit]
+
+    def _search(self, where: str, query: str, limit: int) -> Iterator[MemoryEntry]:
+        if not self.store.list_records(self.workspace, where, key_prefix=MEMORY_PREFIX, newest=1):
+            return
+        embedder = self._embedder()
+        self.store.use_embedder(embedder.identity)
+        embed_missing(self.store, embedder, self.workspace, where)
+        vector = unit_vector(embedder.embed([query[:4_000]])[0], embedder.identity)
+        for hit in self.store.search(self.workspace, where, query, vector, limit):
+            record = self.store.get(self.workspace, where, hit.key)
+            is_near = hit.text_rank is not None or (hit.similarity or 0.0) >= _LEAST_SIMILAR
+            if is_near and record is not None and (entry := _memory(record)):
+                yield entry
+
+    def forget(self, id: str, namespace: str = GLOBAL) -> bool:
+        """Whether it was there. Raises RequestError for a rule: those are deleted as rules."""
+        where, memory_id = read_namespace(namespace), read_id(id)
+        if not memory_id:
+            raise RequestError("id is required", "id")
+        if self.store.delete(self.workspace, where, MEMORY_PREFIX + memory_id):
+            return True
+        if self.store.get(self.workspace, where, RULE_PREFIX + memory_id) is not None:
+            raise RequestError(f"id: {memory_id!r} is a rule; delete it as a rule", "id")
+        return False
+
+    def _entries(self, where: str, prefix: str) -> list[MemoryEntry]:
+        records = self.store.list_records(self.workspace, where, key_prefix=prefix)
+        now = self.clock.now()
+        read = _memory if prefix == MEMORY_PREFIX else partial(_rule, now=now)
+        return [entry for record in records if (entry := read(record))]
+
+
+def _rule(record: Record, now: datetime) -> MemoryEntry | None:
+    """None where the record is damaged, or does not hold."""
+    try:
+        rule: ToolMemoryRule = record.read(ToolMemoryRule)
+    except ValueError:
+        return None
+    if not rule.holds_at(now):
+        return None
+    return MemoryEntry(
+        id=rule.id,
+        namespace=record.namespace,
+        content=rule.rule,
+        kind="rule",
+        priority=rule.priority,
+        tags=rule.tags,
+        created_at=rule.created_at,
+        updated_at=rule.updated_at,
+    )
+
+
+def _memory(record: Record) -> MemoryEntry | None:
+    try:
+        entry: MemoryEntry = record.read(MemoryEntry)
+    except ValueError:
+        return None
+    return entry
