@@ -26,8 +26,8 @@ BUDGETS = {
     "operations": 1030,
     "memory": 570,
     "research": 1650,
-    "cli": 1248,
-    "testing": 550,
+    "cli": 1290,
+    "testing": 508,
     # folders to come
     "rules": 4230,
     "guard": 1380,

@@ -11,6 +11,9 @@ from toolmem import __version__
 from toolmem.cli.config import config
 from toolmem.cli.console import print_error
 from toolmem.cli.evaluate import evaluate
+from toolmem.cli.guard import guard
+from toolmem.cli.note import note
+from toolmem.cli.rules import rules
 from toolmem.cli.run import run
 from toolmem.cli.store import store
 from toolmem.cli.testing import testing
@@ -24,7 +27,7 @@ def commands() -> None:
     """Tool memory for LLM agents."""
 
 
-for _command in (config, evaluate, run, store, testing, tools):
+for _command in (config, evaluate, guard, note, rules, run, store, testing, tools):
     commands.add_command(_command)
 
 

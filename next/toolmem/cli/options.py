@@ -46,23 +46,23 @@ def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], s
 
 
 def open_memory(
-    given: Sequence[str] = (),
+    overrides: Sequence[str] = (),
     config: str | None = None,
     store: str | None = None,
     workspace: str = "default",
 ) -> ToolMem:
     """Raises ConfigError with every problem of the settings."""
-    settings, config = split_config(given, config)
+    settings, config = split_config(overrides, config)
     if store is not None:
         settings.append(f"vector_store.default.params.path={json.dumps(store)}")
     return ToolMem(config, workspace=workspace, overrides=settings)
 
 
 def open_existing(
-    given: Sequence[str], config: str | None, store: str | None, workspace: str
+    overrides: Sequence[str], config: str | None, store: str | None, workspace: str
 ) -> ToolMem:
     """The same, where there is a store: commands that only read make none."""
-    memory = open_memory(given, config, store, workspace)
+    memory = open_memory(overrides, config, store, workspace)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
     path = store_path(section, "default")
     if not os.path.exists(path):

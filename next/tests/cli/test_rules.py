@@ -1,0 +1,190 @@
+"""`toolmem rules`, `guard` and `note` as a user runs them: processes of their own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.rules.store import GUARDED
+
+COMMAND = [sys.executable, "-m", "toolmem"]
+STORE = ("--store", "m.db")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def command(*arguments, given=""):
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=tmp_path,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return command
+
+
+@pytest.fixture
+def add(run):
+    def command(text="Never push to main", *options):
+        when = '[{"command": "^git push", "word": "(.*:)?main"}]'
+        done = run(
+            "rules", "add", "@shell", text, "--effect", "deny", "--when", when, *options, *STORE
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return command
+
+
+def test_a_rule_is_added_listed_shown_checked_and_deleted(run, add):
+    made = add()
+    assert "Never push to main" in run("rules", "list", *STORE).stdout
+    [listed] = json.loads(run("rules", "list", "@shell", "--json", *STORE).stdout)
+    assert listed["id"] == made
+    assert '"word": "(.*:)?main"' in run("rules", "show", made[:6], *STORE).stdout
+    assert "**[critical]** Never push to main" in run("rules", "prompt", *STORE).stdout
+    stopped = run("guard", "check", "Bash", "git push origin main", *STORE)
+    assert (stopped.returncode, stopped.stdout[:21]) == (5, "deny: toolmem: not ru")
+    assert run("guard", "check", "Bash", "git push origin dev", *STORE).stdout == "allow\n"
+    assert "git push" not in run("guard", "log", *STORE).stdout
+    assert "rule" in run("guard", "log", *STORE).stdout
+    assert run("rules", "delete", made[:8], *STORE).returncode == 0
+    assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("rules", "list"), "there is no file"),
+        (("rules", "show", "abc", *STORE), "no rule begins so"),
+        (("rules", "add", "t", "x", "--effect", "deny", *STORE), "when: needed"),
+        (("rules", "add", "t", "x", "--when", "{", *STORE), "--when: no JSON"),
+        (("rules", "add", " ", "x", *STORE), "tool_name is required"),
+        (("guard", "check", "t", "{x", *STORE), "no JSON"),
+        (("guard", "replay", "--input", "no.jsonl"), "no.jsonl"),
+        (("rules", "capture", *STORE), "--turns"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_exit_code_2(run, add, arguments, told):
+    if "show" in arguments or "check" in arguments:
+        add()
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_in_a_guarded_store_a_command_without_a_terminal_only_asks(run, add, tmp_path):
+    made = add()
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        made_by_user = memory.rules.get_rule("@shell", made)
+        memory.rules.change(made_by_user, _user(), said=_said())
+        memory.rules.store.put(*GUARDED, {})
+    done = run("rules", "delete", made, *STORE)
+    assert (done.returncode, "it waits" in done.stderr or "waits" in done.stderr) == (1, True)
+    assert "Never push" in run("rules", "review", *STORE).stdout
+    assert run("rules", "approve", made[:6], *STORE).returncode == 1
+    assert run("rules", "reject", made[:6], *STORE).returncode == 0
+    assert "nothing waits" in run("rules", "review", *STORE).stderr
+    assert "Never push" in run("rules", "list", *STORE).stdout
+
+
+def _user():
+    from toolmem.rules.changes import Actor
+
+    return Actor("user", "typed")
+
+
+def _said():
+    from toolmem.models.rules import Said
+
+    return Said("user")
+
+
+def test_turns_are_shown_and_kept_only_where_that_is_asked(run, tmp_path):
+    turn = {
+        "user_message": "Never email Bob. Don't email Sarah yet.",
+        "tool_calls": [{"name": "send_email"}],
+        "tools": ["send_email"],
+    }
+    (tmp_path / "t.jsonl").write_text(json.dumps(turn) + "\n")
+    done = run("rules", "capture", "--turns", "t.jsonl", "--json", *STORE)
+    row = json.loads(done.stdout)
+    assert (row["turn"], row["too_long"]) == (0, 0)
+    [rule] = row["rules"]
+    assert (rule["tool_name"], rule["priority"]) == ("send_email", "critical")
+    assert [each["rule"] for each in row["session"]] == ["Don't email Sarah yet"]
+    assert not (tmp_path / "m.db").exists()
+    assert run("rules", "capture", "--turns", "t.jsonl", "--apply", *STORE).returncode == 0
+    assert "Never email Bob" in run("rules", "list", *STORE).stdout
+
+
+def test_conversations_are_captured_as_turns(run, tmp_path):
+    asked = {"id": "1", "type": "function", "function": {"name": "send_email", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "Never email Bob"},
+        {"role": "assistant", "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "1", "content": "Never email Alice"},
+    ]
+    (tmp_path / "c.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    done = run("rules", "capture", "--conversations", "c.jsonl", "--json", *STORE)
+    assert [each["rule"] for each in json.loads(done.stdout)["rules"]] == ["Never email Bob"]
+
+
+def test_a_note_is_kept_refused_or_waits(run):
+    said = "please never touch prod"
+    note = {"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}
+
+    def noted(*options, **fields):
+        done = run("note", *options, *STORE, given=json.dumps({**note, **fields}))
+        return done.returncode, json.loads(done.stdout)["outcome"] if done.stdout else done.stderr
+
+    heard = ("--said", said, "--conversation", "c1")
+    assert noted(*heard) == (0, "kept")
+    assert noted(quote="stop all of it now") == (1, "request")
+    assert noted(*heard, quote="never say never") == (2, "refused")
+    code, told = noted(*heard, colour="red")
+    assert code == 2 and "colour" in told
+    assert noted("--lift", *heard)[0] == 2
+
+
+def test_a_recording_is_replayed(run, tmp_path):
+    call = {"tool_name": "Bash", "input": {"command": "cat x"}, "conversation_id": "c"}
+    failed = {**call, "output": "cat: x: No such file or directory", "success": False}
+    (tmp_path / "r.jsonl").write_text("\n".join(json.dumps(failed) for _ in range(3)))
+    done = json.loads(run("guard", "replay", "--input", "r.jsonl", "--json").stdout)
+    assert (done["calls"], done["failures"]) == (3, 3)
+    assert done["sources"]["repeat"]["flagged"] == 2
+    assert [flag["index"] for flag in done["flags"]] == [1, 2]
+
+
+def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):
+    pty = pytest.importorskip("pty")
+    import os
+
+    made = add()
+    with ToolMem(str(tmp_path / "m.db")) as memory:
+        rule = memory.rules.get_rule("@shell", made)
+        memory.rules.change(rule, _user(), said=_said())
+        memory.rules.store.put(*GUARDED, {})
+    leader, follower = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "CODEX"))}
+    done = subprocess.run(
+        [*COMMAND, "rules", "delete", made, *STORE],
+        cwd=tmp_path,
+        stdin=follower,
+        stdout=follower,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+        env=environment,
+    )
+    os.close(leader)
+    os.close(follower)
+    assert done.returncode == 0, done.stderr
+    assert "there are no rules" in run("rules", "list", *STORE).stderr

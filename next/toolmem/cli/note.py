@@ -1,0 +1,60 @@
+"""`toolmem note`: a model writes down what the user demands, or takes back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, BinaryIO
+
+import click
+
+from toolmem.cli import options
+from toolmem.errors import RequestError
+from toolmem.formats.files import read_json
+from toolmem.models.rules import ToolMemoryRule
+from toolmem.operations import lift_demand, note_demand
+
+_EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
+_FIELDS = ("outcome", "told", "problems")
+
+
+@click.command()
+@click.argument("source", type=click.File("rb"), default="-")
+@click.option("--lift", is_flag=True, help="The user takes an earlier demand back.")
+@click.option("--said", multiple=True, help="A message that the user typed; may be repeated.")
+@click.option("--conversation", help="Where it was said.")
+@click.option("--tool", "tools", multiple=True, help="A tool of the agent; may be repeated.")
+@options.config
+@options.store
+@options.workspace()
+def note(
+    source: BinaryIO,
+    lift: bool,
+    said: tuple[str, ...],
+    conversation: str | None,
+    tools: tuple[str, ...],
+    **where: Any,
+) -> None:
+    """Keep a note, one JSON object from SOURCE (default: stdin).
+
+    Without --said nobody heard the user: the note waits for `toolmem rules approve`.
+    Exit code 0: kept; 1: it waits for the user; 2: refused, with what to change.
+
+    \b
+    Example:
+      echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
+          | toolmem note --said "please never touch prod" --conversation c1
+    """
+    given = read_json(source.read())
+    if not isinstance(given, dict):
+        raise RequestError("a note is one JSON object")
+    road: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation}
+    operation: Any = lift_demand if lift else note_demand
+    if not lift:
+        road["tools_available"] = list(tools) or None
+    request = operation.read({**given, **road})
+    with options.open_memory((), **where) as memory:
+        done = operation.run(memory, request)
+    rules: list[ToolMemoryRule] = done.rules
+    told = {name: getattr(done, name) for name in _FIELDS}
+    options.print_json({**told, "rules": [rule.id for rule in rules]})
+    sys.exit(_EXIT_CODES[done.outcome])

@@ -1,0 +1,303 @@
+"""`toolmem rules`: what the user demands, shown, changed and captured from recordings."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import print_error, print_table
+from toolmem.cli.terminal import user_actor
+from toolmem.errors import RequestError
+from toolmem.formats.chat import is_conversation, read_chat, text_of
+from toolmem.formats.files import read_lines
+from toolmem.memory.toolmem import ToolMem
+from toolmem.models.rules import Effect, Priority, ToolMemoryRule
+from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.store import find_rule
+from toolmem.rules.turn import read_turn
+from toolmem.text.display import plain
+
+
+@click.group()
+def rules() -> None:
+    """Show and change what the user demands of agents."""
+
+
+@rules.command("list")
+@click.argument("tool", required=False)
+@click.option("--session", default="", help="Also what holds in this session alone.")
+@options.memory_options
+@options.as_json
+def list_rules(tool: str | None, session: str, as_json: bool, **where: Any) -> None:
+    """List the rules, of one tool or of all.
+
+    \b
+    Examples:
+      toolmem rules list
+      toolmem rules list send_email --json
+    """
+    with options.open_existing(**where) as memory:
+        found = memory.rules.list_rules(tool) if tool else memory.rules.all_rules(session).rules
+    if as_json:
+        options.print_json(found)
+    elif found:
+        _print_rules(found)
+    else:
+        click.echo("there are no rules", err=True)
+
+
+@rules.command("show")
+@click.argument("rule_id")
+@options.memory_options
+@options.as_json
+def show_rule(rule_id: str, as_json: bool, **where: Any) -> None:
+    """Show a rule with its conditions and changes. An id's beginning is enough."""
+    with options.open_existing(**where) as memory:
+        rule = find_rule(_every_rule(memory), rule_id)
+    if as_json:
+        options.print_json(rule)
+        return
+    click.echo(f"{plain(rule.rule, 2_000)}\n")
+    said = f"{rule.said.by}{' through ' + rule.said.noted_by if rule.said.noted_by else ''}"
+    lines = {
+        "id": rule.id,
+        "tool": rule.tool_name,
+        "priority": rule.priority,
+        "effect": rule.effect,
+        "said by": said,
+        "noted as": rule.said.understood,
+        "not understood": ", ".join(rule.unread),
+        "until": str(rule.expires_at or ""),
+        "created": rule.created_at.isoformat(),
+        "asked for": json.dumps(rule.request.after) if rule.request else "",
+    }
+    for name, value in lines.items():
+        if value:
+            click.echo(f"  {name:<15} {plain(value, 500)}")
+    for name in ("when", "unless", "stops", "passes"):
+        for each in getattr(rule, name):
+            click.echo(f"  {name:<15} {plain(json.dumps(each, ensure_ascii=False), 500)}")
+    for change in rule.changes:
+        what = f"{change.what} by {change.by} ({change.evidence or 'no evidence'})"
+        click.echo(f"  {change.time.isoformat()} {what}: {plain(change.words, 200)}")
+
+
+@rules.command("add")
+@click.argument("tool")
+@click.argument("text")
+@click.option("--priority", type=click.Choice(get_args(Priority)), default="critical")
+@click.option("--effect", type=click.Choice(get_args(Effect)), default="remind")
+@click.option("--when", help="Alternatives of tests, as JSON.")
+@click.option("--unless", help="The same: what they hold for is let through.")
+@options.memory_options
+def add_rule(
+    tool: str,
+    text: str,
+    priority: str,
+    effect: str,
+    when: str | None,
+    unless: str | None,
+    **where: Any,
+) -> None:
+    """Add a rule on a tool, or on a class of tools such as @shell.
+
+    \b
+    Examples:
+      toolmem rules add send_email "Never email Bob"
+      toolmem rules add @shell "Never push to main" --effect deny \\
+          --when '[{"command": "^git push", "word": "(.*:)?main"}]'
+    """
+    stopping, passing = _alternatives("--when", when), _alternatives("--unless", unless)
+    with options.open_memory(**where) as memory:
+        made = memory.acting_as(user_actor()).tool_rule_put(
+            tool,
+            text,
+            priority=priority,  # type: ignore[arg-type]
+            source="user_explicit",
+            effect=effect,  # type: ignore[arg-type]
+            when=stopping,
+            unless=passing,
+        )
+    click.echo(made.id)
+
+
+@rules.command("delete")
+@click.argument("rule_id")
+@options.memory_options
+def delete_rule(rule_id: str, **where: Any) -> None:
+    """Delete a rule. Exit code 1: it only waits, as no user was seen to ask for it.
+
+    \b
+    Example:
+      toolmem rules delete 1f0c9a
+    """
+    with options.open_existing(**where) as memory:
+        rule = find_rule(_every_rule(memory), rule_id)
+        after = memory.rules.delete(rule, user_actor())
+    if after.status != "deleted":
+        print_error("the store is guarded: the deletion waits, run this in a terminal of yours")
+        sys.exit(1)
+    click.echo(f"deleted: {plain(rule.rule, 300)}")
+
+
+@rules.command("prompt")
+@click.argument("tools", nargs=-1)
+@options.config
+@options.store
+@options.workspace()
+def show_prompt(tools: tuple[str, ...], **where: Any) -> None:
+    """Print the block that a system prompt pins, for these tools or for all."""
+    with options.open_existing((), **where) as memory:
+        text = memory.tool_rules_for_prompt(list(tools) or None).rendered
+    for line in text.splitlines():
+        click.echo(plain(line, 3_000))
+
+
+@rules.command("review")
+@options.memory_options
+@options.as_json
+def review(as_json: bool, **where: Any) -> None:
+    """List what agents and programs ask to be kept or changed."""
+    with options.open_existing(**where) as memory:
+        found = memory.rules.requests()
+    if as_json:
+        options.print_json(found)
+        return
+    if not found:
+        click.echo("nothing waits for you", err=True)
+        return
+    rows = []
+    for rule in found:
+        asked = rule.request.after if rule.request else {}
+        what = "new" if rule.status == "request" else json.dumps(asked, ensure_ascii=False)
+        rows.append((rule.id[:8], rule.tool_name, what, rule.rule))
+    print_table(("id", "tool", "asked for", "rule"), rows, numbers=False)
+
+
+@rules.command("approve")
+@click.argument("rule_id")
+@options.memory_options
+def approve(rule_id: str, **where: Any) -> None:
+    """Do what is asked for a rule; needs a terminal of the user in a guarded store."""
+    _decide(rule_id, where, accepts=True)
+
+
+@rules.command("reject")
+@click.argument("rule_id")
+@options.memory_options
+def reject(rule_id: str, **where: Any) -> None:
+    """Leave a rule as it is, or drop one that was only asked for."""
+    _decide(rule_id, where, accepts=False)
+
+
+@rules.command("capture")
+@click.option("--turns", type=click.Path(exists=True), help="JSON Lines of turns.")
+@click.option("--conversations", type=click.Path(exists=True), help="The same of conversations.")
+@click.option("--apply", "applies", is_flag=True, help="Keep what is found.")
+@options.memory_options
+@options.as_json
+def capture(
+    turns: str | None, conversations: str | None, applies: bool, as_json: bool, **where: Any
+) -> None:
+    """Show which rules turns would make; --apply keeps them.
+
+    A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
+
+    \b
+    Examples:
+      toolmem rules capture --turns turns.jsonl
+      toolmem rules capture --conversations chats.jsonl --apply --store memory.db
+    """
+    if (turns is None) == (conversations is None):
+        raise click.UsageError("give one of --turns and --conversations")
+    found = list(_turns(turns) if turns else _turns_of_chats(conversations or ""))
+    trial = {**where, "store": ":memory:"} if not applies else where
+    with options.open_memory(**trial) as memory:
+        hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
+        for number, given in enumerate(found):
+            _capture_one(hook, number, given, as_json)
+
+
+def _capture_one(
+    hook: ToolMemoryCaptureHook, number: int, given: dict[str, Any], as_json: bool
+) -> None:
+    from toolmem.operations.rules import schemas_of
+    from toolmem.rules.reader import too_long
+
+    turn = read_turn({**given, "tools": []})
+    turn.tools = schemas_of(given.get("tools"))
+    turn.session_id = turn.session_id or f"turn {number}"
+    done = hook.after_turn(turn)
+    names = ("tool_name", "rule", "priority", "source", "tags")
+    row = {
+        "turn": number,
+        "rules": [{n: getattr(r, n) for n in names} for r in done.kept if not r.session],
+        "session": [{n: getattr(r, n) for n in names[:2]} for r in done.kept if r.session],
+        "too_long": too_long(turn.user_message),
+    }
+    if as_json:
+        click.echo(json.dumps(row, ensure_ascii=False))
+    else:
+        for told in done.told:
+            click.echo(f"{number}: {plain(told, 600)}")
+
+
+def _turns(path: str) -> Iterator[dict[str, Any]]:
+    for line in read_lines(path):
+        if line.error or not isinstance(line.value, dict):
+            raise RequestError(f"{path}, line {line.number}: {line.error or 'no JSON object'}")
+        yield line.value
+
+
+def _turns_of_chats(path: str) -> Iterator[dict[str, Any]]:
+    for line in read_lines(path):
+        if not is_conversation(line.value):
+            raise RequestError(f"{path}, line {line.number}: expected an object with `messages`")
+        body = line.value if isinstance(line.value, dict) else {"messages": line.value}
+        chat = read_chat(body["messages"])
+        tools = body.get("tools") or list(dict.fromkeys(call.name for call in chat.calls))
+        for message in body["messages"]:
+            if isinstance(message, dict) and message.get("role") == "user":
+                said = text_of(message.get("content"))
+                ran = [{"name": call.name} for call in chat.calls if call.context == said]
+                yield {"user_message": said, "tool_calls": ran, "tools": tools}
+
+
+def _decide(rule_id: str, where: dict[str, Any], *, accepts: bool) -> None:
+    with options.open_existing(**where) as memory:
+        rule = find_rule(memory.rules.requests(), rule_id)
+        decide = memory.rules.accept if accepts else memory.rules.reject
+        after = decide(rule, user_actor())
+    if accepts and (after.request is not None or after.status == "request"):
+        print_error("the store is guarded: it goes on waiting, run this in a terminal of yours")
+        sys.exit(1)
+    click.echo(f"{'done' if accepts else 'rejected'}: {plain(rule.rule, 300)}")
+
+
+def _every_rule(memory: ToolMem) -> list[ToolMemoryRule]:
+    return [*memory.rules.all_rules().rules, *memory.rules.every_session_rule()]
+
+
+def _alternatives(option: str, given: str | None) -> list[dict[str, Any]] | None:
+    if given is None:
+        return None
+    try:
+        value = json.loads(given)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: no JSON: {error}") from None
+    found: list[dict[str, Any]] = value if isinstance(value, list) else [value]
+    return found
+
+
+def _print_rules(found: list[ToolMemoryRule]) -> None:
+    rows = [
+        (rule.id[:8], rule.tool_name, rule.priority, rule.effect, rule.said.by, rule.rule)
+        for rule in found
+    ]
+    columns = ("id", "tool", "priority", "effect", "said by", "rule")
+    print_table(columns, rows, numbers=False)
