@@ -10,6 +10,7 @@ import re
 import unicodedata
 import uuid
 from collections.abc import Iterable
+from functools import lru_cache
 
 from toolmem.errors import RequestError
 from toolmem.text.display import shown
@@ -29,6 +30,7 @@ _FINAL = " .!?,;:…。！？，；：、"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+@lru_cache(maxsize=4_000)
 def folded_name(tool_name: str) -> str:
     """The same for every casing of a tool's name. The Kelvin sign is no way to write a k."""
     name = tool_name.strip()
@@ -37,6 +39,7 @@ def folded_name(tool_name: str) -> str:
     return "\u212a".join(part.lower() for part in name.split("\u212a"))
 
 
+@lru_cache(maxsize=4_000)
 def namespace_of(tool_name: str) -> str:
     """The namespace of a tool."""
     return TOOL_PREFIX + folded_name(tool_name)

@@ -126,8 +126,9 @@ def choose(
     pinned = PinnedRules(damaged=listing.damaged)
     size, headed = len(_TITLE[""]) + len(_INTRODUCTION[""]) + len(_MORE[""]), set[str]()
     for rule in sorted(eager, key=_urgency):
-        tool, more = folded_name(rule.tool_name), len(_bullet(rule)) + 1
-        more += 0 if tool in headed else len(tool_shown(rule.tool_name, "")) + 6
+        tool, more = folded_name(rule.tool_name), len(rule.priority) + len(rule.rule) + 10
+        if tool not in headed:
+            more += len(tool_shown(rule.tool_name, "")) + 6
         if rule.priority == "critical":
             if size + more > caps.critical_characters:
                 pinned.not_shown.append(rule)

@@ -363,14 +363,17 @@ def retry_on_conflict(write: Callable[[], Written]) -> Written:
     return write()
 
 
+_decode = msgspec.json.Decoder(ToolMemoryRule).decode
+
+
 def _read(record: Record) -> ToolMemoryRule | DamagedRule:
     try:
-        rule: ToolMemoryRule = record.read(ToolMemoryRule)
+        rule = _decode(record.value)
         if rule_key(rule.id) != record.key or _namespace(rule) != record.namespace:
             raise ValueError("its id or tool is another one")
-        if rule.status != "deleted":
-            read_text(rule.rule, "rule")
-    except (ValueError, RequestError) as error:
+        if rule.status != "deleted" and not rule.rule.strip():
+            raise ValueError("rule: expected a text")
+    except ValueError as error:
         return DamagedRule(record.namespace, record.key, str(error)[:300])
     return rule
 

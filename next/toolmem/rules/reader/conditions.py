@@ -18,6 +18,7 @@ from toolmem.errors import RequestError
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.reader import words
 from toolmem.rules.reader.tools import is_shell, name_words
+from toolmem.text.forms import number_in
 from toolmem.view.conditions import Match
 from toolmem.view.conditions import read_conditions as checked_conditions
 from toolmem.view.parameters import is_target, names_file
@@ -49,7 +50,10 @@ class _Reading(Struct):
 
 
 _LITERALS = re.compile(
-    r"`(?P<quoted>[^`]{1,200})`|(?P<email>[\w.%+-]{1,64}@(?:[\w-]+\.)+[a-z]{2,20})"
+    r"(?:more than|over|above|exceeding|超过|大于)\s*(?P<amount>[$€£¥￥]?\d[\d,]*(?:\.\d+)?k?)"
+    r"(?:\s*(?:dollars?|usd|euros?|eur|元|块|美元))?"
+    r"(?: (?:in|per|at) (?:(?:one|a single|any|a) )?(?:transfer|payment|transaction|go)\b)?"
+    r"|`(?P<quoted>[^`]{1,200})`|(?P<email>[\w.%+-]{1,64}@(?:[\w-]+\.)+[a-z]{2,20})"
     rf"|(?P<command>(?<![\w./-])(?:{'|'.join(sorted(words.PROGRAMS))}) "
     rf"(?:{'|'.join(sorted(words.SUBCOMMANDS))})\b)"
     r"|(?P<option>(?<!\S)--?[a-z][\w-]*)|(?P<path>(?<![\w/@.])(?:~|\.{1,2})?/[\w.~/-]*[\w~/-]"
@@ -61,8 +65,9 @@ _LITERALS = re.compile(
 )
 # What a text holds, not where it goes: "never mention x@y.com in the channel".
 _CONTENT = re.compile(
-    r"\b(?:mention|include|put|paste|disclose|reveal|write|quote)\b.*\b(?:in|into|to)\b|写进|写上"
-    r"|提到|放进"
+    r"\b(?:mention|include|put|paste|disclose|reveal|quote"
+    r"|write(?! (?:\w+ )?(?:e-?mails?|mails?|messages?|to)\b))\b.*\b(?:in|into|to)\b"
+    r"|写进|写上|提到|放进"
 )
 _REASON = re.compile(
     r"[,;]\s(?:he|she|it|they|that|this|because|since|i|we|there)\b.*$|[，,](?:因为|他|她|它|这"
@@ -82,6 +87,7 @@ _WHOLE_SHELL = re.compile(
 _ZH_NAME = re.compile(r"[A-Z][a-z]+|[\u3400-\u9fff]{2,4}")
 _CONTACT = frozenset({"email", "mail", "contact", "message", "dm", "text", "notify"})
 _BEFORE_NAME = frozenset({"to", "with", "from", "at", "and", "or", "nor", "email"})
+_AMOUNTS = frozenset({"amount", "sum", "total", "price", "value"})
 _TOUCH = frozenset({"touch", "access", "use", "碰", "动"})
 _USE = frozenset({"use", "run", "用", "使用"})
 _ANY_USE = frozenset({"use", "run", ""})
@@ -90,7 +96,6 @@ _PRINTING = r"^(?:echo|printf|grep|rg|cat|less|man|git (?:log|grep|help))\b"
 _PATH_COMMANDS = {
     "delete": r"^(rm|rmdir|unlink|shred|truncate|git rm|find\b.*-delete)\b",
     "read": r"^(cat|less|more|head|tail|grep|rg|bat|xxd|strings|sed|awk)\b",
-    "write": r"^(tee|sed -i|truncate)\b",
 }
 
 
@@ -245,10 +250,13 @@ def _test(literal: Literal, tool: ToolSchema, verb: str, text: str) -> Test | No
         case "path":
             return _path_test(written, tool, verb)
         case "channel":
-            return {where: re.escape(written.lstrip("#"))}
+            return {where: rf"(^|[^\w-]){re.escape(written.lstrip('#'))}($|[^\w-])"}
         case "name":
             bounded = not words.CJK.search(written)
             return {where: rf"(^|[^\w]){quoted}($|[^\w])" if bounded else quoted}
+        case "amount":
+            name, over = _amount_parameter(tool), number_in(written.replace("￥", "¥"))
+            return {"arg": {"name": name, "over": over}} if name and over is not None else None
         case "code":
             return {"text": rf"(^|[^\w]){quoted}($|[^\w])"}
         case "branch":
@@ -264,6 +272,8 @@ def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
     at = ("^" if path[0] in "/~" else "(^|/)") + re.escape(path.rstrip("/")) + "(/|$)"
     if not is_shell(tool) or verb in _TOUCH:
         return {"path": at}
+    if verb in words.ACTIONS["write"]:
+        return {"writes": at}
     for action, command in _PATH_COMMANDS.items():
         if verb in words.ACTIONS[action]:
             return {"command": command, "path": at}
@@ -273,6 +283,19 @@ def _path_test(path: str, tool: ToolSchema, verb: str) -> Test | None:
 # What a shell runs in an example where a demand names a file and no program.
 _ELSEWHERE = "somebody@elsewhere.example"  # an address, and a host in it
 _EXAMPLES = (("delete", "rm"), ("read", "cat"), ("write", "tee"))
+
+
+def _amount_parameter(tool: ToolSchema) -> str:
+    """The parameter of a tool that says how much; "" where none, or several may be meant."""
+    declared: Mapping[str, Any] = tool.parameters.get("properties") or {}
+    numbers = [
+        name
+        for name, schema in declared.items()
+        if isinstance(schema, Mapping) and schema.get("type") in ("number", "integer")
+    ]
+    named = [name for name in declared if name_words(name) & _AMOUNTS]
+    found = named or numbers
+    return found[0] if len(found) == 1 else ""
 
 
 def _stops_an_example(made: Conditions, tool: ToolSchema, reading: _Reading, only: bool) -> bool:
@@ -302,6 +325,8 @@ def _example(tool: ToolSchema, reading: _Reading, only: bool) -> Mapping[str, An
         return {name: " ".join([*start, *others])}
     first = given[0]
     text = first.text
+    if first.kind == "amount":
+        return {_amount_parameter(tool): 10 * (number_in(text) or 1)}
     if only:
         text = _ELSEWHERE
     fits = names_file if first.kind == "path" else lambda name: is_target(name, declared)

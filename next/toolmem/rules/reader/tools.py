@@ -20,6 +20,7 @@ _PATH = re.compile(rf"{_ABSOLUTE}|(?<![\w/])[\w-]+/[\w./-]+|(?:^|\s)\.[a-z]\w+")
 _SIGNS = {
     "mail": re.compile(r"\w@\w"),
     "web": re.compile(r"(?<![\w@.])(?:[\w-]+\.)+(?:com|org|net|io|dev|cn|de)\b"),
+    "payment": re.compile(r"[$€£¥￥]\s?\d|\d\s?(?:dollars?|euros?|元|美元)"),
     "chat": re.compile(r"(?<!\S)#[a-z]"),
     "file": re.compile(rf"{_ABSOLUTE}|\b[\w-]+\.(?:json|ya?ml|toml|md|py|txt|lock|env)\b"),
 }
