@@ -7,11 +7,13 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text(encoding="utf-8")
 
 
-def test_its_example_runs_and_prints_guidance(tmp_path, monkeypatch, capsys):
+def test_its_examples_run_and_print_what_they_say(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
+    for example in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        exec(compile(example, "README.md", "exec"), {})
     printed = capsys.readouterr().out
+    assert "deny toolmem: not run. The user said on" in printed
+    assert "- **[critical]** never email Sarah at sarah@example.com" in printed
     assert 'worth nothing: {"q": "rain"}' in printed or 'worked: {"q": "rain"}' in printed
     assert "## What is known of your tools" in printed
     assert "tool_name" in printed
