@@ -14,8 +14,8 @@ KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 870,
     "text": 1610,
-    "config": 1230,
-    "store": 3100,
+    "config": 1240,
+    "store": 3070,
     "llm": 1750,
     "judge": 2380,
     "guidance": 2270,
@@ -25,16 +25,16 @@ BUDGETS = {
     "ops": 1455,
     "operations": 1030,
     "memory": 570,
-    "research": 1650,
+    "research": 1580,
     "cli": 1290,
     "testing": 508,
     # folders to come
-    "rules": 4250,
-    "guard": 1380,
-    "session": 780,
-    "server": 1240,
-    "hooks": 1570,
-    "adapters": 480,
+    "rules": 4420,
+    "guard": 1400,
+    "session": 950,
+    "server": 1130,
+    "hooks": 1450,
+    "adapters": 440,
 }
 SINGLE_FILES = 420  # __init__, __main__, errors, client
 MAX_LINES = 34_150

@@ -130,13 +130,26 @@ class Guard:
         try:
             findings = self._findings(view, arguments, decision_id, conversation, schema, force)
         except StoreError as error:
-            findings = [self._without_store(error)]
+            findings = [self._without_store(error), *self._of_known_rules(view, conversation)]
             return decide(decision_id, now, tool_name, conversation, findings)
         decision = decide(decision_id, now, tool_name, conversation, findings)
         if findings:
             self._remember_stop(decision, view, arguments, conversation)
             self.store.log_decision(self.workspace, decision)
         return decision
+
+    def load(self) -> None:
+        """Read the rules now: they go on to bind where the store is gone later."""
+        self._read("")
+
+    def _of_known_rules(self, view: CallView, conversation: str) -> list[Finding]:
+        if self._rule_set is None:
+            return []
+        try:
+            known = Conversation(), Forgiveness()
+            return self._of_rules(view, self._rule_set, *known, conversation)
+        except StoreError:  # calls cannot be counted
+            return []
 
     def _without_store(self, error: StoreError) -> Finding:
         log.warning("calls are not held against rules: %s", error)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.errors import ToolMemError
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
@@ -104,9 +105,8 @@ class ToolMemoryCaptureHook:
 
     def _follow(self, turn: Turn) -> Captured:
         """Replies such as `undo`, and sentences that take a rule back."""
-        actor = Actor(
-            "user", self.actor.evidence, turn.user_message, turn.session_id, self.actor.name
-        )
+        said = {"words": turn.user_message, "session": turn.session_id}
+        actor = replace(self.actor, kind="user", **said)
         return follow_reply(self.rules, turn, actor, Captured())
 
     def _keep(self, turn: Turn, *, named_only: bool) -> Captured:
@@ -150,6 +150,8 @@ class ToolMemoryCaptureHook:
     def _put(self, turn: Turn, given: RuleInput) -> ToolMemoryRule:
         given.priority, given.source = "critical", "user_explicit"
         given.tags = [USER_EDICT]
+        if self.actor.guest:
+            given.session = turn.session_id
         given.said = Said("user", turn.session_id, (turn.mark,) if turn.mark else ())
         if given.session:
             given.expires_at = self.rules.clock.now() + SESSION_LASTS

@@ -1,0 +1,444 @@
+"""AgentSession: what an agent is sent at each turn, and what its turns teach."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, ParamSpec, Self, TypeVar
+
+import msgspec
+
+from toolmem.config.sections import OpSection
+from toolmem.errors import RequestError, ToolMemError
+from toolmem.formats.records import read_records
+from toolmem.guidance.prompt import guidance_section
+from toolmem.judge.check import check
+from toolmem.llm.tokens import estimated_tokens
+from toolmem.memory.toolmem import Workspace
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
+from toolmem.operations import OPERATIONS, lift_demand, note_demand
+from toolmem.operations.rules import schemas_of
+from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.changes import Actor
+from toolmem.rules.identity import folded_name
+from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
+from toolmem.rules.prompt import PromptCaps, changed_since
+from toolmem.rules.store import RuleListing
+from toolmem.rules.turn import ToolUse, Turn
+from toolmem.session.messages import (
+    Compressor,
+    CountTokens,
+    Message,
+    keep_newest,
+    message_tokens,
+    records_of_turn,
+    user_message_of,
+    without_host_keys,
+)
+from toolmem.session.recorder import CallRecorder, OnAsk, OnDenied
+
+P = ParamSpec("P")
+R = TypeVar("R")
+log = logging.getLogger("toolmem.session")
+
+NOTE_TOOLS = ("note_demand", "lift_demand")
+MAX_HEARD = 500  # messages of the user that a quote is looked for in
+_SUMMARY = 2_000  # characters of an output that capture is shown
+
+
+class AgentSession:
+    """One session of an agent. Make it by `start`.
+
+        session = AgentSession.start(memory, tools=schemas)
+        reply = call_model(session.messages(user_message))
+        session.after_turn([reply, *tool_messages])
+        session.close()
+
+    The system prompt (base text, pinned rules, guidance) is frozen at the start and stays the same
+    byte for byte. What the user demands later follows the conversation in a message of its own that
+    no compressor sees.
+    """
+
+    def __init__(self, memory: Workspace, rules_memory: Workspace, recorder: CallRecorder) -> None:
+        self.memory = memory
+        self.rules = rules_memory.rules
+        self.recorder = recorder
+        self.session_id = recorder.conversation_id
+        self.system_prompt = ""
+        self.buffer: list[Message] = []
+        self.errors: list[str] = []  # of judging
+        self._rules_memory = rules_memory
+        self._max_buffer_tokens: int | None = None
+        self._compressor: Compressor = keep_newest
+        self._count: CountTokens = estimated_tokens
+        self._guest = ""
+        self._heard: list[str] = []
+        self._pending: str | None = None  # the user's message of the turn under way
+        self._turns = 0
+        self._decided: list[tuple[str, Decision]] = []  # checked calls whose end is not told yet
+        self._judging: list[threading.Thread] = []
+        self._unjudged: dict[str, None] = {}
+        self._listing = RuleListing([], [])
+
+    @classmethod
+    def start(
+        cls,
+        memory: Workspace,
+        *,
+        workspace: str | None = None,
+        rules_workspace: str | None = None,
+        tools: Sequence[Any] = (),
+        base_prompt: str = "",
+        max_buffer_tokens: int | None = None,
+        compressor: Compressor = keep_newest,
+        count_tokens: CountTokens = estimated_tokens,
+        timeout: float = 5.0,
+        on_error: Literal["raise", "empty"] = "raise",
+        on_denied: OnDenied = "raise",
+        on_ask: OnAsk | None = None,
+        guest: str = "",
+    ) -> Self:
+        """Fetch rules and guidance, and freeze the system prompt.
+
+        `tools`: names or schemas of all that the agent has; none: rules of all tools are pinned.
+        `rules_workspace`: rules may be private where guidance is shared. `max_buffer_tokens`: the
+        conversation is compressed beyond it. `guest`: who the user is, where the agent serves
+        others than its owner: what a guest demands binds in this session alone.
+
+        Raises StoreError where the store gives no rules within `timeout` seconds: a session without
+        its critical rules is unsafe. `on_error="empty"` goes without.
+        """
+        own = Workspace(memory.engine, workspace or memory.workspace_id)
+        rules = Workspace(memory.engine, rules_workspace or own.workspace_id)
+        if reason := rules.rules.store.untrusted:
+            raise RequestError(f"rules of an untrusted store are not followed: {reason}")
+        recorder = CallRecorder(
+            rules,
+            conversation_id=uuid.uuid4().hex,
+            tools=tools,
+            on_denied=on_denied,
+            on_ask=on_ask,
+        )
+        session = cls(own, rules, recorder)
+        session._max_buffer_tokens, session._compressor = max_buffer_tokens, compressor
+        session._count, session._guest = count_tokens, guest
+        session._freeze(
+            base_prompt, [each.name for each in schemas_of(list(tools))], timeout, on_error
+        )
+        return session
+
+    def _freeze(
+        self,
+        base_prompt: str,
+        names: list[str],
+        timeout: float,
+        on_error: Literal["raise", "empty"],
+    ) -> None:
+        settings = self.memory.services.settings
+        caps = settings.rules
+        section = prefetch_tool_memory_rules_blocking(
+            self.rules,
+            names,
+            language=settings.language,
+            caps=PromptCaps(caps.max_in_prompt, caps.max_characters, caps.max_critical_characters),
+            timeout=timeout,
+            on_error=on_error,
+        )
+        self._pinned = section.pinned
+        if on_error == "raise" and self.recorder.guard is not None:
+            self.recorder.guard.load()
+        self._listing = RuleListing(section.pinned.rules, [])
+        budget = settings.guidance.max_tokens_prompt
+        guidance = ""
+        if names and budget and on_error == "raise":
+            records = self.memory.services.store(OpSection()).records(
+                self.memory.workspace_id, names
+            )
+            guidance = guidance_section(records, budget, settings.language)
+        parts = (base_prompt.strip(), section.text, guidance)
+        self.system_prompt = "\n\n".join(filter(None, parts))
+
+    # ------------------------------------------------------------ what the model is sent
+
+    def messages(self, user_message: str | None = None) -> list[Message]:
+        """The frozen system prompt, the conversation, and the rules made since the start.
+
+        `user_message` opens a turn, `after_turn` closes it. Where the store does not answer, the
+        rules known so far go on to bind.
+        """
+        if user_message is not None:
+            self._hear(user_message)
+            self._pending = user_message
+        found: list[Message] = []
+        if self.system_prompt:
+            found.append({"role": "system", "content": self.system_prompt})
+        found += [without_host_keys(message) for message in self.buffer]
+        if self._pending is not None:
+            found.append({"role": "user", "content": self._pending})
+        if since := self._since():
+            found.append({"role": "system", "content": since})
+        return found
+
+    def _since(self) -> str:
+        try:
+            self._listing = self.rules.all_rules(self.session_id)
+        except ToolMemError as error:
+            log.error("the rules could not be read again: %s", error)
+        settings = self.memory.services.settings
+        limit = settings.rules.max_critical_characters
+        return changed_since(self._pinned, self._listing, settings.language, limit)
+
+    def _hear(self, message: str) -> None:
+        """Before anything is done for it."""
+        self._heard = [*self._heard, message][-MAX_HEARD:]
+        assert self.recorder.guard is not None
+        try:
+            self.recorder.guard.user_spoke(self.session_id, message)
+        except ToolMemError as error:
+            log.error("the guard was not told of a message: %s", error)
+        self._hook().hear(self._turn(message, []))
+
+    def _hook(self) -> ToolMemoryCaptureHook:
+        actor = Actor("user", session=self.session_id, guest=bool(self._guest), name=self._guest)
+        return ToolMemoryCaptureHook(self.rules, actor=actor)
+
+    def _turn(self, message: str, uses: list[ToolUse]) -> Turn:
+        return Turn(
+            user_message=message,
+            tool_calls=uses,
+            session_id=self.session_id,
+            number=self._turns + 1,
+            tools=list(self.recorder.schemas.values()),
+        )
+
+    def compress(self, max_tokens: int) -> None:
+        """Hand the conversation, and nothing else, to the compressor."""
+        self.buffer = list(self._compressor(self.buffer, max_tokens, self._count))
+
+    @property
+    def buffer_tokens(self) -> int:
+        """Of the conversation."""
+        return sum(message_tokens(message, self._count) for message in self.buffer)
+
+    # ------------------------------------------------------------ before a call
+
+    def tool(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a tool's function: its calls are checked, recorded and told to `after_turn`."""
+        return self.recorder.tool(function)
+
+    def check(
+        self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
+    ) -> Decision:
+        """What is to become of a call that your own code runs. `arguments`: also as JSON text.
+
+        Where the action is `ask` or `deny`, the reason is the tool's result.
+        """
+        given = _read_object(arguments)
+        decision = self.recorder.check(tool_name, given, force=force)
+        self._decided = [*self._decided, (_key(tool_name, given), decision)][-1_000:]
+        return decision
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Those that something stood against, oldest first."""
+        return list(self.recorder.decisions)
+
+    # ------------------------------------------------------------ what the model notes
+
+    def tools(self, form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
+        """`note_demand` and `lift_demand`, as a model's API takes them. `call_tool` runs them."""
+        found: list[dict[str, Any]] = []
+        for name in NOTE_TOOLS:
+            operation = OPERATIONS[name]
+            assert operation.agent is not None
+            told = {"name": name, "description": operation.agent.description}
+            if form == "openai":
+                parameters = operation.schema()
+                function = {**told, "parameters": parameters}
+                found.append({"type": "function", "function": function})
+            else:
+                key = "input_schema" if form == "anthropic" else "inputSchema"
+                found.append({**told, key: operation.schema()})
+        return found
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """The result of one of `tools`, as JSON for the model. Raises RequestError, StoreError."""
+        if name not in NOTE_TOOLS:
+            raise RequestError(f"name: expected {' or '.join(NOTE_TOOLS)}, got {name!r}", "name")
+        given = {**_read_object(arguments), "user_message": self._heard}
+        given["conversation_id"] = self.session_id
+        operation: Any = lift_demand if name == "lift_demand" else note_demand
+        if name == "note_demand":
+            if self._guest:
+                given["lasting"] = "session"
+            given["turn"] = self._turn(self._pending or "", []).mark
+            given["tools_available"] = [
+                msgspec.to_builtins(each) for each in self.recorder.schemas.values()
+            ]
+        try:
+            done = operation.run(self._rules_memory, operation.read(given))
+        except RequestError as error:
+            problems = [{"field": error.field, "problem": str(error)}]
+            return json.dumps({"outcome": "refused", "problems": problems}, ensure_ascii=False)
+        told = {"outcome": done.outcome, "told": done.told}
+        return json.dumps(
+            {**told, "problems": msgspec.to_builtins(done.problems)}, ensure_ascii=False
+        )
+
+    # ------------------------------------------------------------ after a turn
+
+    def after_turn(
+        self,
+        turn: Sequence[Message] = (),
+        *,
+        calls: Sequence[Mapping[str, Any]] | None = None,
+        user_message: str | None = None,
+    ) -> Captured:
+        """Learn from a turn: chat messages, or `calls` as records. What the user is to be told.
+
+        Calls that the session recorded itself are joined to those of the messages. They are stored
+        at once, and judged in the background. Raises RequestError where a call cannot be read, and
+        StoreError; then nothing is lost of what was recorded.
+        """
+        said = user_message_of(turn) or user_message or self._pending or ""
+        if said and self._pending is None:
+            self._hear(said)
+        told = records_of_turn(turn) if calls is None else [dict(each) for each in calls]
+        results = self._read_calls(told, said)
+        self._pending = None
+        messages = [dict(message) for message in turn]
+        if said and not any(message.get("role") == "user" for message in messages):
+            messages.insert(0, {"role": "user", "content": said})
+        self.buffer += messages
+        captured = self._hook().after_turn(self._turn(said, list(map(_use, results))), heard=True)
+        self._turns += 1
+        self._store(results)
+        limit = self._max_buffer_tokens
+        if limit is not None and self.buffer_tokens > limit:
+            self.compress(limit)
+        return captured
+
+    def _read_calls(self, told: list[dict[str, Any]], said: str) -> list[ToolCallResult]:
+        """Each call once: as messages tell it, joined to what the recorder saw of it."""
+        recorded = self.recorder.take()
+        own, waiting = [], list(recorded)
+        for each in told:
+            if folded_name(str(each.get("tool_name"))) in NOTE_TOOLS:
+                continue
+            same = [r for r in waiting if _is_same(r, each)]
+            if same:
+                waiting.remove(same[0])
+                own.append({**each, **same[0]})
+            else:
+                own.append(each)
+                self._learn(each)
+        named = [
+            {"context": said, "conversation_id": self.session_id, **record}
+            for record in (*own, *waiting)
+        ]
+        read = read_records(named, self.memory.services.clock.now())
+        if read.failures:
+            self.recorder.give_back(recorded)
+            failure = read.failures[0]
+            raise RequestError(f"turn: call {failure.index}: {failure.error}", "turn")
+        return [each.call for each in read.calls]
+
+    def _learn(self, record: Mapping[str, Any]) -> None:
+        """A call that the host ran itself: how it ended is told to the guard."""
+        name, given = str(record.get("tool_name")), record.get("input")
+        key = _key(name, given)
+        decided = next((each for each in self._decided if each[0] == key), None)
+        if decided is not None:
+            self._decided.remove(decided)
+        time = self.memory.services.clock.now()
+        plain = Decision(
+            id="", time=time, tool_name=name, conversation_id=self.session_id, action="allow"
+        )
+        self.recorder.learn(decided[1] if decided else plain, given, record)
+
+    def _store(self, calls: list[ToolCallResult]) -> None:
+        """Keep the calls unjudged at once, so that nothing is lost; then have them judged."""
+        if not calls:
+            return
+        memory = self.memory
+        params = memory.engine.params().get("parse_tool_call_result_op")
+        keep = getattr(params[0], "max_history_tool_call_cnt", 100) if params else 100
+        kept = memory.services.store(OpSection()).append_calls(memory.workspace_id, calls, keep)
+        self._unjudged.update(dict.fromkeys(kept))
+        if memory.services.settings.session.judging == "background":
+            self._judge()
+
+    def _judge(self) -> None:
+        names = list(self._unjudged)
+        self._unjudged.clear()
+        before = self._judging[-1] if self._judging else None
+
+        def work() -> None:
+            if before is not None:
+                before.join()
+            try:
+                self.memory.run("retry_evaluations", tool_names=names)
+            except ToolMemError as error:
+                self.errors.append(str(error))
+
+        if names:
+            self._judging = [
+                *(t for t in self._judging if t.is_alive()),
+                threading.Thread(target=work),
+            ]
+            self._judging[-1].start()
+
+    def close(self) -> None:
+        """Wait until every call is judged (or failed to be: see `errors`). Session rules end."""
+        self._judge()
+        for thread in self._judging:
+            thread.join()
+        self.rules.end_session(self.session_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _use(call: ToolCallResult) -> ToolUse:
+    success = call.success
+    if success is None:
+        failed = check(call).execution_failed
+        success = None if failed is None else not failed
+    return ToolUse(
+        name=call.tool_name,
+        arguments=call.input,
+        success=success,
+        output_summary=call.output[:_SUMMARY],
+        duration_ms=None if call.time_cost is None else 1_000 * call.time_cost,
+    )
+
+
+def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"": arguments}
+
+
+def _key(tool_name: str, given: Any) -> str:
+    try:
+        return json.dumps([folded_name(tool_name), given], sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _is_same(recorded: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    if recorded["tool_name"] != told.get("tool_name"):
+        return False
+    same_input = _key("", recorded["input"]) == _key("", told.get("input"))
+    return same_input or (bool(told.get("output")) and recorded.get("output") == told["output"])

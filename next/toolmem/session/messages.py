@@ -1,0 +1,75 @@
+"""The messages of a session in OpenAI's form, and the compressor that keeps them short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from toolmem.errors import RequestError
+from toolmem.formats.chat import read_arguments, read_chat, text_of
+
+Message = dict[str, Any]  # role, content, tool_calls, tool_call_id
+CountTokens = Callable[[str], int]
+Compressor = Callable[[list[Message], int, CountTokens], Sequence[Message]]
+
+PER_MESSAGE = 4  # tokens that a chat template adds around a message, about
+# What a host may add to a `tool` message; models do not take it.
+HOST_KEYS = ("success", "time_cost", "token_cost", "create_time")
+
+
+def message_tokens(message: Message, count: CountTokens) -> int:
+    """Tokens of one message: its text, and its tool calls as JSON."""
+    content, calls = message.get("content"), message.get("tool_calls")
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    extra = count(json.dumps(calls, ensure_ascii=False)) if calls else 0
+    return PER_MESSAGE + (count(text) if content else 0) + extra
+
+
+def keep_newest(messages: list[Message], max_tokens: int, count: CountTokens) -> list[Message]:
+    """The newest messages that fit into `max_tokens`, at least the last one.
+
+    A tool's answer is never left without the assistant's call that it answers.
+    """
+    total, start = 0, len(messages)
+    for position in range(len(messages) - 1, -1, -1):
+        total += message_tokens(messages[position], count)
+        if total > max_tokens and start < len(messages):
+            break
+        start = position
+    while start < len(messages) - 1 and messages[start].get("role") in ("tool", "function"):
+        start += 1
+    return messages[start:]
+
+
+def without_host_keys(message: Message) -> Message:
+    """A message as a model's API takes it."""
+    return {key: value for key, value in message.items() if key not in HOST_KEYS}
+
+
+def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """The answered tool calls of a turn, as records of calls. Raises RequestError."""
+    chat = read_chat(list(messages))
+    if chat.problems:
+        raise RequestError(f"turn: {chat.problems[0]}", "turn")
+    told = {
+        str(m.get("tool_call_id")): {key: m[key] for key in HOST_KEYS if m.get(key) is not None}
+        for m in messages
+        if m.get("role") in ("tool", "function")
+    }
+    return [
+        {
+            "tool_name": call.name,
+            "input": read_arguments(call.arguments),
+            "output": call.output,
+            **told.get(call.id, {}),
+        }
+        for call in chat.calls
+        if call.output is not None
+    ]
+
+
+def user_message_of(messages: Sequence[Mapping[str, Any]]) -> str:
+    """All that the user said in these messages."""
+    said = [text_of(m.get("content")) for m in messages if m.get("role") == "user"]
+    return "\n".join(filter(None, said))

@@ -1,0 +1,235 @@
+"""A decorator for tools: holds each call against the rules before it runs, and records it after."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, ParamSpec, TypeVar, cast
+
+from msgspec import Struct
+
+from toolmem.errors import CallDenied, RequestError, ToolMemError
+from toolmem.memory.toolmem import Workspace
+from toolmem.models.decisions import Decision
+from toolmem.operations.rules import schemas_of
+from toolmem.rules.identity import folded_name
+from toolmem.session.functions import ToolFunction, as_text
+from toolmem.text.stopped_calls import STOPPED
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OnDenied = Literal["raise", "return"]
+OnAsk = Callable[[Decision], Any]
+
+log = logging.getLogger("toolmem.session")
+MAX_DECISIONS = 1_000
+_INTERRUPTS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+
+
+class _Call(Struct):
+    """A call under way."""
+
+    record: dict[str, Any]
+    arguments: dict[str, Any]  # all that the function works with
+    begun: float
+    decision: Decision | None = None
+
+    @property
+    def is_denied(self) -> bool:
+        return self.decision is not None and self.decision.action in ("ask", "deny")
+
+
+class CallRecorder:
+    """Records decorated functions; with a memory it also holds their calls before they run.
+
+        recorder = CallRecorder(memory)
+
+        @recorder.tool
+        def send_email(to: str, text: str) -> str: ...
+
+    A denied call raises CallDenied, or answers the reason (`on_denied="return"`). A call that asks
+    for consent runs only where `on_ask(decision)` answers True; without it, it is denied.
+    """
+
+    def __init__(
+        self,
+        memory: Workspace | None = None,
+        *,
+        conversation_id: str = "",
+        tools: Sequence[Any] = (),
+        on_denied: OnDenied = "raise",
+        on_ask: OnAsk | None = None,
+    ) -> None:
+        if on_denied not in ("raise", "return"):
+            problem = f"expected 'raise' or 'return', got {on_denied!r}"
+            raise RequestError(f"on_denied: {problem}", "on_denied")
+        self.conversation_id = conversation_id or (uuid.uuid4().hex if memory else "")
+        self.schemas = {folded_name(each.name): each for each in schemas_of(list(tools))}
+        self.decisions: deque[Decision] = deque(maxlen=MAX_DECISIONS)
+        self.guard = memory.services.guard(memory.workspace_id) if memory else None
+        self._returns = on_denied == "return"
+        self._on_ask = on_ask
+        self._records: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+
+    def tool(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a plain or an async function."""
+        if isinstance(function, classmethod | staticmethod):
+            return cast("Callable[P, R]", type(function)(self.tool(function.__func__)))
+        tool = ToolFunction(function)
+        self.schemas.setdefault(folded_name(tool.name), tool.schema)
+        wrapped = self._async(tool, function) if tool.is_async else self._plain(tool, function)
+        functools.update_wrapper(wrapped, function)
+        wrapped.__name__ = tool.name
+        return cast("Callable[P, R]", wrapped)
+
+    def take(self) -> list[dict[str, Any]]:
+        """The calls since the last time, oldest first, as records for `ToolMem.add`."""
+        with self._lock:
+            taken, self._records = self._records, []
+        told = {"conversation_id": self.conversation_id} if self.conversation_id else {}
+        return [{**record, **told} for record in taken]
+
+    def give_back(self, records: list[dict[str, Any]]) -> None:
+        """Records that could not be handled: the next `take` answers them again."""
+        with self._lock:
+            self._records[:0] = records
+
+    def check(self, tool_name: str, arguments: Any, *, force: bool | None = None) -> Decision:
+        """What is to become of a call, after the user was asked where that is needed."""
+        assert self.guard is not None
+        decision = self.guard.before(
+            tool_name,
+            arguments,
+            conversation=self.conversation_id,
+            schema=self.schemas.get(folded_name(tool_name)),
+            force=force,
+        )
+        return self._asked(decision)
+
+    def learn(self, decision: Decision, arguments: Any, record: Mapping[str, Any]) -> None:
+        """How a call that was let through ended."""
+        assert self.guard is not None
+        success = record.get("success")
+        try:
+            self.guard.after(
+                decision,
+                arguments,
+                output=str(record.get("output", "")),
+                failed=None if success is None else not success,
+                call_id=str(record.get("id", "")),
+            )
+        except ToolMemError as error:  # the call has run: its result must reach the agent
+            log.error("the guard did not learn how a call ended: %s", error)
+
+    def _asked(self, decision: Decision) -> Decision:
+        """With the user's answer in place of `ask`: only True lets the call run."""
+        if decision.action == "ask" and self._on_ask is not None:
+            try:
+                agreed = self._on_ask(decision) is True
+            except Exception:  # whatever the host's question raises is no consent
+                log.exception("on_ask raised: the call is denied")
+                agreed = False
+            action: Literal["allow", "deny"] = "allow" if agreed else "deny"
+            reason = "" if agreed else decision.reason.replace("; ask the user first", "", 1)
+            reason = reason and f"{reason} The user was asked and did not agree."
+            assert reason == "" or reason.startswith(STOPPED)
+            decision = _replaced(decision, action, reason)
+        if decision.sources:
+            self.decisions.append(decision)
+        return decision
+
+    # ------------------------------------------------------------ around a call
+
+    def _async(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def recorded(*args: Any, **kwargs: Any) -> Any:
+            call = await asyncio.to_thread(self._begin, tool, args, kwargs)
+            if call.is_denied:
+                return self._denied(call)
+            return await self._awaited(call, function(*args, **kwargs))
+
+        return recorded
+
+    async def _awaited(self, call: _Call, running: Awaitable[Any]) -> Any:
+        try:
+            result = await running
+        except BaseException as error:
+            self._failed(call, error)
+            raise
+        self._succeeded(call, result)
+        return result
+
+    def _plain(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            call = self._begin(tool, args, kwargs)
+            if call.is_denied:
+                return self._denied(call)
+            try:
+                result = function(*args, **kwargs)
+            except BaseException as error:
+                self._failed(call, error)
+                raise
+            if inspect.isawaitable(result):  # a plain function that hands on a coroutine
+                return self._awaited(call, result)
+            self._succeeded(call, result)
+            return result
+
+        return recorded
+
+    def _begin(self, tool: ToolFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+        record = {
+            "tool_name": tool.name,
+            "input": tool.given(args, kwargs),
+            "create_time": datetime.now(UTC).isoformat(),
+            "id": uuid.uuid4().hex,
+        }
+        call = _Call(record, tool.whole(args, kwargs), time.perf_counter())
+        if self.guard is not None:
+            call.decision = self.check(tool.name, call.arguments)
+            call.begun = time.perf_counter()
+        return call
+
+    def _denied(self, call: _Call) -> str:
+        assert call.decision is not None
+        self._keep({**call.record, "output": call.decision.reason})
+        if self._returns:
+            return call.decision.reason
+        raise CallDenied(call.decision)
+
+    def _succeeded(self, call: _Call, result: Any) -> None:
+        output = result if isinstance(result, str) else "" if result is None else as_text(result)
+        self._ended(call, output, success=True)
+
+    def _failed(self, call: _Call, error: BaseException) -> None:
+        """An interrupted call says nothing about its input: its outcome is unknown."""
+        is_interrupt = isinstance(error, _INTERRUPTS)
+        told: object = "the call was interrupted" if is_interrupt else error
+        if isinstance(error, CallDenied):  # this function ran; one that it called did not
+            told = f"a call inside it was denied ({error.decision.reason})"
+        output = f"{type(error).__name__}: {told}"
+        self._ended(call, output, success=None if is_interrupt else False)
+
+    def _ended(self, call: _Call, output: str, *, success: bool | None) -> None:
+        taken = time.perf_counter() - call.begun
+        record = {**call.record, "output": output, "success": success, "time_cost": taken}
+        self._keep(record)
+        if call.decision is not None:
+            self.learn(call.decision, call.arguments, record)
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        with self._lock:
+            self._records.append(record)
+
+
+def _replaced(decision: Decision, action: Literal["allow", "deny"], reason: str) -> Decision:
+    from msgspec.structs import replace
+
+    return replace(decision, action=action, reason=reason)
