@@ -25,16 +25,16 @@ BUDGETS = {
     "ops": 1455,
     "operations": 1030,
     "memory": 570,
-    "research": 1580,
-    "cli": 1290,
+    "research": 1480,
+    "cli": 1420,
     "testing": 508,
     # folders to come
-    "rules": 4420,
+    "rules": 4480,
     "guard": 1400,
     "session": 950,
-    "server": 1130,
-    "hooks": 1450,
-    "adapters": 440,
+    "server": 1090,
+    "hooks": 1420,
+    "adapters": 420,
 }
 SINGLE_FILES = 420  # __init__, __main__, errors, client
 MAX_LINES = 34_150

@@ -15,6 +15,7 @@ from toolmem.cli.guard import guard
 from toolmem.cli.note import note
 from toolmem.cli.rules import rules
 from toolmem.cli.run import run
+from toolmem.cli.serve import serve
 from toolmem.cli.store import store
 from toolmem.cli.testing import testing
 from toolmem.cli.tools import tools
@@ -27,7 +28,7 @@ def commands() -> None:
     """Tool memory for LLM agents."""
 
 
-for _command in (config, evaluate, guard, note, rules, run, store, testing, tools):
+for _command in (config, evaluate, guard, note, rules, run, serve, store, testing, tools):
     commands.add_command(_command)
 
 

@@ -1,0 +1,52 @@
+"""A real `toolmem serve`, in a process of its own, for each test that asks for one."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+
+@pytest.fixture
+def serve(tmp_path):
+    running = []
+
+    def start(*overrides, token="", store=None):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        environment = {**os.environ, "TOOLMEM_TOKEN": token}
+        command = [sys.executable, "-m", "toolmem", "serve", "--store", store or "m.db"]
+        process = subprocess.Popen(
+            [*command, f"http.port={port}", *overrides],
+            cwd=tmp_path,
+            env=environment,
+            stderr=subprocess.PIPE,
+        )
+        running.append(process)
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(400):
+            try:
+                httpx.get(f"{url}/health", trust_env=False)
+                break
+            except httpx.TransportError:
+                if process.poll() is not None:
+                    raise AssertionError(process.stderr.read().decode()) from None
+                time.sleep(0.05)
+        return url, process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.wait(timeout=40)
+        process.stderr.close()
+
+
+@pytest.fixture
+def url(serve):
+    return serve()[0]

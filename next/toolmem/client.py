@@ -1,0 +1,221 @@
+"""Client and AsyncClient: the methods of ToolMem, asked of a `toolmem serve`.
+
+with Client(workspace_id="team") as client:
+    client.add([{"tool_name": "search", "input": {"q": "rain"}, "output": "[]"}])
+    print(client.guidance("search").text)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar, cast
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from toolmem import operations
+from toolmem.errors import (
+    Conflict,
+    ModelError,
+    RequestError,
+    ServiceError,
+    StoreClosed,
+    StoreUnavailable,
+    ToolMemError,
+)
+from toolmem.flow.services import Memory
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.responses import FlowResponse
+from toolmem.operations.calls import Calls
+from toolmem.operations.operation import AsyncOperation, Operation
+
+Answer = TypeVar("Answer")
+
+DEFAULT_URL = "http://127.0.0.1:8002"
+TIMEOUT = 300.0  # seconds without a sign of the service: a model takes its time
+CONNECT_TIMEOUT = 5.0
+RETRIES = 2  # of a connection that was not made; a request that may have arrived is not sent again
+TOKEN_VARIABLE = "TOOLMEM_TOKEN"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Client:
+    """A service as Python calls. Threads may share one.
+
+    `token`: None takes TOOLMEM_TOKEN from the environment. Raises what the service raised there,
+    and ServiceError where it was not reached or denied the request.
+    """
+
+    add = operations.add
+    summarize = operations.summarize
+    guidance = operations.guidance
+    retrieve = operations.retrieve
+    advise = operations.advise
+    calls = operations.calls
+    tools = operations.tools
+    prompt = operations.prompt
+    capture_rules = operations.capture_rules
+    note_demand = operations.note_demand
+    lift_demand = operations.lift_demand
+    check_tool_call = operations.check_tool_call
+    tool_call_ended = operations.tool_call_ended
+    decisions = operations.decisions
+    tool_rule_put = operations.tool_rule_put
+    tool_rule_get = operations.tool_rule_get
+    tool_rule_list = operations.tool_rule_list
+    tool_rule_delete = operations.tool_rule_delete
+    tool_rules_for_prompt = operations.tool_rules_for_prompt
+    tool_rules_json = operations.tool_rules_json
+    recall = operations.recall
+    remember = operations.remember
+    forget = operations.forget
+
+    def __init__(
+        self,
+        base_url: str = DEFAULT_URL,
+        *,
+        workspace_id: str = "default",
+        token: str | None = None,
+        timeout: float | None = TIMEOUT,
+    ) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise RequestError(f"base_url: expected http://..., got {base_url!r}", "base_url")
+        self.base_url, self.workspace_id = base_url.rstrip("/"), workspace_id
+        token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
+        self._http: httpx.Client | None = httpx.Client(
+            base_url=self.base_url,
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=httpx.Timeout(timeout, connect=CONNECT_TIMEOUT),
+            transport=httpx.HTTPTransport(retries=RETRIES) if _is_local(parts.hostname) else None,
+            trust_env=not _is_local(parts.hostname),  # no proxy of the environment on this machine
+        )
+
+    def workspace(self, workspace_id: str) -> Client:
+        """Another workspace of the same service, over the same connections."""
+        other = object.__new__(Client)
+        other.__dict__.update(self.__dict__, workspace_id=workspace_id)
+        return other
+
+    def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
+        """Ask the service for an operation."""
+        operation.read(given)  # refused here, where it is wrong
+        value = self._ask(operation.name, given)
+        kind = inspect.signature(operation.function, eval_str=True).return_annotation
+        if kind is Calls:
+            return Calls(msgspec.convert(value, list[ToolCallResult]))
+        return msgspec.convert(value, kind)
+
+    def run(self, flow: str, /, **request: Any) -> FlowResponse:
+        """Run a flow by name."""
+        return msgspec.convert(self._ask(flow, request), FlowResponse)
+
+    def health(self) -> dict[str, Any]:
+        """What `/health` answers."""
+        return cast(dict[str, Any], self._send("GET", "/health", None))
+
+    def _ask(self, name: str, given: Mapping[str, Any]) -> Any:
+        body = {"workspace_id": self.workspace_id, **given}
+        return self._send("POST", f"/{name}", msgspec.json.encode(body))
+
+    def _send(self, method: str, path: str, body: bytes | None) -> Any:
+        if self._http is None:
+            raise StoreClosed(f"{path}: this client is closed; make a new one")
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            response = self._http.request(method, path, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            told = f"{self.base_url}: {type(error).__name__}: {error}"
+            raise ServiceError(f"{told}; is `toolmem serve` running there?") from None
+        try:
+            value = msgspec.json.decode(response.content)
+        except msgspec.DecodeError:
+            value = {"error": response.text[:300]}
+        if response.status_code >= 400:
+            raise _raised(response.status_code, value)
+        return value
+
+    def close(self) -> None:
+        """Whatever is asked later raises StoreClosed."""
+        if self._http is not None:
+            self._http.close()
+        self._http = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncClient:
+    """The same methods as coroutines. The work is done in threads. Takes what Client takes."""
+
+    add = AsyncOperation(operations.add)
+    summarize = AsyncOperation(operations.summarize)
+    guidance = AsyncOperation(operations.guidance)
+    retrieve = AsyncOperation(operations.retrieve)
+    advise = AsyncOperation(operations.advise)
+    calls = AsyncOperation(operations.calls)
+    tools = AsyncOperation(operations.tools)
+    prompt = AsyncOperation(operations.prompt)
+    capture_rules = AsyncOperation(operations.capture_rules)
+    note_demand = AsyncOperation(operations.note_demand)
+    lift_demand = AsyncOperation(operations.lift_demand)
+    check_tool_call = AsyncOperation(operations.check_tool_call)
+    tool_call_ended = AsyncOperation(operations.tool_call_ended)
+    decisions = AsyncOperation(operations.decisions)
+    tool_rule_put = AsyncOperation(operations.tool_rule_put)
+    tool_rule_get = AsyncOperation(operations.tool_rule_get)
+    tool_rule_list = AsyncOperation(operations.tool_rule_list)
+    tool_rule_delete = AsyncOperation(operations.tool_rule_delete)
+    tool_rules_for_prompt = AsyncOperation(operations.tool_rules_for_prompt)
+    tool_rules_json = AsyncOperation(operations.tool_rules_json)
+    recall = AsyncOperation(operations.recall)
+    remember = AsyncOperation(operations.remember)
+    forget = AsyncOperation(operations.forget)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.plain = Client(*args, **kwargs)
+
+    async def in_thread(self, work: Callable[[Memory], Answer]) -> Answer:
+        """Ask in a thread."""
+        return await asyncio.to_thread(work, cast(Memory, self.plain))
+
+    async def run(self, flow: str, /, **request: Any) -> FlowResponse:
+        """Run a flow by name."""
+        return await asyncio.to_thread(self.plain.run, flow, **request)
+
+    async def close(self) -> None:
+        """Whatever is asked later raises StoreClosed."""
+        await asyncio.to_thread(self.plain.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _is_local(host: str) -> bool:
+    return host in _LOOPBACK
+
+
+def _raised(status: int, value: Any) -> ToolMemError:
+    """The error that the service told."""
+    told = value if isinstance(value, dict) else {}
+    message = str(told.get("error", "")) or f"HTTP {status}"
+    match status:
+        case 422:
+            return RequestError(message, str(told.get("field", "")))
+        case 409:
+            return Conflict(message)
+        case 502:
+            return ModelError(message)
+        case 503:
+            return StoreUnavailable(message)
+    return ServiceError(message, status)

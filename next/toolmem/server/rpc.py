@@ -1,0 +1,131 @@
+"""JSON-RPC 2.0 over the operations, batches included.
+
+-32700 no JSON, -32600 no request, -32601 unknown method, -32602 a parameter (its name in
+`data.parameter`), -32000 the store failed, -32603 anything else. `openhuman.memory_tool_rule_put`
+is `memory.tool_rule_put`, its result in the envelope of the source system.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from toolmem.config.names import hint
+from toolmem.errors import RequestError, ToolMemError
+from toolmem.flow.services import Memory
+from toolmem.formats.files import read_json
+from toolmem.operations.operation import OPERATIONS, Operation
+
+log = logging.getLogger("toolmem.server")
+
+DEFAULT_WORKSPACE = "default"
+MAX_BATCH = 1_000
+_ALIAS = "openhuman.memory_"
+WorkspaceOf = Callable[[str], Memory]
+
+
+class RpcError(Exception):
+    """What is answered in place of a result."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code, self.data = code, data
+
+
+def methods() -> dict[str, Operation[..., Any]]:
+    """By the names under which they are asked for."""
+    named = {operation.rpc: operation for operation in OPERATIONS.values() if operation.rpc}
+    aliases = {f"{_ALIAS}{name.partition('.')[2]}": each for name, each in named.items()}
+    return {**named, **aliases}
+
+
+class Rpc:
+    """Answers texts of JSON-RPC."""
+
+    def __init__(self, workspace_of: WorkspaceOf) -> None:
+        self._workspace_of = workspace_of
+        self._methods = methods()
+
+    def answer(self, text: bytes) -> bytes | None:
+        """None where nothing is to be answered: only notifications."""
+        try:
+            value = read_json(text)
+        except RequestError as error:
+            return _encoded(_failed(None, RpcError(-32700, f"Parse error: {error}")))
+        if not isinstance(value, list):
+            one = self._answer(value)
+            return None if one is None else _encoded(one)
+        if not value or len(value) > MAX_BATCH:
+            problem = f"Invalid Request: a batch holds 1 to {MAX_BATCH} requests"
+            return _encoded(_failed(None, RpcError(-32600, problem)))
+        answers = [answer for each in value if (answer := self._answer(each)) is not None]
+        return _encoded(answers) if answers else None
+
+    def _answer(self, value: Any) -> dict[str, Any] | None:
+        is_asked = isinstance(value, Mapping) and "id" in value
+        request_id = value.get("id") if is_asked else None
+        try:
+            result = self._perform(value)
+        except RpcError as error:
+            is_request = isinstance(value, Mapping) and isinstance(value.get("method"), str)
+            if is_request and not is_asked:
+                log.warning("a notification failed: %s", error.code)
+                return None
+            is_id = isinstance(request_id, str | int | float | None)
+            return _failed(request_id if is_id else None, error)
+        return {"jsonrpc": "2.0", "id": request_id, "result": result} if is_asked else None
+
+    def _perform(self, value: Any) -> Any:
+        if not isinstance(value, Mapping) or value.get("jsonrpc") != "2.0":
+            raise RpcError(-32600, 'Invalid Request: expected an object with "jsonrpc": "2.0"')
+        name, params = value.get("method"), value.get("params")
+        if not isinstance(name, str) or not isinstance(value.get("id"), str | int | float | None):
+            raise RpcError(-32600, "Invalid Request: method and id: expected texts")
+        operation = self._methods.get(name)
+        if operation is None:
+            known = hint(name[:100], self._methods)
+            raise RpcError(-32601, f"Method not found: {name[:100]!r} ({known})")
+        try:
+            given = _by_name(operation, {} if params is None else params)
+            workspace = given.pop("workspace_id", None) or DEFAULT_WORKSPACE
+            if not isinstance(workspace, str):
+                raise RequestError("workspace_id: expected a text", "workspace_id")
+            request = operation.read(given)
+            result = msgspec.to_builtins(operation.run(self._workspace_of(workspace), request))
+        except RpcError:
+            raise
+        except RequestError as error:
+            data = {"parameter": error.field}
+            raise RpcError(-32602, f"Invalid params: {error}", data) from None
+        except ToolMemError as error:
+            raise RpcError(-32000, f"Server error: {error}") from None
+        except Exception as error:
+            log.exception("a method failed")
+            raise RpcError(-32603, f"Internal error: {type(error).__name__}") from None
+        return {"result": result, "logs": []} if name.startswith(_ALIAS) else result
+
+
+def _by_name(operation: Operation[..., Any], params: Any) -> dict[str, Any]:
+    """An object, or a list of positional parameters, the workspace last."""
+    if isinstance(params, Mapping):
+        return dict(params)
+    if not isinstance(params, list):
+        raise RpcError(-32600, "Invalid Request: params: expected an object or a list")
+    names = [*operation.signature.parameters, "workspace_id"]
+    if len(params) > len(names):
+        raise RequestError(f"{len(params)} parameters; there are {len(names)}", "params")
+    return dict(zip(names, params, strict=False))
+
+
+def _failed(request_id: Any, error: RpcError) -> dict[str, Any]:
+    told: dict[str, Any] = {"code": error.code, "message": str(error)}
+    if error.data is not None:
+        told["data"] = error.data
+    return {"jsonrpc": "2.0", "id": request_id, "error": told}
+
+
+def _encoded(value: Any) -> bytes:
+    return msgspec.json.encode(value)
