@@ -159,3 +159,40 @@ def test_rules_are_json_in_snake_case(memory):
     fields = ("tool_name", "rule", "priority", "source", "tags")
     assert [told[name] for name in fields] == ["t", "x", "normal", "programmatic", []]
     assert {"id", "created_at", "updated_at"} <= set(told)
+
+
+SECRETS = [
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "sk-live-4242abcd4242",
+    "AKIAIOSFODNN7EXAMPLQ",
+    "password=sunshine7x",
+    "Authorization: Bearer abc123defghi",
+    "curl -u bob:sunshine7x https://a.example",
+    "DB_PASSWORD=sunshine7x",
+    "--token='sunshine7x'",
+    "postgres://bob:sunshine7x@db/shop",
+    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCY",
+]
+BARE = ("ghp_16C7", "sk-live-4242", "AKIAIOSF", "sunshine7x", "abc123defghi", "wJalrXUtn")
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_secrets_reach_neither_store_nor_prompt(path, secret):
+    with ToolMem(path) as memory:
+        said = f"Never send {secret} to anybody by email"
+        memory.capture_rules(said, tools=[MAIL], session_id="s")
+        memory.tool_rule_put("shell", f"never run it with {secret}", priority="critical")
+        memory.note_demand(said, "remind", tools=["send_email"], rule=said, user_message=said)
+        memory.remember(f"the {secret}")
+        failed = {"name": "sql", "success": False, "output_summary": f"Error: bad {secret}"}
+        memory.capture_rules(tool_calls=[failed, failed])
+        given = {"command": "deploy"}
+        decision = memory.check_tool_call("Bash", given, conversation_id="c")
+        memory.tool_call_ended(decision, given, output=f"error: {secret} refused", success=False)
+        memory.check_tool_call("Bash", given, conversation_id="c")
+        told = memory.prompt() + str(memory.decisions()) + str(memory.recall())
+    with open(path, "rb") as opened:
+        stored = opened.read()
+    for bare in BARE:
+        assert bare not in told
+        assert bare.encode() not in stored

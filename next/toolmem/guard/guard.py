@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.errors import StoreError
-from toolmem.guard.decision import Finding, decide, of_rule
+from toolmem.guard.decision import Finding, decide, of_rule, quoted
 from toolmem.guard.history import CallHistory, KnownHistory, count_key, micros, record, test_begins
 from toolmem.guard.known_names import KnownNames, statement_in
 from toolmem.guard.repeats import (
@@ -43,6 +43,7 @@ from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.replies import is_this_once
 from toolmem.rules.store import ToolMemoryStore, retry_on_conflict
+from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 from toolmem.view.conditions import Match, MoreThan
 from toolmem.view.effects import CallEffects
@@ -182,7 +183,7 @@ class Guard:
         if statement:
             findings += known.names.check(statement, self.modes.names)
         if self.modes.schema != "off":
-            findings += _of_schema(arguments, schema, self.modes.schema)
+            findings += self._of_schema(arguments, schema)
         if not any(f.effective in ("ask", "deny") for f in findings):
             with self._lock:
                 self._open[decision_id] = _Open(view, call, known.failures.changed)
@@ -243,6 +244,14 @@ class Guard:
         is_forced = force or (force is None and failure.is_denied and not failure.is_forced)
         return [replace(f, is_forced=bool(is_forced and f.action == "deny")) for f in found]
 
+    def _of_schema(self, arguments: Any, schema: ToolSchema | None) -> list[Finding]:
+        problems = schema_problems(arguments, schema)
+        if not problems:
+            return []
+        told = "; ".join(problem.message for problem in problems[:3])
+        text = f"The arguments do not fit the tool: {quoted(Masker(self._secret()).text(told))}."
+        return [Finding(kind="schema", action="deny", text=text, mode=self.modes.schema)]
+
     def _remember_stop(
         self, decision: Decision, view: CallView, arguments: Any, conversation: str
     ) -> None:
@@ -284,6 +293,7 @@ class Guard:
         call = opened.call if opened else identity(decision.tool_name, arguments, self._secret())
         effects = CallEffects(decision.tool_name, given, hints)
         ended = ended_as(effects, output, failed=failed)
+        ended.line = Masker(self._secret()).text(ended.line)
         statement = "" if failed is None else statement_in(arguments)
         asked = self._read(decision.conversation_id)[2].asked
         repeated: list[str] = []
@@ -391,15 +401,6 @@ def _decoded(record: Record | None, kind: type[Decoded]) -> Decoded:
         return kind() if record is None else record.read(kind)
     except ValueError:
         return kind()
-
-
-def _of_schema(arguments: Any, schema: ToolSchema | None, mode: Any) -> list[Finding]:
-    problems = schema_problems(arguments, schema)
-    if not problems:
-        return []
-    told = "; ".join(problem.message for problem in problems[:3])
-    text = f"The arguments do not fit the tool: {told}."
-    return [Finding(kind="schema", action="deny", text=text, mode=mode)]
 
 
 def _effect_of(each: CheckedRule) -> Action:

@@ -13,6 +13,7 @@ from toolmem.rules.store import retry_on_conflict
 from toolmem.rules.turn import ToolUse
 from toolmem.text.display import plain
 from toolmem.text.error_lines import error_line
+from toolmem.text.masking import Masker
 from toolmem.text.stopped_calls import was_stopped
 
 NAMESPACE = "tool_effectiveness"
@@ -54,7 +55,8 @@ def _count(store: Store, workspace: str, tool: str, uses: list[ToolUse]) -> None
             more = (use.duration_ms - found.avg_duration_ms) / found.timed_calls
             found.avg_duration_ms += more
         if use.success is False:
-            line = plain(error_line(use.output_summary), _MAX_CHARACTERS)
+            masked = Masker(store.secret_key()).text(use.output_summary)
+            line = plain(error_line(masked), _MAX_CHARACTERS)
             others = [each for each in found.common_error_patterns if each != line]
             found.common_error_patterns = [*others, line][-MAX_PATTERNS:]
     version = 0 if record is None else record.version

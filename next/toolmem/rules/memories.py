@@ -26,6 +26,7 @@ from toolmem.rules.identity import (
 )
 from toolmem.rules.store import retry_on_conflict
 from toolmem.store.search import embed_missing, unit_vector
+from toolmem.text.masking import Masker
 
 GLOBAL = "global"
 SKILL_PREFIX = "skill-"
@@ -73,6 +74,7 @@ class Memories:
     ) -> MemoryEntry:
         """Insert, or replace the memory of that id. The same text again is the same memory."""
         where, text = read_namespace(namespace), read_text(content, "content", MAX_CONTENT)
+        text = Masker(self.store.secret_key()).text(text)
         memory_id = read_id(id) or made_id("memory", self.workspace, where, same_text(text))
         key, own_tags = MEMORY_PREFIX + memory_id, read_tags(tags)
 

@@ -42,6 +42,7 @@ from toolmem.rules.identity import (
     rule_key,
     same_text,
 )
+from toolmem.text.masking import Masker
 from toolmem.view.conditions import read_conditions
 
 log = logging.getLogger("toolmem.rules")
@@ -199,8 +200,22 @@ class ToolMemoryStore:
         `captured`: read from a sentence; it lets no rule bind less, and a deleted rule stays
         deleted where its turn is played again.
         """
-        checked = given.checked()
+        checked = self._masked(given.checked())
         return retry_on_conflict(lambda: self._put(checked, actor, captured))
+
+    def _masked(self, given: RuleInput) -> RuleInput:
+        """Without secrets; conditions keep them, as they would match nothing else."""
+        masker = Masker(self.store.secret_key())
+        changed: dict[str, Any] = {"rule": masker.text(given.rule)}
+        changed |= {
+            name: masker.value(value)
+            for name in ("stops", "passes")
+            if (value := getattr(given, name)) is not UNSET
+        }
+        if given.said is not UNSET:
+            told = masker.text(given.said.understood)
+            changed["said"] = replace(given.said, understood=told)
+        return replace(given, **changed)
 
     def _put(self, given: RuleInput, actor: Actor, captured: bool) -> ToolMemoryRule:
         place = self._place_of(given)
@@ -284,6 +299,7 @@ class ToolMemoryStore:
     ) -> ToolMemoryRule:
         before, now = place.before, self.clock.now()
         assert before is not None
+        actor = replace(actor, words=Masker(self.store.secret_key()).text(actor.words))
         if not is_allowed(before, after, actor, now, guarded=self.is_guarded()):
             asked = _asked_fields(before, after)
             if not asked:
