@@ -36,6 +36,7 @@ def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
         "tools.csv": csv_text(tables.tool_rows(found), tables.ToolRow),
         "errors.csv": csv_text(tables.error_rows(found), tables.ErrorRow),
         "lines.csv": csv_text(tables.line_rows(found), tables.LineRow),
+        "rules.csv": csv_text(tables.rule_rows(found), tables.RuleRow),
         "skips.csv": csv_text(tables.skip_rows(found), tables.SkipRow),
         "summary.json": json.dumps(summary, indent=2, ensure_ascii=False) + "\n",
     }

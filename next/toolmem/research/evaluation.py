@@ -19,13 +19,17 @@ from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.flow.report import Event
 from toolmem.formats.recording import BadRecord, Format, Recording, read_recording
+from toolmem.formats.records import read_schemas
 from toolmem.llm.usage import LedgerRow, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
+from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import ToolRecord
 from toolmem.operations.results import EvaluationFailure, Summarized, Usage
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
+from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.turn import ToolUse, Turn
 from toolmem.text.stopped_calls import was_stopped
 
 WORKSPACE = "evaluate"
@@ -58,6 +62,7 @@ class Evaluation(Struct, kw_only=True):
     duplicates: int  # calls whose id was known
     stopped: str  # why calls were left out; "" where none were
     budget_reached: bool
+    rules: list[ToolMemoryRule]  # of the user, and of what kept failing
     requests: list[LedgerRow]  # to models
     usage: Usage  # of the requests, or of those that a dry run would have sent
     ignore_success: bool
@@ -111,6 +116,8 @@ def evaluate(
         added = _add(used, recorded, [*tools, *recorded.tools] or None, progress)
         stored = _logged(kept, used.workspace_id, newest[-1].position if newest else 0)
         names = sorted({call.tool_name for call in recorded.calls})
+        if memory is None or begin_anew:
+            _capture(used, recorded)
         summary = used.summarize(names) if names and not added.stopped else Summarized()
         second = used.summarize(names) if names and not added.stopped else Summarized()
         usage = added.usage.plus(summary.usage).plus(second.usage)
@@ -128,11 +135,29 @@ def evaluate(
             stopped=added.stopped,
             budget_reached=added.budget_reached,
             usage=usage,
+            rules=used.rules.all_rules().rules,
             requests=[row for row in requests if row.time >= started_at],
             ignore_success=ignore_success,
             started_at=started_at,
             seconds=used.services.clock.monotonic() - started,
         )
+
+
+def _capture(memory: ToolMem, recorded: Recording) -> None:
+    """Keep what the recording's users demanded, and what failed twice in one of their turns."""
+    turns: dict[tuple[str, str], Turn] = {}
+    tools = list(read_schemas(recorded.tools).values())
+    for call in recorded.calls:
+        if call.conversation_id:
+            place = call.conversation_id, call.context
+            turn = turns.setdefault(
+                place, Turn(user_message=call.context, session_id=place[0], tools=tools)
+            )
+            use = ToolUse(name=call.tool_name, success=call.success, output_summary=call.output)
+            turn.tool_calls.append(use)
+    hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
+    for turn in turns.values():
+        hook.after_turn(turn)
 
 
 def _prepared(call: ToolCallResult, ignore_success: bool) -> ToolCallResult:
@@ -162,6 +187,8 @@ def clear(memory: ToolMem) -> None:
             field="out",
         )
     kept.delete_tools(memory.workspace_id)
+    for record in kept.list_records(memory.workspace_id, prefix="tool-", key_prefix="rule/"):
+        kept.delete(memory.workspace_id, record.namespace, record.key)
 
 
 class _Added(Struct):

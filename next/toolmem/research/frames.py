@@ -31,6 +31,11 @@ def lines(found: Evaluation) -> pd.DataFrame:
     return frame(tables.line_rows(found), tables.LineRow)
 
 
+def rules(found: Evaluation) -> pd.DataFrame:
+    """One row for each rule, beside the figures of its tool."""
+    return frame(tables.rule_rows(found), tables.RuleRow)
+
+
 def skips(found: Evaluation) -> pd.DataFrame:
     """One row for each tool and each of the two summaries."""
     return frame(tables.skip_rows(found), tables.SkipRow)

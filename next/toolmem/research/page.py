@@ -25,6 +25,7 @@ from toolmem.text.display import plain
 NOTEBOOK = "01_evaluate_tool_calls.md"
 MAX_TOOLS = 100
 MAX_ERRORS = 30
+MAX_RULES = 50
 MAX_BAD_RECORDS = 20
 MAX_NAME, MAX_TEXT = 80, 300  # characters of a tool's name, and of another text
 
@@ -79,6 +80,7 @@ def page(found: Evaluation, notebook: str = "") -> str:
         totals=tables.totals(found),
         tools=_first(tools, MAX_TOOLS),
         errors=_first(tables.error_rows(found), MAX_ERRORS),
+        rules=_first(tables.rule_rows(found), MAX_RULES),
         cards=_first(cards, MAX_TOOLS),
         runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
         bad_records=_first(found.bad_records, MAX_BAD_RECORDS),

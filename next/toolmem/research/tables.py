@@ -14,6 +14,7 @@ from msgspec import Struct
 from toolmem.guidance.statistics import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
 from toolmem.models.calls import ToolCallResult
+from toolmem.models.rules import RANK
 from toolmem.models.tools import ToolRecord
 from toolmem.research.evaluation import EvaluatedCall, Evaluation
 
@@ -96,6 +97,19 @@ class SkipRow(Struct, kw_only=True):
     not_analyzed: int
     prompt_tokens: int
     error: str
+
+
+class RuleRow(Struct, kw_only=True):
+    """One rule, beside the figures of its tool."""
+
+    tool_name: str
+    success_rate: float | None
+    avg_score: float | None
+    saved_prompt_tokens: int  # by the second summary, which skipped the tool
+    priority: str
+    effect: str
+    source: str
+    rule: str
 
 
 class CostRow(Struct, kw_only=True):
@@ -223,6 +237,28 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
             )
         )
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
+
+
+def rule_rows(found: Evaluation) -> list[RuleRow]:
+    """By tool, the most urgent first."""
+    tools = {row.tool_name.lower(): row for row in tool_rows(found)}
+    saved = {each.tool_name.lower(): each.prompt_tokens for each in found.second_summary.outcomes}
+    rows = []
+    for rule in sorted(found.rules, key=lambda r: (r.tool_name.lower(), RANK[r.priority], r.rule)):
+        tool = tools.get(rule.tool_name.lower())
+        rows.append(
+            RuleRow(
+                tool_name=rule.tool_name,
+                success_rate=tool.success_rate if tool else None,
+                avg_score=tool.avg_score if tool else None,
+                saved_prompt_tokens=saved.get(rule.tool_name.lower(), 0),
+                priority=rule.priority,
+                effect=rule.effect,
+                source=rule.source,
+                rule=rule.rule,
+            )
+        )
+    return rows
 
 
 def line_rows(found: Evaluation) -> list[LineRow]:
