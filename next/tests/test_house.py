@@ -23,20 +23,20 @@ BUDGETS = {
     "view": 2200,
     "flow": 1215,
     "ops": 1455,
-    "operations": 1030,
-    "memory": 570,
-    "research": 1480,
+    "operations": 1080,
+    "memory": 525,
+    "research": 1485,
     "cli": 1420,
     "testing": 508,
     # folders to come
-    "rules": 4480,
+    "rules": 4520,
     "guard": 1400,
     "session": 950,
     "server": 1090,
     "hooks": 1420,
     "adapters": 420,
 }
-SINGLE_FILES = 420  # __init__, __main__, errors, client
+SINGLE_FILES = 365  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 16}

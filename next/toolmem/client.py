@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from toolmem import operations
 from toolmem.errors import (
     Conflict,
     ModelError,
@@ -31,7 +30,8 @@ from toolmem.flow.services import Memory
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.responses import FlowResponse
 from toolmem.operations.calls import Calls
-from toolmem.operations.operation import AsyncOperation, Operation
+from toolmem.operations.methods import AsyncMethods, Methods
+from toolmem.operations.operation import Operation
 
 Answer = TypeVar("Answer")
 
@@ -43,36 +43,12 @@ TOKEN_VARIABLE = "TOOLMEM_TOKEN"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class Client:
+class Client(Methods):
     """A service as Python calls. Threads may share one.
 
     `token`: None takes TOOLMEM_TOKEN from the environment. Raises what the service raised there,
     and ServiceError where it was not reached or denied the request.
     """
-
-    add = operations.add
-    summarize = operations.summarize
-    guidance = operations.guidance
-    retrieve = operations.retrieve
-    advise = operations.advise
-    calls = operations.calls
-    tools = operations.tools
-    prompt = operations.prompt
-    capture_rules = operations.capture_rules
-    note_demand = operations.note_demand
-    lift_demand = operations.lift_demand
-    check_tool_call = operations.check_tool_call
-    tool_call_ended = operations.tool_call_ended
-    decisions = operations.decisions
-    tool_rule_put = operations.tool_rule_put
-    tool_rule_get = operations.tool_rule_get
-    tool_rule_list = operations.tool_rule_list
-    tool_rule_delete = operations.tool_rule_delete
-    tool_rules_for_prompt = operations.tool_rules_for_prompt
-    tool_rules_json = operations.tool_rules_json
-    recall = operations.recall
-    remember = operations.remember
-    forget = operations.forget
 
     def __init__(
         self,
@@ -152,32 +128,8 @@ class Client:
         self.close()
 
 
-class AsyncClient:
+class AsyncClient(AsyncMethods):
     """The same methods as coroutines. The work is done in threads. Takes what Client takes."""
-
-    add = AsyncOperation(operations.add)
-    summarize = AsyncOperation(operations.summarize)
-    guidance = AsyncOperation(operations.guidance)
-    retrieve = AsyncOperation(operations.retrieve)
-    advise = AsyncOperation(operations.advise)
-    calls = AsyncOperation(operations.calls)
-    tools = AsyncOperation(operations.tools)
-    prompt = AsyncOperation(operations.prompt)
-    capture_rules = AsyncOperation(operations.capture_rules)
-    note_demand = AsyncOperation(operations.note_demand)
-    lift_demand = AsyncOperation(operations.lift_demand)
-    check_tool_call = AsyncOperation(operations.check_tool_call)
-    tool_call_ended = AsyncOperation(operations.tool_call_ended)
-    decisions = AsyncOperation(operations.decisions)
-    tool_rule_put = AsyncOperation(operations.tool_rule_put)
-    tool_rule_get = AsyncOperation(operations.tool_rule_get)
-    tool_rule_list = AsyncOperation(operations.tool_rule_list)
-    tool_rule_delete = AsyncOperation(operations.tool_rule_delete)
-    tool_rules_for_prompt = AsyncOperation(operations.tool_rules_for_prompt)
-    tool_rules_json = AsyncOperation(operations.tool_rules_json)
-    recall = AsyncOperation(operations.recall)
-    remember = AsyncOperation(operations.remember)
-    forget = AsyncOperation(operations.forget)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.plain = Client(*args, **kwargs)

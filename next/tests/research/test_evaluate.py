@@ -15,7 +15,15 @@ from toolmem.research import frames, tables
 from toolmem.research.csv_files import cell, csv_text, write_whole
 from toolmem.research.evaluation import clear, evaluate
 
-FILES = ["calls.csv", "errors.csv", "lines.csv", "memory.db", "report.html", "rules.csv", "skips.csv"]
+FILES = [
+    "calls.csv",
+    "errors.csv",
+    "lines.csv",
+    "memory.db",
+    "report.html",
+    "rules.csv",
+    "skips.csv",
+]
 FILES += ["summary.json", "tools.csv"]
 
 

@@ -13,6 +13,19 @@ import pytest
 
 @pytest.fixture
 def serve(tmp_path):
+    """Starts services in the test's own folder."""
+    yield from _starter(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """One service for the tests of a module, each with a workspace of its own."""
+    starter = _starter(tmp_path_factory.mktemp("service"))
+    yield next(starter)()[0]
+    next(starter, None)
+
+
+def _starter(folder):
     running = []
 
     def start(*overrides, token="", store=None):
@@ -23,7 +36,7 @@ def serve(tmp_path):
         command = [sys.executable, "-m", "toolmem", "serve", "--store", store or "m.db"]
         process = subprocess.Popen(
             [*command, f"http.port={port}", *overrides],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment,
             stderr=subprocess.PIPE,
         )
@@ -45,8 +58,3 @@ def serve(tmp_path):
             process.send_signal(signal.SIGTERM)
         process.wait(timeout=40)
         process.stderr.close()
-
-
-@pytest.fixture
-def url(serve):
-    return serve()[0]

@@ -17,8 +17,8 @@ CALLS = [{"tool_name": "search", "input": {"q": "rain"}, "output": "[]", "succes
 
 
 @pytest.fixture
-def client(url):
-    with Client(url, workspace_id="w") as opened:
+def client(url, request):
+    with Client(url, workspace_id=request.node.name) as opened:
         yield opened
 
 
@@ -27,7 +27,8 @@ def test_it_has_every_method_of_toolmem():
         assert hasattr(ToolMem, name) and hasattr(Client, name) and hasattr(AsyncClient, name)
 
 
-def test_what_works_over_the_client(client, tmp_path):
+def test_what_works_over_the_client(serve, tmp_path):
+    client = Client(serve()[0], workspace_id="w")
     assert client.add(CALLS).evaluation.evaluated == 1
     assert client.summarize("search").summarized == ["search"]
     assert "search" in client.guidance("search").text or client.guidance("search").text
@@ -77,13 +78,13 @@ def test_errors_are_those_of_the_service(client, url, serve):
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(url, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    with Client(url) as client:
+    with Client(url, workspace_id="proxy") as client:
         assert client.tools() == []
 
 
 def test_the_same_awaited(url):
     async def main():
-        async with AsyncClient(url, workspace_id="w") as client:
+        async with AsyncClient(url, workspace_id="awaited") as client:
             await client.add(CALLS)
             return [tool.tool_name for tool in await client.tools()]
 
@@ -104,7 +105,7 @@ def test_recorded_notes_are_kept_over_http_and_no_forged_quote_is(client):
     kept = forged = 0
     for line in (folder / "A.jsonl").read_text(encoding="utf-8").splitlines()[:60]:
         message = json.loads(line)
-        here = client.workspace(message["id"])
+        here = client.workspace(f"forged {message['id']}")
         tools = [
             {
                 "name": tool["name"],
