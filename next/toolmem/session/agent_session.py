@@ -21,10 +21,11 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.operations import OPERATIONS, lift_demand, note_demand
-from toolmem.operations.rules import schemas_of
+from toolmem.operations.rules import add_notes_of_model, schemas_of
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
+from toolmem.rules.notes.ask_model import contract
 from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
 from toolmem.rules.prompt import PromptCaps, changed_since
 from toolmem.rules.store import RuleListing
@@ -204,7 +205,8 @@ class AgentSession:
 
     def _hook(self) -> ToolMemoryCaptureHook:
         actor = Actor("user", session=self.session_id, guest=bool(self._guest), name=self._guest)
-        return ToolMemoryCaptureHook(self.rules, actor=actor)
+        enabled = None if self.memory.services.settings.rules.capture else False
+        return ToolMemoryCaptureHook(self.rules, actor=actor, enabled=enabled)
 
     def _turn(self, message: str, uses: list[ToolUse]) -> Turn:
         return Turn(
@@ -255,7 +257,8 @@ class AgentSession:
         for name in NOTE_TOOLS:
             operation = OPERATIONS[name]
             assert operation.agent is not None
-            told = {"name": name, "description": operation.agent.description}
+            text = operation.agent.description if name == "lift_demand" else contract()
+            told = {"name": name, "description": text}
             if form == "openai":
                 parameters = operation.schema()
                 function = {**told, "parameters": parameters}
@@ -314,7 +317,10 @@ class AgentSession:
         if said and not any(message.get("role") == "user" for message in messages):
             messages.insert(0, {"role": "user", "content": said})
         self.buffer += messages
-        captured = self._hook().after_turn(self._turn(said, list(map(_use, results))), heard=True)
+        spoken = self._turn(said, list(map(_use, results)))
+        captured = self._hook().after_turn(spoken, heard=True)
+        if said and not self._guest:
+            add_notes_of_model(self._rules_memory, spoken, captured)
         self._turns += 1
         self._store(results)
         limit = self._max_buffer_tokens
