@@ -14,7 +14,7 @@ KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 870,
     "text": 1610,
-    "config": 1240,
+    "config": 1250,
     "store": 3030,
     "llm": 1750,
     "judge": 2380,
@@ -23,7 +23,7 @@ BUDGETS = {
     "view": 2200,
     "flow": 1215,
     "ops": 1455,
-    "operations": 1150,
+    "operations": 1235,
     "memory": 525,
     "research": 1485,
     "cli": 1420,
@@ -32,14 +32,14 @@ BUDGETS = {
     "rules": 4620,
     "guard": 1400,
     "session": 950,
-    "server": 1050,
+    "server": 955,
     "hooks": 1330,
     "adapters": 420,
 }
 SINGLE_FILES = 365  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 16}
+MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 16, "sentence": 29, "planned call": 33}
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60

@@ -105,7 +105,7 @@ class Client(Methods):
         try:
             response = self._http.request(method, path, content=body, headers=headers)
         except httpx.HTTPError as error:
-            told = f"{self.base_url}: {type(error).__name__}: {error}"
+            told = f"{_without_secrets(self.base_url)}: {type(error).__name__}"
             raise ServiceError(f"{told}; is `toolmem serve` running there?") from None
         try:
             value = msgspec.json.decode(response.content)
@@ -151,6 +151,12 @@ class AsyncClient(AsyncMethods):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _without_secrets(url: str) -> str:
+    """The address without a user's name, password and query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _is_local(host: str) -> bool:

@@ -99,7 +99,7 @@ def test_every_problem_of_settings_is_a_line_of_stderr(tmp_path):
     assert done.stderr.count("error: ") == 2
     fine = run(tmp_path, "config", "check", "--recent=1", "language=zh")
     assert fine.returncode == 2
-    assert run(tmp_path, "config", "check", "language=zh").stdout.startswith("no problems; 7 flows")
+    assert run(tmp_path, "config", "check", "language=zh").stdout.startswith("no problems; 8 flows")
 
 
 def test_settings_are_shown_as_json_with_their_origins(tmp_path):

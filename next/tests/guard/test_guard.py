@@ -262,6 +262,24 @@ def test_what_writes_or_waits_lets_go(runs, between):
     assert runs("cat x").action == "allow"
 
 
+def test_a_command_that_worked_before_a_failure_casts_doubt(runs):
+    runs("npm run lint", error="lint: 3 problems")
+    runs("npm ci && npm run build", error="build: cannot find module")
+    assert runs("npm run lint").action == "advise"
+
+
+def test_a_failed_change_lets_nothing_go(runs):
+    runs("cat x", error=FAILED)
+    runs("mkdir /y", error="mkdir: cannot create directory '/y': Permission denied")
+    assert runs("cat x").action == "deny"
+
+
+def test_a_formatter_that_fails_by_repairing_is_not_held(runs):
+    told = "black....Failed\n- files were modified by this hook\nreformatted a.py"
+    runs("git commit -m x", error=told)
+    assert runs("git commit -m x").action == "allow"
+
+
 def test_a_change_of_folder_only_advises(runs):
     runs("cat x", error=FAILED)
     runs("cd y")

@@ -215,3 +215,14 @@ def test_a_list_holds_whole_memories_with_their_calls(filled, act):
 def test_an_unknown_action_is_refused_with_the_nearest(act):
     with pytest.raises(RequestError, match="action"):
         act("dumb")
+
+
+def test_a_guarded_store_is_not_emptied_by_a_program(act, memory):
+    from toolmem.rules.store import GUARDED
+
+    memory.workspace("w").tool_rule_put("t", "Never")
+    assert act("delete").answer.endswith("; 1 rules stay")
+    memory.rules.store.put(*GUARDED, {})
+    with pytest.raises(RequestError, match="guarded"):
+        act("delete_workspace", confirm="w")
+    assert memory.rules.store.workspaces() == ["w"]

@@ -68,9 +68,10 @@ def test_errors_are_those_of_the_service(client, url, serve):
     with Client(guarded, token="wrong") as wrong, pytest.raises(ServiceError) as denied:
         wrong.tools()
     assert denied.value.status == 401
-    nobody = Client("http://127.0.0.1:9", timeout=2)
-    with nobody, pytest.raises(ServiceError, match="is `toolmem serve` running"):
+    nobody = Client("http://bob:s3cret@127.0.0.1:9", timeout=2)
+    with nobody, pytest.raises(ServiceError, match="is `toolmem serve` running") as gone:
         nobody.tools()
+    assert "s3cret" not in str(gone.value)
     client.close()
     with pytest.raises(StoreClosed):
         client.tools()

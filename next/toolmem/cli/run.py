@@ -38,7 +38,7 @@ def run(
     """Run one flow. The response alone is printed, as JSON.
 
     Exit code 0: done; 1: partly done, or something was not found; 2: refused before any work;
-    3: the budget is reached; 130: interrupted.
+    3: the budget is reached; 5: stopped by the guard; 130: interrupted.
 
     \b
     Examples:
@@ -62,6 +62,8 @@ def run(
     options.print_json(response)
     if response.metadata.get("budget_reached"):
         sys.exit(3)
+    if response.metadata.get("decision", {}).get("action") in ("ask", "deny"):
+        sys.exit(5)
     if not response.success or response.metadata.get("partial"):
         sys.exit(1)
 

@@ -17,6 +17,7 @@ from toolmem.guidance.statistics import statistics, tool_memory
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallFailure, Window
+from toolmem.rules.store import GUARDED
 
 KEEP_ALL = 2**31 - 1
 LONGEST_PATH = 200  # bytes
@@ -70,6 +71,9 @@ class VectorStoreActionOp(Op):
 
     def _delete(self, context: Context, store: Store) -> None:
         _tell_deleted(context, store.delete_tools(context.workspace), [])
+        kept = store.list_records(context.workspace, prefix="tool-", key_prefix="rule/")
+        context.response.metadata["rules_kept"] = len(kept)
+        context.response.answer += f"; {len(kept)} rules stay" if kept else ""
 
     def _delete_ids(self, context: Context, store: Store) -> None:
         ids = context.get("memory_ids")
@@ -85,6 +89,9 @@ class VectorStoreActionOp(Op):
         if context.get("confirm") != context.workspace:
             told = f"confirm: expected {context.workspace!r}; everything in it would be deleted"
             raise RequestError(told, field="confirm")
+        if store.get(*GUARDED) is not None:
+            told = "the store is guarded: its rules are lifted one by one, by their user"
+            raise RequestError(f"action: {told}", field="action")
         count = store.delete_workspace(context.workspace)
         context.response.metadata["deleted"] = count
         context.response.answer = (

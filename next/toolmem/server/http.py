@@ -8,6 +8,7 @@ its commit, whoever leaves.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -43,6 +44,9 @@ Answer = TypeVar("Answer")
 MAX_BODY = 32 << 20  # bytes of a request
 MAX_WAITING = 64  # requests that may wait for a model
 MAX_SHORT = 32  # requests of which none does
+# Operations that may ask a model or an embedder.
+WAITING = ("add", "summarize", "retrieve", "recall", "capture_rules")
+_WAITS_IN_RPC = re.compile(rb"memory[._](?:%s)" % "|".join(WAITING).encode())
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (RequestError, 422),
     (Conflict, 409),
@@ -65,9 +69,10 @@ class Service:
         self._short: CapacityLimiter | None = None
 
     async def ask(self, request: Request) -> Response:
-        """A flow or an operation by its name."""
+        """An operation or a flow by its name."""
         name = request.path_params["name"]
-        given = read_json(await _body(request))
+        body = await _body(request)
+        given = await self._in_thread(lambda: read_json(body), waits=False)
         if not isinstance(given, dict):
             raise RequestError("body: expected a JSON object", "body")
         given = {key: value for key, value in given.items() if value is not None}
@@ -75,20 +80,20 @@ class Service:
         if not isinstance(workspace, str) or not workspace:
             raise RequestError("workspace_id: expected the name of a workspace", "workspace_id")
         memory = self.memory.workspace(workspace)
-        if name in self.memory.engine.flows.ready:
-            return _json(await self._in_thread(lambda: memory.run(name, **given), waits=True))
         operation = OPERATIONS.get(name)
+        if operation is None and name in self.memory.engine.flows.ready:
+            return _json(await self._in_thread(lambda: memory.run(name, **given), waits=True))
         if operation is None:
             known = {**self.memory.engine.flows.ready, **OPERATIONS}
             return _problem(404, f"there is no {name!r} ({hint(name, known)})")
         checked = operation.read(given)
-        waits = bool(operation.flow) and not operation.reads_only
+        waits = name in WAITING
         return _json(await self._in_thread(lambda: operation.run(memory, checked), waits=waits))
 
     async def ask_rpc(self, request: Request) -> Response:
         """JSON-RPC 2.0."""
         body = await _body(request)
-        waits = b"memory.add" in body or b"memory.summarize" in body
+        waits = _WAITS_IN_RPC.search(body) is not None
         answer = await self._in_thread(lambda: self.rpc.answer(body), waits=waits)
         if answer is None:
             return Response(status_code=204)

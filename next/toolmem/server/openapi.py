@@ -40,7 +40,7 @@ def described(flows: Mapping[str, FlowSection]) -> dict[str, Any]:
         declared = operation.schema()
         properties = {**declared["properties"], "workspace_id": _WORKSPACE}
         doc = (operation.__doc__ or "").partition("\n\n")[0]
-        paths.setdefault(f"/{name}", _post(name, doc, {**declared, "properties": properties}))
+        paths[f"/{name}"] = _post(name, doc, {**declared, "properties": properties})
     return {
         "openapi": "3.1.0",
         "info": {"title": "toolmem", "version": __version__},

@@ -1,0 +1,81 @@
+"""OperationOp: any operation as an op of a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import Parameter
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.config.names import hint
+from toolmem.errors import ConfigError, RequestError
+from toolmem.flow.op import Context, Op
+from toolmem.flow.registry import register
+from toolmem.models.decisions import Decision
+from toolmem.models.responses import FlowResponse
+from toolmem.operations.operation import OPERATIONS, Operation
+from toolmem.rules.changes import PROGRAM
+
+
+@register
+class OperationOp(Op):
+    """Run an operation with what the request says: `OperationOp(operation="check_tool_call")`.
+
+    The result stands in `metadata.result`; a decision in `metadata.decision`, its reason being the
+    answer.
+    """
+
+    class Params(Struct, frozen=True):
+        operation: str
+
+    params: Params
+
+    def _operation(self) -> Operation[..., Any]:
+        """Raises ConfigError where there is none of this name."""
+        name = self.params.operation
+        if name not in OPERATIONS:
+            problem = f"op.{self.key}.params.operation: {name!r} ({hint(name, OPERATIONS)})"
+            raise ConfigError([problem])
+        return OPERATIONS[name]
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("workspace_id", *(each.name for each in self._parameters() if _is_needed(each)))
+
+    @property
+    def optional(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(each.name for each in self._parameters() if not _is_needed(each))
+
+    def _parameters(self) -> list[Parameter]:
+        return list(self._operation().signature.parameters.values())
+
+    def run(self, context: Context) -> None:
+        operation = self._operation()
+        given = {name: context.get(name) for name in operation.signature.parameters}
+        result = operation.run(_FlowMemory(context), operation.read(given))
+        is_decision = isinstance(result, Decision)
+        name = "decision" if is_decision else "result"
+        context.response.metadata[name] = msgspec.to_builtins(result)
+        context.response.answer = result.reason if is_decision else ""
+
+
+class _FlowMemory:
+    """The workspace of a run, as operations see it."""
+
+    actor = PROGRAM
+
+    def __init__(self, context: Context) -> None:
+        self.services = context.services
+        self.workspace_id = context.workspace
+
+    def run_flow(self, flow: str, **request: Any) -> FlowResponse:
+        raise RequestError(f"operation: {flow!r} is a flow itself; name its ops", "operation")
+
+    def perform(self, operation: Operation[..., Any], given: Mapping[str, Any]) -> Any:
+        return operation.run(self, operation.read(given))
+
+
+def _is_needed(parameter: Parameter) -> bool:
+    return parameter.default is parameter.empty
