@@ -452,6 +452,12 @@ def test_what_is_too_large_to_read_is_asked_about_where_a_rule_names_it(forbid, 
     assert runs(command + "; rm -rf /srv").action == "ask"
 
 
+def test_a_nested_quantifier_is_matched_in_linear_time(runs, forbid):
+    forbid({"text": "(x+x+)+y"}, tool="t")
+    assert runs({"body": "x" * 300_000}, tool="t").action == "allow"
+    assert runs({"body": "x" * 300_000 + "y"}, tool="t").action == "deny"
+
+
 def test_an_unreadable_input_is_decided_all_the_same(runs, forbid):
     forbid({"text": "x{50}"})
     nested: dict = {}

@@ -1,10 +1,16 @@
 """The pinned block: what stands in it, and that nothing in a rule can forge it."""
 
+import asyncio
 import random
+import threading
 
 import pytest
 
-from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
+from toolmem.errors import StoreUnavailable
+from toolmem.rules.prefetch import (
+    prefetch_tool_memory_rules,
+    prefetch_tool_memory_rules_blocking,
+)
 from toolmem.rules.prompt import PromptCaps, ToolMemoryRulesSection, changed_since, choose
 
 TEXT = "never email Sarah at sarah@example.com"
@@ -109,3 +115,18 @@ def test_a_session_does_not_begin_without_its_rules_unless_asked_to(rules, store
     with pytest.raises(Exception, match="closed"):
         prefetch_tool_memory_rules_blocking(rules)
     assert prefetch_tool_memory_rules_blocking(rules, on_error="empty").text == ""
+
+
+def test_a_store_that_does_not_answer_in_time_raises(rules, monkeypatch):
+    ended = threading.Event()
+    monkeypatch.setattr(rules, "all_rules", lambda: ended.wait(30))
+    with pytest.raises(StoreUnavailable, match="within 0.05 s"):
+        prefetch_tool_memory_rules_blocking(rules, timeout=0.05)
+    assert prefetch_tool_memory_rules_blocking(rules, timeout=0.05, on_error="empty").text == ""
+    ended.set()
+
+
+def test_the_section_is_awaited(rules, put):
+    put(rule="a", priority="critical")
+    section = asyncio.run(prefetch_tool_memory_rules(rules, ["send_email"]))
+    assert "- **[critical]** a" in section.text
