@@ -196,3 +196,15 @@ def test_secrets_reach_neither_store_nor_prompt(path, secret):
     for bare in BARE:
         assert bare not in told
         assert bare.encode() not in stored
+
+
+def test_neither_adding_nor_checking_loads_what_reads_sentences(path):
+    script = (
+        "import sys; from toolmem import ToolMem\n"
+        "with ToolMem(sys.argv[1]) as memory:\n"
+        "    memory.add([{'tool_name': 't', 'output': 'x'}])\n"
+        "    memory.check_tool_call('t', {'a': 1})\n"
+        "print([m for m in sys.modules if m.startswith(('toolmem.rules.reader', 'tree_sitter'))])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"

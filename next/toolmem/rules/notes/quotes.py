@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from toolmem.rules.reader.own_text import MASK, mask_pasted
 from toolmem.text.forms import normalized
 
 Standing = Literal["said", "shown", "unsaid", "too_short"]
@@ -46,6 +45,8 @@ def find_quote(quote: str, user_messages: Iterable[str]) -> Standing:
 
 def own_words(message: str) -> str:
     """The message with what its author only shows masked, character by character."""
+    from toolmem.rules.reader.own_text import MASK, mask_pasted  # takes long to load
+
     return _FOUND.sub(lambda line: MASK * len(line[0]), mask_pasted(message))
 
 
