@@ -28,11 +28,11 @@ BUDGETS = {
     "research": 1485,
     "cli": 1420,
     "testing": 508,
-    # folders to come
     "rules": 4620,
     "guard": 1400,
     "session": 950,
     "server": 955,
+    # folders to come
     "hooks": 1330,
     "adapters": 420,
 }
