@@ -439,7 +439,7 @@ def test_arguments_that_do_not_fit_the_schema_are_advised_against(guard):
 )
 def test_what_holds_the_agent_is_changed_by_the_user_alone(store, clock, command, action):
     guard = Guard(store, "default", clock, protected=["/srv/data/toolmem.db"])
-    assert guard.before("Bash", {"command": command}, folder="/work/app").action == action
+    assert guard.before("Bash", {"command": command}, folder="/srv/app").action == action
 
 
 @pytest.mark.parametrize(

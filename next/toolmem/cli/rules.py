@@ -99,8 +99,8 @@ def show_rule(rule_id: str, as_json: bool, **where: Any) -> None:
 def add_rule(
     tool: str,
     text: str,
-    priority: str,
-    effect: str,
+    priority: Priority,
+    effect: Effect,
     when: str | None,
     unless: str | None,
     **where: Any,
@@ -118,9 +118,9 @@ def add_rule(
         made = memory.acting_as(user_actor()).tool_rule_put(
             tool,
             text,
-            priority=priority,  # type: ignore[arg-type]
+            priority=priority,
             source="user_explicit",
-            effect=effect,  # type: ignore[arg-type]
+            effect=effect,
             when=stopping,
             unless=passing,
         )

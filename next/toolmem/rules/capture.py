@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +27,9 @@ from toolmem.rules.said_aloud import keep_aloud
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Turn
 from toolmem.text.display import plain
+
+if TYPE_CHECKING:  # the reader is loaded when a sentence is read
+    from toolmem.rules.reader import Demand
 
 log = logging.getLogger("toolmem.rules")
 
@@ -96,9 +100,9 @@ class ToolMemoryCaptureHook:
             self._safely(captured, lambda: self._learn(turn))
         return captured
 
-    def _safely(self, captured: Captured, step: object) -> None:
+    def _safely(self, captured: Captured, step: Callable[[], Captured]) -> None:
         try:
-            captured.add(step())  # type: ignore[operator]
+            captured.add(step())
         except ToolMemError as error:
             captured.told.append(f"not kept: {plain(str(error), 300)}")
             log.warning("a turn was not read: %s", type(error).__name__)
@@ -174,10 +178,7 @@ def refusal(text: str) -> str:
     return ""
 
 
-def _rule_of(demand: object, tool: str, turn: Turn) -> RuleInput:
-    from toolmem.rules.reader import Demand
-
-    assert isinstance(demand, Demand)
+def _rule_of(demand: Demand, tool: str, turn: Turn) -> RuleInput:
     found = demand.conditions.get(tool)
     return RuleInput(
         tool_name=tool,
