@@ -87,6 +87,18 @@ def test_every_command_shows_an_example(tmp_path):
         assert "Example" in run(tmp_path, *command, "--help").stdout
 
 
+def test_an_evaluation_of_known_calls_says_that_they_are_not_judged_again(tmp_path):
+    line = {"id": "a", "tool_name": "search", "input": {}, "output": "[]", "success": True}
+    (tmp_path / "calls.jsonl").write_text(json.dumps(line))
+    asked = ("evaluate", "--input", "calls.jsonl", "--store", "m.db")
+    page = tmp_path / "report" / "report.html"
+    told = "1 calls of a known id are not judged again"
+    assert told not in run(tmp_path, *asked).stderr
+    assert told not in page.read_text()
+    assert told in run(tmp_path, *asked).stderr
+    assert told in page.read_text()
+
+
 def test_an_interrupt_ends_a_command_without_a_traceback(tmp_path):
     os.mkfifo(tmp_path / "calls.jsonl")
     command = [*COMMAND, "evaluate", "--input", "calls.jsonl"]

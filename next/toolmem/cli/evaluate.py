@@ -153,6 +153,9 @@ def _print(found: evaluation.Evaluation, written: list[Path]) -> None:
         rows_told = ", ".join(map(str, found.failed_evaluations[:MAX_BAD_RECORDS]))
         count = len(found.failed_evaluations)
         click.echo(f"{count} evaluations failed, the calls are kept: rows {rows_told}", err=True)
+    if found.duplicates:
+        told = "calls of a known id are not judged again: no scores of earlier evaluations here"
+        click.echo(f"{found.duplicates} {told}", err=True)
     if found.stopped:
         left = sum(each.call.evaluation_status in ("pending", "failed") for each in found.calls)
         print_error(f"stopped: {found.stopped}; {left} calls were not evaluated")
