@@ -1,22 +1,64 @@
-"""The store under test: `pytest tests/store --store MODULE:FACTORY` tries another one."""
+"""The stores under test: both, or the one of `pytest tests/store --store MODULE:FACTORY`."""
 
+import os
+import uuid
+from functools import partial
 from importlib import import_module
 
 import pytest
+from elasticsearch_nodes import Missing, find_server
 
 from toolmem.models.guidance import Guidance
 from toolmem.models.records import Document
+from toolmem.store.elasticsearch import ElasticsearchStore
+
+BOTH = ["sqlite", pytest.param("elasticsearch", marks=pytest.mark.xdist_group("elasticsearch"))]
+
+
+def pytest_generate_tests(metafunc):
+    """Every test that asks for a store runs on each of them."""
+    if "open_store" in metafunc.fixturenames:
+        own = metafunc.config.getoption("--store")
+        metafunc.parametrize("kind", [own] if own else BOTH, scope="session")
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A real Elasticsearch. CI fails without one."""
+    try:
+        found = find_server()
+    except Missing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+    yield found
+    found.stop()
 
 
 @pytest.fixture
-def open_store(request, path):
+def prefix(server):
+    """Of indices that go after the test."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    yield name
+    with ElasticsearchStore(server.url, index_prefix=name) as store:
+        names = ",".join(f"{name}-{kind}-1" for kind in ("tools", "calls", "records"))
+        store._client.ask(lambda es: es.indices.delete(index=names, ignore_unavailable=True))
+
+
+@pytest.fixture
+def open_store(kind, request, path):
     """Open the same place once more. Every handle is closed after the test."""
-    module, _, factory = request.config.getoption("--store").partition(":")
-    make = getattr(import_module(module), factory)
+    if kind == "elasticsearch":
+        url, name = request.getfixturevalue("server").url, request.getfixturevalue("prefix")
+        make = partial(ElasticsearchStore, url, index_prefix=name)
+    else:
+        place = "toolmem.store.sqlite:SqliteStore" if kind == "sqlite" else kind
+        module, _, factory = place.partition(":")
+        make = partial(getattr(import_module(module), factory), path)
     opened = []
 
     def open_again():
-        opened.append(make(path))
+        opened.append(make())
         return opened[-1]
 
     yield open_again

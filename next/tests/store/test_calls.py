@@ -194,6 +194,12 @@ def test_looking_at_what_is_not_there_makes_nothing(store):
     assert store.workspaces() == []
 
 
+def test_more_than_ten_thousand_tools_are_all_listed(store, call):
+    names = [f"tool_{number:05}" for number in range(10_001)]
+    store.append_calls("w", [call(name) for name in names], 1)
+    assert store.tool_names("w") == names
+
+
 def test_requests_that_make_no_sense_are_refused_by_name(store, call):
     with pytest.raises(RequestError, match="keep"):
         store.append_calls("w", [call()], 0)

@@ -74,25 +74,3 @@ def test_namespaces_are_listed_by_prefix_without_the_stores_own(store):
     assert store.namespaces("w") == ["notes", "tool-a", "tool-b"]
     assert [each.namespace for each in store.list_records("w")] == ["notes", "tool-a", "tool-b"]
     assert [r.namespace for r in store.list_records("w", prefix="tool-")] == ["tool-a", "tool-b"]
-
-
-def test_more_than_ten_thousand_records_are_all_listed(store):
-    with store.transaction():
-        for number in range(10_001):
-            store.put("w", "n", f"{number:05}", {})
-    assert len(store.list_records("w", "n")) == 10_001
-
-
-def test_a_transaction_is_all_or_nothing_and_parts_of_it_can_fail_alone(store, call):
-    with pytest.raises(RuntimeError), store.transaction():
-        store.append_calls("w", [call()], 10)
-        store.put("w", "n", "k", {})
-        raise RuntimeError
-    assert store.records("w") == []
-    assert store.get("w", "n", "k") is None
-    with store.transaction():
-        store.append_calls("w", [call("kept")], 5)
-        with pytest.raises(RuntimeError), store.transaction():
-            store.append_calls("w", [call("lost")], 5)
-            raise RuntimeError
-    assert store.tool_names("w") == ["kept"]

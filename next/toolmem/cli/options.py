@@ -22,7 +22,7 @@ config = click.option(
     "--config", type=click.Path(exists=True, dir_okay=False), help="A YAML file of settings."
 )
 store = click.option(
-    "--store", help="The store file; the same as vector_store.default.params.path."
+    "--store", help="A store file, or the URL of Elasticsearch with an index prefix as its path."
 )
 
 
@@ -54,7 +54,7 @@ def open_memory(
     """Raises ConfigError with every problem of the settings."""
     settings, config = split_config(overrides, config)
     if store is not None:
-        settings.append(f"vector_store.default.params.path={json.dumps(store)}")
+        settings += _store_settings(store)
     return ToolMem(config, workspace=workspace, overrides=settings)
 
 
@@ -64,10 +64,25 @@ def open_existing(
     """The same, where there is a store: commands that only read make none."""
     memory = open_memory(overrides, config, store, workspace)
     section = memory.engine.configuration.settings.vector_store[OpSection().vector_store]
-    path = store_path(section, "default")
-    if not os.path.exists(path):
-        raise click.UsageError(f"--store: there is no file {path}")
+    if section.backend != "elasticsearch":
+        path = store_path(section, "default")
+        if not os.path.exists(path):
+            raise click.UsageError(f"--store: there is no file {path}")
     return memory
+
+
+def _store_settings(store: str) -> list[str]:
+    """Of a file, or of http://user:password@host:9200/prefix."""
+    if not store.startswith(("http://", "https://")):
+        return [f"vector_store.default.params.path={json.dumps(store)}"]
+    host, _, prefix = store.partition("://")[2].partition("/")
+    url = f"{store.partition('://')[0]}://{host}"
+    settings = ["vector_store.default.backend=elasticsearch"]
+    settings.append(f"vector_store.default.params.hosts={json.dumps(url)}")
+    if prefix.strip("/"):
+        name = json.dumps(prefix.strip("/"))
+        settings.append(f"vector_store.default.params.index_prefix={name}")
+    return settings
 
 
 def names_store(given: Sequence[str], config: str | None) -> bool:

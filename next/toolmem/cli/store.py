@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_table
+from toolmem.cli.console import print_error, print_table, progress_bar
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.formats.dump import DumpRead, read_dump
-from toolmem.ops.vector_store_action import KEEP_ALL
+from toolmem.store.changes import KEEP_ALL
+from toolmem.store.copying import copy_workspace
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import plain
 
@@ -66,6 +67,46 @@ def trust(config: str | None, store: str | None, overrides: tuple[str, ...]) -> 
             raise click.UsageError("only a store file can be trusted")
         kept.trust()
         click.echo(f"{kept.location} is trusted")
+
+
+@store.command()
+@click.argument("source")
+@click.argument("target")
+@click.option("--workspace", help="The only one to copy. All are, where it is left out.")
+def copy(source: str, target: str, workspace: str | None) -> None:
+    """Copy calls, guidance and rules from one store to another, and compare both.
+
+    A store is a file, or the URL of Elasticsearch with an index prefix as its path. What is there
+    already is left as it is, so a copy that was interrupted can be repeated.
+
+    \b
+    Examples:
+      toolmem store copy .toolmem/memory.db http://localhost:9200/toolmem
+      toolmem store copy http://localhost:9200/toolmem copy.db --workspace team
+    """
+    with (
+        options.open_existing((), None, source, "default") as one,
+        options.open_memory((), None, target, "default") as other,
+    ):
+        stores = (one.services.store(OpSection()), other.services.store(OpSection()))
+        names = stores[0].workspaces() if workspace is None else [workspace]
+        copied = {}
+        for name in names:
+            with progress_bar(f"copying {plain(name)}") as progress:
+                copied[name] = copy_workspace(*stores, name, progress)
+    rows = [
+        (plain(name), *map(str, (c.tools, c.calls, c.duplicates, c.records, c.kept)))
+        for name, c in copied.items()
+    ]
+    head = ("workspace", "tools", "calls added", "there before", "records added", "there before")
+    print_table(head, rows)
+    for name, each in copied.items():
+        for failure in each.failures:
+            print_error(f"{plain(name)}: {plain(failure.tool_name)}: {failure.error}")
+        for what in each.lacking:
+            print_error(f"{plain(name)}: the copy holds less of {plain(what)}")
+    if any(each.failures or each.lacking for each in copied.values()):
+        sys.exit(1)
 
 
 @store.command("import")

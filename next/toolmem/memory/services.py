@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from toolmem.config.names import hint
 from toolmem.config.sections import ModelSection, OpSection, Settings, StoreSection
-from toolmem.errors import ConfigError, StoreClosed
+from toolmem.errors import ConfigError, RequestError, StoreClosed
 from toolmem.guard import Guard
 from toolmem.guidance.card import CardWriter
 from toolmem.judge.check import RuleBasedJudge
@@ -178,7 +179,10 @@ class MemoryServices:
         if section is None:
             problem = f"vector_store.{name}: not configured"
             raise ConfigError([f"{problem} ({hint(name, self.settings.vector_store)})"])
-        store = SqliteStore(store_path(section, name), mask=self.settings.secrets.mask)
+        mask = self.settings.secrets.mask
+        if section.backend == "elasticsearch":
+            return _open_elasticsearch(section, name, mask)
+        store = SqliteStore(store_path(section, name), mask=mask)
         if reason := store.untrusted:
             import logging
 
@@ -231,8 +235,6 @@ class MemoryServices:
 
 def store_path(section: StoreSection, name: str) -> str:
     """The file of an embedded store. Raises ConfigError where the section names none."""
-    if section.backend == "elasticsearch":
-        raise ConfigError([f"vector_store.{name}.backend: elasticsearch is not provided yet"])
     if section.backend == "memory":
         return ":memory:"
     if section.backend == "sqlite":
@@ -243,6 +245,29 @@ def store_path(section: StoreSection, name: str) -> str:
         problem = f"vector_store.{name}.params.store_dir: {folder} holds a local store of ReMe"
         raise ConfigError([f"{problem}; read it by `toolmem store import {folder}`"])
     return str(path)
+
+
+def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
+    """Raises ConfigError that names the parameter."""
+    params, where = section.params, f"vector_store.{name}.params"
+    if find_spec("elasticsearch") is None:
+        install = "pip install 'toolmem[elasticsearch]'"
+        raise ConfigError(
+            [f"vector_store.{name}.backend: elasticsearch is not installed: {install}"]
+        )
+    from toolmem.store.elasticsearch import ElasticsearchStore
+
+    if not params.hosts:
+        raise ConfigError([f"{where}.hosts: needed, a URL such as http://localhost:9200"])
+    try:
+        return ElasticsearchStore(
+            params.hosts,
+            basic_auth=params.basic_auth,
+            index_prefix=params.index_prefix,
+            mask=mask,
+        )
+    except RequestError as error:
+        raise ConfigError([f"{where}.{error}"]) from error
 
 
 def _problems_of(open_it: Callable[[], object]) -> list[str]:

@@ -18,8 +18,8 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallFailure, Window
 from toolmem.rules.store import GUARDED
+from toolmem.store.changes import KEEP_ALL
 
-KEEP_ALL = 2**31 - 1
 LONGEST_PATH = 200  # bytes
 
 Windows = Iterable[Window[ToolCallResult]]

@@ -1,0 +1,111 @@
+"""What a user does with `backend=elasticsearch`, and that it is the same as on a file."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from toolmem import ToolMem
+from toolmem.config.sections import OpSection
+from toolmem.errors import ConfigError
+from toolmem.guard import Guard
+from toolmem.rules.store import RuleInput, ToolMemoryStore
+
+pytestmark = pytest.mark.xdist_group("elasticsearch")
+
+
+def run(folder, *arguments):
+    command = [sys.executable, "-m", "toolmem", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def open_memory(server, prefix):
+    """Each is what another process has."""
+    opened = []
+
+    def make():
+        overrides = {"backend": "elasticsearch", "hosts": server.url, "index_prefix": prefix}
+        settings = [f"vector_store.default.backend={overrides.pop('backend')}"]
+        settings += [f"vector_store.default.params.{k}={v}" for k, v in overrides.items()]
+        opened.append(ToolMem(overrides=settings))
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_same_recording_gives_the_same_report_on_both_stores(server, prefix, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    on_file = run(tmp_path / "a", "evaluate")
+    url = f"{server.url}/{prefix}"
+    distributed = run(tmp_path / "b", "evaluate", "--store", url)
+    assert (on_file.returncode, distributed.returncode) == (0, 0), distributed.stderr
+    for name in ("calls", "errors", "lines", "skips", "tools"):
+        places = [tmp_path / folder / "report" / f"{name}.csv" for folder in "ab"]
+        one, other = map(rows, places)
+        assert len(one) == len(other)
+        for first, second in zip(one, other, strict=True):
+            times = {key for key in first if "time" in key or key.endswith("_at")}
+            assert {k: v for k, v in first.items() if k not in times} == {
+                k: v for k, v in second.items() if k not in times
+            }
+    copied = run(tmp_path, "store", "copy", url, "copy.db", "--workspace", "evaluate")
+    assert copied.returncode == 0, copied.stderr
+    assert "1176" in copied.stdout
+    told = [
+        json.loads(run(tmp_path, "store", "info", "--store", place, "--json").stdout)
+        for place in (url, "copy.db")
+    ]
+    assert told[0] == told[1] != []
+
+
+def guard_and_rules(memory, clock):
+    store = memory.services.store(OpSection())
+    return Guard(store, "w", clock), ToolMemoryStore(store, "w", clock)
+
+
+def test_a_rule_binds_at_once_in_another_process_and_is_lifted_at_once(open_memory, clock):
+    guard, _ = guard_and_rules(open_memory(), clock)
+    _, rules = guard_and_rules(open_memory(), clock)
+    mail = {"to": "sarah@example.com"}
+
+    def decided():
+        return guard.before("send_email", mail, conversation="c").action
+
+    assert decided() == "allow"
+    asked = {"tool_name": "send_email", "rule": "No", "effect": "deny"}
+    rule = rules.put_rule(RuleInput(**asked, when=[{"target": "sarah"}]))
+    assert decided() == "deny"
+    assert rules.delete_rule("send_email", rule.id)
+    assert decided() == "allow"
+
+
+def test_what_was_done_before_counts_at_once_in_another_process(open_memory, clock):
+    guard, rules = guard_and_rules(open_memory(), clock)
+    other, _ = guard_and_rules(open_memory(), clock)
+    when = [{"target": ".", "earlier": {"tool": "^read_inbox$"}}]
+    asked = {"tool_name": "send_email", "rule": "No", "effect": "deny"}
+    rules.put_rule(RuleInput(**asked, when=when))
+    mail = {"to": "a@b.c"}
+    assert other.before("send_email", mail, conversation="c").action == "allow"
+    read = guard.before("read_inbox", {}, conversation="c")
+    guard.after(read, {}, output="one message", failed=False)
+    assert other.before("send_email", mail, conversation="c").action == "deny"
+
+
+def test_settings_that_cannot_be_are_refused_by_name():
+    with pytest.raises(ConfigError, match="vector_store.default.params.hosts: needed"):
+        ToolMem(overrides=["vector_store.default.backend=elasticsearch"]).guidance(["a"])
+    wrong = ["vector_store.default.params.hosts=localhost"]
+    with pytest.raises(ConfigError, match="params.hosts: expected a URL with a port"):
+        ToolMem(overrides=["vector_store.default.backend=elasticsearch", *wrong]).guidance(["a"])

@@ -1,0 +1,338 @@
+"""Requests to Elasticsearch: sent again where that helps, and looked at item by item.
+
+Every request of the store may be sent twice without harm, because a compare-and-swap that acted
+the first time is recognized. The client library's own retries know no pause and no deadline, so
+they are off.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.errors import StoreClosed, StoreError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+PAGE = 1000  # documents of one request
+MAX_VALUES = 65_000  # the server's own limit is 65,536
+BULK_BYTES = 8_000_000
+KEEP_ALIVE = "1m"  # of a scan, between two pages
+_BULK_ANSWER = "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term"
+_BUSY = (429, 502, 503, 504)
+# What a node says that has lost the others, or of a shard that is about to move.
+_MOVING = (
+    *("node_disconnected", "node_not_connected", "node_closed", "index_shard_closed"),
+    *("shard_not_in_primary_mode", "no_longer_primary_shard", "receive_timeout_transport"),
+    *("send_request_transport", "already_closed", "no_shard_available_action"),
+    *("unavailable_shards", "illegal_index_shard_state", "shard_not_found", "primary term"),
+    *("es_rejected_execution", "circuit_breaking"),
+)
+_encode = msgspec.json.Encoder().encode
+
+Position = tuple[int, int]  # _seq_no and _primary_term of a document
+
+
+class Doc(Struct):
+    """A document as it was read."""
+
+    id: str
+    source: dict[str, Any]
+    position: Position
+    version: int
+
+
+class Write(Struct):
+    """A document to write: under an external version, or where it stands at a position."""
+
+    index: str
+    id: str
+    source: Any  # None: delete it
+    version: int | None = None  # written unless a newer version is there
+    position: Position | None = None
+    is_new: bool = False  # only where there is none yet
+
+    def lines(self) -> bytes:
+        """As a bulk request has it."""
+        head: dict[str, Any] = {"_index": self.index, "_id": self.id}
+        if self.version is not None:
+            head |= {"version": self.version, "version_type": "external_gte"}
+        if self.position is not None:
+            head |= {"if_seq_no": self.position[0], "if_primary_term": self.position[1]}
+        if self.source is None:
+            return _encode({"delete": head})
+        action = "create" if self.is_new else "index"
+        return _encode({action: head}) + b"\n" + _encode(self.source)
+
+
+class Client:
+    """`location`: the hosts without credentials. `timeout`: seconds, all attempts together."""
+
+    def __init__(
+        self, make: Callable[[], Elasticsearch], location: str, timeout: float, pause: float = 0.05
+    ) -> None:
+        self.location = location
+        self._make = make
+        self._es: Elasticsearch | None = None
+        self.prepare: Callable[[], None] = lambda: None  # before the first request
+        self._timeout = timeout
+        self._pause = pause  # seconds before the second attempt
+        self._opening = threading.RLock()
+        self._is_closed = self._is_ready = False
+        self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Whatever is asked later raises StoreClosed."""
+        self._is_closed = True
+        if self._es is not None:
+            self._es.close()
+
+    def _connect(self) -> Elasticsearch:
+        with self._opening:
+            if self._es is None:
+                self._es = self._make()
+                try:
+                    self.prepare()
+                except BaseException:
+                    self._es = None
+                    raise
+                self._is_ready = True
+            return self._es
+
+    def pauses(self) -> Iterator[None]:
+        """Wait between attempts: twice as long each time, with jitter. Ends at the deadline."""
+        give_up, pause = time.monotonic() + self._timeout, self._pause
+        while True:
+            yield
+            left = give_up - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(pause * random.uniform(0.5, 1.5), left))
+            pause = min(2 * pause, 2.0)
+
+    def ask(self, request: Callable[[Any], Any], ignore: Sequence[int] = ()) -> Any:
+        """The answer; statuses in `ignore` are answers too. Raises StoreError."""
+        from elasticsearch import ApiError, TransportError, UnsupportedProductError
+
+        if self._is_closed or self._pid != os.getpid():
+            why = "is closed" if self._is_closed else "was opened before a fork; open it again here"
+            raise StoreClosed(f"the store at {self.location} {why}")
+        connection = self._es if self._is_ready else self._connect()
+        failed: StoreError | None = None
+        for _ in self.pauses():
+            try:
+                return request(connection)
+            except UnsupportedProductError as error:
+                raise StoreUnavailable(
+                    f"what answers at {self.location} is not Elasticsearch: correct "
+                    "vector_store.<name>.params.hosts"
+                ) from error
+            except ApiError as error:
+                status, cause = error.meta.status, cause_of(error.body)
+                if status in ignore:
+                    return error
+                if not may_retry(status, cause):
+                    raise self.refusal(status, cause) from error
+                failed = self.refusal(status, cause)
+            except TransportError as error:
+                failed = StoreUnavailable(
+                    f"Elasticsearch at {self.location} cannot be reached: {error.message}. Start "
+                    "it, or correct vector_store.<name>.params.hosts"
+                )
+        raise failed or StoreUnavailable(f"Elasticsearch at {self.location}: no time was left")
+
+    def refusal(self, status: int, cause: Mapping[str, Any]) -> StoreError:
+        """What to do about an answer that is an error."""
+        told = f"Elasticsearch at {self.location} answered {status}: {reason_of(cause)}"
+        if is_block(cause):
+            return StoreUnavailable(f"{told}. It takes no writes: free disk space on its nodes")
+        if status in (401, 403):
+            return StoreUnavailable(f"{told}. Correct vector_store.<name>.params.basic_auth")
+        if status == 413:
+            return StoreError(f"{told}. The call is larger than its http.max_content_length")
+        return StoreUnavailable(told) if status in _BUSY else StoreError(told)
+
+    # ------------------------------------------------------------ documents
+
+    def mget(self, places: Sequence[tuple[str, str]], fields: Any = True) -> list[Doc | None]:
+        """Documents by index and id, as of now, in the order asked. None where there is none.
+
+        `fields`: those of the source to read; True: all.
+        """
+        found: list[Doc | None] = []
+        for start in range(0, len(places), PAGE):
+            page = places[start : start + PAGE]
+            docs = [{"_index": index, "_id": each, "_source": fields} for index, each in page]
+            found += [
+                _doc(each) if each.get("found") else None
+                for each in self._answers(
+                    docs, lambda some: self.ask(lambda es: es.mget(docs=some))["docs"]
+                )
+            ]
+        return found
+
+    def bulk(self, writes: Sequence[Write]) -> list[Position | None]:
+        """Where each document stands now; None: a version or position was in the way (409)."""
+        written: list[Position | None] = []
+        for lines in _chunks([each.lines() for each in writes]):
+            for each in self._answers(lines, self._send):
+                stands = None if each["status"] == 409 else (each["_seq_no"], each["_primary_term"])
+                written.append(stands)
+        return written
+
+    def _send(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
+        """A request that is too large is sent in halves."""
+        answer = self.ask(
+            lambda es: es.bulk(operations=lines, filter_path=_BULK_ANSWER, require_alias=True),
+            ignore=(413,) if len(lines) > 1 else (),
+        )
+        if answer.meta.status == 413:
+            half = len(lines) // 2
+            return [*self._send(lines[:half]), *self._send(lines[half:])]
+        return [body for item in answer["items"] for body in item.values()]
+
+    def _answers(
+        self, items: Sequence[Any], send: Callable[[Sequence[Any]], list[dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        """The answer to each item, in order; those refused for the moment are sent again."""
+        answers: dict[int, dict[str, Any]] = {}
+        waiting = list(range(len(items)))
+        for _ in self.pauses():
+            answers |= zip(waiting, send([items[at] for at in waiting]), strict=True)
+            waiting = [
+                at
+                for at in waiting
+                if "error" in answers[at]
+                and may_retry(answers[at].get("status", 0), cause_of(answers[at]))
+            ]
+            if not waiting:
+                break
+        for each in answers.values():
+            if "error" in each and each.get("status") != 409:
+                raise self.refusal(each.get("status", 503), cause_of(each))
+        return [answers[at] for at in range(len(items))]
+
+    # ------------------------------------------------------------ searches
+
+    def refresh(self, index: str) -> None:
+        """Searches see everything that any process was told is written."""
+        self.ask(lambda es: es.indices.refresh(index=index))
+
+    def search(self, index: str, **body: Any) -> list[dict[str, Any]]:
+        """The hits: all of them or an error, whichever shard is missing."""
+        answer = self.ask(
+            lambda es: es.search(index=index, allow_partial_search_results=False, **body)
+        )
+        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        return hits
+
+    def newest(
+        self, index: str, filters: Sequence[Any], fields: Any, order: Sequence[str], limit: int
+    ) -> list[Doc]:
+        """The last `limit` documents by these fields, at most 10,000; the last one first."""
+        self.refresh(index)
+        hits = self.search(
+            index,
+            query={"bool": {"filter": filters}},
+            source=fields,
+            size=limit,
+            sort=[{name: "desc"} for name in order],
+            seq_no_primary_term=True,
+            version=True,
+        )
+        return [_doc(each) for each in hits]
+
+    def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
+        """The different values of a field, sorted."""
+        self.refresh(index)
+        terms = {"terms": {"field": field, "size": MAX_VALUES}}
+        answer = self.ask(
+            lambda es: es.search(
+                index=index,
+                query={"bool": {"filter": filters}},
+                size=0,
+                aggs={"values": terms},
+                allow_partial_search_results=False,
+            )
+        )
+        return sorted(each["key"] for each in answer["aggregations"]["values"]["buckets"])
+
+    def scan(self, index: str, filters: Sequence[Any], fields: Any) -> Iterator[Doc]:
+        """Every document that passes, of one moment, however many."""
+        self.refresh(index)
+        body: dict[str, Any] = {
+            "query": {"bool": {"filter": filters}},
+            "source": fields,
+            "size": PAGE,
+            "seq_no_primary_term": True,
+            "version": True,
+        }
+        hits = self.search(index, **body)
+        if len(hits) < PAGE:
+            yield from map(_doc, hits)
+            return
+        pit = self.ask(lambda es: es.open_point_in_time(index=index, keep_alive=KEEP_ALIVE))["id"]
+        body |= {"pit": {"id": pit, "keep_alive": KEEP_ALIVE}, "sort": ["_shard_doc"]}
+        try:
+            while hits:
+                hits = self.ask(lambda es: es.search(allow_partial_search_results=False, **body))[
+                    "hits"
+                ]["hits"]
+                yield from map(_doc, hits)
+                body["search_after"] = hits[-1]["sort"] if hits else None
+        finally:
+            self.ask(lambda es: es.close_point_in_time(id=pit), ignore=(404,))
+
+
+def _doc(each: Mapping[str, Any]) -> Doc:
+    position = (each["_seq_no"], each["_primary_term"])
+    return Doc(each["_id"], each.get("_source", {}), position, each["_version"])
+
+
+def _chunks(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
+    chunk: list[bytes] = []
+    size = 0
+    for each in lines:
+        if chunk and (len(chunk) == PAGE or size + len(each) > BULK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(each)
+        size += len(each)
+    if chunk:
+        yield chunk
+
+
+def cause_of(body: Any) -> Mapping[str, Any]:
+    """The error in an answer, or in an item of one."""
+    cause = body.get("error") if isinstance(body, Mapping) else None
+    if cause is None and isinstance(body, Mapping):  # of all shards, as a refresh answers
+        cause = (body.get("_shards", {}).get("failures") or [{}])[0].get("reason")
+    return cause if isinstance(cause, Mapping) else {"type": "", "reason": str(cause or body)[:300]}
+
+
+def reason_of(cause: Mapping[str, Any]) -> str:
+    """One line."""
+    inner = cause.get("caused_by")
+    because = f" ({inner.get('reason')})" if isinstance(inner, Mapping) else ""
+    return f"{cause.get('type')}: {cause.get('reason')}{because}"[:500]
+
+
+def is_block(cause: Mapping[str, Any]) -> bool:
+    """An index that takes no writes stays so until somebody acts."""
+    return "cluster_block" in str(cause.get("type")) and "read-only" in str(cause.get("reason"))
+
+
+def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
+    """Whether it may go better in a moment. `status` 0: of a document in a multi-get."""
+    if status in _BUSY:
+        return not is_block(cause)
+    told = f"{cause.get('type')} {cause.get('reason')}"
+    return status in (0, 500) and any(each in told for each in _MOVING)

@@ -1,0 +1,129 @@
+"""Indices, mappings and ids of documents.
+
+`PREFIX-tools`: one document for each tool, its commit. `PREFIX-calls`: its calls. `PREFIX-records`:
+keyed records and the guidance of tools, which are searched. What users store is text in fields that
+are not indexed, so that no value of theirs is ever a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
+
+from toolmem.errors import RequestError, StoreVersionError
+from toolmem.store.elasticsearch.client import Client, reason_of
+
+SCHEMA = 1
+SYSTEM = ".store"  # the workspace, and the namespace, of what the store keeps for itself
+
+_NAME = {"type": "keyword"}
+_BODY = {"type": "keyword", "index": False, "doc_values": False}
+_MAPPINGS: dict[str, dict[str, Any]] = {
+    "tools": {
+        "workspace": _NAME,
+        "name": _NAME,
+        "live": {"type": "boolean"},
+        "state": _BODY,
+        "outbox": _BODY,
+    },
+    "calls": {
+        "stem": _NAME,
+        "seq": {"type": "long"},
+        "position": {"type": "long"},
+        "conversation": _NAME,
+        "body": _BODY,
+    },
+    "records": {
+        "workspace": _NAME,
+        "namespace": _NAME,
+        "key": _NAME,
+        "live": {"type": "boolean"},
+        "version": _BODY,
+        "created": _BODY,
+        "modified": _BODY,
+        "recent": _BODY,
+        "body": _BODY,
+        "text": _BODY,
+        "words": {"type": "text", "analyzer": "whitespace"},
+        "embedder": _NAME,  # whose vector the document has
+    },
+}
+
+
+def digest(*parts: str) -> str:
+    """Stands for these texts in this order."""
+    state = blake2b(digest_size=15)
+    for part in parts:
+        data = part.encode()
+        state.update(len(data).to_bytes(4, "big") + data)
+    return state.hexdigest()
+
+
+class Layout:
+    """The indices of one prefix, made when they are first needed."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._dimensions: set[int] = set()  # whose vectors are mapped
+        self.tools, self.calls, self.records = (f"{prefix}-{kind}" for kind in _MAPPINGS)
+
+    def prepare(self) -> None:
+        """Create what is missing; another process may do the same. Raises StoreVersionError."""
+        aliases = (self.tools, self.calls, self.records)
+        names = {f"{alias}-{SCHEMA}": alias for alias in aliases}
+        found = self._client.ask(
+            lambda es: es.indices.get_mapping(
+                index=",".join(names), ignore_unavailable=True, allow_no_indices=True
+            ),
+            ignore=(404,),
+        ).body
+        for name, index in found.items():
+            version = index.get("mappings", {}).get("_meta", {}).get("toolmem", 0)
+            if version != SCHEMA:
+                raise StoreVersionError(
+                    f"the index {name} was made by another version of toolmem or by another "
+                    f"program (schema {version}, this one reads {SCHEMA}); choose another "
+                    "index_prefix"
+                )
+        for name, alias in names.items():
+            if name not in found:
+                self._create(name, alias)
+
+    def _create(self, name: str, alias: str) -> None:
+        """Under an alias, without which nothing is written: no write makes a deleted index anew."""
+        mappings = {
+            "dynamic": "strict",
+            "_meta": {"toolmem": SCHEMA},
+            "properties": _MAPPINGS[alias.rpartition("-")[2]],
+        }
+        settings = {"number_of_shards": 1, "auto_expand_replicas": "0-1", "refresh_interval": "-1"}
+        self._tolerate(
+            lambda es: es.indices.create(
+                index=name, mappings=mappings, settings=settings, aliases={alias: {}}
+            ),
+            "resource_already_exists_exception",
+        )
+
+    def vector_field(self, dimension: int) -> str:
+        """The field of vectors of this length, mapped when it is first written."""
+        field = f"vector_{dimension}"
+        if dimension not in self._dimensions:
+            vector = {
+                "type": "dense_vector",
+                "dims": dimension,
+                "index": True,
+                "similarity": "cosine",
+                "index_options": {"type": "flat"},  # exact
+            }
+            self._tolerate(
+                lambda es: es.indices.put_mapping(index=self.records, properties={field: vector})
+            )
+            self._dimensions.add(dimension)
+        return field
+
+    def _tolerate(self, request: Callable[[Any], Any], kind: str = "") -> None:
+        answer = self._client.ask(request, ignore=(400,))
+        cause = answer.body.get("error")
+        if cause and (not kind or kind != cause.get("type")):
+            raise RequestError(f"Elasticsearch at {self._client.location}: {reason_of(cause)}")

@@ -1,0 +1,180 @@
+"""Documents are found by words and by vectors, both in one round trip.
+
+The words are those that `toolmem.store.words` cuts, so that both backends find the same texts. A
+document's vector carries the mark of its embedder; vectors of another one count as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolmem.errors import RequestError
+from toolmem.models.records import Document, EmbedderIdentity, TextRow
+from toolmem.store.base import Scope
+from toolmem.store.elasticsearch.client import Client, Write
+from toolmem.store.elasticsearch.layout import Layout, digest
+from toolmem.store.elasticsearch.records import record_id
+from toolmem.store.reserved import GUIDANCE
+from toolmem.store.search import Ranking
+from toolmem.store.storable import is_storable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_DEPTH = 10_000  # the server's own limit for the hits of a search
+SPARE = 8  # neighbours beyond the depth, so that equal ones at its end are ordered by key
+
+
+class Search:
+    """What was stored with a searchable side: guidance, and records with documents."""
+
+    def __init__(self, client: Client, layout: Layout) -> None:
+        self._client = client
+        self._layout = layout
+
+    def rank(
+        self,
+        scope: Scope,
+        words: Sequence[str],
+        identity: EmbedderIdentity | None,
+        unit: Any,
+        depth: int,
+        keys: Collection[str] | None,
+    ) -> Ranking:
+        """Both rankings, by one request."""
+        filters, depth = _filters(scope), min(depth, MAX_DEPTH)
+        if keys is not None:
+            filters.append({"ids": {"values": _ids(scope, keys)}})
+        bodies = [_by_words(words, filters, depth)] if words else []
+        if identity is not None and unit.any():
+            field = self._layout.vector_field(identity.dimension)
+            filters = [*filters, {"term": {"embedder": _mark(identity)}}]
+            bodies.append(_by_vector(field, unit, filters, depth))
+        if not bodies:
+            return Ranking(())
+        index = self._layout.records
+        self._client.refresh(index)
+        head = {"index": index, "allow_partial_search_results": False}
+        searches = [part for body in bodies for part in (head, body)]
+        answers = self._client.ask(lambda es: es.msearch(searches=searches))["responses"]
+        for each in answers:
+            if "error" in each:
+                raise self._client.refusal(each["status"], each["error"])
+        found = [[(_key(h), h["_score"]) for h in each["hits"]["hits"]] for each in answers]
+        by_words = [key for key, _ in found[0]] if words else []
+        if len(found) == bool(words):
+            return Ranking(by_words)
+        # The server's score of a cosine is (1 + cosine) / 2.
+        cosines = {key: round(2 * score - 1, 6) for key, score in found[-1]}
+        nearest = sorted(cosines, key=lambda key: (-cosines[key], key))[:depth]
+        return Ranking(by_words, nearest, cosines)
+
+    def documents(
+        self,
+        scope: Scope,
+        keys: Collection[str],
+        identity: EmbedderIdentity | None,
+    ) -> dict[str, Document]:
+        """By key; those without a searchable side are absent."""
+        import numpy as np
+
+        places = [(self._layout.records, each) for each in _ids(scope, keys)]
+        found = {}
+        for doc in self._client.mget(places):
+            if doc is None or "text" not in doc.source:
+                continue
+            vector: Any = None
+            if identity is not None and doc.source.get("embedder") == _mark(identity):
+                values = doc.source.get(f"vector_{identity.dimension}")
+                vector = np.zeros(identity.dimension) if values is None else np.array(values)
+                vector = vector.astype(np.float32)
+            found[doc.source["key"]] = Document(doc.source["text"], vector)
+        return found
+
+    def texts_without_vector(
+        self, scope: Scope, limit: int, identity: EmbedderIdentity | None
+    ) -> list[TextRow]:
+        """What a search by meaning would miss."""
+        query: dict[str, Any] = {"filter": [*_filters(scope), {"exists": {"field": "words"}}]}
+        if identity is not None:
+            query["must_not"] = [{"term": {"embedder": _mark(identity)}}]
+        index = self._layout.records
+        self._client.refresh(index)
+        hits = self._client.search(
+            index,
+            query={"bool": query},
+            source=["text"],
+            size=limit,
+            sort=["key"],
+            seq_no_primary_term=True,
+        )
+        return [
+            TextRow(f"{h['_id']} {h['_seq_no']} {h['_primary_term']}", h["_source"]["text"])
+            for h in hits
+        ]
+
+    def put_vectors(
+        self,
+        identity: EmbedderIdentity,
+        vectors: Mapping[str, NDArray[Any]],
+        current: EmbedderIdentity | None,
+    ) -> None:
+        """By row; a document that was replaced meanwhile is passed over."""
+        if current != identity:
+            raise RequestError("the store holds the vectors of another embedder", field="vector")
+        index, field = self._layout.records, self._layout.vector_field(identity.dimension)
+        rows = [row.split() for row in vectors]
+        docs = self._client.mget([(index, row[0]) for row in rows])
+        writes = []
+        for row, doc, vector in zip(rows, docs, vectors.values(), strict=True):
+            if doc is None or doc.position != (int(row[1]), int(row[2])):
+                continue
+            source = {name: value for name, value in doc.source.items() if name[:7] != "vector_"}
+            source["embedder"] = _mark(identity)
+            if vector.any():  # one of zeros has no direction, and the server takes none
+                source[field] = [round(value, 9) for value in vector.tolist()]
+            if source["namespace"] == GUIDANCE:  # it keeps the version of its tool's commit
+                writes.append(Write(index, doc.id, source, version=doc.version))
+            else:
+                writes.append(Write(index, doc.id, source, position=doc.position))
+        self._client.bulk(writes)
+
+
+def _mark(identity: EmbedderIdentity) -> str:
+    return digest(identity.name, identity.model, str(identity.dimension))
+
+
+def _ids(scope: Scope, keys: Collection[str]) -> list[str]:
+    return [record_id(*scope, key) for key in keys if is_storable(key)]
+
+
+def _filters(scope: Scope) -> list[dict[str, Any]]:
+    return [
+        {"term": {"workspace": scope.workspace}},
+        {"term": {"namespace": scope.namespace}},
+        {"term": {"live": True}},
+    ]
+
+
+_SHOWN = {"_source": False, "docvalue_fields": ["key"], "track_total_hits": False}
+
+
+def _by_words(words: Sequence[str], filters: list[Any], depth: int) -> dict[str, Any]:
+    match = {"match": {"words": {"query": " ".join(words)}}}
+    return {
+        "query": {"bool": {"must": [match], "filter": filters}},
+        "size": depth,
+        "sort": [{"_score": "desc"}, {"key": "asc"}],
+        **_SHOWN,
+    }
+
+
+def _by_vector(field: str, unit: Any, filters: list[Any], depth: int) -> dict[str, Any]:
+    near = min(depth + SPARE, MAX_DEPTH)
+    knn = {"field": field, "query_vector": unit.tolist(), "filter": filters}
+    return {"knn": {**knn, "k": near, "num_candidates": near}, "size": near, **_SHOWN}
+
+
+def _key(hit: Mapping[str, Any]) -> str:
+    return str(hit["fields"]["key"][0])

@@ -1,0 +1,419 @@
+"""The distributed store over Elasticsearch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from toolmem.errors import Conflict, RequestError, StoreUnavailable
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.guidance import Guidance
+from toolmem.models.records import Document, EmbedderIdentity, Record, Snapshot, TextRow
+from toolmem.models.tools import AppendResult, LoggedCall, ToolRecord, Window
+from toolmem.store import changes
+from toolmem.store.base import BaseStore, Scope, scope_of
+from toolmem.store.elasticsearch.call_log import logged_calls
+from toolmem.store.elasticsearch.client import Client
+from toolmem.store.elasticsearch.layout import SYSTEM, Layout
+from toolmem.store.elasticsearch.records import Records
+from toolmem.store.elasticsearch.search import Search
+from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Tools
+from toolmem.store.reserved import GUIDANCE
+from toolmem.store.search import Ranking
+from toolmem.store.storable import Prepared, add_guidance, is_storable, read_window
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+_EMBEDDER, _SECRET = (SYSTEM, SYSTEM, "embedder"), (SYSTEM, SYSTEM, "secret_key")
+
+
+class ElasticsearchStore(BaseStore):
+    """Usable from any thread. After a fork the child opens a store of its own.
+
+    What a method writes of one tool is one commit. The indices are made when the store is first
+    asked.
+    """
+
+    def __init__(
+        self,
+        hosts: str | Sequence[str] = "http://localhost:9200",
+        *,
+        basic_auth: str | Sequence[str] = "",
+        index_prefix: str = "toolmem",
+        mask: bool = True,
+        timeout: float = 30.0,
+        client: Elasticsearch | None = None,
+    ) -> None:
+        """`basic_auth`: user and password, as two values or with a colon between them.
+
+        `mask`: replace secrets in calls before they are stored. `timeout`: seconds for a request,
+        with all its attempts. `client`: one of your own, with its own retries off.
+        """
+        urls = [hosts] if isinstance(hosts, str) else list(hosts)
+        self._location = ", ".join(_shown(each) for each in urls)
+        self._mask = mask
+
+        def connect() -> Elasticsearch:
+            from elasticsearch import Elasticsearch
+
+            return client or Elasticsearch(
+                urls,
+                basic_auth=_credentials(basic_auth),
+                request_timeout=timeout / 2,
+                max_retries=0,
+                retry_on_timeout=False,
+            )
+
+        self._client = Client(connect, self._location, timeout)
+        self._layout = Layout(self._client, index_prefix)
+        self._client.prepare = self._layout.prepare
+        self._tools = Tools(self._client, self._layout)
+        self._kept = Records(self._client, self._layout)
+        self._search = Search(self._client, self._layout)
+        self._secret_key = b""
+
+    @property
+    def location(self) -> str:
+        return self._location
+
+    @property
+    def untrusted(self) -> str:
+        """Never: whoever may write to the server may write to the store."""
+        return ""
+
+    def close(self) -> None:
+        self._client.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Does nothing: each write is a commit of its own."""
+        yield
+
+    def secret_key(self) -> bytes:
+        """Made when it is first asked for."""
+        if not self._secret_key:
+            try:
+                held = self.put(*_SECRET, os.urandom(32).hex(), expected_version=0)
+            except Conflict:
+                held = self.get(*_SECRET) or held
+            self._secret_key = bytes.fromhex(held.read(str))
+        return self._secret_key
+
+    # ------------------------------------------------------------ tools
+
+    def workspaces(self) -> list[str]:
+        live = [{"term": {"live": True}}]
+        found = {
+            *self._client.values(self._layout.tools, "workspace", live),
+            *self._kept.names("workspace", []),
+        }
+        return sorted(each for each in found if not each.startswith("."))
+
+    def delete_workspace(self, workspace: str) -> int:
+        tools = len(self.delete_tools(workspace))
+        self._kept.delete_workspace(workspace)
+        return tools
+
+    def tool_names(self, workspace: str) -> list[str]:
+        return list(self._tools.read_all(workspace, outbox=False))
+
+    def records(
+        self, workspace: str, names: Sequence[str] | None = None, *, guidance: bool = True
+    ) -> list[ToolRecord]:
+        if guidance:
+            return [each.record for each in self.windows(workspace, names, recent=0)]
+        return [
+            found.alive.record
+            for found in self._found(workspace, names, outbox=False)
+            if found.alive is not None
+        ]
+
+    def _found(
+        self, workspace: str, names: Sequence[str] | None, outbox: bool = True
+    ) -> list[Found]:
+        if names is None:
+            return list(self._tools.read_all(workspace, outbox).values())
+        found = self._tools.read(workspace, {name: Ask(_nothing) for name in names})
+        return [found[name] for name in names if name in found and found[name].alive]
+
+    def windows(
+        self,
+        workspace: str,
+        names: Sequence[str] | None = None,
+        *,
+        recent: int | None = None,
+        seqs: Mapping[str, Sequence[int]] | None = None,
+        type: Any = ToolCallResult,
+    ) -> list[Window[Any]]:
+
+        def read() -> list[Window[Any]]:
+            wanted = []
+            for found in self._found(workspace, names):
+                if found.alive is not None:
+                    asked = None if seqs is None else seqs.get(found.tool)
+                    wanted.append((found, _seqs(found.alive.record, recent, asked)))
+            placed = self._tools.calls(wanted, guidance=True)
+            return [
+                _window(found, calls, type)
+                for (found, _), calls in zip(wanted, placed, strict=True)
+            ]
+
+        for _ in self._client.pauses():  # until tools and documents are of one moment
+            try:
+                return read()
+            except Lagging:
+                continue
+        raise StoreUnavailable(
+            f"Elasticsearch at {self.location}: a call that a tool keeps could not be read"
+        )
+
+    def known_ids(self, workspace: str, tool: str, ids: Collection[str]) -> set[str]:
+        asked = [each for each in ids if is_storable(each)]
+        found = self._tools.read(workspace, {tool: Ask(_nothing, asked)}).get(tool)
+        if found is None or found.alive is None:
+            return set()
+        if not found.outbox:
+            return found.known
+        # What the tool alone tells of may be undone: it is proved by a commit.
+        ask = Ask(lambda found: (None, found.known), asked)
+        known: set[str] = self._answer(workspace, tool, ask)
+        return known
+
+    def _answer(self, workspace: str, tool: str, ask: Ask) -> Any:
+        if not is_storable(workspace + tool):
+            return ask.decide(Found(workspace, tool))[1]
+        answer = self._tools.commit(workspace, {tool: ask})[tool]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    # ------------------------------------------------------------ writing
+
+    def _append(
+        self, workspace: str, prepared: Mapping[str, Prepared], keep: int
+    ) -> dict[str, AppendResult]:
+        now = datetime.now(UTC)  # of all tools, so that the log keeps the order of the calls
+        asks = {name: _ask_append(given, keep, now) for name, given in prepared.items()}
+        return self._tools.commit(workspace, asks)
+
+    def _judge(
+        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
+    ) -> ToolRecord | None:
+        def decide(found: Found) -> tuple[Any, Any]:
+            if found.alive is None:
+                return None, None
+            record = found.alive.record
+            (found.places,) = self._tools.calls([(found, _seqs(record, None, list(verdicts)))])
+            window = _window(found, found.places, ToolCallResult)
+            change = changes.with_verdicts(record, window, verdicts, datetime.now(UTC))
+            return change, record if change is None else change.record
+
+        changed: ToolRecord | None = self._answer(workspace, tool, Ask(decide))
+        return changed
+
+    def put_guidance(
+        self,
+        workspace: str,
+        tool: str,
+        guidance: Guidance,
+        *,
+        document: Document,
+        expected_version: int,
+    ) -> ToolRecord:
+
+        def decide(found: Found) -> tuple[Any, Any]:
+            before = None if found.alive is None else found.alive.record
+            now = datetime.now(UTC)
+            change = changes.with_guidance(before, guidance, document, expected_version, now)
+            return change, (change.record, change.guidance)
+
+        answer: tuple[ToolRecord, Guidance] = self._answer(workspace, tool, Ask(decide))
+        return replace(answer[0], guidance=answer[1])
+
+    def _take_over(
+        self, workspace: str, window: Window[ToolCallResult], prepared: Prepared, keep: int
+    ) -> AppendResult:
+        now = datetime.now(UTC)
+        append = _ask_append(prepared, keep, now)
+
+        def decide(found: Found) -> tuple[Any, Any]:
+            if found.alive is not None:
+                return append.decide(found)
+            return changes.taken_over(workspace, window, prepared, keep, now)
+
+        ask = Ask(decide, append.ids)
+        result: AppendResult = self._answer(workspace, window.record.tool_name, ask)
+        return result
+
+    def delete_tools(self, workspace: str, names: Sequence[str] | None = None) -> list[str]:
+        if names is None:
+            names = self.tool_names(workspace)
+        stems: list[str] = []
+
+        def decide(found: Found) -> tuple[Any, Any]:
+            if found.alive is None:
+                return None, False
+            stems.append(found.alive.stem)
+            return DELETED, True
+
+        asks = {name: Ask(decide) for name in names if is_storable(workspace + name)}
+        gone = self._tools.commit(workspace, asks) if asks else {}
+        if any(gone.values()):
+            self._tools.clean(stems)
+        return [name for name in names if gone.get(name)]
+
+    def call_log(
+        self,
+        workspace: str,
+        *,
+        conversation: str | None = None,
+        tool: str | None = None,
+        after: int = 0,
+        limit: int = 1000,
+        newest: bool = False,
+    ) -> list[LoggedCall]:
+        found = self._found(workspace, None if tool is None else [tool])
+        index = self._layout.calls
+        return logged_calls(self._client, index, found, conversation, after, limit, newest)
+
+    # ------------------------------------------------------------ records
+
+    def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
+        """By one request."""
+        return Snapshot(*self._kept.stamped(workspace, keys))
+
+    def list_records(
+        self,
+        workspace: str,
+        namespace: str | None = None,
+        *,
+        prefix: str = "",
+        key_prefix: str = "",
+        newest: int | None = None,
+    ) -> list[Record]:
+        return self._kept.listed(workspace, namespace, prefix, key_prefix, newest)
+
+    def namespaces(self, workspace: str, *, hidden: bool = False) -> list[str]:
+        found = self._kept.names("namespace", [{"term": {"workspace": workspace}}])
+        shown = [each for each in found if hidden or not each.startswith(".")]
+        return [each for each in shown if each != GUIDANCE]
+
+    def _put(
+        self,
+        workspace: str,
+        namespace: str,
+        key: str,
+        body: bytes,
+        document: Document | None,
+        expected_version: int | None,
+    ) -> Record:
+        place = (workspace, namespace, key)
+        return self._kept.put(*place, body.decode(), document, expected_version, datetime.now(UTC))
+
+    def _put_many(self, workspace: str, namespace: str, bodies: Mapping[str, bytes]) -> None:
+        self._kept.put_many(workspace, namespace, bodies, datetime.now(UTC))
+
+    def delete(self, workspace: str, namespace: str, key: str) -> bool:
+        return self._kept.delete(workspace, namespace, key)
+
+    # ------------------------------------------------------------ search
+
+    def _rank(
+        self,
+        scope: Scope,
+        words: Sequence[str],
+        identity: EmbedderIdentity | None,
+        unit: Any,
+        depth: int,
+        keys: Collection[str] | None,
+    ) -> Ranking:
+        return self._search.rank(scope, words, identity, unit, depth, keys)
+
+    def documents(
+        self, workspace: str, namespace: str | None, keys: Collection[str]
+    ) -> dict[str, Document]:
+        return self._search.documents(scope_of(workspace, namespace), keys, self.embedder())
+
+    def embedder(self) -> EmbedderIdentity | None:
+        held = self.get(*_EMBEDDER)
+        return None if held is None else held.read(EmbedderIdentity)
+
+    def use_embedder(self, identity: EmbedderIdentity) -> None:
+        if self.embedder() != identity:
+            self.put(*_EMBEDDER, identity)
+
+    def texts_without_vector(
+        self, workspace: str, namespace: str | None, limit: int
+    ) -> list[TextRow]:
+        scope = scope_of(workspace, namespace)
+        return self._search.texts_without_vector(scope, limit, self.embedder())
+
+    def put_vectors(self, identity: EmbedderIdentity, vectors: Mapping[str, Any]) -> None:
+        self._search.put_vectors(identity, vectors, self.embedder())
+
+
+def _nothing(found: Found) -> tuple[Any, Any]:
+    return None, None
+
+
+def _ask_append(prepared: Prepared, keep: int, now: datetime) -> Ask:
+    """Store the calls that are new."""
+
+    def decide(found: Found) -> tuple[Any, Any]:
+        record, alive = found.record(now), found.alive
+        kept = [] if alive is None else alive.kept
+        return changes.appended(
+            *(record, alive is None, prepared, found.known, keep, now),
+            lambda seqs: [kept[seq - record.first_seq] for seq in seqs],
+        )
+
+    return Ask(decide, [item.call.id or "" for item in prepared.good if item.id_given])
+
+
+def _seqs(record: ToolRecord, recent: int | None, asked: Sequence[int] | None) -> list[int]:
+    first = record.first_seq
+    if recent is not None:
+        first = max(first, record.last_seq - recent + 1)
+    kept = range(first, record.last_seq + 1)
+    return list(kept) if asked is None else [seq for seq in sorted(set(asked)) if seq in kept]
+
+
+def _window(found: Found, placed: Mapping[int, Any], kind: Any) -> Window[Any]:
+    assert found.alive is not None
+    record = found.alive.record
+    if 0 in placed:
+        add_guidance(record, placed[0].body)
+    rows = [(seq, placed[seq].body) for seq in sorted(placed.keys() - {0})]
+    return read_window(record, rows, kind)
+
+
+def _shown(url: str) -> str:
+    """A host without its credentials. Raises RequestError."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
+        raise RequestError(
+            "hosts: expected a URL with a port, such as http://localhost:9200, got "
+            f"{parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()!r}",
+            field="hosts",
+        )
+    return f"{parts.scheme}://{parts.hostname}:{port}"
+
+
+def _credentials(given: str | Sequence[str]) -> tuple[str, str] | None:
+    parts = given.split(":", 1) if isinstance(given, str) else list(given)
+    if parts in ([], [""]):
+        return None
+    if len(parts) != 2:
+        raise RequestError("basic_auth: expected a user and a password", field="basic_auth")
+    return parts[0], parts[1]
