@@ -12,10 +12,21 @@ from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.models.records import Document, EmbedderIdentity, Hit, Record
 from toolmem.models.tools import AppendResult, ToolRecord, Window
-from toolmem.store import reserved
 from toolmem.store.search import Ranking, depth_of, fuse, unit_vector
-from toolmem.store.storable import Prepared, encode_value, prepare, require_workspace
+from toolmem.store.storable import (
+    DECISIONS,
+    GUIDANCE,
+    VERDICTS,
+    Prepared,
+    decoder,
+    encode_value,
+    micros,
+    prepare,
+    require_workspace,
+)
 from toolmem.text.masking import mask_call
+
+DECISIONS_READ = 2_000  # the newest: a filter looks at no others
 
 
 class Scope(NamedTuple):
@@ -27,7 +38,7 @@ class Scope(NamedTuple):
 
 def scope_of(workspace: str, namespace: str | None) -> Scope:
     """None: the guidance of tools."""
-    return Scope(workspace, reserved.GUIDANCE if namespace is None else namespace)
+    return Scope(workspace, GUIDANCE if namespace is None else namespace)
 
 
 class BaseStore(Store):
@@ -113,19 +124,20 @@ class BaseStore(Store):
     ) -> Record: ...
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
-        found = self.get_many(workspace, [(reserved.VERDICTS, key) for key in keys]).records
+        found = self.get_many(workspace, [(VERDICTS, key) for key in keys]).records
         return {each.key: each.read(Verdict) for each in found if each is not None}
 
     def put_verdicts(self, workspace: str, made: Mapping[str, Verdict]) -> None:
         require_workspace(workspace)
         bodies = {key: encode_value(verdict, "verdict") for key, verdict in made.items()}
-        self._put_many(workspace, reserved.VERDICTS, bodies)
+        self._put_many(workspace, VERDICTS, bodies)
 
     @abstractmethod
     def _put_many(self, workspace: str, namespace: str, bodies: Mapping[str, bytes]) -> None: ...
 
     def log_decision(self, workspace: str, decision: Decision) -> None:
-        self.put(workspace, reserved.DECISIONS, reserved.decision_key(decision), decision)
+        key = f"{micros(decision.time):020d}-{decision.id}"  # sorted by time
+        self.put(workspace, DECISIONS, key, decision)
 
     def decisions(
         self,
@@ -136,8 +148,16 @@ class BaseStore(Store):
         tool: str | None = None,
         limit: int = 100,
     ) -> list[Decision]:
-        newest = self.list_records(workspace, reserved.DECISIONS, newest=reserved.DECISIONS_READ)
-        return reserved.fitting_decisions(newest, ids, conversation, tool, limit)
+        read = decoder(Decision)
+        newest = self.list_records(workspace, DECISIONS, newest=DECISIONS_READ)
+        found = [
+            each
+            for each in (read(record.value) for record in newest)
+            if (ids is None or each.id in ids)
+            and conversation in (None, each.conversation_id)
+            and tool in (None, each.tool_name)
+        ]
+        return found[-limit:] if limit > 0 else []
 
     # ------------------------------------------------------------ search
 

@@ -18,8 +18,7 @@ from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.records import Document, Record
 from toolmem.store.elasticsearch.client import Client, Doc, Write
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest
-from toolmem.store.reserved import GUIDANCE, is_rule, micros, moment_of
-from toolmem.store.storable import MAX_NAME, is_storable
+from toolmem.store.storable import GUIDANCE, MAX_NAME, is_rule, is_storable, micros, moment_of
 from toolmem.store.words import index_words
 
 RECENT = 4  # names of the last changes, by which a writer knows its own

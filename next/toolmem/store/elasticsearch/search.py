@@ -15,9 +15,8 @@ from toolmem.store.base import Scope
 from toolmem.store.elasticsearch.client import Client, Write
 from toolmem.store.elasticsearch.layout import Layout, digest
 from toolmem.store.elasticsearch.records import record_id
-from toolmem.store.reserved import GUIDANCE
 from toolmem.store.search import Ranking
-from toolmem.store.storable import is_storable
+from toolmem.store.storable import GUIDANCE, is_storable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

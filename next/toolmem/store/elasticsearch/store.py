@@ -24,9 +24,8 @@ from toolmem.store.elasticsearch.layout import SYSTEM, Layout
 from toolmem.store.elasticsearch.records import Records
 from toolmem.store.elasticsearch.search import Search
 from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Tools
-from toolmem.store.reserved import GUIDANCE
 from toolmem.store.search import Ranking
-from toolmem.store.storable import Prepared, add_guidance, is_storable, read_window
+from toolmem.store.storable import GUIDANCE, Prepared, add_guidance, is_storable, read_window
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch

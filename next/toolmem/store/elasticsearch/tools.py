@@ -32,8 +32,7 @@ from toolmem.store.changes import Change, new_record
 from toolmem.store.elasticsearch.client import Client, Doc, Position, Write
 from toolmem.store.elasticsearch.layout import Layout, digest
 from toolmem.store.elasticsearch.records import document_fields, record_id
-from toolmem.store.reserved import GUIDANCE, micros
-from toolmem.store.storable import decoder, is_storable
+from toolmem.store.storable import GUIDANCE, decoder, is_storable, micros
 
 RECENT = 16  # names of the last commits, by which a writer knows its own
 _encode = msgspec.json.Encoder().encode
