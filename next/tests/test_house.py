@@ -15,7 +15,7 @@ BUDGETS = {
     "models": 880,
     "text": 1610,
     "config": 1250,
-    "store": 4310,
+    "store": 4320,
     "llm": 1750,
     "judge": 2380,
     "guidance": 2270,
@@ -33,7 +33,7 @@ BUDGETS = {
     "session": 950,
     "server": 800,
     # folders to come
-    "hooks": 435,
+    "hooks": 425,
     "adapters": 150,
 }
 SINGLE_FILES = 365  # __init__, __main__, errors, client

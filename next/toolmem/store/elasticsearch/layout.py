@@ -28,10 +28,10 @@ _MAPPINGS: dict[str, dict[str, Any]] = {
         "outbox": _BODY,
     },
     "calls": {
-        "stem": _NAME,
-        "seq": {"type": "long"},
+        "stem": {"type": "keyword", "doc_values": False},
+        "seq": {"type": "long", "doc_values": False},
         "position": {"type": "long"},
-        "conversation": _NAME,
+        "conversation": {"type": "keyword", "doc_values": False},
         "body": _BODY,
     },
     "records": {

@@ -16,7 +16,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -133,12 +135,13 @@ class Lagging(Exception):
 
 
 class Tools:
-    """The tools of a store. One thread of a process writes at a time."""
+    """The tools of a store. One thread of a process changes a tool at a time."""
 
     def __init__(self, client: Client, layout: Layout) -> None:
         self._client = client
         self._layout = layout
-        self._writing = threading.Lock()
+        self._own: dict[str, Doc] = {}  # as the last commit of this process left it
+        self._writing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     # ------------------------------------------------------------ writing
 
@@ -151,10 +154,12 @@ class Tools:
         name = os.urandom(6).hex()
         tried: dict[str, dict[str, Any]] = {tool: {} for tool in asks}
         waiting, done = dict(asks), dict[str, Any]()
-        with self._writing:
+        with ExitStack() as locks:
+            for place in sorted(digest(workspace, tool) for tool in asks):
+                locks.enter_context(self._writing[place])
             for attempt, _ in enumerate(self._client.pauses()):
                 plans = []
-                for tool, found in self.read(workspace, waiting).items():
+                for tool, found in self.read(workspace, waiting, own=attempt == 0).items():
                     try:
                         plan = self._plan(found, waiting[tool], f"{name}-{attempt}", tried[tool])
                     except Lagging:
@@ -262,7 +267,10 @@ class Tools:
                 plan.state = replace(plan.state, entries=[])
                 if carried:
                     emptied.append(self._write(plan))
-            self._client.bulk(emptied)
+            stands = self._client.bulk(emptied)
+            for write, own in zip(emptied, stands, strict=True):
+                if own is not None:
+                    self._own[write.id] = Doc(write.id, write.source, own, 0)
             for plan, _ in committed:
                 self._empty(plan)
         except StoreError as error:
@@ -305,14 +313,18 @@ class Tools:
 
     # ------------------------------------------------------------ reading
 
-    def read(self, workspace: str, asks: Mapping[str, Ask]) -> dict[str, Found]:
+    def read(self, workspace: str, asks: Mapping[str, Ask], own: bool = False) -> dict[str, Found]:
         """Tools by name, and which of the ids they know.
 
         An id is in the outbox, or was a document before it left it: documents are read after it.
+        `own`: as this process left them, where it did; only a swap shows whether it is still so.
         """
-        names = [tool for tool in asks if is_storable(tool)]
-        docs = self._client.mget([(self._layout.tools, digest(workspace, tool)) for tool in names])
-        tools = {t: self._found(workspace, t, doc) for t, doc in zip(names, docs, strict=True)}
+        places = {tool: digest(workspace, tool) for tool in asks if is_storable(tool)}
+        held = {place: self._own[place] for place in places.values() if own and place in self._own}
+        missing = [place for place in places.values() if place not in held]
+        docs = self._client.mget([(self._layout.tools, place) for place in missing])
+        read = held | dict(zip(missing, docs, strict=True))
+        tools = {tool: self._found(workspace, tool, read[place]) for tool, place in places.items()}
         asked = [
             (found, each, _call_id(found.alive.stem, each))
             for tool, found in tools.items()
