@@ -1,6 +1,6 @@
 """How often advice at an error names a repair that then worked, within 200 tokens.
 
-    python benchmarks/advice.py
+`guidance.py` publishes it.
 
 At each failure that a later call of the tool repaired, the lines are asked for that
 `advise_tool_call` gives on this error, of the calls that had ended by then: does one of them name a
@@ -9,7 +9,7 @@ repair, for this error? The recordings are those on which the advice was made.
 
 from __future__ import annotations
 
-from shared import print_table, recorded_calls
+from shared import Table, recorded_calls
 
 from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, within
 from toolmem.guidance.budget import BULLET
@@ -46,14 +46,11 @@ def measure(calls: list[ToolCallResult]) -> tuple[int, int]:
     return asked, named
 
 
-def main() -> None:
+def table() -> Table:
     rows = []
     for name, (tool, limit, goal) in RECORDINGS.items():
         chosen = [call for call in recorded_calls(name) if tool in ("", call.tool_name)]
         asked, named = measure([call.judged(check(call)) for call in chosen[:limit]])
         rows.append((name, asked, named / asked, goal))
-    print_table(("advice at the error", "repaired failures", "named", "goal"), rows)
-
-
-if __name__ == "__main__":
-    main()
+    columns = ("recording", "repaired failures", "named", "goal")
+    return Table("Repairs named by advice at the error, in 200 tokens", columns, rows)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shared import PROJECT, print_table, shared_data
+from shared import PROJECT, Table, publish, shared_data
 
 from toolmem.memory.services import SystemClock
 from toolmem.models.tools import ToolSchema
@@ -189,22 +189,26 @@ def of_agentdojo() -> tuple[int, int, int]:
 
 
 def main() -> None:
-    print_table(("written.csv", "precision", "recall"), map(of_decrees, ("en", "zh")))
-    print()
-    print_table(("a demand in a message", "own seen", "pasted taken"), map(of_pasted, ("en", "zh")))
-    print()
     notes = {
         row["id"]: row["calls"]
         for row in json_lines(shared_data() / "demands" / "A.notes.repaired.jsonl")
     }
     columns = ("demands/A", "standing", "kept", "false", "forbidden", "stopped", "near")
-    rows = [
+    labelled = [
         of_demands("offline", lambda labelled, tools: read_offline(labelled["text"], tools)),
         of_demands("with notes", lambda each, tools: noted(each, notes[each["id"]], tools)),
     ]
-    print_table((*columns, "near stopped"), rows)
-    print()
-    print_table(("agentdojo", "forbidden", "stopped", "wrong"), [("sentences", *of_agentdojo())])
+    decrees = [of_decrees(lang) for lang in ("en", "zh")]
+    messages = [of_pasted(lang) for lang in ("en", "zh")]
+    tools = [("sentences", *of_agentdojo())]
+    publish(
+        "demands",
+        "What the user demands",
+        Table("Decrees in plain words", ("written.csv", "precision", "recall"), decrees),
+        Table("A demand in a message", ("messages", "own seen", "pasted taken"), messages),
+        Table("Labelled messages", (*columns, "near stopped"), labelled),
+        Table("AgentDojo", ("agentdojo", "forbidden", "stopped", "wrong"), tools),
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import numpy as np
 from elasticsearch import Elasticsearch, helpers
 from elasticsearch_nodes import find_server
 from msgspec.structs import replace
-from shared import print_table
+from shared import Table, publish
 
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.records import Document, EmbedderIdentity
@@ -152,7 +152,8 @@ def main() -> None:
         bare = Elasticsearch(server.url, request_timeout=120)
         rows = [row for tools in (20, 200) for row in ingest_rows(server.url, bare, tools)]
         rows += search_rows(server.url, bare)
-        print_table((f"figure ({server.source})", "measured", "goal"), rows)
+        table = Table(f"On {server.source}", ("figure", "measured", "goal"), rows)
+        publish("elasticsearch", "The distributed store beside the bare client", table)
     finally:
         server.stop()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from shared import RECORDINGS, print_table, recorded_calls
+from shared import RECORDINGS, Table, publish, recorded_calls
 
 from toolmem.guard import Guard
 from toolmem.guard.replay import replay
@@ -114,11 +114,13 @@ def decisions() -> list[tuple[object, ...]]:
 
 def main() -> None:
     columns = ("recording", "calls", "failed", "repeats", "wrong", "names", "wrong")
-    print_table(columns, map(of_recording, RECORDINGS))
-    print()
-    print_table(("calls", "forbidden", "stopped", "near", "near stopped"), evasions())
-    print()
-    print_table(("milliseconds", "p50", "p99"), decisions())
+    publish(
+        "guard",
+        "The guard",
+        Table("Repeats and unknown names", columns, [of_recording(name) for name in RECORDINGS]),
+        Table("Rules", ("calls", "forbidden", "stopped", "near", "near stopped"), evasions()),
+        Table("A decision", ("milliseconds", "p50", "p99"), decisions()),
+    )
 
 
 if __name__ == "__main__":

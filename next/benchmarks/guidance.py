@@ -6,14 +6,16 @@ Office: eight tools with unwritten conventions and 51 recorded calls. A card hol
 holds one of the strings that say it. Goal: 24 facts in 1,200 estimated tokens.
 
 Later repairs: cards of earlier conversations are asked for the repairs of later ones
-(`toolmem.research.backtest`), strictly: what is said of any failure counts for nothing.
+(`toolmem.research.backtest`), strictly: what is said of any failure counts for nothing. Advice at
+the error is measured by `advice.py`.
 """
 
 from __future__ import annotations
 
 import json
 
-from shared import print_table, recorded_calls, shared_data
+import advice
+from shared import Table, publish, recorded_calls, shared_data
 
 from toolmem import ToolMem
 from toolmem.judge.check import check
@@ -23,7 +25,7 @@ from toolmem.research.backtest import BUDGETS, backtest
 GOALS = {"intercode": 0.78, "sample": 0.77, "toolbench": 1.0}  # at 500 tokens
 
 
-def office() -> None:
+def office() -> Table:
     """The eight cards at default settings, and one prompt of all of them."""
     folder = shared_data() / "trials" / "office"
     facts: dict[str, list[str]] = json.loads((folder / "facts.json").read_text())
@@ -41,10 +43,10 @@ def office() -> None:
         rows.append((name, f"{len(facts) - len(missing)} of {len(facts)}", tokens))
         for fact in missing:
             print(f"missing in {name}: {fact}")
-    print_table(("office", "facts", "tokens"), rows)
+    return Table("Unwritten conventions of an office", ("office", "facts", "tokens"), rows)
 
 
-def later_repairs() -> None:
+def later_repairs() -> Table:
     """The share of later repairs that cards name, for each number of tokens."""
     rows = []
     for name in ("intercode", "sample", "toolbench", "tau_bench"):
@@ -52,13 +54,12 @@ def later_repairs() -> None:
         found = backtest(calls)
         rows.append((name, found[0].repaired, *(each.share for each in found), GOALS.get(name)))
     columns = ("later repairs", "repaired", *(f"{budget} tokens" for budget in BUDGETS))
-    print_table((*columns, "goal at 500"), rows)
+    return Table("Later repairs named by cards", (*columns, "goal at 500"), rows)
 
 
 def main() -> None:
-    office()
-    print()
-    later_repairs()
+    tables = (office(), later_repairs(), advice.table())
+    publish("guidance", "What cards and advice are worth", *tables)
 
 
 if __name__ == "__main__":

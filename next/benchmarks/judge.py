@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 
 from msgspec.structs import replace
-from shared import RECORDINGS, print_table, recorded_calls
+from shared import RECORDINGS, Table, publish, recorded_calls
 
 from toolmem.judge.check import check
 
@@ -44,7 +44,9 @@ def measured(name: str) -> tuple[object, ...]:
 def main() -> None:
     columns = ("recording", "calls", "failed", "silent", "missed", "false alarms")
     columns += ("balanced accuracy", "goal", "ms per call")
-    print_table(columns, map(measured, RECORDINGS))
+    rows = [measured(name) for name in RECORDINGS]
+    table = Table("Failed calls told from their output alone", columns, rows)
+    publish("judge", "The rule-based judge", table)
 
 
 if __name__ == "__main__":

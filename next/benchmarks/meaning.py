@@ -1,6 +1,6 @@
 """Queries that share no word with the tool meant: how often it is found first, and among three.
 
-    python benchmarks/meaning.py [NAME=VALUE ...]     e.g. embedding_model.default.backend=hashing
+    python benchmarks/meaning.py
 
 Each tool comes into a store as an agent brings it: one call, with its declaration. `meaning.json`
 was written before any encoder was tried.
@@ -9,10 +9,11 @@ was written before any encoder was tried.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from shared import Table, publish
 
 from toolmem import ToolMem
 
@@ -42,6 +43,14 @@ def measure(overrides: Sequence[str]) -> dict[str, dict[str, float]]:
     return figures
 
 
+def main() -> None:
+    rows = []
+    for backend in ("multilingual", "hashing"):
+        found = measure([f"embedding_model.default.backend={backend}"])
+        rows += [(f"{backend}, {lang}", f["first"], f["of_three"]) for lang, f in found.items()]
+    table = Table("Queries that share no word with the tool", ("encoder", "first", "3 best"), rows)
+    publish("meaning", "Tools found by what is asked", table)
+
+
 if __name__ == "__main__":
-    for language, shares in measure(sys.argv[1:]).items():
-        print(f"{language}: first {shares['first']:.2f}, among three {shares['of_three']:.2f}")
+    main()

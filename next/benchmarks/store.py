@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
-from shared import PROJECT, print_table
+from shared import PROJECT, Table, publish
 
 from toolmem import ToolMem
 from toolmem.config.sections import OpSection
@@ -175,7 +175,8 @@ def main() -> None:
         os.environ["XDG_STATE_HOME"] = name
         folder = Path(name)
         rows = [*adding(folder, 10), *adding(folder, 1000), *processes(folder)]
-        print_table(("figure", "measured", "goal"), rows)
+        table = Table("Times, bytes and processes", ("figure", "measured", "goal"), rows)
+        publish("store", "The embedded store", table)
 
 
 if __name__ == "__main__":

@@ -231,3 +231,17 @@ def test_the_model_server_serves_from_the_command_line(tmp_path):
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
+
+
+def test_the_ledger_shows_what_each_op_asked_of_which_model(tmp_path):
+    with ModelServer() as server:
+        asked = {"workspace_id": "w", "tool_call_results": CALLS}
+        flow = ["add_tool_call_result", "--request", "-", *model_of(server)]
+        assert run(tmp_path, "run", *flow, stdin=asked).returncode == 0
+    shown = run(tmp_path, "ledger", "--workspace", "w").stdout
+    assert "parse_tool_call_result_op" in shown
+    assert "openai_compatible/qwen-plus" in shown
+    assert "CNY" in shown
+    rows = json.loads(run(tmp_path, "ledger", "--workspace", "w", "--json").stdout)
+    assert len(rows) == 3
+    assert {row["outcome"] for row in rows} == {"ok"}

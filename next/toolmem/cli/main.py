@@ -12,6 +12,8 @@ from toolmem.cli.config import config
 from toolmem.cli.console import print_error
 from toolmem.cli.evaluate import evaluate
 from toolmem.cli.guard import guard
+from toolmem.cli.judge import judge
+from toolmem.cli.ledger import ledger
 from toolmem.cli.note import note
 from toolmem.cli.rules import rules
 from toolmem.cli.run import run
@@ -28,7 +30,8 @@ def commands() -> None:
     """Tool memory for LLM agents."""
 
 
-for _command in (config, evaluate, guard, note, rules, run, serve, store, testing, tools):
+_COMMANDS = (config, evaluate, guard, judge, ledger, note, rules, run, serve, store, testing, tools)
+for _command in _COMMANDS:
     commands.add_command(_command)
 
 

@@ -28,7 +28,7 @@ def write_csv_files(found: Evaluation, folder: Path) -> list[Path]:
     summary = {
         "toolmem": toolmem.__version__,
         **tables.totals(found),
-        "costs": [asdict(row) for row in tables.cost_rows(found)],
+        "costs": [asdict(row) for row in tables.cost_rows(found.requests)],
         "first_bad_records": [asdict(bad) for bad in found.bad_records[:MAX_BAD_RECORDS]],
     }
     texts = {

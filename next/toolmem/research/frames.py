@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 from msgspec import Struct
 
+from toolmem.llm.usage import LedgerRow
 from toolmem.research import tables
 from toolmem.research.evaluation import Evaluation
 
@@ -43,7 +44,12 @@ def skips(found: Evaluation) -> pd.DataFrame:
 
 def costs(found: Evaluation) -> pd.DataFrame:
     """One row for each op and model; no rows where no model was asked."""
-    return frame(tables.cost_rows(found), tables.CostRow)
+    return frame(tables.cost_rows(found.requests), tables.CostRow)
+
+
+def ledger(found: Evaluation) -> pd.DataFrame:
+    """One row for each request to a model, oldest first."""
+    return frame(found.requests, LedgerRow)
 
 
 def frame(rows: Sequence[Struct], kind: type[Struct]) -> pd.DataFrame:

@@ -84,7 +84,7 @@ def page(found: Evaluation, notebook: str = "") -> str:
         cards=_first(cards, MAX_TOOLS),
         runs=[("First", found.summary), ("Second, nothing new", found.second_summary)],
         bad_records=_first(found.bad_records, MAX_BAD_RECORDS),
-        costs=tables.cost_rows(found),
+        costs=tables.cost_rows(found.requests),
         notebook=notebook,
         notebook_name=NOTEBOOK,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
@@ -296,10 +296,10 @@ def skip_rows(found: Evaluation) -> list[SkipRow]:
     ]
 
 
-def cost_rows(found: Evaluation) -> list[CostRow]:
+def cost_rows(requests: Iterable[LedgerRow]) -> list[CostRow]:
     """By op and model."""
     groups: defaultdict[tuple[str, str, str], list[LedgerRow]] = defaultdict(list)
-    for request in found.requests:
+    for request in requests:
         groups[request.op, f"{request.backend}/{request.model}", request.currency].append(request)
     return [
         CostRow(

@@ -1,0 +1,49 @@
+"""`toolmem ledger`: what requests to models cost."""
+
+from __future__ import annotations
+
+import click
+
+from toolmem.cli import options
+from toolmem.cli.console import number, print_table
+from toolmem.config.sections import OpSection
+from toolmem.llm.usage import read_ledger
+from toolmem.research.tables import cost_rows
+from toolmem.text.display import plain
+
+
+@click.command()
+@options.memory_options
+@click.option("--newest", type=int, help="Only so many of the last requests.")
+@options.as_json
+def ledger(
+    config: str | None,
+    store: str | None,
+    workspace: str,
+    overrides: tuple[str, ...],
+    newest: int | None,
+    as_json: bool,
+) -> None:
+    """Show what requests to models cost, by op and model; with --json each request.
+
+    \b
+    Examples:
+      toolmem ledger
+      toolmem ledger --store report/memory.db --workspace evaluate --json
+    """
+    with options.open_existing(overrides, config, store, workspace) as memory:
+        requests = read_ledger(memory.services.store(OpSection()), workspace, newest)
+    if as_json:
+        options.print_json(requests)
+        return
+    rows = [
+        (
+            plain(row.op),
+            plain(row.model),
+            *map(str, (row.requests, row.failed, row.prompt_tokens, row.completion_tokens)),
+            f"{number(row.cost, 4)} {row.currency}".strip(),
+        )
+        for row in cost_rows(requests)
+    ]
+    head = ("op", "model", "requests", "failed", "prompt tokens", "reply tokens", "cost")
+    print_table(head, rows)
