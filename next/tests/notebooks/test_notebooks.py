@@ -20,7 +20,8 @@ def test_a_notebook_runs_and_asserts_what_it_says(path, tmp_path):
     client.execute()
     for cell in cells:
         shown = [output.get("data", {}) for output in cell.outputs]
-        assert sum("image/png" in each for each in shown) == cell.source.count("charts.")
+        plots = cell.source.count("charts.") + cell.source.count(".plot.")
+        assert sum("image/png" in each for each in shown) == plots
 
 
 def test_each_notebook_that_the_project_has_is_known_to_jupytext_as_myst():
