@@ -1,0 +1,122 @@
+"""Print the README's table of figures from `results/`.
+
+    python benchmarks/figures.py
+
+A test compares it with the README, so a figure there comes from a result of this tree.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from shared import RESULTS
+
+
+class Figure(NamedTuple):
+    """What is said, and where each `{}` of it stands: a row's beginning and a column."""
+
+    benchmark: str
+    table: str
+    text: str
+    places: tuple[tuple[str, str], ...]
+
+
+FIGURES = (
+    Figure(
+        "judge",
+        "Failed calls told",
+        "Failed calls told from their output alone, balanced accuracy on tau-bench, ToolBench, "
+        "InterCode, OpenHands: {}, {}, {}, {}",
+        tuple(
+            (name, "balanced accuracy")
+            for name in ("tau_bench", "toolbench", "intercode", "openhands")
+        ),
+    ),
+    Figure(
+        "guidance",
+        "Unwritten conventions",
+        "Unwritten conventions of an office held by eight cards: {}, in {} tokens",
+        (("eight cards", "facts"), ("eight cards", "tokens")),
+    ),
+    Figure(
+        "guidance",
+        "Repairs named by advice",
+        "Later repairs named by advice at the error (InterCode, the sample): {}, {}",
+        (("intercode", "named"), ("sample", "named")),
+    ),
+    Figure(
+        "cost",
+        "intercode",
+        "Tokens that summaries read, times reading each call once (InterCode): {} with a smart "
+        "skip at 1 new call, {} at 10, {} incremental",
+        tuple(
+            (name, "times a single pass")
+            for name in ("smart skip, 1", "smart skip, 10", "incremental")
+        ),
+    ),
+    Figure(
+        "demands",
+        "Labelled messages",
+        "Demands in {} labelled messages kept: {} without a model ({} false), {} with the notes of "
+        "a large one ({} false, {} of {} forbidden calls stopped)",
+        (
+            ("offline", "standing"),
+            ("offline", "kept"),
+            ("offline", "false"),
+            ("with notes", "kept"),
+            ("with notes", "false"),
+            ("with notes", "stopped"),
+            ("with notes", "forbidden"),
+        ),
+    ),
+    Figure(
+        "guard",
+        "A decision",
+        "A decision of the guard among 1,000 rules on 200 tools, median and 99th percentile: {} "
+        "and {} ms",
+        (("", "p50"), ("", "p99")),
+    ),
+    Figure(
+        "store",
+        "Times",
+        "One call added to a file of 1,000 tools with 100 calls each: {} ms, {} kB",
+        (
+            ("1,000 tools x 100 calls: one call added, ms", "measured"),
+            ("1,000 tools x 100 calls: one call added, kB", "measured"),
+        ),
+    ),
+    Figure(
+        "elasticsearch",
+        "",
+        "Elasticsearch beside the bare client: ingest on 20 and on 200 tools {} and {} times (goal "
+        "2.0), {} where secrets are not masked; search {} times",
+        tuple(("  time against bare", "measured", str(nth)) for nth in range(1, 5)),
+    ),
+    Figure(
+        "serving",
+        "One client",
+        "A check over HTTP beside a bare route: {} times",
+        (("check_tool_call", "p50 beside bare"),),
+    ),
+)
+
+
+def told(figure: Figure) -> str:
+    """The text with its figures."""
+    read = json.loads((RESULTS / f"{figure.benchmark}.json").read_text(encoding="utf-8"))
+    (table, *_) = [each for each in read["tables"] if each["title"].startswith(figure.table)]
+    found = []
+    for begins, column, *nth in figure.places:
+        rows = [row for row in table["rows"] if row[0].startswith(begins)]
+        found.append(rows[int(nth[0]) - 1 if nth else 0][table["columns"].index(column)])
+    return figure.text.format(*found)
+
+
+def lines() -> list[str]:
+    """As the README has them."""
+    return [f"* {told(figure)}. `make bench ARGS={figure.benchmark}`" for figure in FIGURES]
+
+
+if __name__ == "__main__":
+    print("\n".join(lines()))
