@@ -115,7 +115,7 @@ def told(figure: Figure) -> str:
 
 def lines() -> list[str]:
     """As the README has them."""
-    return [f"* {told(figure)}. `make bench ARGS={figure.benchmark}`" for figure in FIGURES]
+    return [f"* {told(figure)} ({figure.benchmark})" for figure in FIGURES]
 
 
 if __name__ == "__main__":

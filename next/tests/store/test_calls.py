@@ -74,6 +74,13 @@ def test_of_ten_calls_a_bad_one_is_named_and_nine_are_stored(store, call, bad):
     assert [each.id for each in store.windows("w")[0].calls] == list("012356789")
 
 
+def test_a_tool_that_cannot_be_named_is_told_beside_calls_that_are_stored(store, call):
+    done = store.append_calls("w", [call("\ud800"), call(), call("x" * 9_000)], 9)
+    assert done["search"].stored == 1
+    assert [each.failures[0].index for each in done.values() if each.failures] == [0, 2]
+    assert store.tool_names("w") == ["search"]
+
+
 def test_what_json_can_hold_reads_back_as_it_was(store, call):
     when = datetime(2026, 1, 1, 8, 0, 0, 123456, timezone(timedelta(hours=8)))
     given = call(input={"a": (1, 2**70, [None, 0.5]), "é": "\0"}, create_time=when)

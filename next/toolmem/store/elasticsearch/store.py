@@ -200,7 +200,9 @@ class ElasticsearchStore(BaseStore):
     ) -> dict[str, AppendResult]:
         now = datetime.now(UTC)  # of all tools, so that the log keeps the order of the calls
         asks = {name: _ask_append(given, keep, now) for name, given in prepared.items()}
-        return self._tools.commit(workspace, asks)
+        bad = {name: asks.pop(name) for name in prepared if not is_storable(name)}
+        done = self._tools.commit(workspace, asks) if asks else {}
+        return done | {name: ask.decide(Found(workspace, name))[1] for name, ask in bad.items()}
 
     def _judge(
         self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]

@@ -37,6 +37,7 @@ from toolmem.store.elasticsearch.records import document_fields, record_id
 from toolmem.store.storable import GUIDANCE, decoder, is_storable, micros
 
 RECENT = 16  # names of the last commits, by which a writer knows its own
+MAX_OWN = 2_000  # tools whose state is kept in memory, some kilobytes each
 _encode = msgspec.json.Encoder().encode
 
 
@@ -268,6 +269,8 @@ class Tools:
                 if carried:
                     emptied.append(self._write(plan))
             stands = self._client.bulk(emptied)
+            if len(self._own) > MAX_OWN:
+                self._own.clear()
             for write, own in zip(emptied, stands, strict=True):
                 if own is not None:
                     self._own[write.id] = Doc(write.id, write.source, own, 0)
