@@ -187,8 +187,7 @@ class MemoryServices:
             import logging
 
             logging.getLogger("toolmem").warning(
-                "%s: whoever made it wrote the guidance in it. To trust it: "
-                "toolmem.store.sqlite.SqliteStore(path).trust()",
+                "%s: whoever made it wrote the guidance in it. To trust it: toolmem store trust",
                 reason,
             )
         return store
@@ -262,7 +261,7 @@ def _open_elasticsearch(section: StoreSection, name: str, mask: bool) -> Store:
     try:
         return ElasticsearchStore(
             params.hosts,
-            basic_auth=params.basic_auth,
+            basic_auth=params.basic_auth or "",
             index_prefix=params.index_prefix,
             mask=mask,
         )
