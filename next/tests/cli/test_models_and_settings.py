@@ -245,3 +245,14 @@ def test_the_ledger_shows_what_each_op_asked_of_which_model(tmp_path):
     rows = json.loads(run(tmp_path, "ledger", "--workspace", "w", "--json").stdout)
     assert len(rows) == 3
     assert {row["outcome"] for row in rows} == {"ok"}
+
+
+def test_the_service_starts_as_reme_starts_it(tmp_path):
+    (tmp_path / "my.yaml").write_text("http: {host: 127.0.0.1}\n")
+    asked = ["backend=http", "--http.port=0", "config=my.yaml"]
+    with subprocess.Popen(
+        [*COMMAND, *asked], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as it:
+        told = it.stderr.readline()
+        it.send_signal(signal.SIGINT)
+    assert told.startswith("toolmem on http://127.0.0.1:0")

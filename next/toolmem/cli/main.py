@@ -35,12 +35,20 @@ for _command in _COMMANDS:
     commands.add_command(_command)
 
 
+def _arguments(given: list[str]) -> list[str]:
+    """`backend=http http.port=8002 config=my.yaml`, as ReMe starts its service, is `serve ...`."""
+    plain = [item.lstrip("-") for item in given]
+    if "backend=http" not in plain or not all("=" in item for item in plain):
+        return given
+    return ["serve", *(item for item in plain if item != "backend=http")]
+
+
 def main() -> None:
     """Run a command. Exit code 2: refused or failed with an error; 130: interrupted."""
     logging.basicConfig(format="%(levelname)s: %(message)s")
     logging.addLevelName(logging.WARNING, "warning")
     try:
-        code = commands(standalone_mode=False)
+        code = commands(_arguments(sys.argv[1:]), standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = 2
