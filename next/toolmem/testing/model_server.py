@@ -49,7 +49,10 @@ class Asked(Struct):
 
 
 class ModelServer:
-    """Runs inside its `with` block. `key`: the only key that is let in; "": any."""
+    """Runs inside its `with` block. `key`: the only key that is let in; "": any.
+
+    `agent`: the next message of a conversation in which tools are offered.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class ModelServer:
         *,
         key: str = "",
         reply: Callable[[str], str] = plausible_reply,
+        agent: Callable[[list[Any]], dict[str, Any]] | None = None,
         latency: float = 0.0,
         port: int = 0,
     ) -> None:
@@ -64,6 +68,7 @@ class ModelServer:
         self.faults = list(faults)
         self.key = key
         self.reply = reply
+        self.agent = agent
         self.latency = latency  # seconds that each answer takes
         self.stopping = threading.Event()
         self._lock = threading.Lock()
@@ -243,7 +248,9 @@ def _reply(asked: Asked, behaviour: Behaviour, server: ModelServer) -> dict[str,
         body = {"data": items} if is_openai else {"output": {"embeddings": items}}
         return {**body, "usage": tokens}
     text = server.reply(asked.prompt) if behaviour.text is None else behaviour.text
-    message = {"role": "assistant", "content": text}
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if server.agent is not None and asked.body.get("tools"):
+        message = {"role": "assistant", **server.agent(asked.body["messages"])}
     choices = [{"finish_reason": behaviour.finish_reason, "message": message}]
     names = (
         ("prompt_tokens", "completion_tokens") if is_openai else ("input_tokens", "output_tokens")
