@@ -9,7 +9,7 @@ from pathlib import Path
 ALL = {
     "judge": "judge",
     "guidance": "guidance",
-    "cost": "cost",
+    "cost": "summarization_cost",
     "guard": "guard",
     "demands": "demands",
     "sessions": "sessions",

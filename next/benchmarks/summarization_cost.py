@@ -1,6 +1,6 @@
 """Print what summarization costs under each policy, and what it buys.
 
-    python benchmarks/cost.py
+    python benchmarks/summarization_cost.py
 
 Calls are replayed in order through the real op over a store in memory. A summary of every tool is
 asked for after each conversation (after every 10 calls where none is named). Prompts are built and
