@@ -53,8 +53,8 @@ class ElasticsearchStore(BaseStore):
         """`basic_auth`: user and password, as two values or with a colon between them.
 
         `mask`: replace secrets in calls before they are stored. `timeout`: seconds for a request,
-        with all its attempts. `client`: one of your own, with its own retries off; `hosts` then names
-        it in messages.
+        with all its attempts. `client`: one of your own, with its own retries off; messages name
+        it by `hosts`.
         """
         urls = [hosts] if isinstance(hosts, str) else list(hosts)
         self._location = ", ".join(_shown(each) for each in urls)
