@@ -9,6 +9,7 @@ from nbclient import NotebookClient
 FOLDER = Path(__file__).parents[2] / "notebooks"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
 def test_a_notebook_runs_and_asserts_what_it_says(path, tmp_path):
     notebook = jupytext.read(path)

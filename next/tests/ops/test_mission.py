@@ -69,7 +69,7 @@ def model(request):
         )
 
 
-@pytest.fixture(params=["python", "yaml", "command line"])
+@pytest.fixture(params=["python", "yaml", pytest.param("command line", marks=pytest.mark.slow)])
 def run(request, tmp_path, model):
     """Run a flow by name; answers the response as a dict."""
     (tmp_path / "my.yaml").write_text(YAML)

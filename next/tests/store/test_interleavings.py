@@ -124,6 +124,6 @@ def test_any_order_of_writers_agrees_with_a_plain_model(open_store, kind):
     handles = [open_store(), open_store()]
     case = Writers.TestCase
     case.settings = settings(
-        max_examples=4 if kind == "elasticsearch" else 40, stateful_step_count=30, deadline=None
+        max_examples=3 if kind == "elasticsearch" else 40, stateful_step_count=20, deadline=None
     )
     case("runTest").runTest()

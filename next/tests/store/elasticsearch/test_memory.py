@@ -43,6 +43,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_same_recording_gives_the_same_report_on_both_stores(server, prefix, tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

@@ -14,7 +14,7 @@ from elasticsearch_nodes import Cluster, Missing, Node
 from toolmem.models.calls import ToolCallResult
 from toolmem.store.elasticsearch import ElasticsearchStore
 
-pytestmark = [pytest.mark.nodes, pytest.mark.xdist_group("elasticsearch")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("elasticsearch")]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 spawning = multiprocessing.get_context("spawn")
 

@@ -297,7 +297,7 @@ def short_log(monkeypatch):
 def test_whatever_is_lost_repeated_delayed_or_killed_no_acknowledged_call_is(request):
     case = Machine.TestCase
     case.settings = settings(
-        max_examples=int(os.environ.get("EXAMPLES", "100")),
+        max_examples=int(os.environ.get("EXAMPLES", "60")),
         stateful_step_count=60,
         deadline=None,
         phases=[Phase.generate] if os.environ.get("NOSHRINK") else list(Phase),
