@@ -86,6 +86,7 @@ class Node:
         jars, modules, launcher = self._installation
         command = ["java", f"-Xms{self._heap}", f"-Xmx{self._heap}", "-XX:+UseSerialGC"]
         command += ["-Djava.awt.headless=true", f"-Djava.io.tmpdir={self._home}"]
+        command += [f"-Duser.home={self._home}"]  # where its libraries keep files
         command += ["-p", str(jars), "--add-modules", "jdk.net,org.elasticsearch.server"]
         command += ["-cp", str(launcher), "Launcher", str(modules)]
         command += [f"{name}={value}" for name, value in self._settings.items()]
