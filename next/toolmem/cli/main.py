@@ -12,6 +12,7 @@ from toolmem.cli.config import config
 from toolmem.cli.console import print_error
 from toolmem.cli.evaluate import evaluate
 from toolmem.cli.guard import guard
+from toolmem.cli.hook import hook
 from toolmem.cli.judge import judge
 from toolmem.cli.ledger import ledger
 from toolmem.cli.note import note
@@ -30,7 +31,21 @@ def commands() -> None:
     """Tool memory for LLM agents."""
 
 
-_COMMANDS = (config, evaluate, guard, judge, ledger, note, rules, run, serve, store, testing, tools)
+_COMMANDS = (
+    config,
+    evaluate,
+    guard,
+    hook,
+    judge,
+    ledger,
+    note,
+    rules,
+    run,
+    serve,
+    store,
+    testing,
+    tools,
+)
 for _command in _COMMANDS:
     commands.add_command(_command)
 

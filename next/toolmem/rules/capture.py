@@ -100,6 +100,13 @@ class ToolMemoryCaptureHook:
             self._safely(captured, lambda: self._learn(turn))
         return captured
 
+    def follow(self, turn: Turn) -> Captured:
+        """Replies such as `undo`, and sentences that take a rule back, alone."""
+        captured = Captured()
+        if self.enabled:
+            self._safely(captured, lambda: self._follow(_readable(turn)))
+        return captured
+
     def _safely(self, captured: Captured, step: Callable[[], Captured]) -> None:
         try:
             captured.add(step())

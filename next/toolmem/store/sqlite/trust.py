@@ -50,7 +50,7 @@ def remember(path: str, store_id: str) -> None:
         raise StoreUnavailable(f"cannot remember that {path} is trusted: {error}") from error
 
 
-def _state_folder() -> Path:
+def state_folder() -> Path:
     """Where this platform keeps what a program remembers for a user. Raises OSError."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # the standard: a relative one is ignored
@@ -65,7 +65,7 @@ def _entry(path: str) -> Path:
     from hashlib import blake2b
 
     name = blake2b(os.fsencode(os.path.realpath(path)), digest_size=16).hexdigest()
-    return _state_folder() / "trusted-stores" / f"{name}.json"
+    return state_folder() / "trusted-stores" / f"{name}.json"
 
 
 def _description(path: str, store_id: str) -> bytes:

@@ -1,0 +1,164 @@
+"""`toolmem hook`: put toolmem into the path of a coding agent, and take it out again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from toolmem.cli import options
+from toolmem.errors import RequestError
+from toolmem.hooks.agents import AGENTS, Agent
+from toolmem.hooks.doctor import examine
+from toolmem.hooks.installs import (
+    Change,
+    apply_install,
+    apply_uninstall,
+    hook_command,
+    installed,
+    plan_install,
+    plan_uninstall,
+)
+
+agent_name = click.argument("agent", type=click.Choice(list(AGENTS)))
+project_folder = click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False),
+    help="The project's folder; the current one, where it is left out.",
+)
+for_user = click.option("--user", is_flag=True, help="For all that you do, in every project.")
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Show what would change, and change nothing."
+)
+
+
+@click.group()
+def hook() -> None:
+    """Keep and hold demands in a coding agent, by its hooks."""
+
+
+@hook.command()
+@agent_name
+@project_folder
+@for_user
+@dry_run
+@options.store
+@click.option("--on-error", type=click.Choice(["open", "closed"]), default="open")
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Judges sessions.")
+@click.option("--force", is_flag=True, help="Also where the other place has the hook.")
+def install(
+    agent: str,
+    project: str | None,
+    user: bool,
+    dry_run: bool,
+    store: str | None,
+    on_error: str,
+    config: str | None,
+    force: bool,
+) -> None:
+    """Install the hook. Every other byte of the agent's settings stays.
+
+    With --on-error closed, a call that toolmem cannot check is stopped.
+
+    \b
+    Examples:
+      toolmem hook install claude-code
+      toolmem hook install codex --user --dry-run
+    """
+    row, place = AGENTS[agent], _place(project, user)
+    both = [n for n in installed() if n.agent == agent and bool(n.project) != bool(place)]
+    if any(not n.project or n.project == place for n in both) and not force:
+        raise RequestError(
+            "the hook is installed in the other place too: --force installs it twice"
+        )
+    paths = [os.path.abspath(each) if each else "" for each in (store, config)]
+    command = hook_command(row, place, paths[0], on_error, paths[1])
+    changes = plan_install(row, place, command, os.environ)
+    if not dry_run:
+        apply_install(row, place, command, changes)
+    _show(changes, row, "would install" if dry_run else "installed", place)
+    if row.after_install and not dry_run:
+        click.echo(row.after_install)
+
+
+@hook.command()
+@agent_name
+@project_folder
+@for_user
+@dry_run
+def uninstall(agent: str, project: str | None, user: bool, dry_run: bool) -> None:
+    """Take the hook out. A file that nobody changed since has its old bytes again.
+
+    \b
+    Example:
+      toolmem hook uninstall claude-code
+    """
+    row, place = AGENTS[agent], _place(project, user)
+    changes, kept = plan_uninstall(row, place, os.environ)
+    if not dry_run:
+        apply_uninstall(row, place, changes)
+    for path in kept:
+        click.echo(f"{path} was changed since it was installed, and stays", err=True)
+    if not changes:
+        click.echo("nothing is installed here")
+        return
+    _show(changes, row, "would uninstall" if dry_run else "uninstalled", place)
+
+
+@hook.command()
+@agent_name
+@project_folder
+@for_user
+def doctor(agent: str, project: str | None, user: bool) -> None:
+    """Start the installed hook as the agent would, and say whether it works.
+
+    Exit code 1: something has to be mended.
+
+    \b
+    Example:
+      toolmem hook doctor claude-code
+    """
+    found = examine(AGENTS[agent], _place(project, user))
+    for each in found:
+        click.echo(f"{each.level:<8} {each.text}")
+    if any(each.level == "problem" for each in found):
+        sys.exit(1)
+
+
+@hook.command()
+@click.argument("agent", type=click.Choice(list(AGENTS)), required=False)
+@options.as_json
+def status(agent: str | None, as_json: bool) -> None:
+    """List what is installed.
+
+    \b
+    Example:
+      toolmem hook status
+    """
+    found = [each for each in installed() if agent in (None, each.agent)]
+    if as_json:
+        options.print_json(found)
+        return
+    for each in found:
+        click.echo(f"{each.agent}  {each.project or 'user'}  {', '.join(each.files)}")
+    if not found:
+        click.echo("no hook is installed")
+
+
+def _place(project: str | None, user: bool) -> str:
+    """The project's folder, "" for the user. Raises RequestError."""
+    if user and project:
+        raise RequestError("--project and --user exclude each other: give one", "project")
+    folder = os.path.realpath(project or os.getcwd())
+    if not user and folder == os.path.realpath(Path.home()):
+        raise RequestError("this is your home folder: give --user, or --project DIR", "project")
+    return "" if user else folder
+
+
+def _show(changes: list[Change], agent: Agent, done: str, project: str) -> None:
+    for change in changes:
+        if text := change.difference():
+            click.echo(text)
+    click.echo(f"{done}: {agent.title}, {project or 'for the user'}")

@@ -1,0 +1,141 @@
+"""Answer one event of an agent, and never be in its way.
+
+    python -P -m toolmem.hooks AGENT [--store FILE] [--project DIR] [--on-error open|closed]
+
+It ends with exit code 0 and writes JSON or nothing, whatever happens. What went wrong is a line in
+`hooks.log`, and denies a call only where the hook was installed with `--on-error closed`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+MAX_BYTES = 64 * 1024 * 1024  # of a payload
+_OPTIONS = ("--store", "--project", "--on-error", "--config")
+_CLOSED = (
+    "toolmem: not run. This call could not be checked, and toolmem is installed to stop what it "
+    "cannot check (--on-error closed)."
+)
+
+
+def main() -> None:
+    """Answer the event on standard input, and end the process with code 0."""
+    try:
+        answer = answered(sys.argv[1:], sys.stdin.buffer, os.environ)
+        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.flush()
+    except BaseException as error:
+        _log(error)
+    finally:
+        os._exit(0)  # nothing is left to do that an agent should wait for
+
+
+def answered(arguments: Sequence[str], stdin: BinaryIO, environment: Mapping[str, str]) -> bytes:
+    """What is written to standard output; b"" says nothing. Raises nothing."""
+    raw, name = b"", ""
+    options: dict[str, str] = {}
+    try:
+        name, options = _read_options(arguments)
+        raw = stdin.read(MAX_BYTES + 1)
+        return _answer(name, options, raw, environment)
+    except BaseException as error:
+        _log(error, name)
+        return _of_trouble(name, options, raw)
+
+
+def _read_options(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The agent and its options. Nothing is refused: settings may be of another version."""
+    names: list[str] = []
+    options: dict[str, str] = {}
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in _OPTIONS:
+            options[option] = value if equals else next(words, "")
+        elif not word.startswith("-"):
+            names.append(word)
+    return (names[0] if names else ""), options
+
+
+def _answer(
+    name: str, options: Mapping[str, str], raw: bytes, environment: Mapping[str, str]
+) -> bytes:
+    from toolmem.hooks.agents import AGENTS
+    from toolmem.hooks.log import take_warnings
+    from toolmem.hooks.protocol import read, write
+
+    if name not in AGENTS:
+        raise ValueError(f"expected one of {', '.join(AGENTS)}; got {name!r}")
+    agent = AGENTS[name]
+    event = read(agent, _payload(raw), environment)
+    if event is None:
+        return b""
+    take_warnings()
+    from toolmem.hooks.handle import Hook, protected_files
+    from toolmem.hooks.stores import stores_of
+
+    folder = options.get("--project") or event.project or event.cwd
+    switch = environment.get("TOOLMEM_GUARD", "").strip().lower()
+    hook = Hook(
+        agent=agent,
+        stores=stores_of(folder, options.get("--store", "")),
+        on_error="closed" if options.get("--on-error") == "closed" else "open",
+        guard_is_on=switch not in ("off", "false", "no", "0"),
+        protected=protected_files() if event.kind == "before_call" else [],
+        config=options.get("--config", ""),
+    )
+    answer = write(agent, event, hook.handle(event))
+    return json.dumps(answer).encode() if answer else b""
+
+
+def _payload(raw: bytes) -> Mapping[str, Any]:
+    """Raises ValueError, RecursionError."""
+    if len(raw) > MAX_BYTES:
+        raise ValueError(f"a payload of more than {MAX_BYTES:,} bytes")
+    text = raw.decode("utf-8-sig", "replace")
+    value = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+    if "\\ud" in text.lower():  # half an emoji cannot be stored
+        whole = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        value = json.loads(whole)
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object, got {type(value).__name__}")
+    return value
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def _of_trouble(name: str, options: Mapping[str, str], raw: bytes) -> bytes:
+    """Nothing, or a denial where the user chose that and the event's name says it is a call."""
+    with suppress(BaseException):
+        from toolmem.hooks.agents import AGENTS
+        from toolmem.hooks.protocol import Answer, read, write
+
+        named = re.search(rb'"(hook_event_name|event)"\s{0,9}:\s{0,9}"([\w.]{1,60})"', raw)
+        if options.get("--on-error") == "closed" and named is not None:
+            payload = {named[1].decode(): named[2].decode(), "tool_name": "unknown"}
+            event = read(AGENTS[name], payload, {})
+            if event is not None and event.kind == "before_call":
+                denied = write(AGENTS[name], event, Answer(action="deny", reason=_CLOSED))
+                return json.dumps(denied).encode()
+    return b""
+
+
+def _log(error: BaseException, name: str = "") -> None:
+    with suppress(BaseException):
+        from toolmem.hooks.log import write_line
+
+        write_line(f"{name} {type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,316 @@
+"""The agents that hooks are installed in, a table: their names for events, tools and settings."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+CLAUDE_EVENTS = (
+    "SessionStart",
+    "SubagentStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "SessionEnd",
+)
+EVERYWHERE = frozenset(("session_start", "subagent_start", "prompt", "before_call", "after_call"))
+CALL_IDS = {
+    "prompt": "prompt_id",
+    "before_call": "tool_use_id",
+    "after_call": "tool_use_id",
+    "subagent_start": "agent_id",
+}
+TIMESTAMPS = dict.fromkeys(EVERYWHERE, "timestamp")
+_PLUGIN_KEYS = {
+    "event": "hook_event_name",
+    "callID": "tool_use_id",
+    "callId": "tool_use_id",
+    "key": "prompt_id",
+    "tool": "tool_name",
+    "server": "mcp_server",
+    "args": "tool_input",
+    "input": "tool_input",
+    "output": "tool_response",
+    "milliseconds": "duration_ms",
+    "sessionID": "session_id",
+    "session": "session_id",
+}
+
+
+def _tools(**classes: str) -> dict[str, str]:
+    """Tool -> class, from `shell="Bash", read="Read Glob"`; `own`: plans, helpers, questions."""
+    return {name: kind for kind, names in classes.items() for name in names.split()}
+
+
+def _events(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """One agent: how it differs from Claude Code's protocol, and where its settings lie."""
+
+    name: str
+    title: str
+    verified: str  # the version whose payloads were recorded
+    tools: dict[str, str]
+    events: dict[str, str] = field(default_factory=lambda: _events(*CLAUDE_EVENTS))
+    rename: dict[str, str] = {}  # its payload's key -> Claude Code's
+    keys: dict[str, str] = field(default_factory=lambda: CALL_IDS)  # kind -> key that holds its id
+    call_ids: bool = True  # False: the end of a call is known by tool and input
+    quiet_subagents: bool = True  # a subagent's prompt was written by the model
+    mcp_name: str = r"mcp__(?P<server>.+?)__(?P<tool>.+)"
+    project_variable: str = ""
+    dialect: str = "claude"
+    asks: bool = False  # it can ask its user about a call
+    context_at: frozenset[str] = EVERYWHERE
+    notice_at: frozenset[str] = frozenset()
+    longest_context: int = 10_000  # characters
+    settings: str = ""  # below project or home, the file that hooks are added to
+    local_settings: str = ""  # of a project, where that is another file
+    files: dict[str, str] = {}  # files that are ours alone: path below project or home -> form
+    user_files: dict[str, str] = {}  # of a user, where these are others
+    home_variable: str = ""  # environment variable that moves the user's folder
+    home_folder: str = ""  # the folder that it moves
+    form: str = "shell"  # of a command in settings: exec (no shell), shell, cursor
+    timeout: int = 10  # in its own unit
+    end_timeout: int = 0  # at a session's end; 0: what it gives by itself
+    closed: dict[str, object] = {}  # what stops a call where the hook cannot run
+    transcripts: str = ""  # glob of its recordings below its folder
+    after_install: str = ""
+
+
+CLAUDE_CODE = Agent(
+    name="claude-code",
+    title="Claude Code",
+    verified="2.1.330",
+    tools=_tools(
+        shell="Bash PowerShell",
+        read="Read",
+        write="Write Edit MultiEdit NotebookEdit",
+        search="Glob Grep LSP",
+        fetch="WebFetch",
+        web="WebSearch",
+        own="BashOutput KillShell Task Agent TaskOutput TaskStop TodoWrite Skill AskUserQuestion "
+        "EnterPlanMode ExitPlanMode",
+    ),
+    project_variable="CLAUDE_PROJECT_DIR",
+    asks=True,
+    notice_at=frozenset(("session_start", "prompt", "before_call", "after_call")),
+    settings=".claude/settings.json",
+    local_settings=".claude/settings.local.json",
+    home_variable="CLAUDE_CONFIG_DIR",
+    home_folder=".claude",
+    form="exec",
+    closed={"onFailure": "block"},
+    transcripts="projects/*/*.jsonl",
+)
+CODEX = Agent(
+    name="codex",
+    title="Codex",
+    verified="0.169.0",
+    tools=_tools(shell="Bash", write="apply_patch"),
+    events=_events(*(name for name in CLAUDE_EVENTS if name != "PostToolUseFailure")),
+    rename={"turn_id": "prompt_id"},
+    notice_at=frozenset(("session_start", "prompt")),
+    settings=".codex/hooks.json",
+    home_variable="CODEX_HOME",
+    home_folder=".codex",
+    end_timeout=3,  # it warns of more at each start
+    transcripts="sessions/*/*/*/rollout-*.jsonl",
+    after_install="Codex runs no hook that its user has not trusted: start codex, enter /hooks, "
+    "and trust toolmem's.",
+)
+COPILOT = Agent(
+    name="copilot",
+    title="GitHub Copilot CLI",
+    verified="1.0.102",
+    tools=_tools(
+        shell="Bash PowerShell bash powershell write_bash",
+        read="Read view",
+        write="Write Edit create edit apply_patch",
+        search="Grep Glob grep glob",
+        fetch="WebFetch web_fetch",
+        web="WebSearch web_search",
+        own="Agent task read_bash stop_bash list_bash read_agent list_agents write_agent skill sql "
+        "ask_user report_intent",
+    ),
+    rename={
+        "sessionId": "session_id",
+        "parent_agent_id": "parent_id",
+        "tool_result": "tool_response",
+    },
+    keys=TIMESTAMPS,
+    call_ids=False,
+    mcp_name=r"(?P<server>github-mcp-server|[^-]+)-(?P<tool>.+)",
+    project_variable="COPILOT_PROJECT_DIR",
+    dialect="copilot",
+    asks=True,
+    files={".github/hooks/toolmem.json": "copilot"},
+    user_files={".copilot/hooks/toolmem.json": "copilot"},
+    home_variable="COPILOT_HOME",
+    home_folder=".copilot",
+    after_install="Copilot runs a repository's hooks only where you trust its folder: it asks when "
+    "it starts there.",
+)
+GEMINI = Agent(
+    name="gemini",
+    title="Gemini CLI",
+    verified="0.61.0",
+    tools=_tools(
+        shell="run_shell_command",
+        read="read_file read_many_files",
+        write="write_file replace",
+        search="list_directory glob grep_search search_file_content",
+        fetch="web_fetch",
+        web="google_web_search",
+        own="save_memory update_topic write_todos ask_user invoke_agent activate_skill "
+        "enter_plan_mode exit_plan_mode",
+    ),
+    events={
+        "SessionStart": "SessionStart",
+        "BeforeAgent": "UserPromptSubmit",
+        "BeforeTool": "PreToolUse",
+        "AfterTool": "PostToolUse",
+        "SessionEnd": "SessionEnd",
+    },
+    keys=TIMESTAMPS,
+    call_ids=False,
+    mcp_name=r"mcp_(?P<server>[^_]+)_(?P<tool>.+)",
+    project_variable="GEMINI_PROJECT_DIR",
+    dialect="gemini",
+    context_at=frozenset(("session_start", "prompt", "after_call")),
+    notice_at=frozenset(("session_start", "prompt", "before_call", "after_call")),
+    settings=".gemini/settings.json",
+    timeout=10_000,
+    after_install="Gemini CLI runs a project's hooks only where you trust its folder: it asks, or "
+    "enter /permissions.",
+)
+CURSOR = Agent(
+    name="cursor",
+    title="Cursor",
+    verified="its documentation of September 2026, not run",
+    tools=_tools(
+        shell="Shell",
+        read="Read",
+        write="Write Edit StrReplace TabWrite",
+        search="Grep Glob LS SemanticSearch",
+        fetch="WebFetch",
+        web="WebSearch",
+        delete="Delete",
+        own="Task TodoWrite ReadLints AskQuestion SwitchMode",
+    ),
+    events={
+        "sessionStart": "SessionStart",
+        "beforeSubmitPrompt": "UserPromptSubmit",
+        "preToolUse": "PreToolUse",
+        "postToolUse": "PostToolUse",
+        "postToolUseFailure": "PostToolUseFailure",
+        "sessionEnd": "SessionEnd",
+    },
+    rename={
+        "conversation_id": "session_id",
+        "parent_conversation_id": "parent_id",
+        "generation_id": "prompt_id",
+        "tool_output": "tool_response",
+        "error_message": "error",
+        "duration": "duration_ms",
+    },
+    mcp_name=r"(?P<server>MCP):(?P<tool>.+)",
+    project_variable="CURSOR_PROJECT_DIR",
+    dialect="cursor",
+    context_at=frozenset(("session_start", "after_call")),
+    settings=".cursor/hooks.json",
+    form="cursor",
+    closed={"failClosed": True},
+    after_install="Hooks of a project run only in a workspace that you trust: see Settings, Hooks.",
+)
+OPENCODE = Agent(
+    name="opencode",
+    title="OpenCode",
+    verified="1.18.33",
+    tools=_tools(
+        shell="bash",
+        read="read",
+        write="write edit multiedit patch apply_patch",
+        search="list glob grep codesearch lsp",
+        fetch="webfetch",
+        web="websearch",
+        own="task todowrite todoread skill question invalid execute plan_enter plan_exit",
+    ),
+    events={
+        "session.start": "SessionStart",
+        "chat.message": "UserPromptSubmit",
+        "tool.execute.before": "PreToolUse",
+        "tool.execute.after": "PostToolUse",
+        "tool.error": "PostToolUseFailure",
+    },
+    rename=_PLUGIN_KEYS,
+    mcp_name="",
+    dialect="plugin",
+    notice_at=frozenset(("prompt",)),
+    files={".opencode/plugin/toolmem.js": "plugins/opencode.js"},
+    user_files={".config/opencode/plugin/toolmem.js": "plugins/opencode.js"},
+    home_variable="XDG_CONFIG_HOME",
+    home_folder=".config",
+    after_install="Start OpenCode anew: it loads plugins when it starts.",
+)
+CLINE = Agent(
+    name="cline",
+    title="Cline",
+    verified="3.0.65",
+    tools=_tools(
+        shell="run_commands execute_command",
+        read="read_files read_file",
+        write="apply_patch editor write_to_file replace_in_file",
+        search="list_files search_codebase search_files list_code_definition_names",
+        fetch="fetch_web_content web_fetch",
+        web="web_search",
+        own="ask_question ask_followup_question spawn_agent skills attempt_completion "
+        "submit_and_exit",
+    ),
+    events={
+        "start": "SessionStart",
+        "prompt": "UserPromptSubmit",
+        "call": "PreToolUse",
+        "result": "PostToolUse",
+    },
+    rename={**_PLUGIN_KEYS, "subagent": "agent_id"},
+    mcp_name=r"(?P<server>.+?)__(?P<tool>.+)",
+    dialect="plugin",
+    files={".cline/plugins/toolmem.js": "plugins/cline.js"},
+    home_variable="CLINE_DIR",
+    home_folder=".cline",
+    after_install="Start Cline anew: it loads plugins when a session starts.",
+)
+GOOSE = Agent(
+    name="goose",
+    title="Goose",
+    verified="its documentation of October 2026, not run",
+    tools=_tools(
+        shell="developer__shell",
+        read="developer__read_image",
+        write="developer__write developer__edit",
+        search="developer__tree",
+    ),
+    events=_events(*(name for name in CLAUDE_EVENTS if name != "SubagentStart")),
+    rename={
+        "event": "hook_event_name",
+        "working_dir": "cwd",
+        "message": "prompt",
+        "tool_call_id": "tool_use_id",
+        "tool_output": "tool_response",
+    },
+    mcp_name=r"(?P<server>.+?)__(?P<tool>.+)",
+    dialect="goose",
+    context_at=frozenset(),
+    files={
+        ".agents/plugins/toolmem/plugin.json": "goose_plugin",
+        ".agents/plugins/toolmem/hooks/hooks.json": "goose",
+    },
+    closed={"on_failure": "block"},
+    after_install="Start Goose anew: it looks for plugins when it starts.",
+)
+AGENTS = {
+    agent.name: agent
+    for agent in (CLAUDE_CODE, CODEX, GEMINI, COPILOT, CURSOR, OPENCODE, CLINE, GOOSE)
+}

@@ -1,0 +1,144 @@
+"""Whether an installed hook works: its line is started as the agent would start it.
+
+Hooks that do nothing are the commonest failure in the field, and no agent tells of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from toolmem.hooks.agents import Agent
+from toolmem.hooks.installs import Install, installed, is_temporary, read_file
+from toolmem.hooks.ledger import NAMESPACE, WORKSPACE, Ledger, Session
+from toolmem.hooks.stores import Stores, stores_of
+
+SECONDS = 20.0  # a line has to answer within
+_KEPT = ("HOME", "XDG_STATE_HOME", "USERPROFILE", "SYSTEMROOT")  # of the environment
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at."""
+
+    level: Literal["ok", "note", "problem"]
+    text: str
+
+
+def examine(agent: Agent, project: str) -> list[Finding]:
+    """What is installed for this agent, here or for the user, and whether it answers.
+
+    A line in a folder's settings that this user did not install is named and not started.
+    """
+    known = [n for n in installed() if n.agent == agent.name and n.project in (project, "")]
+    if not known:
+        where = f"in {project}" if project else "for the user"
+        return [Finding("problem", f"no hook is installed {where}: toolmem hook install")]
+    found: list[Finding] = []
+    for install in known:
+        found += _files(install)
+        found += _interpreter(install)
+        found += _answers(agent, install)
+    if len(known) > 1:
+        found.append(Finding("note", "the hook is installed in the project and for the user"))
+    if os.environ.get("TOOLMEM_GUARD", "").lower() in ("off", "false", "no", "0"):
+        found.append(Finding("note", "TOOLMEM_GUARD is off: no call is stopped"))
+    stores = stores_of(project)
+    if stores.untrusted:
+        found.append(Finding("problem", stores.untrusted))
+    return [*found, _recorded(agent, stores)]
+
+
+def _files(install: Install) -> list[Finding]:
+    found = []
+    for path in map(Path, install.files):
+        data = read_file(path)
+        if data is None or b"toolmem" not in data:
+            found.append(Finding("problem", f"{path}: the hook is gone; install it again"))
+        elif b'"disableAllHooks": true' in data:
+            found.append(Finding("problem", f"{path}: disableAllHooks is set"))
+    return found or [Finding("ok", f"the hook stands in {', '.join(install.files)}")]
+
+
+def _interpreter(install: Install) -> list[Finding]:
+    python = install.command[0]
+    if not os.access(python, os.X_OK):
+        return [Finding("problem", f"{python} cannot be started; install the hook again")]
+    if is_temporary(python):
+        return [Finding("note", f"{python} lies in a folder for temporary files")]
+    return []
+
+
+def _answers(agent: Agent, install: Install) -> list[Finding]:
+    """Hand it an event of a session of its own, in an empty environment; its record is removed."""
+    session = f"doctor-{os.urandom(4).hex()}"
+    folder = install.project or str(Path.home())
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    began = time.monotonic()
+    try:
+        ran = subprocess.run(
+            install.command,
+            input=json.dumps(sample_event(agent, session, folder)).encode(),
+            capture_output=True,
+            cwd=folder,
+            env={**environment, "PATH": os.defpath},
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [Finding("problem", f"the hook cannot be started: {error}")]
+    seconds = time.monotonic() - began
+    store = stores_of(folder, _option(install, "--store")).main
+    kept = Ledger(store, session)
+    is_recorded = bool(kept.read()[0].calls)
+    store.delete(WORKSPACE, NAMESPACE, kept.key)
+    if ran.returncode or not is_recorded:
+        told = ran.stderr.decode("utf-8", "replace").strip()[-300:]
+        told = told or "it recorded nothing; see hooks.log in the state folder"
+        return [Finding("problem", f"the hook does not work: {told}")]
+    return [Finding("ok", f"the hook answered in {seconds:.2f} s")]
+
+
+def sample_event(agent: Agent, session: str, folder: str) -> dict[str, Any]:
+    """A payload as this agent writes it before a call that reads a file."""
+    tool = next(name for name, kind in agent.tools.items() if kind in ("read", "shell"))
+    back = {theirs: ours for ours, theirs in agent.rename.items()}
+    event = next(own for own, name in agent.events.items() if name == "PreToolUse")
+    told = {
+        "hook_event_name": event,
+        "session_id": session,
+        "cwd": folder,
+        "tool_name": tool,
+        "tool_input": {"path": "toolmem-doctor", "command": "true"},
+        "tool_use_id": f"call_{session}",
+    }
+    return {back.get(name, name): value for name, value in told.items()}
+
+
+def _option(install: Install, name: str) -> str:
+    words = install.command
+    return words[words.index(name) + 1] if name in words else ""
+
+
+def _recorded(agent: Agent, stores: Stores) -> Finding:
+    """The newest recording of the agent, beside what the hooks kept. A note, not an error."""
+    sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix="session/")
+    calls = sum(len(record.read(Session).calls) for record in sessions)
+    told = f"{len(sessions)} session(s) with {calls} call(s) are noted in {stores.main.location}"
+    base = os.environ.get(agent.home_variable, "") if agent.home_variable else ""
+    folder = Path(base or Path.home() / agent.home_folder)
+    newest = max(
+        folder.glob(agent.transcripts) if agent.transcripts else (),
+        key=lambda path: path.stat().st_mtime,
+        default=None,
+    )
+    if newest is not None:
+        with newest.open("rb") as file:
+            number = sum(b'"tool_use"' in line or b'"function_call"' in line for line in file)
+        told += f"; the newest recording of {agent.title} has {number} call(s)"
+    return Finding("note", told)

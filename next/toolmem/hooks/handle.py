@@ -1,0 +1,223 @@
+"""What is done for each kind of event, and what it is answered."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from toolmem.config.sections import GuardSection
+from toolmem.guard import Guard
+from toolmem.hooks.agents import Agent
+from toolmem.hooks.ledger import WORKSPACE, BegunCall, Ledger, Session, digest_of
+from toolmem.hooks.notes import answer_note, note_in
+from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.stores import Stores
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
+from toolmem.models.protocols import Store
+from toolmem.rules.store import GUARDED, ToolMemoryStore
+
+MAX_OUTPUT = 100_000  # characters of an output that are kept
+KEPT_CALLS = 100  # of a tool
+_ORDER = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
+
+
+class HookClock:
+    """The machine's time. A hook waits for nothing."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+
+class Hook(Struct, kw_only=True):
+    """The hook of one agent, at work on one event."""
+
+    agent: Agent
+    stores: Stores
+    on_error: Literal["open", "closed"] = "open"
+    guard_is_on: bool = True
+    protected: Sequence[str] = ()  # files that only the user changes
+    config: str = ""  # by which a session's calls are judged
+
+    def handle(self, event: Event) -> Answer:
+        """Raises StoreError."""
+        ledger = Ledger(self.stores.main, event.session)
+        match event.kind:
+            case "before_call":
+                return self._before(event, ledger)
+            case "after_call":
+                return self._after(event, ledger)
+            case "prompt":
+                from toolmem.hooks.prompts import hear
+
+                return hear(self, event, ledger)
+            case "session_end":
+                from toolmem.hooks.after_session import start
+
+                start(self.stores.main.location, self.config)
+                return Answer()
+        from toolmem.hooks.start import begin
+
+        return begin(self, event, ledger)
+
+    def rules(self, store: Store | None = None) -> ToolMemoryStore:
+        return ToolMemoryStore(store or self.stores.main, WORKSPACE, HookClock())
+
+    def guards(self) -> list[Guard]:
+        """One for each store: the user's own rules bind in every project."""
+        if not self.guard_is_on:
+            return []
+        main = GuardSection(repeats="enforce", on_error=self.on_error)
+        others = GuardSection(repeats="off", names="off", schema="off", on_error=self.on_error)
+        files = [s.location for s in self.stores.all if os.path.exists(s.location)]
+        protected = [*files, *self.protected]
+        return [
+            Guard(
+                store,
+                WORKSPACE,
+                HookClock(),
+                main if store is self.stores.main else others,
+                protected=protected,
+            )
+            for store in self.stores.all
+        ]
+
+    def mark_guarded(self) -> None:
+        """Programs and agents cannot loosen the user's rules here from now on."""
+        if not self.rules().is_guarded():
+            self.stores.main.put(*GUARDED, {"by": self.agent.name})
+
+    # ------------------------------------------------------------ around a call
+
+    def _before(self, event: Event, ledger: Ledger) -> Answer:
+        note = note_in(self.agent, event)
+        if note is not None:
+            from toolmem.hooks.prompts import heard, turn_of
+
+            session, _ = ledger.read()
+            said = heard(session, event)
+            mark = turn_of(event.session, session).mark
+            return answer_note(self.rules(), self.agent, note, said, mark, event.session)
+        digest = digest_of(event.tool, event.input)
+        session, stamp = ledger.read()
+        stamp += "".join(s.get_many(WORKSPACE, []).rules_stamp for s in self.stores.further)
+        known = session.begun(event.key, digest)
+        if known and (known.key, known.digest) == (event.key, digest):
+            if known.rules_stamp == stamp:  # told twice
+                return self._answer(known.decisions)
+        else:
+            known = None
+        decisions = [
+            guard.before(event.tool, event.input, conversation=event.session, folder=event.cwd)
+            for guard in self.guards()
+        ]
+        began = time.time()
+
+        def begin(held: Session) -> None:
+            if known is not None:
+                held.calls = [call for call in held.calls if call.record_id != known.record_id]
+            record_id = _record_id(held, event, digest)
+            held.calls.append(BegunCall(event.key, digest, record_id, decisions, stamp, began))
+
+        ledger.change(begin)
+        return self._answer(decisions)
+
+    def _answer(self, decisions: list[Decision]) -> Answer:
+        decision = max(decisions, key=lambda d: _ORDER[d.action], default=None)
+        advice = " ".join(filter(None, (each.advice for each in decisions)))
+        if decision is None or decision.action in ("allow", "advise"):
+            return Answer(context=advice)
+        action: Literal["ask", "deny"] = "ask" if decision.action == "ask" else "deny"
+        return Answer(action=action, reason=decision.reason)
+
+    def _after(self, event: Event, ledger: Ledger) -> Answer:
+        digest = digest_of(event.tool, event.input)
+
+        def end(held: Session) -> BegunCall | None:
+            if held.is_over(event.key, digest) and held.begun(event.key, digest) is None:
+                return None
+            call = held.begun(event.key, digest)
+            if call is None:  # its beginning was not seen
+                call = BegunCall(event.key, digest, _record_id(held, event, digest))
+                held.calls.append(call)
+            call.ended = True
+            return call
+
+        call = ledger.change(end)
+        if call is None or event.interrupted or self._was_stopped(call):
+            return Answer()
+        session, _ = ledger.read()
+        kept = self._call_of(event, call, session)
+        self.stores.main.append_calls(WORKSPACE, [kept], KEPT_CALLS)
+        for guard, decision in zip(self.guards(), call.decisions, strict=False):
+            guard.after(
+                decision,
+                event.input,
+                output=kept.output,
+                failed=event.failed,
+                call_id=call.record_id,
+            )
+        return Answer()
+
+    def _was_stopped(self, call: BegunCall) -> bool:
+        """A call that the user agreed to has run."""
+        actions = {decision.action for decision in call.decisions}
+        return "deny" in actions or ("ask" in actions and not self.agent.asks)
+
+    def _call_of(self, event: Event, call: BegunCall, session: Session) -> ToolCallResult:
+        given: Any = event.input if isinstance(event.input, dict | list | str) else {}
+        seconds = event.seconds
+        if seconds is None and call.began:
+            seconds = max(0.0, time.time() - call.began)
+        about = {"conversation_id": event.session, "agent": self.agent.name}
+        about |= {"server": event.server} if event.server else {}
+        return ToolCallResult(
+            tool_name=event.tool,
+            create_time=HookClock().now(),
+            input=given,
+            output=_bounded(event.output),
+            success=None if event.failed is None else not event.failed,
+            time_cost=seconds,
+            context=session.prompts[-1] if session.prompts else "",
+            id=call.record_id,
+            metadata=about,
+        )
+
+
+def _record_id(session: Session, event: Event, digest: str) -> str:
+    """Models use `call_0` again: another record, under another id."""
+    base = event.key
+    if not base or not base.startswith("toolu_"):
+        base = f"{event.session}/{event.key or digest}"
+    taken = {call.record_id for call in session.calls}
+    number, found = 1, base
+    while found in taken:
+        number, found = number + 1, f"{base}#{number + 1}"
+    return found
+
+
+def _bounded(output: str) -> str:
+    """Beginning and end of a long output."""
+    if len(output) <= MAX_OUTPUT:
+        return output
+    half = MAX_OUTPUT // 2
+    left_out = f"\n[{len(output) - 2 * half:,} characters left out by toolmem]\n"
+    return output[:half] + left_out + output[-half:]
+
+
+def protected_files() -> list[str]:
+    """What installs wrote into settings: only the user changes these."""
+    from toolmem.hooks.installs import installed
+
+    return [path for install in installed() for path in install.files]

@@ -1,0 +1,335 @@
+"""Hooks in an agent's settings: planned, shown as a difference, written in one step, taken out.
+
+Every other byte of a settings file stays. What an install wrote is noted in `installs.json` in the
+user's state folder: where a file is still as it was left, uninstalling cuts the very bytes out;
+where somebody changed it since, only our entries go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from difflib import unified_diff
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from toolmem.errors import RequestError, StoreUnavailable
+from toolmem.hooks.agents import Agent
+from toolmem.hooks.json_text import with_entries, without_entries, without_spans
+from toolmem.store.sqlite.trust import state_folder
+
+MAX_BYTES = 10_000_000  # of a settings file
+_BOM = "\ufeff"
+_OURS = re.compile(r"-m\W{1,4}toolmem\.hooks\W")
+# Of environments that are thrown away: those of `uvx`, `uv run` and `pipx run`.
+_PASSING = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/.cache/uv/", "/pipx/.cache/")
+
+
+class FileNote(Struct, frozen=True):
+    """How what was written to a file is undone."""
+
+    digest: str  # of the file as it was written
+    spans: list[tuple[int, int]] = []  # characters to cut; none: the file is removed
+    folders: list[str] = []  # that were made for it
+
+
+class Install(Struct, frozen=True):
+    """One install. `project`: "" for all that the user does."""
+
+    agent: str
+    project: str
+    command: list[str]
+    files: dict[str, FileNote] = {}
+
+
+class Change(Struct, frozen=True):
+    """What becomes of a file. None: it is not there."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    spans: list[tuple[int, int]] = []
+
+    def difference(self) -> str:
+        """As a unified diff."""
+        old, new = (
+            (each or b"").decode("utf-8", "replace").splitlines()
+            for each in (self.before, self.after)
+        )
+        was, becomes = (
+            os.devnull if each is None else str(self.path) for each in (self.before, self.after)
+        )
+        return "\n".join(unified_diff(old, new, was, becomes, lineterm=""))
+
+
+def hook_command(
+    agent: Agent, project: str, store: str = "", on_error: str = "open", config: str = ""
+) -> list[str]:
+    """What the agent starts. Raises RequestError where this interpreter would not stay."""
+    python = sys.executable
+    if any(part in python for part in _PASSING):
+        told = "belongs to an environment that is thrown away; install toolmem where it stays"
+        raise RequestError(f"interpreter: {python} {told}", "interpreter")
+    probe = [python, "-P", "-E", "-c", "import toolmem.hooks"]
+    stays = subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0
+    isolated = ["-P", "-E"] if stays else ["-P"]  # without -E where PYTHONPATH alone finds toolmem
+    options = {"--project": project, "--store": store, "--config": config}
+    if on_error != "open":
+        options["--on-error"] = on_error
+    given = [part for name, value in options.items() if value for part in (name, value)]
+    return [python, *isolated, "-m", "toolmem.hooks", agent.name, *given]
+
+
+def is_temporary(path: str) -> bool:
+    """Whether a file lies where temporary files do."""
+    real = os.path.realpath(path)
+    folders = {os.path.realpath(tempfile.gettempdir()), "/tmp", "/var/tmp"}
+    return any(real.startswith(f"{folder}{os.sep}") for folder in folders)
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def plan_install(
+    agent: Agent, project: str, command: list[str], environment: Mapping[str, str]
+) -> list[Change]:
+    """The files with the hooks in them. Raises RequestError where one is somebody else's."""
+    changes = []
+    for path, form in _own_files(agent, project, environment).items():
+        before, text = read_file(path), _own_text(agent, form, command)
+        if before is not None and before != text.encode():
+            told = "is there, and is not this toolmem's: move it away first"
+            raise RequestError(f"settings: {path} {told}", "settings")
+        changes.append(Change(path, before, text.encode()))
+    if agent.settings:
+        path = _settings_file(agent, project, environment)
+        before = read_file(path)
+        base = _decoded(path, before or b"")
+        if not base.strip() and agent.form == "cursor":
+            base = '{\n  "version": 1\n}\n'
+        if _OURS.search(_words(base)):
+            raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")
+        mark = _BOM if base.startswith(_BOM) else ""
+        try:
+            text, spans = with_entries(base.removeprefix(_BOM), _entries(agent, command))
+        except (ValueError, IndexError) as error:
+            told = f"settings: {path}: {error}. Nothing was changed"
+            raise RequestError(told, "settings") from None
+        moved = [(start + len(mark), end + len(mark)) for start, end in spans]
+        after = (mark + text).encode()
+        changes.append(Change(path, before, after, moved if before is not None else []))
+    return changes
+
+
+def plan_uninstall(
+    agent: Agent, project: str, environment: Mapping[str, str]
+) -> tuple[list[Change], list[Path]]:
+    """The files without the hooks, and own files that somebody changed since: these stay."""
+    note = next((n for n in installed() if (n.agent, n.project) == (agent.name, project)), None)
+    files = dict(note.files) if note else {}
+    changes: list[Change] = []
+    kept: list[Path] = []
+    paths = list(_own_files(agent, project, environment))
+    paths += [_settings_file(agent, project, environment)] if agent.settings else []
+    for path in paths:
+        before, known = read_file(path), files.get(str(path))
+        if before is None:
+            continue
+        is_unchanged = known is not None and known.digest == _digest(before)
+        if known is not None and is_unchanged:
+            after = without_spans(_decoded(path, before), known.spans).encode()
+            changes.append(Change(path, before, after if known.spans else None))
+        elif agent.settings and path == _settings_file(agent, project, environment):
+            text = _decoded(path, before)
+            mark = _BOM if text.startswith(_BOM) else ""
+            try:
+                left = without_entries(text.removeprefix(_BOM), is_ours)
+            except (ValueError, IndexError) as error:
+                raise RequestError(f"settings: {path}: {error}", "settings") from None
+            if mark + left != text:
+                changes.append(Change(path, before, (mark + left).encode()))
+        else:
+            kept.append(path)
+    return changes, kept
+
+
+def is_ours(entry: Any) -> bool:
+    """Whether a hook of a settings file starts toolmem."""
+    return isinstance(entry, dict) and bool(_OURS.search(_words(json.dumps(entry))))
+
+
+def _words(text: str) -> str:
+    return re.sub(r'["\s,\[\]]+', " ", text)
+
+
+def _entries(agent: Agent, command: list[str]) -> dict[str, Any]:
+    """For each event of the agent, what its settings hold."""
+    found: dict[str, Any] = {}
+    for event, claude_event in agent.events.items():
+        hook: dict[str, Any] = {"command": shlex.join(command)}
+        if agent.form == "exec":
+            hook = {"command": command[0], "args": command[1:]}
+        if agent.form != "cursor":
+            hook = {"type": "command", **hook}
+        timeout = agent.timeout if claude_event != "SessionEnd" else agent.end_timeout
+        hook |= {"timeout": timeout} if timeout else {}
+        hook |= agent.closed if claude_event == "PreToolUse" and "closed" in command else {}
+        found[event] = hook if agent.form == "cursor" else {"hooks": [hook]}
+    return found
+
+
+def _own_text(agent: Agent, form: str, command: list[str]) -> str:
+    if form.endswith(".js"):
+        text = Path(__file__).with_name("plugins").joinpath(Path(form).name).read_text("utf-8")
+        return text.replace('["@COMMAND@"]', json.dumps(command, ensure_ascii=False))
+    value: dict[str, Any] = {"name": "toolmem", "version": "1.0.0"}
+    if form == "goose":
+        value = {"hooks": {name: [entry] for name, entry in _entries(agent, command).items()}}
+    elif form == "copilot":
+        hook = {"type": "command", "exec": command[0], "args": command[1:], "timeoutSec": 10}
+        value = {"version": 1, "hooks": {event: [hook] for event in agent.events}}
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _own_files(agent: Agent, project: str, environment: Mapping[str, str]) -> dict[Path, str]:
+    files = agent.files if project else agent.user_files or agent.files
+    return {_placed(agent, name, project, environment): form for name, form in files.items()}
+
+
+def _settings_file(agent: Agent, project: str, environment: Mapping[str, str]) -> Path:
+    name = agent.local_settings if project and agent.local_settings else agent.settings
+    return _placed(agent, name, project, environment)
+
+
+def _placed(agent: Agent, name: str, project: str, environment: Mapping[str, str]) -> Path:
+    """A path below the project, or below the user's folder of the agent."""
+    if project:
+        return Path(project, name)
+    moved = environment.get(agent.home_variable, "") if agent.home_variable else ""
+    if moved and name.startswith(f"{agent.home_folder}/"):
+        return Path(moved, name.removeprefix(f"{agent.home_folder}/"))
+    return Path.home() / name
+
+
+# ---------------------------------------------------------------- writing
+
+
+def apply_install(
+    agent: Agent, project: str, command: list[str], changes: Iterable[Change]
+) -> None:
+    """Write what was planned, and note how it is undone. Raises RequestError, StoreUnavailable."""
+    files: dict[str, FileNote] = {}
+    changes = list(changes)
+    for change in changes:
+        folders = [str(each) for each in change.path.parents if not each.exists()]
+        assert change.after is not None
+        files[str(change.path)] = FileNote(_digest(change.after), change.spans, folders)
+    others = [n for n in installed() if (n.agent, n.project) != (agent.name, project)]
+    _write_notes([*others, Install(agent.name, project, command, files)])  # first: killed here,
+    for change in changes:  # the note fits no file, and changes nothing
+        write_change(change)
+
+
+def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> None:
+    """Write, remove the folders that the install made and that are empty, and forget it."""
+    for change in changes:
+        write_change(change)
+    notes = installed()
+    for note in notes:
+        if (note.agent, note.project) == (agent.name, project):
+            folders = {folder for file in note.files.values() for folder in file.folders}
+            for folder in sorted(folders, key=len, reverse=True):
+                with suppress(OSError):
+                    os.rmdir(folder)
+    _write_notes([n for n in notes if (n.agent, n.project) != (agent.name, project)])
+
+
+def write_change(change: Change) -> None:
+    """Replace a file in one step. Raises RequestError where it changed since it was planned."""
+    target = Path(os.path.realpath(change.path))
+    if read_file(target) != change.before:
+        raise RequestError(f"settings: {change.path} was changed meanwhile: try again", "settings")
+    try:
+        if change.after is None:
+            target.unlink(missing_ok=True)
+        elif change.after != change.before:
+            _replace(target, change.after, is_new=change.before is None)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot write {change.path}: {error.strerror}") from error
+
+
+def _replace(target: Path, data: bytes, *, is_new: bool) -> None:
+    """With the mode and the owner of the file whose place it takes."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
+    try:
+        partial.write_bytes(data)
+        if not is_new:
+            told = target.stat()
+            partial.chmod(stat.S_IMODE(told.st_mode))
+            with suppress(PermissionError):
+                os.chown(partial, told.st_uid, told.st_gid)
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def read_file(path: Path) -> bytes | None:
+    """None: it is not there. Raises RequestError for what is no file of a fitting size."""
+    try:
+        told = path.stat()
+        if not stat.S_ISREG(told.st_mode) or told.st_size > MAX_BYTES:
+            raise RequestError(f"settings: {path} is no file of at most {MAX_BYTES:,} bytes")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise RequestError(f"settings: cannot read {path}: {error.strerror}") from error
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise RequestError(f"settings: {path} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+# ---------------------------------------------------------------- notes
+
+
+def installed() -> list[Install]:
+    """What this user has installed; [] where nothing is noted, or the notes cannot be read."""
+    try:
+        return msgspec.json.decode(_notes_file().read_bytes(), type=list[Install])
+    except (OSError, ValueError):
+        return []
+
+
+def _write_notes(notes: list[Install]) -> None:
+    try:
+        path = _notes_file()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(path, msgspec.json.format(msgspec.json.encode(notes)), is_new=True)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot note the install: {error}") from error
+
+
+def _notes_file() -> Path:
+    return state_folder() / "installs.json"

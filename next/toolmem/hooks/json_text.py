@@ -1,0 +1,177 @@
+"""Hooks go into a JSON settings file and out of it again; every other byte stays as it is.
+
+Everything is inserted right behind an opening bracket, so that no comma of somebody else's moves.
+Comments and trailing commas are allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+_decode = json.JSONDecoder().raw_decode  # answers the value, and where it ends
+
+
+class Part(NamedTuple):
+    """A member of an object or an element of an array, and where it stands."""
+
+    key: str
+    start: int  # of the key, or of the element
+    value_start: int
+    end: int
+    value: Any
+
+
+def readable(text: str) -> str:
+    """The same text, as long, with blanks for comments and trailing commas.
+
+    Raises ValueError with line and column where it is no JSON object.
+    """
+    text = _STRING_OR_COMMENT.sub(_blank, text)
+    text = _TRAILING_COMMA.sub(lambda found: found[1] or " ", text)
+    if not isinstance(json.loads(text), dict):
+        raise ValueError("expected an object: line 1 column 1")
+    return text
+
+
+def _blank(found: re.Match[str]) -> str:
+    return found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0])
+
+
+def parts(text: str, start: int) -> Iterator[Part]:
+    """What the object or array that begins at `start` holds."""
+    at, close = _skip(text, start + 1), "}" if text[start] == "{" else "]"
+    while text[at] != close:
+        key, begin = "", at
+        if close == "}":
+            key, at = _decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        value, end = _decode(text, at)
+        yield Part(key, begin, at, end, value)
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at] == "," else at
+
+
+def with_entries(text: str, entries: dict[str, Any]) -> tuple[str, list[tuple[int, int]]]:
+    """The text with one more entry in `hooks.EVENT` for each event, and the spans that are new.
+
+    A span is (start, end); they are in order. Raises ValueError.
+    """
+    edits: list[tuple[int, str]] = []
+    clean = readable(text) if text.strip() else "{}"
+    text = text if text.strip() else text + "{}"
+    clean = clean if clean != "{}" else text
+    root = _skip(clean, 0)
+    hooks = _member(clean, root, "hooks")
+    if hooks is None:
+        held = {"hooks": {event: [entry] for event, entry in entries.items()}}
+        names = [f"{json.dumps(key)}: " for key in held]
+        edits.append(_inserted(clean, root, names, list(held.values())))
+    else:
+        there = {each.key: each for each in parts(clean, hooks.value_start)}
+        fresh = [event for event in entries if event not in there]
+        if fresh:
+            names = [f"{json.dumps(event)}: " for event in fresh]
+            values = [[entries[event]] for event in fresh]
+            edits.append(_inserted(clean, hooks.value_start, names, values))
+        for event in (event for event in entries if event in there):
+            if not isinstance(there[event].value, list):
+                raise ValueError(f"hooks.{event}: expected a list")
+            edits.append(_inserted(clean, there[event].value_start, [""], [entries[event]]))
+    spans: list[tuple[int, int]] = []
+    shift = 0
+    for at, new in sorted(edits, key=lambda edit: edit[0]):
+        text = text[: at + shift] + new + text[at + shift :]
+        spans.append((at + shift, at + shift + len(new)))
+        shift += len(new)
+    return text, spans
+
+
+def without_spans(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text that was there before, where nobody changed it since."""
+    for start, end in reversed(spans):
+        text = text[:start] + text[end:]
+    return text
+
+
+def without_entries(text: str, is_ours: Callable[[Any], bool]) -> str:
+    """The text without our entries, where somebody changed it since.
+
+    What held nothing else goes with them.
+    """
+    while (cut := _cut(readable(text), is_ours)) is not None:
+        before = text[: cut[0]].rstrip(" \t\r\n")  # a comment is no blank here, and stays
+        text = before + text[cut[1] :]
+    return text
+
+
+def _cut(text: str, is_ours: Callable[[Any], bool]) -> tuple[int, int] | None:
+    """The span of one entry of ours: of the widest container that holds nothing else."""
+    hooks = _member(text, _skip(text, 0), "hooks")
+    if hooks is None:
+        return None
+    for event in parts(text, hooks.value_start):
+        for entry in parts(text, event.value_start) if isinstance(event.value, list) else ():
+            trail = [(_skip(text, 0), hooks), (hooks.value_start, event)]
+            trail.append((event.value_start, entry))
+            is_object = text[entry.value_start] == "{"
+            inner = _member(text, entry.value_start, "hooks") if is_object else None
+            held = parts(text, inner.value_start) if inner else ()
+            found = next((each for each in held if is_ours(each.value)), None)
+            if inner is not None and found is not None:
+                if len(inner.value) > 1:  # else the matcher beside them goes along
+                    trail += [(entry.value_start, inner), (inner.value_start, found)]
+            elif not is_ours(entry.value):
+                continue
+            while len(trail) > 1 and len(list(parts(text, trail[-1][0]))) == 1:
+                trail.pop()
+            return _span(text, *trail[-1])
+    return None
+
+
+def _span(text: str, container: int, part: Part) -> tuple[int, int]:
+    held = list(parts(text, container))
+    at = next(n for n, each in enumerate(held) if each.start == part.start)
+    comma = _skip(text, part.end)
+    if at + 1 < len(held):
+        return part.start, comma + 1
+    return (held[at - 1].end if at else container + 1), part.end
+
+
+def _member(text: str, start: int, key: str) -> Part | None:
+    if text[start] != "{":
+        raise ValueError("hooks: expected an object")
+    return next((each for each in reversed(list(parts(text, start))) if each.key == key), None)
+
+
+def _inserted(text: str, container: int, names: list[str], values: list[Any]) -> tuple[int, str]:
+    """Where and what: behind the opening bracket, laid out like what stands there."""
+    first = next(parts(text, container), None)
+    lead, dump, close = "", partial(json.dumps, ensure_ascii=False), ""
+    before = text[container : first.start] if first else text[container:]
+    if "\n" in before or text == "{}":
+        line_end = "\r\n" if "\r\n" in text else "\n"
+        line = text[text.rfind("\n", 0, container) + 1 :]
+        outer = line[: len(line) - len(line.lstrip(" \t"))]
+        inner = outer + "  "
+        if first:
+            inner = re.split(r"[\r\n]", text[container + 1 : first.start])[-1]
+        dump = partial(dump, indent=inner.removeprefix(outer) or "  ")
+        lead, close = line_end + inner, "" if first else line_end + outer
+    new = [
+        lead + name + dump(value).replace("\n", lead or "\n")
+        for name, value in zip(names, values, strict=True)
+    ]
+    comma = "," if lead else ", "
+    return container + 1, comma.join(new) + (comma if first else close)
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at : at + 1] and text[at] in " \t\r\n\ufeff":
+        at += 1
+    return at

@@ -1,0 +1,98 @@
+"""What is known of one session between its hooks: one record of the store, changed by swap.
+
+Each hook is a process of its own, and several run at once. An event that is told twice (two
+installs, an agent that asks again) acts once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from toolmem.models.decisions import Decision
+from toolmem.models.protocols import Store
+from toolmem.rules.store import retry_on_conflict
+
+Answered = TypeVar("Answered")
+NAMESPACE = ".hooks"
+WORKSPACE = "default"
+MAX_CALLS = 200
+MAX_PROMPTS = 200
+MAX_EVENTS = 200
+
+
+class BegunCall(Struct, omit_defaults=True):
+    """A call whose hook ran before it."""
+
+    key: str  # the agent's id of it
+    digest: str  # of its tool and input
+    record_id: str  # under which it is kept
+    decisions: list[Decision] = []  # of each store
+    rules_stamp: str = ""
+    began: float = 0.0  # seconds since the epoch
+    ended: bool = False
+
+
+class Session(Struct, omit_defaults=True):
+    """The newest of what a session said and did."""
+
+    prompts: list[str] = []  # what the user typed
+    turn: int = 0
+    events: list[str] = []  # prompts that were acted on
+    calls: list[BegunCall] = []
+    shown: list[str] = []  # ids of requests that the user was told of
+
+    def begun(self, key: str, digest: str) -> BegunCall | None:
+        """The newest call that has not ended: by id and input, else by id, else by input."""
+        waiting = [call for call in reversed(self.calls) if not call.ended]
+        same = [call for call in waiting if call.digest == digest]
+        of_id = [call for call in waiting if key and call.key == key]
+        both = [call for call in same if call.key == key]
+        return next(iter([*both, *of_id, *same]), None)
+
+    def is_over(self, key: str, digest: str) -> bool:
+        """Whether this very call has ended already."""
+        return any(c.ended and c.key == key and c.digest == digest for c in self.calls)
+
+
+class Ledger:
+    """The record of one session."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self.store = store
+        self.key = f"session/{session}"[:500]
+
+    def read(self) -> tuple[Session, str]:
+        """The session, and the stamp of the store's rules."""
+        snapshot = self.store.get_many(WORKSPACE, [(NAMESPACE, self.key)])
+        (record,) = snapshot.records
+        return Session() if record is None else record.read(Session), snapshot.rules_stamp
+
+    def change(self, change: Callable[[Session], Answered]) -> Answered:
+        """Apply a change, again where another hook was faster; what it answered."""
+
+        def write() -> Answered:
+            record = self.store.get(WORKSPACE, NAMESPACE, self.key)
+            session = Session() if record is None else record.read(Session)
+            answered = change(session)
+            session.prompts = session.prompts[-MAX_PROMPTS:]
+            session.events = session.events[-MAX_EVENTS:]
+            session.calls = session.calls[-MAX_CALLS:]
+            version = 0 if record is None else record.version
+            self.store.put(WORKSPACE, NAMESPACE, self.key, session, expected_version=version)
+            return answered
+
+        return retry_on_conflict(write)
+
+
+def digest_of(tool: str, given: Any) -> str:
+    """The same for the same tool and input."""
+    try:
+        text = json.dumps([tool, given], sort_keys=True, default=str)
+    except (TypeError, ValueError, RecursionError):
+        text = tool
+    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()

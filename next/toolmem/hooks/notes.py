@@ -1,0 +1,141 @@
+"""A model notes a demand through its shell: the hook keeps it, and answers with a denial.
+
+    /venv/bin/python -P -m toolmem note [--lift] <<'TOOLMEM'
+    {"quote": "...", ...}
+    TOOLMEM
+
+One simple command, one heredoc whose end word is quoted, one JSON object, nothing before or after
+it. Any other text is a command like every other.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolmem.formats.files import read_json
+from toolmem.hooks.agents import Agent
+from toolmem.hooks.protocol import Answer, Event
+from toolmem.models.tools import ToolSchema
+from toolmem.rules.store import ToolMemoryStore
+from toolmem.view.tool_classes import CLASSES
+
+MAX_CHARACTERS = 40_000
+_BEGINNING = re.compile(
+    r"[ \t\n]{0,20}(?P<words>[\w./:@%+=,'\" -]{1,1000}?)[ \t]{1,9}"
+    r"<<[ \t]?(?P<mark>['\"])(?P<end>[A-Za-z_]\w{0,40})(?P=mark)[ \t]{0,9}\n"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_FLAGS = frozenset(("-P", "-E", "-s", "-B", "-u"))
+
+
+class NoteCommand(NamedTuple):
+    """What such a command says."""
+
+    text: str  # of the heredoc
+    lifts: bool
+
+
+def command_shown() -> str:
+    """How the model is told to begin it."""
+    return shlex.join([sys.executable, "-P", "-m", "toolmem", "note"])
+
+
+def note_in(agent: Agent, event: Event) -> NoteCommand | None:
+    """None for any other call."""
+    if agent.tools.get(event.tool) != "shell" or not isinstance(event.input, dict):
+        return None
+    text, several = event.input.get("command"), event.input.get("commands")
+    if text is None and isinstance(several, list) and len(several) == 1:
+        (text,) = several
+    if not isinstance(text, str) or "<<" not in text or len(text) > MAX_CHARACTERS:
+        return None
+    beginning = None if _CONTROL.search(text) else _BEGINNING.match(text)
+    if beginning is None:
+        return None
+    lines = text[beginning.end() :].split("\n")
+    if beginning["end"] not in lines:
+        return None
+    end = lines.index(beginning["end"])
+    lifts = _lifts(beginning["words"])
+    if lifts is None or any(line.strip(" \t") for line in lines[end + 1 :]):
+        return None
+    return NoteCommand("\n".join(lines[:end]), lifts)
+
+
+def _lifts(command: str) -> bool | None:
+    """Whether `... note --lift` is said; None: it is no note."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    if words[:1] == [sys.executable]:
+        rest = words[1:]
+        while rest and rest[0] in _FLAGS:
+            rest = rest[1:]
+        if rest[:2] != ["-m", "toolmem"]:
+            return None
+        rest = rest[2:]
+    elif words[:1] == ["toolmem"]:
+        rest = words[1:]
+    else:
+        return None
+    return {("note",): False, ("note", "--lift"): True}.get(tuple(rest))
+
+
+def answer_note(
+    rules: ToolMemoryStore,
+    agent: Agent,
+    note: NoteCommand,
+    said: Sequence[str],
+    mark: str,
+    session: str,
+) -> Answer:
+    """Keep the note, or say what to change. `said`: what the user typed; `mark`: of the turn."""
+    from toolmem.rules.changes import Actor
+    from toolmem.rules.notes import keep
+    from toolmem.rules.notes.verify import NoteContext
+
+    try:
+        given: Any = read_json(note.text.encode("utf-8", "replace"))
+    except ValueError as error:
+        return Answer(action="deny", reason=f"toolmem: refused. The note is no JSON: {error}")
+    if not isinstance(given, dict):
+        return Answer(action="deny", reason="toolmem: refused. The note is no JSON object.")
+    context = NoteContext(
+        user_messages=said,
+        tools=[*tools_of(agent), *map(_named, agent.tools)],
+        session=session,
+        turn=mark,
+        noted_by=agent.title,
+    )
+    if note.lifts:
+        quote, lifted = str(given.get("quote", "")), str(given.get("lifted", ""))
+        actor = Actor("user", "typed", quote, session, agent.title)
+        done = keep.lift_demand(rules, quote, lifted, context, actor)
+    else:
+        done = keep.note_demand(rules, given, context)
+    word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
+    problems = msgspec.to_builtins(done.problems)
+    told = [done.told, *(f"{each['field']}: {each['problem']}" for each in problems)]
+    reason = f"toolmem: {word}. {'; '.join(filter(None, told))}"
+    if word != "refused":
+        reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
+    return Answer(action="deny", reason=reason, notice=done.told)
+
+
+def tools_of(agent: Agent, known: Sequence[str] = ()) -> list[ToolSchema]:
+    """What a demand may be about: classes, so that it binds other agents too, and known tools."""
+    kinds = dict.fromkeys(agent.tools.values())
+    classes = [f"@{kind}" for kind in kinds if f"@{kind}" in CLASSES]
+    others = [name for name in known if name not in agent.tools]
+    return [ToolSchema(name=name) for name in (*classes, *others)]
+
+
+def _named(name: str) -> ToolSchema:
+    return ToolSchema(name=name)

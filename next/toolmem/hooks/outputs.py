@@ -1,0 +1,146 @@
+"""What a tool answered, as the model reads it, and whether it failed: each agent wraps it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_COPILOT_END = re.compile(
+    r"\n?<(?:shellId: [^<>\n]{1,40} )?(?:completed|exited) with exit code (-?\d{1,9})>\s{0,4}\Z"
+)
+_GEMINI = re.compile(r"\A<untrusted_context>\n(?:Output: )?(.*)\n</untrusted_context>", re.DOTALL)
+_GEMINI_END = re.compile(
+    r"(?:\nExit Code: (-?\d{1,9}))?(?:\nSignal: [^\n]{1,40})?"
+    r"(?:\nBackground PIDs: [^\n]{1,200})?(?:\nProcess Group PGID: \d{1,9})?\Z"
+)
+_ROLLOUT_END = 1_000_000  # bytes of Codex's recording that are read
+
+
+def text_of(agent: str, value: Any) -> str:
+    """Of an answer in any of the forms that agents use."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+        return "\n".join(_part(each) for each in value)
+    if isinstance(value, Mapping):
+        if agent == "copilot":
+            return text_in(value, "text_result_for_llm")
+        if "llmContent" in value:
+            return text_of(agent, value["llmContent"])
+        if isinstance(value.get("stdout"), str):
+            streams = (text_in(value, name) for name in ("stdout", "stderr"))
+            return "\n".join(filter(None, streams))
+        if "structuredPatch" in value and isinstance(value.get("filePath"), str):
+            # Beside the path stand the whole files.
+            verb = "Created" if value.get("type") == "create" else "Updated"
+            return f"{verb}: {value['filePath']}"
+        held = value["file"] if isinstance(value.get("file"), Mapping) else value
+        for name in ("content", "output"):
+            if isinstance(held.get(name), str | list):
+                return text_of(agent, held[name])
+    if value is None:
+        return ""
+    from json import dumps
+
+    return dumps(value, ensure_ascii=False, default=str)
+
+
+def _part(part: Mapping[str, Any]) -> str:
+    if "success" in part:  # Cline: a tool that did several things says of each what came of it
+        return text_in(part, "result") or text_in(part, "error")
+    return text_in(part, "text") or f"[{text_in(part, 'type') or 'part'}]"
+
+
+def read_output(
+    agent: str, event: str, given: Mapping[str, Any], call_id: str
+) -> tuple[str, bool | None]:
+    """The output without what the agent put around it, and whether the call failed; None: unknown.
+
+    `event`: Claude Code's name of it. `given`: the payload with Claude Code's keys.
+    """
+    response = given.get("tool_response")
+    if agent == "cursor":
+        response = read_json(response)
+    output = text_in(given, "error") or text_of(agent, response)
+    if event == "PostToolUseFailure":
+        return output, True
+    told: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
+    flagged = any(each.get(name) is True for each in (told, given) for name in _ERROR_FLAGS)
+    if agent == "copilot":
+        return _of_copilot(output, told)
+    if agent == "gemini":
+        return _of_gemini(output, told)
+    if agent == "codex":
+        return output, flagged or _failed_in_rollout(text_in(given, "transcript_path"), call_id)
+    if isinstance(response, list):
+        flagged |= any(isinstance(each, dict) and each.get("success") is False for each in response)
+    code = given.get("exit", told.get("exitCode"))
+    return output, flagged or (isinstance(code, int) and code != 0)
+
+
+_ERROR_FLAGS = ("is_error", "isError")
+
+
+def _of_copilot(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
+    """A shell command that failed arrives as a success: its end tells."""
+    end = _COPILOT_END.search(output, max(0, len(output) - 200))
+    output, code = (output[: end.start()], end[1]) if end else (output, "0")
+    told = text_in(response, "result_type")
+    return output, (told not in ("", "success") or code != "0") if response else None
+
+
+def _of_gemini(output: str, response: Mapping[str, Any]) -> tuple[str, bool | None]:
+    if not response:
+        return output, None
+    flagged = bool(response.get("error"))
+    inner = _GEMINI.match(output)
+    if inner is None:
+        return output, flagged
+    end = _GEMINI_END.search(inner[1], max(0, len(inner[1]) - 400))
+    code = end[1] if end else None
+    return inner[1][: end.start() if end else None], flagged or code not in (None, "0")
+
+
+def _failed_in_rollout(path: str, call_id: str) -> bool | None:
+    """Codex tells no hook that a call failed, but writes it down before it runs the hook."""
+    from json import loads
+
+    try:
+        with open(path, "rb") as rollout:
+            rollout.seek(max(0, rollout.seek(0, 2) - _ROLLOUT_END))
+            lines = rollout.read().decode("utf-8", "replace").splitlines()
+    except (OSError, ValueError):
+        return None
+    for line in reversed(lines):
+        if not call_id or call_id not in line:
+            continue
+        try:
+            event = loads(line)["payload"]
+            item = event.get("item") or event
+            ids = {event.get("call_id"), item.get("id")}
+            code, success = item.get("exit_code"), item.get("success")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+        if call_id in ids and str(event.get("type")).endswith(("_end", "item_completed")):
+            if code is not None:
+                return bool(code != 0)
+            if success is not None or item.get("status"):
+                return success is False or item.get("status") == "failed"
+    return None
+
+
+def read_json(value: Any) -> Any:
+    """The value of a JSON text; anything else as it is."""
+    from json import loads
+
+    try:
+        return loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def text_in(given: Mapping[str, Any], name: str) -> str:
+    """A field that is text; "" where it is missing, or something else."""
+    value = given.get(name)
+    return value if isinstance(value, str) else ""

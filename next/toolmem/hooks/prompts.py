@@ -1,0 +1,118 @@
+"""What the user types in an agent: kept for quotes, read for demands, replies followed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from json import loads
+from typing import TYPE_CHECKING, Any
+
+from toolmem.hooks.ledger import MAX_PROMPTS, WORKSPACE, Ledger, Session
+from toolmem.hooks.notes import tools_of
+from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.typed import is_plain, typed
+from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
+from toolmem.rules.changes import Actor
+from toolmem.rules.turn import Turn
+from toolmem.text.display import plain
+
+if TYPE_CHECKING:
+    from toolmem.hooks.handle import Hook
+
+_TRANSCRIPT_END = 1_000_000  # bytes of a recording that are read
+_REJECTED = "The user doesn't want to proceed with this tool use."  # Claude Code 2.1.330
+_SAID = "the user said:\n"
+
+
+def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
+    """Keep what was typed, then act on it. A prompt that is told twice acts once."""
+    said = event.prompt
+    replies = [] if hook.agent.name != "claude-code" else typed_at_rejected(event.transcript)
+
+    def keep(held: Session) -> tuple[Session, list[str]] | None:
+        if event.key and event.key in held.events:
+            return None
+        new = [each for each in replies if each not in held.prompts]
+        held.events += [event.key] if event.key else []
+        if said or new:
+            held.turn += 1
+            held.prompts += [*new, *([said] if said else [])]
+        return held, new
+
+    kept = ledger.change(keep)
+    if kept is None:
+        return Answer()
+    session, new = kept
+    told: list[str] = []
+    for message in [*new, *([said] if said else [])]:
+        told += [g.user_spoke(event.session, message) for g in hook.guards()]
+        told += _follow(hook, event, session, message)
+    told += _waiting(hook, ledger, session)
+    lines = [f"toolmem: {line}" for line in dict.fromkeys(told) if line]
+    return Answer(context="\n".join(lines), notice="\n".join(lines))
+
+
+def heard(session: Session, event: Event) -> list[str]:
+    """Whatever the user typed in this session, for the quotes of notes."""
+    return [*session.prompts, *typed_at_rejected(event.transcript)][-MAX_PROMPTS:]
+
+
+def turn_of(name: str, session: Session, message: str = "") -> Turn:
+    """The turn under way."""
+    return Turn(user_message=message, session_id=name, number=session.turn)
+
+
+def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[str]:
+    """Demands become rules at once, `undo` and the like are done; what the user is to be told."""
+    hook.mark_guarded()
+    turn = turn_of(event.session, session, message)
+    turn.tools = tools_of(hook.agent, hook.stores.main.tool_names(WORKSPACE))
+    evidence: Any = "typed" if is_plain(message) else ""
+    actor = Actor("user", evidence, session=event.session)
+    captured = Captured()
+    for store in hook.stores.all:
+        capture = ToolMemoryCaptureHook(hook.rules(store), actor=actor)
+        if store is hook.stores.main:
+            captured.add(capture.after_turn(turn))
+        else:
+            captured.add(capture.follow(turn))
+    return captured.told
+
+
+def _waiting(hook: Hook, ledger: Ledger, session: Session) -> list[str]:
+    """Requests of agents that the user was not told of yet."""
+    new = [rule for rule in hook.rules().requests() if rule.id not in session.shown]
+    if not new:
+        return []
+
+    def show(held: Session) -> None:
+        held.shown = [*held.shown, *(rule.id for rule in new)][-MAX_PROMPTS:]
+
+    ledger.change(show)
+    return [
+        f"An agent asks for a change of “{plain(rule.rule, 160)}”. To agree: lift {rule.id[:6]}"
+        for rule in new[:3]
+    ]
+
+
+def typed_at_rejected(transcript: str) -> list[str]:
+    """What the user typed when they rejected a call, oldest first.
+
+    The end of the recording holds it as the call's result. A tool of an MCP server may answer the
+    same words; such a result is not taken.
+    """
+    found: list[str] = []
+    with suppress(OSError, ValueError), open(transcript or "/nonexistent", "rb") as file:
+        file.seek(max(0, file.seek(0, 2) - _TRANSCRIPT_END))
+        names: dict[str, str] = {}
+        for line in file.read().decode("utf-8", "replace").splitlines():
+            if "tool_use" not in line and _REJECTED not in line:
+                continue
+            with suppress(ValueError, KeyError, TypeError, AttributeError):
+                for block in loads(line)["message"]["content"]:
+                    if block["type"] == "tool_use":
+                        names[block["id"]] = block["name"]
+                    elif block["type"] == "tool_result" and block.get("is_error") is True:
+                        name, text = names.get(block["tool_use_id"], "mcp__"), block["content"]
+                        if text.startswith(_REJECTED) and not name.startswith("mcp__"):
+                            found.append(typed(text.partition(_SAID)[2]))
+    return [each for each in found if each]

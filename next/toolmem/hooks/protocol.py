@@ -1,0 +1,186 @@
+"""One hook protocol, Claude Code's: a payload becomes an event, an answer becomes JSON.
+
+`agents.py` says how each agent differs. Payloads were checked against recordings of the versions
+that are named there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from toolmem.hooks.agents import Agent
+from toolmem.hooks.outputs import read_json, read_output, text_in
+from toolmem.hooks.typed import typed
+
+Kind = Literal[
+    "session_start", "subagent_start", "prompt", "before_call", "after_call", "session_end"
+]
+KINDS: dict[str, Kind] = {
+    "SessionStart": "session_start",
+    "SubagentStart": "subagent_start",
+    "UserPromptSubmit": "prompt",
+    "PreToolUse": "before_call",
+    "PostToolUse": "after_call",
+    "PostToolUseFailure": "after_call",
+    "SessionEnd": "session_end",
+}
+
+
+class Event(Struct, kw_only=True):
+    """One event of an agent. What the agent does not say is empty."""
+
+    kind: Kind
+    name: str  # as the agent calls it
+    session: str
+    cwd: str = ""
+    project: str = ""  # the folder that the agent was started for
+    transcript: str = ""
+    key: str = ""  # the agent's own id of this event: of a call, a prompt, a subagent
+    source: str = ""  # of a session's start: startup, resume, clear, compact
+    prompt: str = ""  # what a person typed
+    tool: str = ""  # of an MCP tool the server's own name
+    server: str = ""
+    input: Any = None
+    output: str = ""
+    failed: bool | None = None
+    seconds: float | None = None
+    subagent: bool = False
+    interrupted: bool = False
+
+
+class Answer(Struct, kw_only=True):
+    """What the agent is answered."""
+
+    action: Literal["allow", "ask", "deny"] = "allow"
+    reason: str = ""
+    context: str = ""  # for the model
+    notice: str = ""  # for the user
+
+
+def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event | None:
+    """The event of a payload; None where it is none of ours."""
+    given = {agent.rename.get(name, name): value for name, value in payload.items()}
+    name = text_in(given, "hook_event_name")
+    claude_name = agent.events.get(name, "")
+    if claude_name not in KINDS:
+        return None
+    kind = KINDS[claude_name]
+    parent = text_in(given, "parent_id")
+    subagent = bool(parent or given.get("agent_id"))
+    if subagent and kind == "session_start":
+        kind = "subagent_start"
+    event = Event(
+        kind=kind,
+        name=name,
+        session=parent or text_in(given, "session_id"),
+        cwd=text_in(given, "cwd"),
+        project=_project(agent, given, environment),
+        transcript=text_in(given, "transcript_path"),
+        key=" ".join(text_in(given, agent.keys.get(kind, "")).split()),
+        source=text_in(given, "source") if kind == "session_start" else "",
+        subagent=subagent,
+    )
+    is_person = given.get("source") in (None, "", "user")
+    if kind == "prompt" and is_person and not (agent.quiet_subagents and subagent):
+        event.prompt = _typed(agent, text_in(given, "prompt"))
+    if kind in ("before_call", "after_call"):
+        event.tool, event.server = own_tool(agent, text_in(given, "tool_name"), given)
+        event.input = given.get("tool_input")
+        if agent.name == "cursor":
+            event.input = read_json(event.input)
+    if kind == "after_call":
+        event.output, event.failed = read_output(agent.name, claude_name, given, event.key)
+        event.seconds = _seconds(given.get("duration_ms"))
+        response = given.get("tool_response")
+        stopped = isinstance(response, Mapping) and response.get("interrupted") is True
+        aborted = event.output == "Tool execution aborted"  # OpenCode
+        event.interrupted = given.get("is_interrupt") is True or stopped or aborted
+    return event
+
+
+def _project(agent: Agent, given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    roots = given.get("workspace_roots")
+    first = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
+    told = text_in(given, "project") or first or environment.get(agent.project_variable, "")
+    return "" if told == "/" else told  # OpenCode, outside a repository
+
+
+def _typed(agent: Agent, prompt: str) -> str:
+    """`opencode run "never push"` puts quotation marks around what was typed."""
+    inner = prompt[1:-1]
+    is_quoted = len(prompt) > 1 and prompt == f'"{inner}"' and '"' not in inner
+    return typed(inner if agent.name == "opencode" and is_quoted else prompt)
+
+
+def own_tool(agent: Agent, name: str, given: Mapping[str, Any]) -> tuple[str, str]:
+    """The server's own name of an MCP tool, and the server.
+
+    Never shortened to one of the agent's own tools: `mcp__x__Bash` is not `Bash`.
+    """
+    told = given.get("mcp_server") or given.get("mcp_context")
+    server = told if isinstance(told, str) else ""
+    if isinstance(told, Mapping):
+        server = text_in(told, "name") or text_in(told, "server_name")
+    found = None
+    if server:
+        prefix = re.escape(re.sub(r"[^A-Za-z0-9_-]", "_", server))
+        found = re.fullmatch(rf"(?:mcp_{{1,2}})?(?P<server>{prefix})_{{1,2}}(?P<tool>.+)", name)
+    if found is None and agent.mcp_name and name not in agent.tools:
+        found = re.fullmatch(agent.mcp_name, name)
+    if found is None or found["tool"] in agent.tools:
+        return name, server
+    return found["tool"], server or found["server"]
+
+
+def _seconds(milliseconds: Any) -> float | None:
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    return milliseconds / 1000 if 0 <= milliseconds < 1e12 else None
+
+
+def write(agent: Agent, event: Event, answer: Answer) -> dict[str, Any]:
+    """The JSON of an answer, with keys that this agent knows alone; {} says nothing."""
+    action = "deny" if answer.action == "ask" and not agent.asks else answer.action
+    stops = event.kind == "before_call" and action in ("deny", "ask")
+    reason = answer.reason or "toolmem: not run"
+    takes_context = event.kind in agent.context_at and not stops
+    context = answer.context[: agent.longest_context] if takes_context else ""
+    notice = answer.notice if event.kind in agent.notice_at else ""
+    if agent.dialect == "goose":
+        return {"decision": "block", "reason": reason} if stops else {}
+    if agent.dialect == "plugin":
+        if stops:
+            return {"stop": reason}
+        if agent.name == "cline" and event.kind == "prompt":  # it shows its user no notice
+            context, notice = "\n\n".join(filter(None, (context, answer.notice))), ""
+        told = {"context": context, "notice": notice}
+        return {name: text for name, text in told.items() if text}
+    if agent.dialect == "cursor":
+        if stops:
+            return {"permission": "deny", "user_message": reason, "agent_message": reason}
+        fits = context and event.name != "postToolUseFailure"
+        return {"additional_context": context} if fits else {}
+    return _claude_shaped(agent, event, action if stops else "", reason, context, notice)
+
+
+def _claude_shaped(
+    agent: Agent, event: Event, action: str, reason: str, context: str, notice: str
+) -> dict[str, Any]:
+    """`action`: "" where the call is not stopped."""
+    told: dict[str, Any] = {"additionalContext": context} if context else {}
+    written: dict[str, Any] = {}
+    if action and agent.dialect == "gemini":
+        written = {"decision": "deny", "reason": reason}
+    elif action:
+        told = {"permissionDecision": action, "permissionDecisionReason": reason}
+    if agent.dialect == "copilot":  # reads both places for a decision, the top alone for context
+        written = dict(told)
+    if told and (action or agent.dialect != "copilot"):
+        written["hookSpecificOutput"] = {"hookEventName": event.name, **told}
+    if notice:
+        written["systemMessage"] = notice
+    return written
