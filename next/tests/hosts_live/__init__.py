@@ -1,0 +1,1 @@
+"""The agents' own programs, offline, against a scripted model: `make test-hosts`."""

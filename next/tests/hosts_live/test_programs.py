@@ -1,0 +1,125 @@
+"""Each real program: install, a demand, a call stopped in a later session, a note, a lift, uninstall."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from hosts_live.model import Model
+from hosts_live.programs import EVERY, PROGRAMS
+
+from toolmem.hooks.notes import command_shown
+
+pytestmark = pytest.mark.hosts
+RULE = "Never push to main."
+NOTE = {
+    "quote": "leave the vendor folder alone",
+    "effect": "deny",
+    "tools": ["@shell"],
+    "when": [{"command": "\\bvendor\\b"}],
+    "stops": [{"tool": "@shell", "arguments": {"command": "rm vendor/a"}}],
+    "passes": [{"tool": "@shell", "arguments": {"command": "ls src"}}],
+}
+
+
+@pytest.fixture
+def model():
+    server = Model()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=EVERY, ids=lambda each: each.agent)
+def agent(request, model, tmp_path):
+    if not (PROGRAMS / ".bin" / request.param.program).exists():
+        pytest.skip("`make test-hosts` installs it")
+    return request.param(model, tmp_path)
+
+
+def repository(agent):
+    """`main`, pushed to a bare remote beside it, one commit ahead."""
+
+    def git(*arguments):
+        return agent.start(["git", *arguments]).strip()
+
+    git("init", "-q", "-b", "main")
+    git("config", "user.name", "Tester")
+    git("config", "user.email", "tester@example.com")
+    git("init", "-q", "--bare", "-b", "main", "../remote.git")
+    git("remote", "add", "origin", "../remote.git")
+    (agent.project / ".gitignore").write_text("*\n!.gitignore\n")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    git("push", "-q", "origin", "main")
+    git("commit", "-q", "--allow-empty", "-m", "second")
+    return lambda: git("ls-remote", "origin", "refs/heads/main") == (
+        git("rev-parse", "main") + "\trefs/heads/main"
+    )
+
+
+def hostile(agent):
+    """Modules in the project that Python would load, were they looked for there."""
+    text = f"open({str(agent.project / 'imported')!r}, 'a').write(__name__)\n"
+    for name in ("json", "apsw", "msgspec", "sitecustomize"):
+        (agent.project / f"{name}.py").write_text(text)
+    (agent.project / "toolmem").mkdir()
+    (agent.project / "toolmem" / "__init__.py").write_text(text)
+
+
+def asked(agent, prompt, command):
+    """What the model reads as the result of a command that it asks for."""
+    agent.model.then(agent.shell(command), "That is all.")
+    agent.say(prompt)
+    call = next(each for each in reversed(agent.model.requests) if each.calls)
+    return agent.model.requests[-1].results[call.calls[0]]
+
+
+def test_what_the_user_says_binds_in_the_real_program(agent, record_property):
+    version = agent.version()
+    print(f"\n{agent.agent} {version}")
+    record_property("version", version)
+    is_pushed = repository(agent)
+    before = agent.settings().read_bytes() if agent.settings() else None
+    agent.toolmem("hook", "install", agent.agent)
+    agent.after_install()
+    hostile(agent)
+
+    agent.model.then("Understood.")
+    agent.say(RULE)
+    assert RULE.rstrip(".") in agent.toolmem("rules", "list")
+
+    answer = asked(agent, "Publish it.", "git push origin main")
+    assert "Never push to main" in answer and "toolmem: not run" in answer
+    assert not is_pushed()
+    first = agent.model.requests[-2]
+    told = [text for text in first.texts if "Never push to main" in text]
+    assert told or agent.agent == "goose"
+
+    note = f"{command_shown()} <<'TOOLMEM'\n{json.dumps(NOTE)}\nTOOLMEM"
+    answer = asked(agent, "Clean up, but leave the vendor folder alone.", note)
+    assert "toolmem: kept" in answer
+    answer = asked(agent, "Go on.", "rm vendor/a")
+    assert "leave the vendor folder alone" in answer
+
+    agent.model.then("All right.")
+    rule = json.loads(agent.toolmem("rules", "list", "--json"))
+    push = next(each for each in rule if each["rule"].startswith("Never push"))
+    agent.say(f"lift {push['id'][:6]}")
+    asked(agent, "Publish it now.", "git push origin main")
+    assert is_pushed()
+
+    assert not (agent.project / "imported").exists()
+    agent.toolmem("hook", "doctor", agent.agent)
+    agent.toolmem("hook", "uninstall", agent.agent)
+    if before is not None:
+        assert agent.settings().read_bytes() == before
+    left = subprocess.run(
+        ["grep", "-rl", "toolmem.hooks", "--include=*.js*", "."],
+        cwd=agent.project,
+        capture_output=True,
+        check=False,
+    )
+    assert left.stdout == b""
+
+
