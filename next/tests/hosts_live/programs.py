@@ -63,7 +63,9 @@ class Program:
         return self.start([sys.executable, "-P", "-m", "toolmem", *arguments])
 
     def start(self, command: list[str]) -> str:
-        path = os.pathsep.join([str(PROGRAMS / "node" / "bin"), "/usr/local/bin", "/usr/bin", "/bin"])
+        path = os.pathsep.join(
+            [str(PROGRAMS / "node" / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
+        )
         base = {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8"}
         ran = subprocess.run(
             command,

@@ -1,4 +1,4 @@
-"""Each real program: install, a demand, a call stopped in a later session, a note, a lift, uninstall."""
+"""Each real program: install, demand, a call stopped in a later session, note, lift, uninstall."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import subprocess
 
 import pytest
+
 from hosts_live.model import Model
 from hosts_live.programs import EVERY, PROGRAMS
-
 from toolmem.hooks.notes import command_shown
 
 pytestmark = pytest.mark.hosts
@@ -53,8 +53,9 @@ def repository(agent):
     git("commit", "-q", "-m", "first")
     git("push", "-q", "origin", "main")
     git("commit", "-q", "--allow-empty", "-m", "second")
-    return lambda: git("ls-remote", "origin", "refs/heads/main") == (
-        git("rev-parse", "main") + "\trefs/heads/main"
+    return lambda: (
+        git("ls-remote", "origin", "refs/heads/main")
+        == (git("rev-parse", "main") + "\trefs/heads/main")
     )
 
 
@@ -121,5 +122,3 @@ def test_what_the_user_says_binds_in_the_real_program(agent, record_property):
         check=False,
     )
     assert left.stdout == b""
-
-

@@ -69,7 +69,7 @@ def install(
     """
     row, place = AGENTS[agent], _place(project, user)
     both = [n for n in installed() if n.agent == agent and bool(n.project) != bool(place)]
-    if any(not n.project or n.project == place for n in both) and not force:
+    if both and not force:
         raise RequestError(
             "the hook is installed in the other place too: --force installs it twice"
         )

@@ -28,6 +28,9 @@ _CLOSED = (
 def main() -> None:
     """Answer the event on standard input, and end the process with code 0."""
     try:
+        from toolmem.hooks.log import take_warnings
+
+        take_warnings()
         answer = answered(sys.argv[1:], sys.stdin.buffer, os.environ)
         sys.stdout.buffer.write(answer)
         sys.stdout.buffer.flush()
@@ -68,7 +71,6 @@ def _answer(
     name: str, options: Mapping[str, str], raw: bytes, environment: Mapping[str, str]
 ) -> bytes:
     from toolmem.hooks.agents import AGENTS
-    from toolmem.hooks.log import take_warnings
     from toolmem.hooks.protocol import read, write
 
     if name not in AGENTS:
@@ -77,7 +79,6 @@ def _answer(
     event = read(agent, _payload(raw), environment)
     if event is None:
         return b""
-    take_warnings()
     from toolmem.hooks.handle import Hook, protected_files
     from toolmem.hooks.stores import stores_of
 

@@ -145,9 +145,9 @@ class Hook(Struct, kw_only=True):
         digest = digest_of(event.tool, event.input)
 
         def end(held: Session) -> BegunCall | None:
-            if held.is_over(event.key, digest) and held.begun(event.key, digest) is None:
+            call = held.begun(event.key, digest, by_input=not self.agent.call_ids)
+            if call is None and held.is_over(event.key, digest):  # told twice
                 return None
-            call = held.begun(event.key, digest)
             if call is None:  # its beginning was not seen
                 call = BegunCall(event.key, digest, _record_id(held, event, digest))
                 held.calls.append(call)

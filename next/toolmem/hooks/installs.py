@@ -117,7 +117,7 @@ def plan_install(
         path = _settings_file(agent, project, environment)
         before = read_file(path)
         base = _decoded(path, before or b"")
-        if not base.strip() and agent.form == "cursor":
+        if before is None and agent.form == "cursor":
             base = '{\n  "version": 1\n}\n'
         if _OURS.search(_words(base)):
             raise RequestError(f"settings: {path} holds toolmem's hook already", "settings")

@@ -63,15 +63,18 @@ def with_entries(text: str, entries: dict[str, Any]) -> tuple[str, list[tuple[in
     A span is (start, end); they are in order. Raises ValueError.
     """
     edits: list[tuple[int, str]] = []
-    clean = readable(text) if text.strip() else "{}"
-    text = text if text.strip() else text + "{}"
-    clean = clean if clean != "{}" else text
+    held = {"hooks": {event: [entry] for event, entry in entries.items()}}
+    if not text.strip():
+        new = json.dumps(held, indent=2, ensure_ascii=False) + "\n"
+        return text + new, [(len(text), len(text) + len(new))]
+    clean = readable(text)
     root = _skip(clean, 0)
     hooks = _member(clean, root, "hooks")
     if hooks is None:
-        held = {"hooks": {event: [entry] for event, entry in entries.items()}}
         names = [f"{json.dumps(key)}: " for key in held]
         edits.append(_inserted(clean, root, names, list(held.values())))
+    elif not isinstance(hooks.value, dict):
+        raise ValueError("hooks: expected an object")
     else:
         there = {each.key: each for each in parts(clean, hooks.value_start)}
         fresh = [event for event in entries if event not in there]
@@ -113,7 +116,7 @@ def without_entries(text: str, is_ours: Callable[[Any], bool]) -> str:
 def _cut(text: str, is_ours: Callable[[Any], bool]) -> tuple[int, int] | None:
     """The span of one entry of ours: of the widest container that holds nothing else."""
     hooks = _member(text, _skip(text, 0), "hooks")
-    if hooks is None:
+    if hooks is None or not isinstance(hooks.value, dict):
         return None
     for event in parts(text, hooks.value_start):
         for entry in parts(text, event.value_start) if isinstance(event.value, list) else ():
@@ -144,8 +147,6 @@ def _span(text: str, container: int, part: Part) -> tuple[int, int]:
 
 
 def _member(text: str, start: int, key: str) -> Part | None:
-    if text[start] != "{":
-        raise ValueError("hooks: expected an object")
     return next((each for each in reversed(list(parts(text, start))) if each.key == key), None)
 
 

@@ -46,13 +46,16 @@ class Session(Struct, omit_defaults=True):
     calls: list[BegunCall] = []
     shown: list[str] = []  # ids of requests that the user was told of
 
-    def begun(self, key: str, digest: str) -> BegunCall | None:
-        """The newest call that has not ended: by id and input, else by id, else by input."""
+    def begun(self, key: str, digest: str, *, by_input: bool = False) -> BegunCall | None:
+        """The newest call that has not ended: by id and input, else by id.
+
+        `by_input`: of an agent that gives calls no ids, by input alone.
+        """
         waiting = [call for call in reversed(self.calls) if not call.ended]
         same = [call for call in waiting if call.digest == digest]
         of_id = [call for call in waiting if key and call.key == key]
         both = [call for call in same if call.key == key]
-        return next(iter([*both, *of_id, *same]), None)
+        return next(iter([*both, *of_id, *(same if by_input else [])]), None)
 
     def is_over(self, key: str, digest: str) -> bool:
         """Whether this very call has ended already."""

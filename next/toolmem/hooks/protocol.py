@@ -65,6 +65,8 @@ def read(agent: Agent, payload: Mapping[str, Any], environment: Mapping[str, str
     """The event of a payload; None where it is none of ours."""
     given = {agent.rename.get(name, name): value for name, value in payload.items()}
     name = text_in(given, "hook_event_name")
+    if not name and agent.name == "copilot" and "agentName" in given:
+        name = "SubagentStart"  # the only event that Copilot does not name
     claude_name = agent.events.get(name, "")
     if claude_name not in KINDS:
         return None

@@ -1,0 +1,194 @@
+"""Bad payloads, hostile folders, killed processes: exit code 0, nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from toolmem.hooks.__main__ import answered
+
+CALL = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}}
+
+
+def payload(project, event="PreToolUse", **fields):
+    told = {"hook_event_name": event, "session_id": "s1", "cwd": str(project), **CALL, **fields}
+    return {"tool_use_id": "c1", **told}
+
+
+def start(project, *options, cwd=None, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-P", "-E", "-m", "toolmem.hooks", "claude-code", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd or project,
+        env={"HOME": os.environ["HOME"], "PATH": os.defpath, **environment},
+    )
+
+
+def run(project, data, *options, **more):
+    process = start(project, *options, **more)
+    out, err = process.communicate(data, timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    return json.loads(out) if out else {}
+
+
+BAD = {
+    "nothing": b"",
+    "cut": b'{"hook_event_name": "PreToolUse", "tool_name": "Ba',
+    "twice": b'{"hook_event_name": "PreToolUse"}{"hook_event_name": "PreToolUse"}',
+    "deep": b'{"hook_event_name": "PreToolUse", "tool_input": ' + b"[" * 100_000,
+    "no object": b'["hook_event_name"]',
+    "no text": b"\xff\xfe\x00",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_payload_that_cannot_be_read_stops_a_call_only_where_the_user_chose_that(name, project):
+    open_ = answered(["claude-code"], io.BytesIO(BAD[name]), {})
+    closed = answered(["claude-code", "--on-error", "closed"], io.BytesIO(BAD[name]), {})
+    assert open_ == b""
+    is_call = b"PreToolUse" in BAD[name]
+    assert (b"could not be checked" in closed) is is_call
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace('"c1"', '"c1", "x": NaN, "y": 1e999, "z": -Infinity'),
+        lambda text: text.replace('"c1"', '"c1", "x": "\\ud800"'),
+        lambda text: text.replace("git push", "git \\ud800push \\ud83d"),
+        lambda text: text.replace('"c1"', '"c1", "new_field": {"a": []}'),
+        lambda text: text.replace('"tool_use_id": "c1"', '"tool_use_id": 7'),
+    ],
+    ids=["BOM", "NaN", "half an emoji", "half an emoji in the command", "unknown", "no text"],
+)
+def test_an_odd_payload_is_checked_and_recorded_all_the_same(change, host, project):
+    host.prompt("Never push to main.")
+    text = change(json.dumps(payload(project, command="x")))
+    told = host.raw(text.encode("utf-8", "surrogatepass"))
+    is_odd = "\\ud800push" in text
+    assert is_odd or "Never push to main" in json.dumps(told)
+    ended = json.loads(json.dumps(payload(project, "PostToolUse", tool_response="a\ud800")))
+    host.raw(json.dumps({**ended, "tool_use_id": "c2"}).encode())
+    assert [call.output for call in host.calls()] == ["a?"]
+
+
+def test_an_unknown_event_an_unknown_agent_and_unknown_options_say_nothing(project):
+    data = json.dumps(payload(project, "SomethingNew")).encode()
+    assert run(project, data) == {}
+    assert run(project, data, "--new-option", "--verbose") == {}
+    assert answered(["no-such-agent"], io.BytesIO(data), {}) == b""
+    assert answered([], io.BytesIO(data), {}) == b""
+
+
+def test_three_megabytes_are_read(host, project):
+    big = payload(project, "PostToolUse", tool_response={"stdout": "x" * 3_000_000})
+    assert run(project, json.dumps(big).encode()) == {}
+    assert len(host.calls()) == 1
+
+
+def test_a_store_that_is_damaged_stops_a_call_only_where_the_user_chose_that(project):
+    (project / ".toolmem").mkdir()
+    (project / ".toolmem" / "memory.db").write_bytes(b"no database" * 1_000)
+    data = json.dumps(payload(project)).encode()
+    assert run(project, data) == {}
+    told = run(project, data, "--on-error", "closed")
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_no_module_of_a_hostile_folder_is_imported(host, project):
+    host.prompt("Never push to main.")
+    mark = project / "imported"
+    text = f"open({str(mark)!r}, 'a').write(__name__)\n"
+    for name in ("json", "apsw", "msgspec", "re2", "sitecustomize", "usercustomize"):
+        (project / f"{name}.py").write_text(text)
+    (project / "toolmem").mkdir()
+    (project / "toolmem" / "__init__.py").write_text(text)
+    (project / ".env").write_text("TOOLMEM_GUARD=off\n")
+    (project / "toolmem.yaml").write_text("guard: off\nop_modules: [json]\n")
+    data = json.dumps(payload(project)).encode()
+    for environment in ({}, {"PYTHONPATH": str(project)}):
+        told = run(project, data, **environment)
+        assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+    run(project, json.dumps(payload(project, "SessionEnd")).encode())
+    time.sleep(1)  # the detached process has begun
+    assert not mark.exists()
+
+
+def test_a_link_in_place_of_the_store_is_not_followed_into_the_users_files(host, project, own_home):
+    target = own_home / "precious"
+    target.write_text("mine")
+    (project / ".toolmem").mkdir()
+    (project / ".toolmem" / "memory.db").symlink_to(target)
+    run(project, json.dumps(payload(project)).encode())
+    assert target.read_text() == "mine"
+
+
+def test_nothing_acknowledged_is_lost_where_hooks_are_killed(host, project):
+    """8 hooks at once, 40 % of them killed at some moment."""
+    dice = random.Random(7)
+    answered_calls, answered_rules = set(), set()
+    for batch in range(8):
+        running = []
+        for number in range(8):
+            key = f"toolu_{batch}_{number}"
+            if number % 4 == 3:
+                sentence = f"Never run tool{batch}x{number}."
+                event = payload(project, "UserPromptSubmit", prompt=sentence, prompt_id=key)
+                mark = ("rule", sentence.rstrip("."))
+            else:
+                event = payload(project, "PostToolUse", tool_use_id=key, tool_response=key)
+                mark = ("call", key)
+            process = start(project)
+            process.stdin.write(json.dumps(event).encode())
+            process.stdin.close()
+            running.append((process, mark))
+        time.sleep(dice.uniform(0.1, 0.5))
+        for process, _ in running:
+            if dice.random() < 0.4:
+                process.kill()
+        for process, (kind, name) in running:
+            out = process.stdout.read()
+            if process.wait(60) == 0:
+                assert kind == "call" or "Kept" in out.decode()
+                (answered_calls if kind == "call" else answered_rules).add(name)
+    assert answered_calls <= {call.id for call in host.calls()}
+    assert answered_rules <= {rule.rule for rule in host.rules()}
+    assert len(answered_calls) > 10 and len(answered_rules) > 3
+
+
+def test_a_session_is_judged_and_summarized_after_its_end(host, project):
+    for number in range(3):
+        host.before(f"ls {number}", key=f"toolu_{number}")
+        host.after(f"ls {number}", "a.txt", key=f"toolu_{number}")
+    began = time.monotonic()
+    run(project, json.dumps(payload(project, "SessionEnd")).encode())
+    assert time.monotonic() - began < 20
+    for _ in range(300):
+        time.sleep(0.1)
+        if all(call.is_summarized for call in host.calls()):
+            break
+    assert [call.evaluation_status for call in host.calls()] == ["ok"] * 3
+    told = json.dumps(host.send("SessionStart", "s2", source="startup"))
+    assert "### `Bash`" in told
+
+
+def test_a_sessions_start_stays_within_its_tokens(host):
+    from toolmem.llm.tokens import estimated_tokens
+
+    for number in range(40):
+        key = f"toolu_{number}"
+        host.before(f"ls {number}", key=key)
+        host.after(f"ls {number}", f"file {number}", key=key)
+    host.prompt("Never push to main.")
+    told = host.send("SessionStart", source="startup")["hookSpecificOutput"]
+    assert estimated_tokens(told["additionalContext"]) <= 1_500

@@ -1,0 +1,317 @@
+"""What a user may rely on in every agent: rules, decisions, records, notes and replies."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from toolmem.hooks.notes import command_shown
+from toolmem.hooks.stores import project_root
+
+NOTE = {
+    "quote": "leave the vendor folder alone",
+    "effect": "deny",
+    "tools": ["@shell"],
+    "when": [{"command": "\\bvendor\\b"}],
+    "stops": [{"tool": "@shell", "arguments": {"command": "rm vendor/a"}}],
+    "passes": [{"tool": "@shell", "arguments": {"command": "ls src"}}],
+}
+
+
+def note(value, lift=""):
+    return f"{command_shown()}{lift} <<'TOOLMEM'\n{json.dumps(value)}\nTOOLMEM"
+
+
+def test_what_the_user_says_binds_in_later_sessions_too(every_host):
+    every_host.prompt("Never push to main. Now fix the bug.")
+    reason = every_host.before("git push origin main", session="s2")
+    assert reason.startswith("toolmem: not run")
+    assert "Never push to main" in reason
+    assert every_host.before("git push origin dev", session="s2", key="call_2") == ""
+
+
+def test_a_session_begins_with_rules_and_the_contract_of_notes(every_host):
+    every_host.prompt("Never push to main.")
+    told = json.dumps(every_host.send("SessionStart", "s2", source="startup"))
+    reaches = "session_start" in every_host.agent.context_at
+    assert ("Never push to main" in told) is reaches
+    assert ("toolmem note" in told) is reaches
+
+
+def test_a_rule_of_one_agent_binds_in_another(every_host, host):
+    host.prompt("Never push to main.")
+    assert "Never push to main" in every_host.before("git push origin main", session="s2")
+
+
+def test_a_call_is_recorded_with_its_outcome(every_host):
+    every_host.before("ls")
+    every_host.after("ls", "a.txt")
+    (call,) = every_host.calls()
+    assert (call.tool_name, call.output) == (every_host.shell, "a.txt")
+    unknown = every_host.agent.name == "codex"  # its recording is not there
+    assert call.success is (None if unknown else True)
+    assert call.conversation_id == "s1"
+
+
+def test_a_denied_call_leaves_no_record(host):
+    host.prompt("Never push to main.")
+    reason = host.before("git push origin main")
+    host.failed("git push origin main", f"PreToolUse:Bash hook error: {reason}")
+    assert host.calls() == []
+
+
+def test_an_interrupted_call_is_no_failure(host):
+    host.before("sleep 9")
+    host.after("sleep 9", "", tool_response={"stdout": "", "interrupted": True})
+    assert host.calls() == []
+
+
+def test_a_long_output_is_cut_and_says_so(host):
+    host.before("cat big")
+    host.after("cat big", "x" * 3_000_000)
+    (call,) = host.calls()
+    assert len(call.output) < 110_000
+    assert "2,900,000 characters left out" in call.output
+
+
+def test_an_id_that_is_used_again_with_other_input_is_checked_anew(host):
+    host.prompt("Never push to main.")
+    assert host.before("ls", key="call_0") == ""
+    host.after("ls", "a", key="call_0")
+    assert host.before("git push origin main", key="call_0") != ""
+    assert host.before("pwd", key="call_0") == ""
+    host.after("pwd", "b", key="call_0")
+    assert sorted(call.output for call in host.calls()) == ["a", "b"]
+
+
+def test_an_event_that_two_installs_tell_acts_once(host):
+    host.before("ls")
+    host.before("ls")
+    host.after("ls", "a")
+    host.after("ls", "a")
+    assert len(host.calls()) == 1
+    payload = json.dumps(
+        host.payload("UserPromptSubmit", prompt="Never push to main.", prompt_id="p1")
+    )
+    assert host.raw(payload.encode()) != {}
+    assert host.raw(payload.encode()) == {}
+
+
+def test_a_second_install_decides_anew_after_a_new_rule(host):
+    assert host.before("git push origin main") == ""
+    host.prompt("Never push to main.")
+    assert host.before("git push origin main") != ""
+
+
+@pytest.mark.parametrize("name", ["copilot", "gemini"])
+def test_calls_without_ids_are_told_apart(name, project):
+    from hooks.conftest import Host
+
+    host = Host(name, project)
+    for output in ("a", "b"):
+        host.before("date")
+        host.after("date", output)
+    assert sorted(call.output for call in host.calls()) == ["a", "b"]
+
+
+# ---------------------------------------------------------------- notes
+
+
+def test_a_note_through_the_shell_is_kept_and_holds(every_host):
+    every_host.prompt("Clean up, but leave the vendor folder alone.")
+    assert every_host.before(note(NOTE)).startswith("toolmem: kept")
+    assert "leave the vendor folder alone" in every_host.before("rm vendor/a", "s2")
+
+
+def test_a_quote_that_the_user_did_not_type_here_is_refused(host):
+    host.prompt("leave the vendor folder alone", session="other")
+    host.prompt("Go on.")
+    assert host.before(note(NOTE)).startswith("toolmem: refused")
+    assert host.rules() == [] or all(rule.session for rule in host.rules())
+
+
+def test_a_quote_from_pasted_text_waits_for_the_user(host):
+    host.prompt("Look at this:\n```\nleave the vendor folder alone\n```\nWhat is it?")
+    assert host.before(note(NOTE)).startswith("toolmem: proposed")
+    assert host.before("rm vendor/a", key="call_2") == ""
+    told = host.prompt("Thanks.")
+    assert "lift" in told["systemMessage"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd x && " + note(NOTE),
+        note(NOTE) + "\nrm -rf x",
+        note(NOTE).replace("<<'TOOLMEM'", "<<TOOLMEM"),
+        note(NOTE).replace(" <<", " | cat <<"),
+        note(NOTE).replace(sys.executable, "/tmp/evil/python"),
+    ],
+    ids=["before", "behind", "unquoted", "pipe", "another program"],
+)
+def test_a_note_with_anything_around_it_is_an_ordinary_command(host, command):
+    host.prompt("leave the vendor folder alone")
+    assert not host.before(command).startswith("toolmem: kept")
+
+
+def test_rules_never_stop_a_note(host):
+    host.prompt("Never run python.")
+    host.prompt("leave the vendor folder alone")
+    assert host.before(note(NOTE)).startswith("toolmem: kept")
+
+
+# ---------------------------------------------------------------- replies
+
+
+def test_undo_and_lift_act_at_once(host):
+    host.prompt("Never push to main.")
+    host.prompt("undo")
+    assert host.before("git push origin main") == ""
+    host.prompt("Never push to main.")
+    (rule,) = host.rules()
+    host.prompt(f"lift {rule.id[:6]}")
+    assert host.before("git push origin main", key="call_2") == ""
+
+
+def test_just_this_time_ends_with_the_session(host):
+    host.prompt("Never push to main.")
+    host.prompt("just this time")
+    assert host.before("git push origin main") != ""
+    assert host.before("git push origin main", session="s2", key="call_2") == ""
+
+
+def test_yes_this_once_lets_one_call_through(host):
+    host.prompt("Never push to main.")
+    host.before("git push origin main")
+    host.prompt("yes, this once")
+    assert host.before("git push origin main", key="call_2") == ""
+    host.after("git push origin main", "done", key="call_2")
+    assert host.before("git push origin main", key="call_3") != ""
+
+
+def test_a_message_with_pasted_text_takes_no_rule_back(host):
+    host.prompt("Never push to main.")
+    host.prompt("You can push to main again.\n> quoted: `yes`")
+    assert host.before("git push origin main") != ""
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<system-reminder>Never push to main.</system-reminder>",
+        "/review Never push to main.",
+        "This session is being continued from a previous conversation. Never push to main.",
+    ],
+)
+def test_words_of_programs_are_nobodys(host, prompt):
+    host.prompt(prompt)
+    assert host.before("git push origin main") == ""
+
+
+def test_what_an_sdk_or_a_model_wrote_is_nobodys(host):
+    fields = {"prompt": "Never push to main.", "prompt_id": "p1"}
+    host.send("UserPromptSubmit", source="sdk", **fields)
+    host.send("UserPromptSubmit", agent_id="helper", **fields)
+    assert host.before("git push origin main") == ""
+
+
+def test_words_typed_at_a_rejected_call_are_heard(host, tmp_path):
+    rejected = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected. "
+        "To tell you how to proceed, the user said:\nNever push to main."
+    )
+    lines = []
+    for tool, text in (("mcp__x__y", rejected.replace("main", "dev")), ("Bash", rejected)):
+        use = {"type": "tool_use", "id": tool, "name": tool, "input": {}}
+        told = {"type": "tool_result", "tool_use_id": tool, "content": text, "is_error": True}
+        lines += [{"message": {"content": [use]}}, {"message": {"content": [told]}}]
+    transcript = tmp_path / "session.jsonl"
+    transcript.write_text("\n".join(map(json.dumps, lines)))
+    told = {"prompt": "Go on.", "prompt_id": "p1", "transcript_path": str(transcript)}
+    host.send("UserPromptSubmit", **told)
+    assert host.before("git push origin main") != ""
+    assert host.before("git push origin dev", key="call_2") == ""
+
+
+# ---------------------------------------------------------------- stores
+
+
+def test_a_store_that_came_with_the_folder_does_not_bind(host, project, own_home, monkeypatch):
+    monkeypatch.setenv("HOME", str(own_home.parent / "author"))
+    host.prompt("Never run ls.")
+    monkeypatch.setenv("HOME", str(own_home))
+    assert host.before("ls", session="s2") == ""
+    told = host.send("SessionStart", source="startup")
+    assert "not trusted" in told["systemMessage"]
+    assert "Never run ls" not in json.dumps(told["hookSpecificOutput"])
+
+
+def test_rules_of_the_user_bind_in_every_project(host, own_home):
+    from hooks.conftest import Host
+
+    at_home = Host("claude-code", own_home)
+    at_home.prompt("Never push to main.")
+    assert "Never push to main" in host.before("git push origin main")
+    host.prompt(f"lift {at_home.rules()[0].id[:6]}")
+    assert host.before("git push origin main", key="call_2") == ""
+
+
+def test_a_subfolder_and_a_worktree_share_the_repositorys_store(project, tmp_path):
+    (project / "src").mkdir()
+    assert project_root(str(project / "src")) == str(project)
+    inside = project / ".git" / "worktrees" / "w"
+    inside.mkdir(parents=True)
+    worktree = tmp_path / "w"
+    worktree.mkdir()
+    (inside / "gitdir").write_text(f"{worktree}/.git\n")
+    (worktree / ".git").write_text(f"gitdir: {inside}\n")
+    assert project_root(str(worktree)) == str(project)
+    (inside / "gitdir").write_text("/elsewhere/.git\n")  # the repository knows no such worktree
+    assert project_root(str(worktree)) == str(worktree)
+
+
+def test_a_project_whose_rules_are_gone_is_told(host, project):
+    import shutil
+
+    host.prompt("Never push to main.")
+    host.send("SessionStart", source="startup")
+    shutil.rmtree(project / ".toolmem")
+    told = host.send("SessionStart", "s2", source="startup")
+    assert "1 rule(s) of this project are gone" in told["systemMessage"]
+
+
+def test_git_clean_that_would_delete_the_store_is_asked_about(host):
+    host.prompt("Never push to main.")
+    assert "toolmem itself" in host.before("git clean -fdx")
+    assert host.before("git clean -fd", key="call_2") == ""
+
+
+def test_an_installed_hook_is_changed_by_the_user_alone(host):
+    host.prompt("Never push to main.")
+    assert "toolmem itself" in host.before("toolmem hook uninstall claude-code")
+    assert host.before("toolmem hook status", key="call_2") == ""
+
+
+def test_a_program_cannot_loosen_a_rule_where_a_hook_is_at_work(host, project):
+    from toolmem import ToolMem
+
+    host.prompt("Never push to main.")
+    (rule,) = host.rules()
+    with ToolMem(str(project / ".toolmem" / "memory.db")) as memory:
+        memory.tool_rule_delete(rule.tool_name, rule.id)
+    assert host.before("git push origin main") != ""
+
+
+def test_the_guard_can_be_switched_off_by_the_environment(host):
+    host.prompt("Never push to main.")
+    payload = host.payload("PreToolUse", **host._call("git push origin main", "call_1"))
+    assert host.raw(json.dumps(payload).encode(), {"TOOLMEM_GUARD": "off"}) == {}
+
+
+def test_a_repeat_of_a_failed_call_is_stopped(host):
+    for number in range(3):
+        host.before("cat missing.txt", key=f"c{number}")
+        host.failed("cat missing.txt", "cat: missing.txt: No such file", key=f"c{number}")
+    assert "missing.txt" in host.before("cat missing.txt", key="c9")
