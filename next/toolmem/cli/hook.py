@@ -12,12 +12,12 @@ from toolmem.cli import options
 from toolmem.errors import RequestError
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
+from toolmem.hooks.install_notes import installed
 from toolmem.hooks.installs import (
     Change,
     apply_install,
     apply_uninstall,
     hook_command,
-    installed,
     plan_install,
     plan_uninstall,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from toolmem.text.forms import word_set
+from toolmem.text.patterns import late_pattern
 
 _SAYS_A_CODE = word_set(
     "a an by code command completed ended error errors exit exited failed finished has in job non "
@@ -12,12 +13,12 @@ _SAYS_A_CODE = word_set(
     "terminated the tool was with"
 )
 _NAMES_IT = frozenset(("code", "exit", "exited", "signal", "status"))
-_WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*")
+_WORD = late_pattern(r"[A-Za-z]+(?:-[A-Za-z]+)*")
 _MAX_CODE_LINE = 200  # characters of a line that says no more than a code
 _MAX_CODE_LINES = 4
 _READ = 4_000  # characters of the beginning of an output, and of its end
 # What runners of tests count, whichever language they are for.
-_TESTS_FAILED = re.compile(
+_TESTS_FAILED = late_pattern(
     r"\b[1-9]\d{0,6}\s(?:of\s\d{1,7}\s)?(?:tests?\s|specs?\s|examples?\s|assertions?\s|scenarios?\s"
     r"|suites?\s)?(?:have\s|has\s|are\s|is\s)?(?:failed|failing|failures?)\b"
     r"|\b(?:failed|failing|failures?)(?:\s(?:tests?|specs?))?\s?[=:]\s?[1-9]\d{0,6}\b"
@@ -28,14 +29,14 @@ _TESTS_FAILED = re.compile(
     r"|测试(?:失败|未通过|没有通过)|个(?:测试|用例)(?:失败|未通过)",
     re.I | re.M,
 )
-_NOT_YET = re.compile(
+_NOT_YET = late_pattern(
     r"\bstill (?:running|building|processing|starting|pending|in progress|initiali[sz]ing|loading"
     r"|deploying|open)\b|\b(?:in progress|pending|queued|starting up|not yet|not ready|try again"
     r"|please retry)\b|尚未|正在(?:运行|处理|启动|构建)|稍后",
     re.I,
 )
 # Formatters, fixers and merges that end with a failure have written all the same.
-_CHANGED = re.compile(
+_CHANGED = late_pattern(
     r"\bfiles? (?:were|was|have been|has been) (?:modified|changed|reformatted|updated|rewritten"
     r"|fixed)\b"
     r"|\b[1-9]\d{0,6} (?:[a-z]{1,20} )?(?:reformatted|fixed|rewritten|modified|formatted)\b"

@@ -13,24 +13,25 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from toolmem.guard.decision import Finding, Mode, quoted, times
+from toolmem.text.patterns import late_pattern
 from toolmem.text.sql import Statement, looks_like_sql, read_statement
 
 MAX_NAMES = 1_000  # of each kind; the oldest go
 _READ = 20_000  # characters of a statement, and of an output
-_NO_TABLE = re.compile(
+_NO_TABLE = late_pattern(
     r"Table '(?:[^'.\n]*\.)?([^'.\n]{1,128})' doesn't exist|no such table: (?:\w+\.)?(\w{1,128})"
     r'|relation "(?:\w+\.)?(\w{1,128})" does not exist'
 )
-_NO_COLUMN = re.compile(
+_NO_COLUMN = late_pattern(
     r"Unknown column '([^'\n]{1,128})' in|no such column: ([\w.]{1,128})"
     r'|column "?([\w.]{1,128})"? does not exist'
 )
-_LISTS = re.compile(r"\s*show\s+(?:full\s+)?tables\s*;?\s*$", re.I)
-_FIRST_IN_ROW = re.compile(r"\(\s*'([^'\n]{0,128})'")
+_LISTS = late_pattern(r"\s*show\s+(?:full\s+)?tables\s*;?\s*$", re.I)
+_FIRST_IN_ROW = late_pattern(r"\(\s*'([^'\n]{0,128})'")
 _CHANGES = frozenset(("CREATE", "ALTER", "DROP", "TRUNCATE"))
 _READS = frozenset(("SELECT", "DESCRIBE"))
 _UNSURE = frozenset(("a subquery", "several statements", "INFORMATION_SCHEMA"))
-_COMMA_JOIN = re.compile(r"\bFROM\s+[\w`]+(?:\s+(?:AS\s+)?\w+)?\s*,", re.I)
+_COMMA_JOIN = late_pattern(r"\bFROM\s+[\w`]+(?:\s+(?:AS\s+)?\w+)?\s*,", re.I)
 
 
 class KnownNames(Struct, kw_only=True, omit_defaults=True):

@@ -26,6 +26,7 @@ from toolmem.guard.failure_output import (
 )
 from toolmem.text.error_classes import error_class_of
 from toolmem.text.error_lines import error_line
+from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
 
 MAX_FAILURES = 500  # that stand in one conversation; the oldest go
@@ -36,7 +37,7 @@ RETRIES = 2  # unchanged repeats of a transient failure that are let through
 WAITS = (1, 4)  # seconds before each
 # Errors of a service that its caller did not cause.
 _TRANSIENT = frozenset(("timeout", "rate_limited", "server_error", "connection_error"))
-_PASSES = re.compile(
+_PASSES = late_pattern(
     r"\b(?:is locked|resource busy|temporarily unavailable|try again (?:later|in)"
     r"|service unavailable|too many requests|connection (?:reset|refused|aborted)"
     r"|deadlock found)\b",

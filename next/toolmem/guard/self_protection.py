@@ -14,17 +14,18 @@ from collections.abc import Sequence
 
 from toolmem.guard.decision import Finding, Mode, quoted
 from toolmem.text.forms import normalized, word_set
+from toolmem.text.patterns import late_pattern
 from toolmem.view.shell import SimpleCommand
 from toolmem.view.view import CallView
 
 _FOLDER = ".toolmem"  # of a project, or of the user
 _CHANGING = word_set("rules hook note mcp guard store")
 _LOOKING = word_set("list show prompt review export log check replay doctor status capture")
-_INTERPRETERS = re.compile(
+_INTERPRETERS = late_pattern(
     r"(?:python|pypy|node|deno|bun|perl|ruby|php|lua|rscript|osascript|pwsh|powershell|sqlite3)[\d.]*"
 )
-_SWITCH = re.compile(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
-_CLEANS = re.compile(r"-[a-z]*x[a-z]*")
+_SWITCH = late_pattern(r"\btoolmem_guard[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:off|false|no|0)\b")
+_CLEANS = late_pattern(r"-[a-z]*x[a-z]*")
 
 
 def check_self(view: CallView, protected: Sequence[str], mode: Mode) -> list[Finding]:

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.installs import Install, installed, is_temporary, read_file
+from toolmem.hooks.install_notes import Install, installed
+from toolmem.hooks.installs import is_temporary, read_file
 from toolmem.hooks.ledger import NAMESPACE, WORKSPACE, Ledger, Session
 from toolmem.hooks.stores import Stores, stores_of
 

@@ -22,36 +22,19 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.hooks.agents import Agent
+from toolmem.hooks.install_notes import FileNote, Install, installed, write_notes
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.store.sqlite.trust import state_folder
+from toolmem.text.patterns import late_pattern
 
 MAX_BYTES = 10_000_000  # of a settings file
 _BOM = "\ufeff"
-_OURS = re.compile(r"-m\W{1,4}toolmem\.hooks\W")
+_OURS = late_pattern(r"-m\W{1,4}toolmem\.hooks\W")
 # Of environments that are thrown away: those of `uvx`, `uv run` and `pipx run`.
 _PASSING = ("/uv/archive-v", "/uv/builds-v", "/uv/environments-v", "/.cache/uv/", "/pipx/.cache/")
-
-
-class FileNote(Struct, frozen=True):
-    """How what was written to a file is undone."""
-
-    digest: str  # of the file as it was written
-    spans: list[tuple[int, int]] = []  # characters to cut; none: the file is removed
-    folders: list[str] = []  # that were made for it
-
-
-class Install(Struct, frozen=True):
-    """One install. `project`: "" for all that the user does."""
-
-    agent: str
-    project: str
-    command: list[str]
-    files: dict[str, FileNote] = {}
 
 
 class Change(Struct, frozen=True):
@@ -237,7 +220,7 @@ def apply_install(
         assert change.after is not None
         files[str(change.path)] = FileNote(_digest(change.after), change.spans, folders)
     others = [n for n in installed() if (n.agent, n.project) != (agent.name, project)]
-    _write_notes([*others, Install(agent.name, project, command, files)])  # first: killed here,
+    write_notes([*others, Install(agent.name, project, command, files)])  # first: killed here,
     for change in changes:  # the note fits no file, and changes nothing
         write_change(change)
 
@@ -253,7 +236,7 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> No
             for folder in sorted(folders, key=len, reverse=True):
                 with suppress(OSError):
                     os.rmdir(folder)
-    _write_notes([n for n in notes if (n.agent, n.project) != (agent.name, project)])
+    write_notes([n for n in notes if (n.agent, n.project) != (agent.name, project)])
 
 
 def write_change(change: Change) -> None:
@@ -309,27 +292,3 @@ def _decoded(path: Path, data: bytes) -> str:
 
 def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
-
-
-# ---------------------------------------------------------------- notes
-
-
-def installed() -> list[Install]:
-    """What this user has installed; [] where nothing is noted, or the notes cannot be read."""
-    try:
-        return msgspec.json.decode(_notes_file().read_bytes(), type=list[Install])
-    except (OSError, ValueError):
-        return []
-
-
-def _write_notes(notes: list[Install]) -> None:
-    try:
-        path = _notes_file()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(path, msgspec.json.format(msgspec.json.encode(notes)), is_new=True)
-    except OSError as error:
-        raise StoreUnavailable(f"cannot note the install: {error}") from error
-
-
-def _notes_file() -> Path:
-    return state_folder() / "installs.json"

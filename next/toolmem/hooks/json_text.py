@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+from toolmem.text.patterns import late_pattern
+
+_STRING_OR_COMMENT = late_pattern(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = late_pattern(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 _decode = json.JSONDecoder().raw_decode  # answers the value, and where it ends
 
 

@@ -10,7 +10,6 @@ it. Any other text is a command like every other.
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -23,14 +22,15 @@ from toolmem.hooks.agents import Agent
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.store import ToolMemoryStore
+from toolmem.text.patterns import late_pattern
 from toolmem.view.tool_classes import CLASSES
 
 MAX_CHARACTERS = 40_000
-_BEGINNING = re.compile(
+_BEGINNING = late_pattern(
     r"[ \t\n]{0,20}(?P<words>[\w./:@%+=,'\" -]{1,1000}?)[ \t]{1,9}"
     r"<<[ \t]?(?P<mark>['\"])(?P<end>[A-Za-z_]\w{0,40})(?P=mark)[ \t]{0,9}\n"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = late_pattern(r"[\x00-\x08\x0b-\x1f\x7f]")
 _FLAGS = frozenset(("-P", "-E", "-s", "-B", "-u"))
 
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_COPILOT_END = re.compile(
+from toolmem.text.patterns import late_pattern
+
+_COPILOT_END = late_pattern(
     r"\n?<(?:shellId: [^<>\n]{1,40} )?(?:completed|exited) with exit code (-?\d{1,9})>\s{0,4}\Z"
 )
-_GEMINI = re.compile(r"\A<untrusted_context>\n(?:Output: )?(.*)\n</untrusted_context>", re.DOTALL)
-_GEMINI_END = re.compile(
+_GEMINI = late_pattern(r"\A<untrusted_context>\n(?:Output: )?(.*)\n</untrusted_context>", re.DOTALL)
+_GEMINI_END = late_pattern(
     r"(?:\nExit Code: (-?\d{1,9}))?(?:\nSignal: [^\n]{1,40})?"
     r"(?:\nBackground PIDs: [^\n]{1,200})?(?:\nProcess Group PGID: \d{1,9})?\Z"
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from toolmem.rules.said_aloud import keep_aloud
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Turn
 from toolmem.text.display import plain
+from toolmem.text.patterns import late_pattern
 
 if TYPE_CHECKING:  # the reader is loaded when a sentence is read
     from toolmem.rules.reader import Demand
@@ -41,7 +41,7 @@ _VARIABLES = (
 )
 _OFF = frozenset(("0", "false", "no", "off"))
 _SHOWN = 160  # characters of a rule in what the user is told
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 class Captured(Struct):

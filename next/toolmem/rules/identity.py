@@ -6,7 +6,6 @@ at the same moment meet in one record.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 import uuid
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from functools import lru_cache
 
 from toolmem.errors import RequestError
 from toolmem.text.display import shown
+from toolmem.text.patterns import late_pattern
 
 TOOL_PREFIX = "tool-"  # namespaces of tools
 RULE_PREFIX = "rule/"  # keys of rules inside them
@@ -27,7 +27,7 @@ MAX_TAG = 100
 
 _OWN = uuid.UUID("6f7b7a4e-52b1-5c1c-9d5e-3f4a8f0c2d11")  # whose version-5 ids these are
 _FINAL = " .!?,;:…。！？，；：、"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=4_000)

@@ -6,7 +6,6 @@ A message that is just `undo`, `just this time`, `always` acts on what the messa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +15,7 @@ from toolmem.rules.changes import Actor
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Turn
 from toolmem.text.display import plain
+from toolmem.text.patterns import late_pattern
 
 if TYPE_CHECKING:
     from toolmem.rules.capture import Captured
@@ -28,7 +28,7 @@ _WORDS: dict[str, Word] = {
     **dict.fromkeys(("just this time", "just for now", "仅这次", "只这次"), "session"),
 }
 _ONCE = frozenset(("yes, this once", "yes this once", "this once", "就这一次", "就这次"))
-_LIFT = re.compile(rf"(?:lift|解除)\s+([0-9a-f-]{{{LEAST_ID},36}})")
+_LIFT = late_pattern(rf"(?:lift|解除)\s+([0-9a-f-]{{{LEAST_ID},36}})")
 
 
 def is_this_once(message: str) -> bool:

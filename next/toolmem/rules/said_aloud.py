@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-_BEGINS = re.compile(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)
-_SAID_ALREADY = re.compile(
+from toolmem.text.patterns import late_pattern
+
+_BEGINS = late_pattern(r"\s*(always|never|remember|记住)\s*[:：]\s*(.*)", re.I | re.S)
+_SAID_ALREADY = late_pattern(
     r"(?:always|never|do not|don['’]t|no|not|you|must|ask|only)\b|[\u3400-\u9fff]", re.I
 )
-_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_PARAGRAPH = late_pattern(r"\n[ \t]*\n")
 
 
 def keep_aloud(message: str) -> tuple[str, str]:

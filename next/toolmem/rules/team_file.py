@@ -8,7 +8,6 @@ and asks. A rule that the file dropped goes on holding.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -24,11 +23,12 @@ from toolmem.models.rules import Effect, Priority, Said, Speaker, ToolMemoryRule
 from toolmem.rules.changes import Actor, loosens
 from toolmem.rules.identity import folded_name, same_text
 from toolmem.rules.store import RuleInput, ToolMemoryStore
+from toolmem.text.patterns import late_pattern
 
 TEAM_FILE = "team-file"  # the tag of rules that came from a team's file
 MAX_BYTES = 1_000_000
 _CALLS = ("when", "unless", "stops", "passes")  # a line for each
-_CONFLICT = re.compile(r"(?:<{7}|\|{7}|>{7})(?: |$)|={7}$")
+_CONFLICT = late_pattern(r"(?:<{7}|\|{7}|>{7})(?: |$)|={7}$")
 _HEAD = """\
 # Rules for agents, to be reviewed. They hold once `toolmem rules import FILE` has shown them.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from toolmem.text.patterns import late_pattern
 
 CUT = "…"
 _UNSEEN = (
@@ -11,11 +11,11 @@ _UNSEEN = (
     "\U000110bd\U000110cd\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-_HIDDEN = re.compile(f"[{_UNSEEN}]+")
-_OPENS = re.compile(
+_HIDDEN = late_pattern(f"[{_UNSEEN}]+")
+_OPENS = late_pattern(
     r"[#＃﹟>]|[-*+•‣◦·∙⁃‐‑‒–—―−](?:\s|$)|[-=_*]{2,}\s*$|`{3}|~{3}|<[A-Za-z/!?]|[*_]+\s*[\[［【〔]"
 )
-_MARKS = re.compile(r"^[#＃﹟>\s]+")
+_MARKS = late_pattern(r"^[#＃﹟>\s]+")
 
 
 def shown(text: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from toolmem.text.patterns import late_pattern
+
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
 MAX_MESSAGE = 2000  # characters of an error line
 MAX_NAME = 40  # characters of the name of a field that is told with its problem
@@ -22,11 +24,11 @@ _ERROR_KEYS = (
     *("detail", "details", "reason", "description"),
 )
 _FIELD_KEYS = ("field", "param", "parameter", "loc")
-_KEYED = re.compile(
+_KEYED = late_pattern(
     r"""\\?["'](?:error|errors|error_message|message|msg|detail|reason)\\?["']\s*:\s*"""
     r"""\\?(["'])(?!\\?\1)(.{3,400}?)\\?\1\s*[,}\]]"""
 )
-_TELLING = re.compile(
+_TELLING = late_pattern(
     r"error|exception|fail|cannot|can't|could not|couldn't|unable|invalid|not found|no such|denied"
     r"|missing|required|unknown|unexpected|refused|timed? ?out|forbidden|unauthorized|does not"
     r"|doesn't|not allowed|must |exceed|illegal|malformed|unavailable|fatal|panic|abort|killed"
@@ -34,8 +36,8 @@ _TELLING = re.compile(
     r"|至[多少]|[不须需应]大于|[不须需应]小于|[大小]于或?等于|上限|下限",
     re.IGNORECASE,
 )
-_RAISED = re.compile(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
-_PREFIX = re.compile(
+_RAISED = late_pattern(r"^(?:[\w.]+(?:Error|Exception|Warning|Interrupt|Exit))\b")
+_PREFIX = late_pattern(
     r"^(?:\s*+(?:fatal\s++)?error(?:\s++(?:executing|running|calling)\s++\w++)?\s*+[:\-]\s*+"
     r"|\s*+错误\s*+[:：]\s*+)+",
     re.IGNORECASE,
@@ -44,16 +46,16 @@ _PREFIX = re.compile(
 _NAMING = frozenset(
     {"title", "name", "subject", "label", "text", "content", "query", "url", "path"}
 )
-_TAG = re.compile(r"<[^<>]{1,200}>")
-_GNU_QUOTED = re.compile(r"`[^`'\n]{0,200}'")
-_BARE = re.compile(
+_TAG = late_pattern(r"<[^<>]{1,200}>")
+_GNU_QUOTED = late_pattern(r"`[^`'\n]{0,200}'")
+_BARE = late_pattern(
     r"^\W*+(?:error|errors|fatal|failed|exception|traceback.*+)?\W*+$", re.IGNORECASE
 )
-_LISTING = re.compile(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
-STATUS = re.compile(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
+_LISTING = late_pattern(r"^\d+ (?:validation )?errors?\b", re.IGNORECASE)
+STATUS = late_pattern(r"(?i)(?:status|code|http\S{0,100}|error)[\s_:=/.-]{0,20}[45]\d\d\b")
 # Letters, digits and .:/-_ , but no Chinese, Japanese or Korean: 不能超过50 ends with a number.
 _IN_ID = r"[^\s\0!-,;-@\[-^`{-~\u2010-\u206f\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]"
-_PARTICULARS = re.compile(
+_PARTICULARS = late_pattern(
     r"(?<=near )'.{0,1500}'(?= at line)|"  # MySQL quotes the rest of the statement, quotes and all
     # other quotations
     r"(?<![\w'])'[^'\n]{0,1500}'(?!\w)|\"[^\"\n]{0,1500}\""

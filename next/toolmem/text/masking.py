@@ -14,10 +14,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from toolmem.models.calls import ToolCallResult
+from toolmem.text.patterns import late_pattern
 from toolmem.text.secret_names import LONGEST_NAME, is_secret_value, looks_chosen, secret_kind
 from toolmem.text.secret_spans import is_option_value, scheme_length, secret_spans
 
-MASK = re.compile(r"\[masked:[0-9a-f]{6}\]")
+MASK = late_pattern(r"\[masked:[0-9a-f]{6}\]")
 _SHORTEST = 8  # characters of a text in which a secret without a name may stand
 _LONG_KEY = 16  # characters of a key that may itself be a secret
 _ROUNDS = 4  # a mask may show that what is beside it is a secret, too
@@ -25,7 +26,7 @@ _REPEATED = 32  # secrets of a call that are looked for in its other texts
 _SHORTEST_REPEATED = 6  # characters of such a secret
 _NAMES = ("name", "key", "header", "field", "label", "selector", "element")
 _VALUES = ("value", "text")  # {"name": "API_KEY", "value": "..."}
-_FIELD = re.compile(r"[\W_]*(?:field|input|box|textbox)?\W*$", re.IGNORECASE)  # "Password field"
+_FIELD = late_pattern(r"[\W_]*(?:field|input|box|textbox)?\W*$", re.IGNORECASE)  # "Password field"
 _TEXTS = ("output", "context", "summary", "evaluation")
 
 

@@ -12,14 +12,15 @@ from functools import lru_cache
 from typing import Literal
 
 from toolmem.text.forms import word_set
+from toolmem.text.patterns import late_pattern
 
 Kind = Literal["", "likely", "sure"]
 
 LONGEST_NAME = 64  # characters
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
+_WORD = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
 # Words that may follow the one that counts: `password_confirmation`, `api_key_2`.
 _SUFFIXES = word_set("confirm confirmation again repeat hash value text plain plaintext string")
-_SURE = re.compile(
+_SURE = late_pattern(
     r"(?:password|passwort|passwd|passphrase|passcode|mysqlpwd|secrets?"
     r"|(?:api|secret|private|access|auth|encryption|signing|master)keys?"
     r"|(?:access|auth|refresh|bearer|api|oauth|bot|personal|private)token"
@@ -27,7 +28,7 @@ _SURE = re.compile(
     r"|密码|口令|密钥|令牌)\Z"
 )
 _SURE_WORDS = word_set("pwd pswd pw otp cvv cvc jwt")
-_LIKELY = re.compile(
+_LIKELY = late_pattern(
     r"(?:credentials?|authorization|cookies?|passwords"
     r"|(?:account|subscription|shared|client|consumer|webhook|hmac|deploy|storage|app|service"
     r"|admin|ssh)key)\Z"
@@ -41,13 +42,13 @@ _HARMLESS_TOKENS = word_set(
 )
 _PASSWORD_NAMES = ("pass", "pwd", "pswd", "pw", "密码", "口令")
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = late_pattern(
     r"[*•.\-_#?]+|x{3,}|<[^<>]*>|\[[^\[\]]*\]|\{\{?[^{}]*\}\}?|\$\{[^{}]*\}|\$\([^()]*\)"
     r"|\$[A-Za-z_]\w*|%\w+%|(?:your|insert|enter|example)[-_ ].*|arn:.*"
     r"|ssh-(?:rsa|ed25519|dss) .*",
     re.IGNORECASE | re.DOTALL,
 )
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_VARIABLE = late_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 # Words of types and states.
 _STATE_WORDS = word_set(
     "null none nil undefined true false yes no on off string str text varchar char bytes int "
@@ -63,12 +64,12 @@ _SENTENCE_WORDS = word_set(
     "long match blank empty expired of for and or with in by to a an your was used option options "
     "flag argument value here when if from via using on at as"
 )
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?")
-_CHINESE_OR_JAPANESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_BLANK = re.compile(r"\s")
-_DIGIT = re.compile(r"\d")
-_LETTER = re.compile(r"[^\W\d_]")
-_SYMBOL = re.compile(r"[!@#$%^*+~?]")
+_DATE = late_pattern(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?")
+_CHINESE_OR_JAPANESE = late_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_BLANK = late_pattern(r"\s")
+_DIGIT = late_pattern(r"\d")
+_LETTER = late_pattern(r"[^\W\d_]")
+_SYMBOL = late_pattern(r"[!@#$%^*+~?]")
 _PATHS = ("/", "~/", "./", "../", "C:\\", "file:")
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from toolmem.text.forms import word_set
+from toolmem.text.patterns import late_pattern
 from toolmem.text.secret_names import (
     LONGEST_NAME,
     Kind,
@@ -39,24 +40,24 @@ _WORDS = word_set(
 _ESCAPED_WORDS = [json.dumps(word)[1:-1] for word in _WORDS if not word.isascii()]
 _HINTS = word_set("key token auth pass secret cookie pwd credential jwt cvv cvc otp \\u")
 # The end of a name, its closing quote, and a sign that its value follows. Read in lower case.
-_NAMED = re.compile(
+_NAMED = late_pattern(
     rf"((?:{'|'.join(map(re.escape, sorted((*_WORDS, *_ESCAPED_WORDS))))})[a-z0-9_-]{{0,40}}+)"
     r"(\\{0,8}+[\"'`]?\]?)"
     r"([ \t]{0,8}+(?:=>|:=|==?|[:：＝])[ \t]{0,8}+|>| is |[ \t]?是[ \t]?|[ \t]{1,3}+(?=[\"']))"
 )
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-_ESCAPED_CHARACTER = re.compile(r"\\u([0-9a-fA-F]{4})")
-_QUOTE = re.compile(r"\\{0,8}+[\"'`]")
-_BARE = re.compile(r"[^\s\"'`<>(){}\[\],;|&\\]{1,400}+")
-_BARE_COOKIE = re.compile(r"[^\r\n\"'`\\<>]{1,1000}+")
-_SCHEME = re.compile(r"(?:bearer|basic|token|apikey|bot|digest)[ \t]{1,4}+", re.IGNORECASE)
-_ATTRIBUTES = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # settings.api_key
-_USER_AND_PASSWORD = re.compile(r"://[^\s/?#@:\"'<>\\]{0,200}+:([^\s/?#\"'<>\\]{1,400}+)")
-_USER_TOKEN = re.compile(r"://([A-Za-z0-9_-]{20,250}+)@")
-_QUERY = re.compile(r"[?&]([A-Za-z-]{0,24}[Ss]ignature|sig|key)=([A-Za-z0-9%+/=_-]{16,1000}+)")
-_HEADER = re.compile(r"(bearer|basic)(?:[ \t]|%20|\+){1,4}+([a-z0-9._~+/=-]{8,8000}+)")
-_OPTION = re.compile(r"(?<![\w-])--([A-Za-z][\w-]{0,40}+)(?:=|[ \t]{1,4}+)")
-_PAIR = re.compile(
+_ESCAPED_CHARACTER = late_pattern(r"\\u([0-9a-fA-F]{4})")
+_QUOTE = late_pattern(r"\\{0,8}+[\"'`]")
+_BARE = late_pattern(r"[^\s\"'`<>(){}\[\],;|&\\]{1,400}+")
+_BARE_COOKIE = late_pattern(r"[^\r\n\"'`\\<>]{1,1000}+")
+_SCHEME = late_pattern(r"(?:bearer|basic|token|apikey|bot|digest)[ \t]{1,4}+", re.IGNORECASE)
+_ATTRIBUTES = late_pattern(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # settings.api_key
+_USER_AND_PASSWORD = late_pattern(r"://[^\s/?#@:\"'<>\\]{0,200}+:([^\s/?#\"'<>\\]{1,400}+)")
+_USER_TOKEN = late_pattern(r"://([A-Za-z0-9_-]{20,250}+)@")
+_QUERY = late_pattern(r"[?&]([A-Za-z-]{0,24}[Ss]ignature|sig|key)=([A-Za-z0-9%+/=_-]{16,1000}+)")
+_HEADER = late_pattern(r"(bearer|basic)(?:[ \t]|%20|\+){1,4}+([a-z0-9._~+/=-]{8,8000}+)")
+_OPTION = late_pattern(r"(?<![\w-])--([A-Za-z][\w-]{0,40}+)(?:=|[ \t]{1,4}+)")
+_PAIR = late_pattern(
     r"\"(?:name|key|header)\"[ ]?:[ ]?\"([\w. -]{1,64}+)\","
     r"\s{0,40}+\"value\"[ ]?:[ ]?\"([^\"\\]{1,4000}+)\"",
     re.IGNORECASE,
@@ -80,10 +81,10 @@ _ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 # where a text has such a word. No expression goes back over what it has read.
 _SHORTEST_TOKEN = 16  # characters of the shortest token
 _END = r"(?![A-Za-z0-9_-])"
-_LONG_WORD = re.compile(r"[A-Za-z0-9_-]{16,}+")
-_JOINT = re.compile(r"[-_](?=[A-Za-z])")
+_LONG_WORD = late_pattern(r"[A-Za-z0-9_-]{16,}+")
+_JOINT = late_pattern(r"[-_](?=[A-Za-z])")
 _LONGEST_PREFIX = 64  # characters of a word before a token in it: `backup_ghp_...`
-_WORD_TOKENS = re.compile(
+_WORD_TOKENS = late_pattern(
     "|".join(
         (
             r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])",  # Amazon
@@ -108,20 +109,20 @@ _WORD_TOKENS = re.compile(
 )
 # Tokens of several words: (what each of them holds, its form).
 _OTHER_TOKENS = (
-    ("ya29.", re.compile(r"\bya29\.[A-Za-z0-9_-]{20,2000}+")),  # Google
-    ("SG.", re.compile(r"\bSG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+")),  # SendGrid
-    ("hvs.", re.compile(r"\bhvs\.[A-Za-z0-9_-]{24,200}+")),  # Vault
-    (":AA", re.compile(rf"\b\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}")),  # Telegram
+    ("ya29.", late_pattern(r"\bya29\.[A-Za-z0-9_-]{20,2000}+")),  # Google
+    ("SG.", late_pattern(r"\bSG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+")),  # SendGrid
+    ("hvs.", late_pattern(r"\bhvs\.[A-Za-z0-9_-]{24,200}+")),  # Vault
+    (":AA", late_pattern(rf"\b\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}")),  # Telegram
     (
         "hooks.slack.com",
-        re.compile(
+        late_pattern(
             r"(?<=hooks\.slack\.com/services/)"
             r"T[A-Z0-9]{6,14}+/B[A-Z0-9]{6,14}+/[A-Za-z0-9]{16,40}+"
         ),
     ),
     (
         "PRIVATE KEY",
-        re.compile(
+        late_pattern(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r"[^-]{0,16000}+(?:-(?!----)[^-]{0,4000}+){0,40}+"
             r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?+"

@@ -10,6 +10,7 @@ import re
 from msgspec import Struct
 
 from toolmem.text.forms import word_set
+from toolmem.text.patterns import late_pattern
 
 STATEMENTS = word_set(
     "SELECT INSERT UPDATE DELETE CREATE DROP ALTER SHOW DESCRIBE DESC EXPLAIN WITH USE SET PRAGMA "
@@ -26,11 +27,11 @@ _KEYWORDS = STATEMENTS | word_set(
     "FORMAT"
 )
 # What is opened and never closed goes on to the end, as a database reads it.
-_NOISE = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
-_STRING = re.compile(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
-_FIRST_WORD = re.compile(r"[\s(`]*([A-Za-z_]+)")
-_WORD = re.compile(r"[A-Za-z_][\w$]*")
-_TABLE = re.compile(
+_NOISE = late_pattern(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|```\w*")
+_STRING = late_pattern(r"'(?:[^'\\]|\\.|'')*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)", re.DOTALL)
+_FIRST_WORD = late_pattern(r"[\s(`]*([A-Za-z_]+)")
+_WORD = late_pattern(r"[A-Za-z_][\w$]*")
+_TABLE = late_pattern(
     r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|(?:^|;)\s*(?:DESC|DESCRIBE)|COLUMNS\s+(?:FROM|IN))\s+[`\"\[]?"
     r"([A-Za-z_][\w$.]*)",
     re.IGNORECASE,
