@@ -12,6 +12,7 @@ ALL = {
     "cost": "summarization_cost",
     "guard": "guard",
     "demands": "demands",
+    "hooks": "hooks",
     "sessions": "sessions",
     "store": "store",
     "elasticsearch": "distributed",

@@ -56,6 +56,19 @@ def test_eight_processes_that_make_and_fill_one_store_at_once_lose_nothing(path)
         assert store.untrusted == ""
 
 
+def look(path, barrier):
+    barrier.wait(60)
+    with SqliteStore(path) as store:
+        assert store.untrusted == ""
+        store.put("w", "n", str(os.getpid()), 1)
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_store_that_others_are_making_is_no_strangers(attempt, path):
+    barrier = spawning.Barrier(8)
+    run(look, [(path, barrier)] * 8)
+
+
 def send_all(path, count):
     with SqliteStore(path) as store:
         for number in range(count):
