@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from toolmem.cli.main import commands
 from toolmem.errors import ToolMemError
 from toolmem.hooks.agents import AGENTS
-from toolmem.hooks.install_notes import installed
 from toolmem.hooks.installs import _settings_file, is_ours
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
+from toolmem.hooks.state import installed
 
 ENTRIES = {
     "PreToolUse": {"hooks": [{"type": "command", "command": "x -m toolmem.hooks claude-code"}]},

@@ -1,13 +1,18 @@
-"""Print results, errors and progress. Words of calls never reach the terminal as they are."""
+"""The terminal: results, errors, progress, and whether a person is at it.
+
+Words of calls never reach it as they are.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
 
+from toolmem.rules.changes import Actor
 from toolmem.text.display import plain
 
 Progress = Callable[[int, int], None]  # (done, in all)
@@ -56,3 +61,28 @@ def progress_bar(label: str) -> Iterator[Progress]:
 def number(value: float | None, digits: int = 3) -> str:
     """A number as a table shows it; "-" where it is unknown."""
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+# Variables that agents set for the commands that they run.
+_AGENTS = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "CODEX_CI",
+    "GEMINI_CLI",
+    "COPILOT_CLI",
+    "CURSOR_AGENT",
+    "OPENCODE",
+    "CLINE_ACTIVE",
+    "GOOSE_TERMINAL",
+)
+
+
+def user_actor() -> Actor:
+    """The user, with evidence only where both streams are terminals and no agent runs this."""
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    is_agent = any(os.environ.get(name) for name in _AGENTS)
+    command = " ".join(sys.argv[1:])[:200]
+    return Actor("user", "terminal" if is_terminal and not is_agent else "", command)

@@ -12,7 +12,6 @@ from toolmem.cli import options
 from toolmem.errors import RequestError
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
-from toolmem.hooks.install_notes import installed
 from toolmem.hooks.installs import (
     Change,
     apply_install,
@@ -21,6 +20,7 @@ from toolmem.hooks.installs import (
     plan_install,
     plan_uninstall,
 )
+from toolmem.hooks.state import installed
 
 agent_name = click.argument("agent", type=click.Choice(list(AGENTS)))
 project_folder = click.option(

@@ -10,8 +10,7 @@ from typing import Any, BinaryIO, get_args
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import print_error, print_table
-from toolmem.cli.terminal import user_actor
+from toolmem.cli.console import print_error, print_table, user_actor
 from toolmem.errors import RequestError
 from toolmem.formats.chat import is_conversation, read_chat, text_of
 from toolmem.formats.files import read_lines

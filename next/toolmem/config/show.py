@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from toolmem.config.check import shown
 from toolmem.config.load import Configuration
-from toolmem.config.secrets import shown
 
 Path = tuple[str, ...]
 CLASS = "class default"

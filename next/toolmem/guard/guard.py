@@ -35,7 +35,6 @@ from toolmem.guard.repeats import (
 )
 from toolmem.guard.rule_cache import CheckedRule, RuleSet
 from toolmem.guard.self_protection import check_self
-from toolmem.judge.schema import check as schema_problems
 from toolmem.models.decisions import Action, Decision
 from toolmem.models.protocols import Clock, Store
 from toolmem.models.records import Record
@@ -245,7 +244,11 @@ class Guard:
         return [replace(f, is_forced=bool(is_forced and f.action == "deny")) for f in found]
 
     def _of_schema(self, arguments: Any, schema: ToolSchema | None) -> list[Finding]:
-        problems = schema_problems(arguments, schema)
+        if schema is None:
+            return []
+        from toolmem.judge.schema import check
+
+        problems = check(arguments, schema)
         if not problems:
             return []
         told = "; ".join(problem.message for problem in problems[:3])

@@ -28,7 +28,7 @@ _CLOSED = (
 def main() -> None:
     """Answer the event on standard input, and end the process with code 0."""
     try:
-        from toolmem.hooks.log import take_warnings
+        from toolmem.hooks.state import take_warnings
 
         take_warnings()
         answer = answered(sys.argv[1:], sys.stdin.buffer, os.environ)
@@ -133,7 +133,7 @@ def _of_trouble(name: str, options: Mapping[str, str], raw: bytes) -> bytes:
 
 def _log(error: BaseException, name: str = "") -> None:
     with suppress(BaseException):
-        from toolmem.hooks.log import write_line
+        from toolmem.hooks.state import write_line
 
         write_line(f"{name} {type(error).__name__}: {error}")
 

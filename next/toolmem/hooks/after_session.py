@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from toolmem.errors import ToolMemError
-from toolmem.hooks.log import write_line
+from toolmem.hooks.state import write_line
 
 
 def start(store: str, config: str) -> None:

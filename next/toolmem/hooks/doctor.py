@@ -15,9 +15,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.install_notes import Install, installed
 from toolmem.hooks.installs import is_temporary, read_file
 from toolmem.hooks.ledger import NAMESPACE, WORKSPACE, Ledger, Session
+from toolmem.hooks.state import Install, installed
 from toolmem.hooks.stores import Stores, stores_of
 
 SECONDS = 20.0  # a line has to answer within

@@ -218,6 +218,6 @@ def _bounded(output: str) -> str:
 
 def protected_files() -> list[str]:
     """What installs wrote into settings: only the user changes these."""
-    from toolmem.hooks.install_notes import installed
+    from toolmem.hooks.state import installed
 
     return [path for install in installed() for path in install.files]

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from toolmem.formats.files import read_json
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.tools import ToolSchema
@@ -97,6 +96,7 @@ def answer_note(
     session: str,
 ) -> Answer:
     """Keep the note, or say what to change. `said`: what the user typed; `mark`: of the turn."""
+    from toolmem.formats.files import read_json
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep
     from toolmem.rules.notes.verify import NoteContext

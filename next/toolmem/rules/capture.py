@@ -21,8 +21,7 @@ from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
 from toolmem.rules.effectiveness import count_uses
 from toolmem.rules.failures import repeated_failures
-from toolmem.rules.replies import follow_reply
-from toolmem.rules.said_aloud import keep_aloud
+from toolmem.rules.replies import follow_reply, keep_aloud
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Turn
 from toolmem.text.display import plain
