@@ -34,7 +34,7 @@ BUDGETS = {
     "server": 524,
     "hooks": 2505,
 }
-SINGLE_FILES = 365  # __init__, __main__, errors, client
+SINGLE_FILES = 360  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
 OVER = 2_000
