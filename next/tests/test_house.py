@@ -12,7 +12,7 @@ from importlinter.cli import lint_imports
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
-    "models": 876,
+    "models": 892,
     "text": 1640,
     "config": 1250,
     "store": 4305,
@@ -24,7 +24,7 @@ BUDGETS = {
     "flow": 1210,
     "ops": 1455,
     "operations": 1231,
-    "memory": 542,
+    "memory": 526,
     "research": 1552,
     "cli": 1792,
     "testing": 471,
@@ -32,7 +32,7 @@ BUDGETS = {
     "guard": 1397,
     "session": 950,
     "server": 524,
-    "hooks": 2505,
+    "hooks": 2510,
 }
 SINGLE_FILES = 360  # __init__, __main__, errors, client
 MAX_LINES = 34_150

@@ -166,6 +166,18 @@ def test_nothing_acknowledged_is_lost_where_hooks_are_killed(host, project):
     assert len(answered_calls) > 10 and len(answered_rules) > 3
 
 
+def test_the_second_of_two_installs_acts_where_the_first_was_killed(host, project):
+    host.prompt("Never push to main.")
+    data = json.dumps(payload(project)).encode()
+    first = start(project)
+    first.stdin.write(data[:-1])
+    first.stdin.flush()
+    first.kill()
+    first.wait()
+    told = run(project, data)
+    assert told["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
 def test_a_session_is_judged_and_summarized_after_its_end(host, project):
     for number in range(3):
         host.before(f"ls {number}", key=f"toolu_{number}")

@@ -258,6 +258,27 @@ def test_rules_of_the_user_bind_in_every_project(host, own_home):
     assert host.before("git push origin main", key="call_2") == ""
 
 
+def test_pasted_text_takes_no_rule_of_the_user_back_either(host, own_home):
+    from hooks.conftest import Host
+
+    Host("claude-code", own_home).prompt("Never push to main.")
+    host.prompt("You can push to main again.\n> quoted: `yes`")
+    assert "Never push to main" in host.before("git push origin main")
+
+
+def test_sessions_that_ended_long_ago_are_forgotten(host):
+    from datetime import UTC, datetime, timedelta
+
+    from toolmem.hooks.ledger import Ledger, forget_old_sessions
+
+    host.before("ls")
+    with host.store() as store:
+        forget_old_sessions(store, datetime.now(UTC) + timedelta(days=29))
+        assert Ledger(store, "s1").read()[0].calls
+        forget_old_sessions(store, datetime.now(UTC) + timedelta(days=31))
+        assert not Ledger(store, "s1").read()[0].calls
+
+
 def test_a_subfolder_and_a_worktree_share_the_repositorys_store(project, tmp_path):
     (project / "src").mkdir()
     assert project_root(str(project / "src")) == str(project)

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from toolmem.config.sections import OpSection
 from toolmem.errors import ToolMemError
+from toolmem.hooks.ledger import forget_old_sessions
 from toolmem.hooks.state import write_line
 
 
@@ -35,6 +37,8 @@ def main(store: str, config: str) -> None:
     with ToolMem(config or None, overrides=[path]) as memory:
         memory.run("retry_evaluations")
         memory.run("summary_tool_memory")
+        kept = memory.services.store(OpSection())
+        forget_old_sessions(kept, memory.services.clock.now())
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.config.sections import GuardSection
 from toolmem.guard import Guard
@@ -19,25 +19,12 @@ from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.stores import Stores
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
-from toolmem.models.protocols import Store
+from toolmem.models.protocols import Store, SystemClock
 from toolmem.rules.store import GUARDED, ToolMemoryStore
 
 MAX_OUTPUT = 100_000  # characters of an output that are kept
 KEPT_CALLS = 100  # of a tool
 _ORDER = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
-
-
-class HookClock:
-    """The machine's time. A hook waits for nothing."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
 
 
 class Hook(Struct, kw_only=True):
@@ -72,7 +59,7 @@ class Hook(Struct, kw_only=True):
         return begin(self, event, ledger)
 
     def rules(self, store: Store | None = None) -> ToolMemoryStore:
-        return ToolMemoryStore(store or self.stores.main, WORKSPACE, HookClock())
+        return ToolMemoryStore(store or self.stores.main, WORKSPACE, SystemClock())
 
     def guards(self) -> list[Guard]:
         """One for each store: the user's own rules bind in every project."""
@@ -86,7 +73,7 @@ class Hook(Struct, kw_only=True):
             Guard(
                 store,
                 WORKSPACE,
-                HookClock(),
+                SystemClock(),
                 main if store is self.stores.main else others,
                 protected=protected,
             )
@@ -95,8 +82,9 @@ class Hook(Struct, kw_only=True):
 
     def mark_guarded(self) -> None:
         """Programs and agents cannot loosen the user's rules here from now on."""
-        if not self.rules().is_guarded():
-            self.stores.main.put(*GUARDED, {"by": self.agent.name})
+        for store in self.stores.all:
+            if not self.rules(store).is_guarded():
+                store.put(*GUARDED, {"by": self.agent.name})
 
     # ------------------------------------------------------------ around a call
 
@@ -151,8 +139,9 @@ class Hook(Struct, kw_only=True):
             if call is None:  # its beginning was not seen
                 call = BegunCall(event.key, digest, _record_id(held, event, digest))
                 held.calls.append(call)
-            call.ended = True
-            return call
+            known = replace(call)
+            call.ended, call.decisions = True, []
+            return known
 
         call = ledger.change(end)
         if call is None or event.interrupted or self._was_stopped(call):
@@ -184,7 +173,7 @@ class Hook(Struct, kw_only=True):
         about |= {"server": event.server} if event.server else {}
         return ToolCallResult(
             tool_name=event.tool,
-            create_time=HookClock().now(),
+            create_time=SystemClock().now(),
             input=given,
             output=_bounded(event.output),
             success=None if event.failed is None else not event.failed,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -20,9 +21,10 @@ from toolmem.rules.store import retry_on_conflict
 Answered = TypeVar("Answered")
 NAMESPACE = ".hooks"
 WORKSPACE = "default"
-MAX_CALLS = 200
+MAX_CALLS = 100
 MAX_PROMPTS = 200
 MAX_EVENTS = 200
+KEPT = timedelta(days=30)
 
 
 class BegunCall(Struct, omit_defaults=True):
@@ -90,6 +92,13 @@ class Ledger:
             return answered
 
         return retry_on_conflict(write)
+
+
+def forget_old_sessions(store: Store, now: datetime) -> None:
+    """Those that nothing was heard of for a month."""
+    for record in store.list_records(WORKSPACE, NAMESPACE, key_prefix="session/"):
+        if now - record.time_modified > KEPT:
+            store.delete(WORKSPACE, NAMESPACE, record.key)
 
 
 def digest_of(tool: str, given: Any) -> str:

@@ -10,6 +10,7 @@ from toolmem.models.protocols import Store
 from toolmem.store.sqlite import SqliteStore
 
 OWN_STORE = os.path.join(".toolmem", "memory.db")
+PATIENCE = 4.0  # seconds that a hook waits for a locked store; agents give it ten
 
 
 class Stores(Struct):
@@ -34,14 +35,14 @@ def stores_of(folder: str, named: str = "") -> Stores:
     users = os.path.join(home, OWN_STORE)
     root = project_root(folder)
     path = named or (users if root in (home, os.sep) else os.path.join(root, OWN_STORE))
-    main = SqliteStore(path)
+    main = SqliteStore(path, busy_timeout=PATIENCE)
     untrusted = main.untrusted
     if untrusted:
         main.close()
-        main = SqliteStore(users)
+        main = SqliteStore(users, busy_timeout=PATIENCE)
     stores = Stores(main, untrusted=untrusted)
     if os.path.realpath(main.location) != users and os.path.exists(users):
-        further = SqliteStore(users)
+        further = SqliteStore(users, busy_timeout=PATIENCE)
         if not further.untrusted:
             stores.further.append(further)
     return stores
