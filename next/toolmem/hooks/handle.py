@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -19,12 +20,25 @@ from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.stores import Stores
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
-from toolmem.models.protocols import Store, SystemClock
+from toolmem.models.protocols import Store
 from toolmem.rules.store import GUARDED, ToolMemoryStore
 
 MAX_OUTPUT = 100_000  # characters of an output that are kept
 KEPT_CALLS = 100  # of a tool
 _ORDER = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
+
+
+class HookClock:
+    """The machine's time, without what the services of a memory import."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError("a hook waits for nothing")
 
 
 class Hook(Struct, kw_only=True):
@@ -59,7 +73,7 @@ class Hook(Struct, kw_only=True):
         return begin(self, event, ledger)
 
     def rules(self, store: Store | None = None) -> ToolMemoryStore:
-        return ToolMemoryStore(store or self.stores.main, WORKSPACE, SystemClock())
+        return ToolMemoryStore(store or self.stores.main, WORKSPACE, HookClock())
 
     def guards(self) -> list[Guard]:
         """One for each store: the user's own rules bind in every project."""
@@ -73,7 +87,7 @@ class Hook(Struct, kw_only=True):
             Guard(
                 store,
                 WORKSPACE,
-                SystemClock(),
+                HookClock(),
                 main if store is self.stores.main else others,
                 protected=protected,
             )
@@ -173,7 +187,7 @@ class Hook(Struct, kw_only=True):
         about |= {"server": event.server} if event.server else {}
         return ToolCallResult(
             tool_name=event.tool,
-            create_time=SystemClock().now(),
+            create_time=HookClock().now(),
             input=given,
             output=_bounded(event.output),
             success=None if event.failed is None else not event.failed,
