@@ -146,6 +146,15 @@ def test_a_second_install_is_refused_unless_it_is_forced(toolmem):
     assert "installed" in toolmem("install", "claude-code", "--user", "--force")
 
 
+def test_a_store_that_hooks_cannot_use_is_refused(toolmem, project, tmp_path):
+    told = toolmem("install", "claude-code", "--store", "http://localhost:9200/x")
+    assert "store file" in told and installed() == []
+    toolmem("install", "claude-code", "--store", str(tmp_path / "own.db"))
+    assert "answered" in toolmem("doctor", "claude-code")
+    assert (tmp_path / "own.db").exists()
+    assert not (project / ".toolmem").exists()
+
+
 def test_the_home_folder_is_no_project(toolmem, own_home, monkeypatch):
     monkeypatch.chdir(own_home)
     assert "--user" in toolmem("install", "claude-code")

@@ -44,9 +44,18 @@ def hook() -> None:
 @project_folder
 @for_user
 @dry_run
-@options.store
-@click.option("--on-error", type=click.Choice(["open", "closed"]), default="open")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Judges sessions.")
+@click.option("--store", help="A store file, in the place of the project's.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["open", "closed"]),
+    default="open",
+    help="What becomes of a call that cannot be checked.  [default: open]",
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Settings by which ended sessions are judged.",
+)
 @click.option("--force", is_flag=True, help="Also where the other place has the hook.")
 def install(
     agent: str,
@@ -60,13 +69,13 @@ def install(
 ) -> None:
     """Install the hook. Every other byte of the agent's settings stays.
 
-    With --on-error closed, a call that toolmem cannot check is stopped.
-
     \b
     Examples:
       toolmem hook install claude-code
       toolmem hook install codex --user --dry-run
     """
+    if store and "://" in store:
+        raise RequestError("--store: hooks work on a store file", "store")
     row, place = AGENTS[agent], _place(project, user)
     both = [n for n in installed() if n.agent == agent and bool(n.project) != bool(place)]
     if both and not force:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -375,6 +374,8 @@ def retry_on_conflict(write: Callable[[], Written]) -> Written:
         try:
             return write()
         except Conflict:
+            import random
+
             time.sleep(random.random() * 0.002 * min(attempt + 1, 20))
     return write()
 
