@@ -11,19 +11,20 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from toolmem.errors import Conflict, RequestError, StoreClosed
+from toolmem.errors import RequestError, StoreClosed
 from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.records import Document, Record, Snapshot, TextRow
 from toolmem.models.tools import LoggedCall, ToolRecord
 from toolmem.store import changes
-from toolmem.store.base import BaseStore, scope_of
-from toolmem.store.search import Ranking
+from toolmem.store.base import BaseStore
+from toolmem.store.search import Ranking, scope_of
 from toolmem.store.storable import (
     GUIDANCE,
     add_guidance,
     decoder,
     is_rule,
     is_storable,
+    next_version,
     read_window,
 )
 from toolmem.store.words import index_words
@@ -272,11 +273,9 @@ class DictStore(BaseStore):
         with self._state() as state:
             space = state.spaces.setdefault(workspace, Space())
             old, now = space.records.get(place), datetime.now(UTC)
-            version = 0 if old is None else old.version
-            if expected_version not in (None, version):
-                raise Conflict(f"{place} is at version {version}, not at {expected_version}")
+            version = next_version(namespace, key, old, expected_version)
             created = now if old is None else old.time_created
-            made = Record(namespace, key, msgspec.Raw(body), version + 1, created, now)
+            made = Record(namespace, key, msgspec.Raw(body), version, created, now)
             space.records[place] = made
             self._index(state, space, place, document)
             if is_rule(namespace, key):
@@ -308,7 +307,8 @@ class DictStore(BaseStore):
         wanted = scope_of(workspace, namespace).namespace
         return {key: document for (space, key), document in held.items() if space == wanted}
 
-    def _rank(self, scope, words, identity, unit, depth, keys):
+    def _rank(self, query):
+        scope, words, identity, unit, depth, keys = query
         with self._state() as state:
             held = self._scope(state, scope.workspace, scope.namespace)
             same = identity is not None and identity == state.embedder

@@ -114,15 +114,15 @@ class Client:
         purpose = current_purpose.get()
         limit = purpose.max_retries if purpose else None
         limit = self._max_retries if limit is None else limit
-        for attempt in range(limit + 1):
-            if attempt and (turn := current_turn.get()) is not None:
-                await turn.again()
+        for number in range(limit + 1):
+            if number and (turn := current_turn.get()) is not None:
+                await turn.gate.wait_for_turn(turn.interval)
             try:
-                return await self._first_alone(prompt, send, read, purpose)
+                return await self._first_alone(_Attempt(prompt, send, read, purpose))
             except PassingError as error:
-                if attempt == limit:
+                if number == limit:
                     raise
-                await self._pause(attempt, error)
+                await self._pause(number, error)
         raise AssertionError("unreachable")
 
     async def _pause(self, attempt: int, error: PassingError) -> None:
@@ -134,99 +134,81 @@ class Client:
         log.info("%s; again in %.2g s", error, error.retry_after or seconds)
         await self._clock.sleep(error.retry_after or seconds)
 
-    async def _first_alone(
-        self,
-        prompt: str,
-        send: Callable[[], Awaitable[Answer]],
-        read: Callable[[Any], Reading[Value]],
-        purpose: Purpose | None,
-    ) -> Value:
+    async def _first_alone(self, attempt: _Attempt[Value]) -> Value:
         turn = current_turn.get()
-        if self._is_answered or turn is None:
-            return await self._attempt(prompt, send, read, purpose)
-        async with turn.gate.first:
-            if not self._is_answered:
-                return await self._attempt(prompt, send, read, purpose)
-        return await self._attempt(prompt, send, read, purpose)
+        if turn is not None and not self._is_answered:
+            async with turn.gate.first:
+                if not self._is_answered:
+                    return await self._make(attempt)
+        return await self._make(attempt)
 
-    async def _attempt(
-        self,
-        prompt: str,
-        send: Callable[[], Awaitable[Answer]],
-        read: Callable[[Any], Reading[Value]],
-        purpose: Purpose | None,
-    ) -> Value:
-        if purpose is not None and self._denied is not None and self._denied[0] is purpose.usage:
-            raise ModelError(f"not sent: {self._denied[1]}", fatal=True)
-        spent = _Spent(self._clock.now(), prompt)
-        reserved = self._budget.reserve(self.endpoint.model, estimated_tokens(prompt))
-        began = self._clock.monotonic()
+    async def _make(self, attempt: _Attempt[Value]) -> Value:
+        purpose, denied = attempt.purpose, self._denied
+        if purpose is not None and denied is not None and denied[0] is purpose.usage:
+            raise ModelError(f"not sent: {denied[1]}", fatal=True)
+        started, began = self._clock.now(), self._clock.monotonic()
+        reserved = self._budget.reserve(self.endpoint.model, estimated_tokens(attempt.prompt))
         try:
-            value = await self._exchange(send, read, spent)
+            value = await self._exchange(attempt)
             self._is_answered = True
             return value
         except ModelError as error:
-            spent.outcome = type(error).__name__
-            raise self._learned(error, spent, purpose) from None
+            attempt.outcome = type(error).__name__
+            raise self._learned(error, attempt) from None
         except asyncio.CancelledError:
-            spent.outcome = "cancelled"
+            attempt.outcome = "cancelled"
             raise
         finally:
-            row = self._row(spent, round(self._clock.monotonic() - began, 3), purpose)
+            row = self._row(attempt, started, round(self._clock.monotonic() - began, 3))
             self._budget.settle(reserved, row.prompt_tokens + row.completion_tokens, row.cost)
             if purpose is not None:
                 purpose.book(row)
 
-    async def _exchange(
-        self,
-        send: Callable[[], Awaitable[Answer]],
-        read: Callable[[Any], Reading[Value]],
-        spent: _Spent,
-    ) -> Value:
+    async def _exchange(self, attempt: _Attempt[Value]) -> Value:
         name, timeout = self.endpoint.name, self.endpoint.timeout
         try:
             async with asyncio.timeout(timeout):
-                answer = await send()
+                answer = await attempt.send()
         except TimeoutError:
             raise PassingError(f"{name}: no answer within {timeout:g} s") from None
         except NoAnswer as error:
-            spent.may_be_billed = error.was_sent
+            attempt.may_be_billed = error.was_sent
             raise PassingError(f"{name}: {error}") from None
-        spent.may_be_billed = answer.status == 200
-        reading = read(answer.body) if answer.status == 200 else Reading[Value]()
-        spent.reading = reading
+        attempt.may_be_billed = answer.status == 200
+        reading = attempt.read(answer.body) if answer.status == 200 else Reading[Value]()
+        attempt.reading = reading
         if reading.value is None:
-            raise error_of(answer, name, secret=self.endpoint.key, prompt=spent.prompt)
+            raise error_of(answer, name, secret=self.endpoint.key, prompt=attempt.prompt)
         if reading.problem is not None:
             raise reading.problem
         return reading.value
 
-    def _learned(self, error: ModelError, spent: _Spent, purpose: Purpose | None) -> ModelError:
+    def _learned(self, error: ModelError, attempt: _Attempt[Any]) -> ModelError:
         """The error; a refusal that every request meets before the first reply ends the run."""
-        if isinstance(error, PassingError | ContentFiltered) or spent.may_be_billed:
+        if isinstance(error, PassingError | ContentFiltered) or attempt.may_be_billed:
             self._is_answered = True  # the service is there and took the key
         elif not self._is_answered and not isinstance(error, ParameterRefused) and not error.fatal:
             self._refusals = [*self._refusals, str(error)][-SAME_REFUSAL:]
             if len(self._refusals) == SAME_REFUSAL and len(set(self._refusals)) == 1:
                 error = ModelError(f"{error} (the same for {SAME_REFUSAL} requests)", fatal=True)
-        if error.fatal and purpose is not None:
-            self._denied = (purpose.usage, error)
+        if error.fatal and attempt.purpose is not None:
+            self._denied = (attempt.purpose.usage, error)
         return error
 
-    def _row(self, spent: _Spent, seconds: float, purpose: Purpose | None) -> LedgerRow:
+    def _row(self, attempt: _Attempt[Any], started: datetime, seconds: float) -> LedgerRow:
         """A refused request costs nothing; one whose reply was lost may have been worked on."""
-        reading, model = spent.reading, self.endpoint.model
+        reading, model, purpose = attempt.reading, self.endpoint.model, attempt.purpose
         prompt_tokens, completion_tokens = reading.prompt_tokens, reading.completion_tokens
-        is_estimated = spent.may_be_billed and prompt_tokens is None
+        is_estimated = attempt.may_be_billed and prompt_tokens is None
         if prompt_tokens is None:
-            prompt_tokens = estimated_tokens(spent.prompt) if is_estimated else 0
+            prompt_tokens = estimated_tokens(attempt.prompt) if is_estimated else 0
         if completion_tokens is None:
             text = reading.value if isinstance(reading.value, str) else ""
             completion_tokens = estimated_tokens(text)
         cached = min(reading.cached_tokens, prompt_tokens)
         cost, currency = self._budget.price(model, prompt_tokens, completion_tokens, cached)
         return LedgerRow(
-            time=spent.started,
+            time=started,
             flow=purpose.flow if purpose else "",
             op=purpose.op if purpose else "",
             tool=purpose.tool if purpose else "",
@@ -236,18 +218,20 @@ class Client:
             completion_tokens=completion_tokens,
             cached_tokens=cached,
             estimated=is_estimated,
-            outcome=spent.outcome,
+            outcome=attempt.outcome,
             seconds=seconds,
             cost=cost,
             currency=currency,
         )
 
 
-class _Spent(Struct):
-    """One attempt, for the ledger."""
+class _Attempt(Struct, Generic[Value]):
+    """One request on the wire, and what is known of it for the ledger."""
 
-    started: datetime
     prompt: str
+    send: Callable[[], Awaitable[Answer]]
+    read: Callable[[Any], Reading[Value]]
+    purpose: Purpose | None
     reading: Reading[Any] = msgspec.field(default_factory=Reading)
     may_be_billed: bool = True
     outcome: str = "ok"

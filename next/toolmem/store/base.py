@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from toolmem.errors import RequestError
 from toolmem.models.calls import ToolCallResult, Verdict
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
-from toolmem.models.records import Document, EmbedderIdentity, Hit, Record
+from toolmem.models.records import Document, Hit, Record
 from toolmem.models.tools import AppendResult, ToolRecord, Window
-from toolmem.store.search import Ranking, depth_of, fuse, unit_vector
+from toolmem.store.search import Query, Ranking, depth_of, fuse, scope_of, unit_vector
 from toolmem.store.storable import (
     DECISIONS,
-    GUIDANCE,
     VERDICTS,
     Prepared,
     decoder,
@@ -27,18 +26,6 @@ from toolmem.store.storable import (
 from toolmem.text.masking import mask_call
 
 DECISIONS_READ = 2_000  # the newest: a filter looks at no others
-
-
-class Scope(NamedTuple):
-    """What is searched together."""
-
-    workspace: str
-    namespace: str
-
-
-def scope_of(workspace: str, namespace: str | None) -> Scope:
-    """None: the guidance of tools."""
-    return Scope(workspace, GUIDANCE if namespace is None else namespace)
 
 
 class BaseStore(Store):
@@ -176,16 +163,9 @@ class BaseStore(Store):
         identity = None if vector is None else self.embedder()
         unit = None if identity is None else unit_vector(vector, identity)
         scope, words = scope_of(workspace, namespace), query_words(text)
-        return fuse(self._rank(scope, words, identity, unit, depth_of(limit), keys), limit)
+        query = Query(scope, words, identity, unit, depth_of(limit), keys)
+        return fuse(self._rank(query), limit)
 
     @abstractmethod
-    def _rank(
-        self,
-        scope: Scope,
-        words: Sequence[str],
-        identity: EmbedderIdentity | None,
-        unit: Any,
-        depth: int,
-        keys: Collection[str] | None,
-    ) -> Ranking:
+    def _rank(self, query: Query) -> Ranking:
         """By words, and where there is a vector of unit length, by its cosine."""

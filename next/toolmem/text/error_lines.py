@@ -88,21 +88,12 @@ def error_line(output: str) -> str:
 
 def generalized(line: str) -> str:
     """The message without the names, numbers and quotations that differ from call to call."""
-    hidden, kept = _hide_status(line)
-    masked = re.sub(rf"{BLANK}(?:[\s,]*{BLANK})+", BLANK, _PARTICULARS.sub(BLANK, hidden))
-    return _restore(masked, kept)
-
-
-def _hide_status(line: str) -> tuple[str, list[str]]:
-    """Take HTTP status and exit codes out: they tell classes of errors apart, and stay."""
     bare = line.replace("\0", "")
-    return STATUS.sub("\0", bare), [found.group() for found in STATUS.finditer(bare)]
-
-
-def _restore(text: str, kept: Sequence[str]) -> str:
-    """Put back what was taken out of `text`, in its order."""
-    left = iter(kept)
-    return re.sub("\0", lambda _: next(left, ""), text)
+    # HTTP status and exit codes tell classes of errors apart, and stay.
+    codes = iter(STATUS.findall(bare))
+    hidden = _PARTICULARS.sub(BLANK, STATUS.sub("\0", bare))
+    masked = re.sub(rf"{BLANK}(?:[\s,]*{BLANK})+", BLANK, hidden)
+    return re.sub("\0", lambda _: next(codes, ""), masked)
 
 
 # ---------------------------------------------------------------- finding the line

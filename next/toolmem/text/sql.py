@@ -98,11 +98,6 @@ def read_statement(text: str) -> Statement:
     return Statement(kind, form, clauses, tables if kind else frozenset(), names, _skeleton(bare))
 
 
-def kind_of_statement(text: str) -> str:
-    """As `Statement.kind`."""
-    return _kind(_bare(text))
-
-
 def _bare(text: str) -> str:
     return _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
 

@@ -60,7 +60,7 @@ def _hits(
     hits: list[dict[str, Any]] = []
     while len(hits) < limit:
         size = min(PAGE, limit - len(hits))
-        page = client.search(index, size=size, **body)
+        page = client.search(index=index, size=size, **body)["hits"]["hits"]
         hits += page
         if len(page) < size:
             break

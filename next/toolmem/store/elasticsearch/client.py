@@ -226,56 +226,34 @@ class Client:
         """Searches see everything that any process was told is written."""
         self.ask(lambda es: es.indices.refresh(index=index))
 
-    def search(self, index: str, **body: Any) -> list[dict[str, Any]]:
-        """The hits: all of them or an error, whichever shard is missing."""
-        answer = self.ask(
-            lambda es: es.search(index=index, allow_partial_search_results=False, **body)
+    def search(self, **body: Any) -> dict[str, Any]:
+        """The answer: to all that was asked or an error, whichever shard is missing."""
+        answer: dict[str, Any] = self.ask(
+            lambda es: es.search(allow_partial_search_results=False, **body)
         )
-        hits: list[dict[str, Any]] = answer["hits"]["hits"]
-        return hits
+        return answer
 
     def newest(
         self, index: str, filters: Sequence[Any], fields: Any, order: Sequence[str], limit: int
     ) -> list[Doc]:
         """The last `limit` documents by these fields, at most 10,000; the last one first."""
         self.refresh(index)
-        hits = self.search(
-            index,
-            query={"bool": {"filter": filters}},
-            source=fields,
-            size=limit,
-            sort=[{name: "desc"} for name in order],
-            seq_no_primary_term=True,
-            version=True,
-        )
-        return [_doc(each) for each in hits]
+        sort = [{name: "desc"} for name in order]
+        answer = self.search(index=index, size=limit, sort=sort, **_asked(filters, fields))
+        return [_doc(each) for each in answer["hits"]["hits"]]
 
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
         """The different values of a field, sorted."""
         self.refresh(index)
-        terms = {"terms": {"field": field, "size": MAX_VALUES}}
-        answer = self.ask(
-            lambda es: es.search(
-                index=index,
-                query={"bool": {"filter": filters}},
-                size=0,
-                aggs={"values": terms},
-                allow_partial_search_results=False,
-            )
-        )
+        aggs = {"values": {"terms": {"field": field, "size": MAX_VALUES}}}
+        answer = self.search(index=index, size=0, aggs=aggs, **_asked(filters, False))
         return sorted(each["key"] for each in answer["aggregations"]["values"]["buckets"])
 
     def scan(self, index: str, filters: Sequence[Any], fields: Any) -> Iterator[Doc]:
         """Every document that passes, of one moment, however many."""
         self.refresh(index)
-        body: dict[str, Any] = {
-            "query": {"bool": {"filter": filters}},
-            "source": fields,
-            "size": PAGE,
-            "seq_no_primary_term": True,
-            "version": True,
-        }
-        hits = self.search(index, **body)
+        body = {"size": PAGE, **_asked(filters, fields)}
+        hits = self.search(index=index, **body)["hits"]["hits"]
         if len(hits) < PAGE:
             yield from map(_doc, hits)
             return
@@ -283,13 +261,17 @@ class Client:
         body |= {"pit": {"id": pit, "keep_alive": KEEP_ALIVE}, "sort": ["_shard_doc"]}
         try:
             while hits:
-                hits = self.ask(lambda es: es.search(allow_partial_search_results=False, **body))[
-                    "hits"
-                ]["hits"]
+                hits = self.search(**body)["hits"]["hits"]
                 yield from map(_doc, hits)
                 body["search_after"] = hits[-1]["sort"] if hits else None
         finally:
             self.ask(lambda es: es.close_point_in_time(id=pit), ignore=(404,))
+
+
+def _asked(filters: Sequence[Any], fields: Any) -> dict[str, Any]:
+    """What passes the filters, with where it stands."""
+    shown = {"source": fields, "seq_no_primary_term": True, "version": True}
+    return {"query": {"bool": {"filter": filters}}, **shown}
 
 
 def _doc(each: Mapping[str, Any]) -> Doc:

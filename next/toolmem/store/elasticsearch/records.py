@@ -8,17 +8,26 @@ that whoever reads the new stamp reads the new rule.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from toolmem.errors import Conflict, RequestError, StoreUnavailable
-from toolmem.models.records import Document, Record
+from toolmem.errors import RequestError, StoreUnavailable
+from toolmem.models.records import Document, Record, Snapshot
+from toolmem.store.base import BaseStore
 from toolmem.store.elasticsearch.client import Client, Doc, Write
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest
-from toolmem.store.storable import GUIDANCE, MAX_NAME, is_rule, is_storable, micros, moment_of
+from toolmem.store.storable import (
+    GUIDANCE,
+    MAX_NAME,
+    is_rule,
+    is_storable,
+    micros,
+    moment_of,
+    next_version,
+)
 from toolmem.store.words import index_words
 
 RECENT = 4  # names of the last changes, by which a writer knows its own
@@ -46,34 +55,35 @@ def record_of(doc: Doc | None) -> Record | None:
     return Record(of["namespace"], of["key"], body, of["version"], *times)
 
 
-class Records:
+class RecordStore(BaseStore):
     """The keyed records of a store."""
 
-    def __init__(self, client: Client, layout: Layout) -> None:
-        self._client = client
-        self._index = layout.records
-
-    def get(self, workspace: str, places: Sequence[tuple[str, str]]) -> list[Record | None]:
-        """In the order asked; `places`: namespace and key."""
-        return [record_of(doc) for doc in self._docs(workspace, places)]
+    _client: Client
+    _layout: Layout
 
     def _docs(self, workspace: str, places: Sequence[tuple[str, str]]) -> list[Doc | None]:
         wanted = [each for each in places if is_storable(workspace + each[0] + each[1])]
-        docs = self._client.mget([(self._index, record_id(workspace, *p)) for p in wanted], FIELDS)
+        index = self._layout.records
+        docs = self._client.mget([(index, record_id(workspace, *p)) for p in wanted], FIELDS)
         found = dict(zip(wanted, docs, strict=True))
         return [found.get(each) for each in places]
 
-    def put(
+    def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
+        """By one request."""
+        stamp, *docs = self._docs(workspace, [(SYSTEM, "stamp"), *keys])
+        told = "" if stamp is None else stamp.source["body"]
+        return Snapshot(told, [record_of(doc) for doc in docs])
+
+    def _put(
         self,
         workspace: str,
         namespace: str,
         key: str,
-        body: str,
+        body: bytes,
         document: Document | None,
         expected_version: int | None,
-        now: datetime,
     ) -> Record:
-        """Raises Conflict, RequestError."""
+        now = datetime.now(UTC)
         for field, name in (("namespace", namespace), ("key", key)):
             if len(name) > MAX_NAME or not is_storable(name):
                 raise RequestError(
@@ -81,27 +91,16 @@ class Records:
                 )
 
         def change(held: Record | None) -> dict[str, Any]:
-            version = 0 if held is None else held.version
-            if expected_version not in (None, version):
-                raise Conflict(
-                    f"record {namespace!r}/{key!r} is at version {version}, not at "
-                    f"{expected_version}; read again and decide again"
-                )
-            return {
-                "live": True,
-                "version": version + 1,
-                "created": micros(now if held is None else held.time_created),
-                "modified": micros(now),
-                "body": body,
-                **({} if document is None else document_fields(document.text)),
-            }
+            version = next_version(namespace, key, held, expected_version)
+            found_by = {} if document is None else document_fields(document.text)
+            created = now if held is None else held.time_created
+            return _value(body, version, created, now) | found_by
 
         written = self._swap(workspace, namespace, key, change)
         assert written is not None
         return written
 
     def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        """Whether there was one."""
         if not is_storable(workspace + namespace + key):
             return False
         deleted: list[bool] = []
@@ -122,7 +121,6 @@ class Records:
     ) -> Record | None:
         """Write what `change` makes of the record as it stands; None of it: nothing to write."""
         name, tried = os.urandom(6).hex(), dict[str, Record | None]()
-        place = (self._index, record_id(workspace, namespace, key))
         for attempt, _ in enumerate(self._client.pauses()):
             (doc,) = self._docs(workspace, [(namespace, key)])
             recent = [] if doc is None else doc.source["recent"]
@@ -131,52 +129,36 @@ class Records:
             changed = change(record_of(doc))
             if changed is None:
                 return None
-            source = {
-                "workspace": workspace,
-                "namespace": namespace,
-                "key": key,
-                "recent": [*recent, f"{name}-{attempt}"][-RECENT:],
-                **changed,
-            }
-            position = None if doc is None else doc.position
-            tried[f"{name}-{attempt}"] = record_of(Doc("", source, (0, 0), 0))
-            writes = [Write(*place, source, position=position, is_new=doc is None)]
-            if is_rule(namespace, key):
-                writes.append(self.stamp(workspace))
-            if self._client.bulk(writes)[0] is not None:
-                return tried[f"{name}-{attempt}"]
+            changed["recent"] = [*recent, f"{name}-{attempt}"][-RECENT:]
+            write = self._write(workspace, namespace, key, changed)
+            write.position, write.is_new = None if doc is None else doc.position, doc is None
+            made = tried[f"{name}-{attempt}"] = record_of(Doc("", write.source, (0, 0), 0))
+            stamps = [self._stamp(workspace)] if is_rule(namespace, key) else []
+            if self._client.bulk([write, *stamps])[0] is not None:
+                return made
         raise StoreUnavailable(
             f"Elasticsearch at {self._client.location}: others changed record "
             f"{namespace!r}/{key!r} during every attempt"
         )
 
-    def stamp(self, workspace: str) -> Write:
+    def _write(self, workspace: str, namespace: str, key: str, fields: Mapping[str, Any]) -> Write:
+        source = {"workspace": workspace, "namespace": namespace, "key": key, **fields}
+        return Write(self._layout.records, record_id(workspace, namespace, key), source)
+
+    def _stamp(self, workspace: str) -> Write:
         """Another stamp of the rules, which none has had before."""
-        source = {
-            "workspace": workspace,
-            "namespace": SYSTEM,
-            "key": "stamp",
-            "live": False,
-            "body": os.urandom(8).hex(),
-        }
-        return Write(self._index, record_id(workspace, SYSTEM, "stamp"), source)
+        fields = {"live": False, "body": os.urandom(8).hex()}
+        return self._write(workspace, SYSTEM, "stamp", fields)
 
-    def stamped(
-        self, workspace: str, places: Sequence[tuple[str, str]]
-    ) -> tuple[str, list[Record | None]]:
-        """Records and the stamp of the rules, read by one request."""
-        stamp, *docs = self._docs(workspace, [(SYSTEM, "stamp"), *places])
-        return "" if stamp is None else stamp.source["body"], [record_of(doc) for doc in docs]
-
-    def listed(
+    def list_records(
         self,
         workspace: str,
-        namespace: str | None,
+        namespace: str | None = None,
+        *,
         prefix: str = "",
         key_prefix: str = "",
         newest: int | None = None,
     ) -> list[Record]:
-        """By namespace and key; `newest`: only the last so many keys, oldest of them first."""
         filters: list[Any] = [{"term": {"workspace": workspace}}, _LIVE]
         if namespace is not None:
             filters.append({"term": {"namespace": namespace}})
@@ -184,53 +166,43 @@ class Records:
             filters.append({"prefix": {"namespace": prefix}})
         if key_prefix:
             filters.append({"prefix": {"key": key_prefix}})
+        index = self._layout.records
         if newest is None:
-            docs = list(self._client.scan(self._index, filters, FIELDS))
+            docs = list(self._client.scan(index, filters, FIELDS))
         else:
-            docs = self._client.newest(self._index, filters, FIELDS, ("namespace", "key"), newest)
+            docs = self._client.newest(index, filters, FIELDS, ("namespace", "key"), newest)
         found = [record for doc in docs if (record := record_of(doc)) is not None]
         if namespace is None:
             found = [each for each in found if not each.namespace.startswith(".")]
         return sorted(found, key=lambda each: (each.namespace, each.key))
 
-    def delete_workspace(self, workspace: str) -> bool:
-        """Every record of it; whether there was one. The stamp of its rules changes."""
+    def namespaces(self, workspace: str, *, hidden: bool = False) -> list[str]:
+        filters = [{"term": {"workspace": workspace}}, _LIVE]
+        found = self._client.values(self._layout.records, "namespace", filters)
+        shown = [each for each in found if hidden or not each.startswith(".")]
+        return [each for each in shown if each != GUIDANCE]
+
+    def _delete_records(self, workspace: str) -> None:
+        """Every record of a workspace. The stamp of its rules changes."""
         filters = [{"term": {"workspace": workspace}}, _LIVE]
         places = [
             (doc.source["namespace"], doc.source["key"])
-            for doc in self._client.scan(self._index, filters, ["namespace", "key"])
+            for doc in self._client.scan(self._layout.records, filters, ["namespace", "key"])
             if doc.source["namespace"] != GUIDANCE
         ]
-        gone = [self.delete(workspace, *place) for place in places]
-        if gone:
-            self._client.bulk([self.stamp(workspace)])
-        return any(gone)
+        for place in places:
+            self.delete(workspace, *place)
+        if places:
+            self._client.bulk([self._stamp(workspace)])
 
-    def put_many(
-        self, workspace: str, namespace: str, bodies: Mapping[str, bytes], now: datetime
-    ) -> None:
-        """Records that anybody would write alike."""
-        at = micros(now)
-        writes = [
-            Write(
-                self._index,
-                record_id(workspace, namespace, key),
-                {
-                    "workspace": workspace,
-                    "namespace": namespace,
-                    "key": key,
-                    "recent": [],
-                    "live": True,
-                    "version": 1,
-                    "created": at,
-                    "modified": at,
-                    "body": body.decode(),
-                },
-            )
-            for key, body in bodies.items()
-        ]
+    def _put_many(self, workspace: str, namespace: str, bodies: Mapping[str, bytes]) -> None:
+        now, writes = datetime.now(UTC), []
+        for key, body in bodies.items():
+            fields = {"recent": [], **_value(body, 1, now, now)}
+            writes.append(self._write(workspace, namespace, key, fields))
         self._client.bulk(writes)
 
-    def names(self, field: str, filters: Sequence[Any]) -> Collection[str]:
-        """The different values of a field."""
-        return self._client.values(self._index, field, [*filters, _LIVE])
+
+def _value(body: bytes, version: int, created: datetime, modified: datetime) -> dict[str, Any]:
+    times = {"created": micros(created), "modified": micros(modified)}
+    return {"live": True, "version": version, "body": body.decode(), **times}

@@ -7,41 +7,27 @@ document's vector carries the mark of its embedder; vectors of another one count
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolmem.errors import RequestError
 from toolmem.models.records import Document, EmbedderIdentity, TextRow
-from toolmem.store.base import Scope
-from toolmem.store.elasticsearch.client import Client, Write
-from toolmem.store.elasticsearch.layout import Layout, digest
-from toolmem.store.elasticsearch.records import record_id
-from toolmem.store.search import Ranking
+from toolmem.store.elasticsearch.client import Write
+from toolmem.store.elasticsearch.layout import SYSTEM, digest
+from toolmem.store.elasticsearch.records import RecordStore, record_id
+from toolmem.store.search import Query, Ranking, Scope, scope_of
 from toolmem.store.storable import GUIDANCE, is_storable
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+_EMBEDDER = (SYSTEM, SYSTEM, "embedder")
 MAX_DEPTH = 10_000  # the server's own limit for the hits of a search
 SPARE = 8  # neighbours beyond the depth, so that equal ones at its end are ordered by key
 
 
-class Search:
+class SearchStore(RecordStore):
     """What was stored with a searchable side: guidance, and records with documents."""
 
-    def __init__(self, client: Client, layout: Layout) -> None:
-        self._client = client
-        self._layout = layout
-
-    def rank(
-        self,
-        scope: Scope,
-        words: Sequence[str],
-        identity: EmbedderIdentity | None,
-        unit: Any,
-        depth: int,
-        keys: Collection[str] | None,
-    ) -> Ranking:
+    def _rank(self, query: Query) -> Ranking:
         """Both rankings, by one request."""
+        scope, words, identity, unit, depth, keys = query
         filters, depth = _filters(scope), min(depth, MAX_DEPTH)
         if keys is not None:
             filters.append({"ids": {"values": _ids(scope, keys)}})
@@ -70,14 +56,11 @@ class Search:
         return Ranking(by_words, nearest, cosines)
 
     def documents(
-        self,
-        scope: Scope,
-        keys: Collection[str],
-        identity: EmbedderIdentity | None,
+        self, workspace: str, namespace: str | None, keys: Collection[str]
     ) -> dict[str, Document]:
-        """By key; those without a searchable side are absent."""
         import numpy as np
 
+        scope, identity = scope_of(workspace, namespace), self.embedder()
         places = [(self._layout.records, each) for each in _ids(scope, keys)]
         found = {}
         for doc in self._client.mget(places):
@@ -91,36 +74,32 @@ class Search:
             found[doc.source["key"]] = Document(doc.source["text"], vector)
         return found
 
+    def embedder(self) -> EmbedderIdentity | None:
+        held = self.get(*_EMBEDDER)
+        return None if held is None else held.read(EmbedderIdentity)
+
+    def use_embedder(self, identity: EmbedderIdentity) -> None:
+        if self.embedder() != identity:
+            self.put(*_EMBEDDER, identity)
+
     def texts_without_vector(
-        self, scope: Scope, limit: int, identity: EmbedderIdentity | None
+        self, workspace: str, namespace: str | None, limit: int
     ) -> list[TextRow]:
-        """What a search by meaning would miss."""
-        query: dict[str, Any] = {"filter": [*_filters(scope), {"exists": {"field": "words"}}]}
-        if identity is not None:
+        filters = _filters(scope_of(workspace, namespace))
+        query: dict[str, Any] = {"filter": [*filters, {"exists": {"field": "words"}}]}
+        if (identity := self.embedder()) is not None:
             query["must_not"] = [{"term": {"embedder": _mark(identity)}}]
         index = self._layout.records
         self._client.refresh(index)
-        hits = self._client.search(
-            index,
-            query={"bool": query},
-            source=["text"],
-            size=limit,
-            sort=["key"],
-            seq_no_primary_term=True,
-        )
+        asked = {"source": ["text"], "size": limit, "sort": ["key"], "seq_no_primary_term": True}
+        answer = self._client.search(index=index, query={"bool": query}, **asked)
         return [
             TextRow(f"{h['_id']} {h['_seq_no']} {h['_primary_term']}", h["_source"]["text"])
-            for h in hits
+            for h in answer["hits"]["hits"]
         ]
 
-    def put_vectors(
-        self,
-        identity: EmbedderIdentity,
-        vectors: Mapping[str, NDArray[Any]],
-        current: EmbedderIdentity | None,
-    ) -> None:
-        """By row; a document that was replaced meanwhile is passed over."""
-        if current != identity:
+    def put_vectors(self, identity: EmbedderIdentity, vectors: Mapping[str, Any]) -> None:
+        if self.embedder() != identity:
             raise RequestError("the store holds the vectors of another embedder", field="vector")
         index, field = self._layout.records, self._layout.vector_field(identity.dimension)
         rows = [row.split() for row in vectors]

@@ -14,26 +14,23 @@ from msgspec.structs import replace
 from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
-from toolmem.models.records import Document, EmbedderIdentity, Record, Snapshot, TextRow
+from toolmem.models.records import Document
 from toolmem.models.tools import AppendResult, LoggedCall, ToolRecord, Window
 from toolmem.store import changes
-from toolmem.store.base import BaseStore, Scope, scope_of
 from toolmem.store.elasticsearch.call_log import logged_calls
 from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout
-from toolmem.store.elasticsearch.records import Records
-from toolmem.store.elasticsearch.search import Search
+from toolmem.store.elasticsearch.search import SearchStore
 from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Tools
-from toolmem.store.search import Ranking
-from toolmem.store.storable import GUIDANCE, Prepared, add_guidance, is_storable, read_window
+from toolmem.store.storable import Prepared, add_guidance, is_storable, read_window
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-_EMBEDDER, _SECRET = (SYSTEM, SYSTEM, "embedder"), (SYSTEM, SYSTEM, "secret_key")
+_SECRET = (SYSTEM, SYSTEM, "secret_key")
 
 
-class ElasticsearchStore(BaseStore):
+class ElasticsearchStore(SearchStore):
     """Usable from any thread. After a fork the child opens a store of its own.
 
     What a method writes of one tool is one commit. The indices are made when the store is first
@@ -75,8 +72,6 @@ class ElasticsearchStore(BaseStore):
         self._layout = Layout(self._client, index_prefix)
         self._client.prepare = self._layout.prepare
         self._tools = Tools(self._client, self._layout)
-        self._kept = Records(self._client, self._layout)
-        self._search = Search(self._client, self._layout)
         self._secret_key = b""
 
     @property
@@ -112,13 +107,13 @@ class ElasticsearchStore(BaseStore):
         live = [{"term": {"live": True}}]
         found = {
             *self._client.values(self._layout.tools, "workspace", live),
-            *self._kept.names("workspace", []),
+            *self._client.values(self._layout.records, "workspace", live),
         }
         return sorted(each for each in found if not each.startswith("."))
 
     def delete_workspace(self, workspace: str) -> int:
         tools = len(self.delete_tools(workspace))
-        self._kept.delete_workspace(workspace)
+        self._delete_records(workspace)
         return tools
 
     def tool_names(self, workspace: str) -> list[str]:
@@ -284,81 +279,6 @@ class ElasticsearchStore(BaseStore):
         found = self._found(workspace, None if tool is None else [tool])
         index = self._layout.calls
         return logged_calls(self._client, index, found, conversation, after, limit, newest)
-
-    # ------------------------------------------------------------ records
-
-    def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """By one request."""
-        return Snapshot(*self._kept.stamped(workspace, keys))
-
-    def list_records(
-        self,
-        workspace: str,
-        namespace: str | None = None,
-        *,
-        prefix: str = "",
-        key_prefix: str = "",
-        newest: int | None = None,
-    ) -> list[Record]:
-        return self._kept.listed(workspace, namespace, prefix, key_prefix, newest)
-
-    def namespaces(self, workspace: str, *, hidden: bool = False) -> list[str]:
-        found = self._kept.names("namespace", [{"term": {"workspace": workspace}}])
-        shown = [each for each in found if hidden or not each.startswith(".")]
-        return [each for each in shown if each != GUIDANCE]
-
-    def _put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        body: bytes,
-        document: Document | None,
-        expected_version: int | None,
-    ) -> Record:
-        place = (workspace, namespace, key)
-        return self._kept.put(*place, body.decode(), document, expected_version, datetime.now(UTC))
-
-    def _put_many(self, workspace: str, namespace: str, bodies: Mapping[str, bytes]) -> None:
-        self._kept.put_many(workspace, namespace, bodies, datetime.now(UTC))
-
-    def delete(self, workspace: str, namespace: str, key: str) -> bool:
-        return self._kept.delete(workspace, namespace, key)
-
-    # ------------------------------------------------------------ search
-
-    def _rank(
-        self,
-        scope: Scope,
-        words: Sequence[str],
-        identity: EmbedderIdentity | None,
-        unit: Any,
-        depth: int,
-        keys: Collection[str] | None,
-    ) -> Ranking:
-        return self._search.rank(scope, words, identity, unit, depth, keys)
-
-    def documents(
-        self, workspace: str, namespace: str | None, keys: Collection[str]
-    ) -> dict[str, Document]:
-        return self._search.documents(scope_of(workspace, namespace), keys, self.embedder())
-
-    def embedder(self) -> EmbedderIdentity | None:
-        held = self.get(*_EMBEDDER)
-        return None if held is None else held.read(EmbedderIdentity)
-
-    def use_embedder(self, identity: EmbedderIdentity) -> None:
-        if self.embedder() != identity:
-            self.put(*_EMBEDDER, identity)
-
-    def texts_without_vector(
-        self, workspace: str, namespace: str | None, limit: int
-    ) -> list[TextRow]:
-        scope = scope_of(workspace, namespace)
-        return self._search.texts_without_vector(scope, limit, self.embedder())
-
-    def put_vectors(self, identity: EmbedderIdentity, vectors: Mapping[str, Any]) -> None:
-        self._search.put_vectors(identity, vectors, self.embedder())
 
 
 def _nothing(found: Found) -> tuple[Any, Any]:
