@@ -282,10 +282,6 @@ class DictStore(BaseStore):
                 space.stamp = os.urandom(8).hex()
             return made
 
-    def _put_many(self, workspace, namespace, bodies):
-        for key, body in bodies.items():
-            self._put(workspace, namespace, key, body, None, None)
-
     def delete(self, workspace, namespace, key):
         with self._state() as state:
             space = self._space(state, workspace)

@@ -90,7 +90,7 @@ class DashScopeService:
             _sent.reset(token)
         headers = {str(key).lower(): str(value) for key, value in (got.headers or {}).items()}
         body = {name: got.get(name) for name in ("output", "usage", "code", "message")}
-        return Answer(got.status_code, body, headers, size=1)
+        return Answer(got.status_code, body, headers)
 
     def _session(self) -> aiohttp.ClientSession:
         import aiohttp

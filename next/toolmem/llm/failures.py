@@ -68,7 +68,6 @@ class Answer(msgspec.Struct, frozen=True):
     status: int
     body: Any = None  # JSON; None where it is none
     headers: Mapping[str, str] = {}  # names in lower case
-    size: int = 0  # bytes of the body
 
 
 def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelError:
@@ -87,7 +86,9 @@ def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelErro
     if status == 200:
         if code or message:
             return ModelError(f"{told} in place of a reply")
-        return PassingError(f"{who}: HTTP 200, but no reply ({_shape(answer)})")
+        kind = type(answer.body).__name__  # not its text, which may echo the prompt
+        came = "no JSON" if answer.body is None else f"JSON of another shape: {kind}"
+        return PassingError(f"{who}: HTTP 200, but no reply ({came})")
     if status < 400 or status in (401, 402, 403, 404, 405, 407, 410):
         return ModelError(told + _ADVICE.get(status, ""), fatal=True)
     if named := _NAMES_PARAMETER.search(message):
@@ -126,15 +127,6 @@ def _clean(text: str, secret: str, prompt: str) -> str:
             break
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
-
-
-def _shape(answer: Answer) -> str:
-    """What kind of thing came, without showing it: it may echo the prompt."""
-    if not answer.size:
-        return "an empty body"
-    if answer.body is None:
-        return f"{answer.size} bytes that are no JSON"
-    return f"JSON of another shape: {type(answer.body).__name__}"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

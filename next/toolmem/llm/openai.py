@@ -80,7 +80,7 @@ class OpenAIService:
         except httpx.HTTPError as error:
             kind = type(error).__name__
             raise NoAnswer(f"the connection was cut ({kind})", was_sent=True) from None
-        return Answer(response.status_code, read_json(bytes(got)), headers, len(got))
+        return Answer(response.status_code, read_json(bytes(got)), headers)
 
     def _client(self) -> httpx.AsyncClient:
         import httpx

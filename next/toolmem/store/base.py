@@ -115,12 +115,9 @@ class BaseStore(Store):
         return {each.key: each.read(Verdict) for each in found if each is not None}
 
     def put_verdicts(self, workspace: str, made: Mapping[str, Verdict]) -> None:
-        require_workspace(workspace)
-        bodies = {key: encode_value(verdict, "verdict") for key, verdict in made.items()}
-        self._put_many(workspace, VERDICTS, bodies)
-
-    @abstractmethod
-    def _put_many(self, workspace: str, namespace: str, bodies: Mapping[str, bytes]) -> None: ...
+        with self.transaction():
+            for key, verdict in made.items():
+                self.put(workspace, VERDICTS, key, verdict)
 
     def log_decision(self, workspace: str, decision: Decision) -> None:
         key = f"{micros(decision.time):020d}-{decision.id}"  # sorted by time

@@ -86,10 +86,10 @@ def test_a_document_whose_shard_is_missing_is_asked_for_again_and_never_absent()
 def test_an_old_primary_term_is_tried_again_and_a_block_for_writes_is_not():
     passing = refused(500, "illegal_state_exception", "primary term [1] too old")
     answers = Answers(passing, ConnectionError("gone"), refused(503), {"hits": {"hits": []}})
-    assert client_of(answers).search("i") == []
+    assert client_of(answers).search(index="i") == []
     block = refused(429, "cluster_block_exception", "index [i] blocked: read-only / allow delete")
     with pytest.raises(StoreUnavailable, match="disk space"):
-        client_of(Answers(block)).search("i")
+        client_of(Answers(block)).search(index="i")
 
 
 def test_a_search_is_whole_or_an_error():

@@ -92,9 +92,10 @@ class RecordStore(BaseStore):
 
         def change(held: Record | None) -> dict[str, Any]:
             version = next_version(namespace, key, held, expected_version)
-            found_by = {} if document is None else document_fields(document.text)
             created = now if held is None else held.time_created
-            return _value(body, version, created, now) | found_by
+            times = {"created": micros(created), "modified": micros(now)}
+            found_by = {} if document is None else document_fields(document.text)
+            return {"live": True, "version": version, "body": body.decode(), **times, **found_by}
 
         written = self._swap(workspace, namespace, key, change)
         assert written is not None
@@ -194,15 +195,3 @@ class RecordStore(BaseStore):
             self.delete(workspace, *place)
         if places:
             self._client.bulk([self._stamp(workspace)])
-
-    def _put_many(self, workspace: str, namespace: str, bodies: Mapping[str, bytes]) -> None:
-        now, writes = datetime.now(UTC), []
-        for key, body in bodies.items():
-            fields = {"recent": [], **_value(body, 1, now, now)}
-            writes.append(self._write(workspace, namespace, key, fields))
-        self._client.bulk(writes)
-
-
-def _value(body: bytes, version: int, created: datetime, modified: datetime) -> dict[str, Any]:
-    times = {"created": micros(created), "modified": micros(modified)}
-    return {"live": True, "version": version, "body": body.decode(), **times}

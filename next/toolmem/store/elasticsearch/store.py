@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,12 +17,11 @@ from toolmem.models.guidance import Guidance
 from toolmem.models.records import Document
 from toolmem.models.tools import AppendResult, LoggedCall, ToolRecord, Window
 from toolmem.store import changes
-from toolmem.store.elasticsearch.call_log import logged_calls
-from toolmem.store.elasticsearch.client import Client
+from toolmem.store.elasticsearch.client import PAGE, Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Tools
-from toolmem.store.storable import Prepared, add_guidance, is_storable, read_window
+from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Placed, Tools
+from toolmem.store.storable import Prepared, add_guidance, decoder, is_storable, read_window
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -36,6 +35,8 @@ class ElasticsearchStore(SearchStore):
     What a method writes of one tool is one commit. The indices are made when the store is first
     asked.
     """
+
+    location = untrusted = ""  # whoever may write to the server may write to the store
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class ElasticsearchStore(SearchStore):
         it by `hosts`.
         """
         urls = [hosts] if isinstance(hosts, str) else list(hosts)
-        self._location = ", ".join(_shown(each) for each in urls)
+        self.location = ", ".join(_shown(each) for each in urls)
         self._mask = mask
 
         def connect() -> Elasticsearch:
@@ -68,28 +69,18 @@ class ElasticsearchStore(SearchStore):
                 retry_on_timeout=False,
             )
 
-        self._client = Client(connect, self._location, timeout)
+        self._client = Client(connect, self.location, timeout)
         self._layout = Layout(self._client, index_prefix)
         self._client.prepare = self._layout.prepare
         self._tools = Tools(self._client, self._layout)
         self._secret_key = b""
 
-    @property
-    def location(self) -> str:
-        return self._location
-
-    @property
-    def untrusted(self) -> str:
-        """Never: whoever may write to the server may write to the store."""
-        return ""
-
     def close(self) -> None:
         self._client.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """Does nothing: each write is a commit of its own."""
-        yield
+        return nullcontext()
 
     def secret_key(self) -> bytes:
         """Made when it is first asked for."""
@@ -147,24 +138,18 @@ class ElasticsearchStore(SearchStore):
         seqs: Mapping[str, Sequence[int]] | None = None,
         type: Any = ToolCallResult,
     ) -> list[Window[Any]]:
-
-        def read() -> list[Window[Any]]:
+        for _ in self._client.pauses():  # until tools and documents are of one moment
             wanted = []
             for found in self._found(workspace, names):
                 if found.alive is not None:
                     asked = None if seqs is None else seqs.get(found.tool)
                     wanted.append((found, _seqs(found.alive.record, recent, asked)))
-            placed = self._tools.calls(wanted, guidance=True)
-            return [
-                _window(found, calls, type)
-                for (found, _), calls in zip(wanted, placed, strict=True)
-            ]
-
-        for _ in self._client.pauses():  # until tools and documents are of one moment
             try:
-                return read()
+                placed = self._tools.calls(wanted, guidance=True)
             except Lagging:
                 continue
+            pairs = zip(wanted, placed, strict=True)
+            return [_window(found, calls, type) for (found, _), calls in pairs]
         raise StoreUnavailable(
             f"Elasticsearch at {self.location}: a call that a tool keeps could not be read"
         )
@@ -182,8 +167,6 @@ class ElasticsearchStore(SearchStore):
         return known
 
     def _answer(self, workspace: str, tool: str, ask: Ask) -> Any:
-        if not is_storable(workspace + tool):
-            return ask.decide(Found(workspace, tool))[1]
         answer = self._tools.commit(workspace, {tool: ask})[tool]
         if isinstance(answer, Exception):
             raise answer
@@ -196,9 +179,7 @@ class ElasticsearchStore(SearchStore):
     ) -> dict[str, AppendResult]:
         now = datetime.now(UTC)  # of all tools, so that the log keeps the order of the calls
         asks = {name: _ask_append(given, keep, now) for name, given in prepared.items()}
-        bad = {name: asks.pop(name) for name in prepared if not is_storable(name)}
-        done = self._tools.commit(workspace, asks) if asks else {}
-        return done | {name: ask.decide(Found(workspace, name))[1] for name, ask in bad.items()}
+        return self._tools.commit(workspace, asks)
 
     def _judge(
         self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
@@ -260,8 +241,7 @@ class ElasticsearchStore(SearchStore):
             stems.append(found.alive.stem)
             return DELETED, True
 
-        asks = {name: Ask(decide) for name in names if is_storable(workspace + name)}
-        gone = self._tools.commit(workspace, asks) if asks else {}
+        gone = self._tools.commit(workspace, {name: Ask(decide) for name in names})
         if any(gone.values()):
             self._tools.clean(stems)
         return [name for name in names if gone.get(name)]
@@ -276,9 +256,46 @@ class ElasticsearchStore(SearchStore):
         limit: int = 1000,
         newest: bool = False,
     ) -> list[LoggedCall]:
-        found = self._found(workspace, None if tool is None else [tool])
-        index = self._layout.calls
-        return logged_calls(self._client, index, found, conversation, after, limit, newest)
+        # A call is in an outbox, or was a document before it left it: tools are read first.
+        tools = self._found(workspace, None if tool is None else [tool])
+        stems = [found.alive.stem for found in tools if found.alive is not None]
+        if not stems or limit < 1:
+            return []
+        filters: list[Any] = [{"terms": {"stem": stems}}, {"range": {"position": {"gt": after}}}]
+        if conversation is not None:
+            filters.append({"term": {"conversation": conversation}})
+        placed: dict[str, tuple[int, Placed]] = {}  # the newest version of each, by document
+        for hit in self._logged(filters, limit, newest):
+            source = hit["_source"]
+            placed[hit["_id"]] = hit["_version"], Placed(source["body"], source["position"])
+        for found in tools:
+            for entry, text in found.outbox.values():
+                fits = entry.position > after and conversation in (None, entry.conversation)
+                if text and entry.seq and fits and entry.version > placed.get(entry.id, (0,))[0]:
+                    placed[entry.id] = entry.version, Placed(text, entry.position)
+        ordered = sorted((each for _, each in placed.values()), key=lambda each: each.position)
+        read = decoder(ToolCallResult)
+        shown = ordered[-limit:] if newest else ordered[:limit]
+        return [LoggedCall(each.position, read(each.body)) for each in shown]
+
+    def _logged(self, filters: Sequence[Any], limit: int, newest: bool) -> list[dict[str, Any]]:
+        """The first or the last `limit` documents by position."""
+        self._client.refresh(self._layout.calls)
+        body: dict[str, Any] = {
+            "index": self._layout.calls,
+            "query": {"bool": {"filter": filters}},
+            "sort": [{"position": "desc" if newest else "asc"}],
+            "version": True,
+        }
+        hits: list[dict[str, Any]] = []
+        while len(hits) < limit:
+            size = min(PAGE, limit - len(hits))
+            page = self._client.search(size=size, **body)["hits"]["hits"]
+            hits += page
+            if len(page) < size:
+                break
+            body["search_after"] = page[-1]["sort"]
+        return hits
 
 
 def _nothing(found: Found) -> tuple[Any, Any]:

@@ -154,9 +154,11 @@ class Tools:
         """
         name = os.urandom(6).hex()
         tried: dict[str, dict[str, Any]] = {tool: {} for tool in asks}
-        waiting, done = dict(asks), dict[str, Any]()
+        waiting = {tool: ask for tool, ask in asks.items() if is_storable(workspace + tool)}
+        none = asks.keys() - waiting.keys()
+        done = {tool: asks[tool].decide(Found(workspace, tool))[1] for tool in none}
         with ExitStack() as locks:
-            for place in sorted(digest(workspace, tool) for tool in asks):
+            for place in sorted(digest(workspace, tool) for tool in waiting):
                 locks.enter_context(self._writing[place])
             for attempt, _ in enumerate(self._client.pauses()):
                 plans = []
