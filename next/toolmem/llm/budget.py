@@ -5,19 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from msgspec import Struct
-
 from toolmem.config.sections import BudgetSection, Price
 from toolmem.errors import BudgetReached, ConfigError
 
 _SLACK = 1e-9  # three times 0.1 must fit into 0.3
 
 
-class Reservation(Struct, frozen=True):
-    """What a request under way costs at least."""
-
-    tokens: int
-    cost: float
+Reservation = tuple[int, float]  # tokens and cost that a request under way has at least
 
 
 class Budget:
@@ -78,10 +72,10 @@ class Budget:
                 )
             self._tokens += prompt_tokens
             self._cost += cost
-        return Reservation(prompt_tokens, cost)
+        return prompt_tokens, cost
 
     def settle(self, reservation: Reservation, tokens: int, cost: float | None) -> None:
         """The request has ended: what it cost takes the place of what was set aside."""
         with self._lock:
-            self._tokens += tokens - reservation.tokens
-            self._cost += (cost or 0.0) - reservation.cost
+            self._tokens += tokens - reservation[0]
+            self._cost += (cost or 0.0) - reservation[1]

@@ -1,7 +1,4 @@
-"""Make a request to a remote model: in its turn, within the budget, again where that may help.
-
-Each attempt is one request on the wire, and a row of the ledger whatever comes of it.
-"""
+"""Make a request to a remote model: in its turn, within the budget, again where that may help."""
 
 from __future__ import annotations
 
@@ -226,7 +223,7 @@ class Client:
 
 
 class _Attempt(Struct, Generic[Value]):
-    """One request on the wire, and what is known of it for the ledger."""
+    """One request on the wire, and a row of the ledger whatever comes of it."""
 
     prompt: str
     send: Callable[[], Awaitable[Answer]]

@@ -43,10 +43,7 @@ class RemoteEmbedder:
         self.identity = EmbedderIdentity(client.endpoint.backend, client.endpoint.model, dimension)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """float32, shape (len(texts), dimension), rows of unit length. Raises ModelError.
-
-        Waits for the requests, so it is not for the thread of an event loop.
-        """
+        """Rows of unit length. Raises ModelError. Not for the thread of an event loop."""
         future = asyncio.run_coroutine_threadsafe(self._embed(texts), event_loop())
         try:
             return future.result()

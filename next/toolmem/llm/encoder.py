@@ -32,10 +32,7 @@ class PackagedEncoder:
     identity = EmbedderIdentity("multilingual", "use-multilingual-v3-titled-2", DIMENSION)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """float32, shape (len(texts), 512), rows of unit length; without letters a zero row.
-
-        Raises ModelError where the package cannot be loaded.
-        """
+        """Rows of unit length; without letters a zero row. Raises ModelError."""
         import numpy as np
 
         views = [(row, view) for row, text in enumerate(texts) for view in _views(text)]

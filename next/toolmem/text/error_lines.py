@@ -1,8 +1,4 @@
-"""The line of an output that says what went wrong, and that line without its particulars.
-
-`error_line` finds the line in JSON, in a page or in plain text. `generalized` hides names,
-numbers and quotations, so that one error has one text from call to call.
-"""
+"""The line of an output that says what went wrong, and that line without its particulars."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import filterfalse
 from typing import Any
 
 from toolmem.text.patterns import late_pattern
@@ -68,10 +65,7 @@ _PARTICULARS = late_pattern(
 
 
 def error_line(output: str) -> str:
-    """The line of a failed call's output that says what went wrong; "" where there is none.
-
-    At most MAX_MESSAGE characters.
-    """
+    """The line of a failed call's output that says what went wrong; "" where there is none."""
     head = output[:HEAD]
     if len(output) > HEAD:
         head += "\n" + output[-HEAD:]
@@ -109,10 +103,8 @@ def _from_json(output: str) -> str:
             return text
         if isinstance(read, dict) and (told := _fields_shown(read)):
             return told
-    found = [
-        each.group(2) for each in _KEYED.finditer(output[:HEAD]) if not _BARE.match(each.group(2))
-    ]
-    said = next((each for each in found if not _is_code(each)), "")
+    found = [each[2] for each in _KEYED.finditer(output[:HEAD]) if not _BARE.match(each[2])]
+    said = next(filterfalse(_is_code, found), "")
     if said and found[0] != said and _is_code(found[0]):
         return f"{found[0]}: {said}"
     return found[0] if found else ""
@@ -158,20 +150,12 @@ def _messages(read: Any, depth: int) -> Iterator[str]:
                 yield _inner(value)
             elif isinstance(value, (dict, list)) and value:
                 yield from _messages(value, depth + 1)
-        others = [
-            (key, value)
-            for key, value in lowered.items()
-            if key not in _ERROR_KEYS and key not in _NAMING
-        ]
-        for _, value in others:
-            if (
-                isinstance(value, str)
-                and len(value) <= MAX_MESSAGE
-                and _TELLING.search(value)
-                and "{" not in value
-            ):
-                yield _without_tags(value)
-        for _, value in others:
+        names = lowered.keys() - {*_ERROR_KEYS, *_NAMING}
+        others = [value for key, value in lowered.items() if key in names]
+        for text in (each for each in others if isinstance(each, str)):
+            if len(text) <= MAX_MESSAGE and "{" not in text and _TELLING.search(text):
+                yield _without_tags(text)
+        for value in others:
             if isinstance(value, str) and _KEYED.search(value[:HEAD]):
                 yield _inner(value)
             elif isinstance(value, (dict, list)):
@@ -192,19 +176,12 @@ def _explained(lowered: Mapping[str, Any], depth: int) -> Iterator[str]:
         if isinstance(value := lowered.get(key), str) and value.strip()
     ]
     named = next((text for key in _FIELD_KEYS if (text := _field(lowered.get(key)))), "")
-    said = next((text for text in told if not _is_code(text)), "")
+    said = next(filterfalse(_is_code, told), "")
     code = next((text for text in told if _is_code(text) and not _BARE.match(text)), "")
     if code and not said:
         inside = [lowered[key] for key in _ERROR_KEYS if isinstance(lowered.get(key), dict | list)]
-        said = next(
-            (
-                text
-                for value in inside
-                for text in _messages(value, depth + 1)
-                if not _is_code(text)
-            ),
-            "",
-        )
+        texts = (text for value in inside for text in _messages(value, depth + 1))
+        said = next(filterfalse(_is_code, texts), "")
     if said and named and named not in said:
         yield f"{named}: {said}"
     elif said and code and code not in said:
@@ -234,7 +211,7 @@ def _status_names() -> frozenset[str]:
 def _inner(text: str) -> str:
     """The message inside of a text that holds an object, else the text."""
     found = [each.group(2) for each in _KEYED.finditer(text[:HEAD])]
-    return next((each for each in found if not _is_code(each)), found[0] if found else text)
+    return next(filterfalse(_is_code, found), found[0] if found else text)
 
 
 def _without_tags(text: str) -> str:

@@ -1,7 +1,4 @@
-"""What an SQL text is made of, read by its words.
-
-There is no grammar, so that broken statements can be read as well.
-"""
+"""What an SQL text is made of, read by its words: broken statements can be read as well."""
 
 from __future__ import annotations
 
@@ -70,36 +67,24 @@ class Statement(Struct, frozen=True):
 def looks_like_sql(text: str) -> bool:
     """It begins with the name of a statement, and something follows."""
     found = _FIRST_WORD.match(text[:200])
-    return (
-        found is not None and found.group(1).upper() in STATEMENTS and len(text.split(None, 2)) > 1
-    )
+    begins = found is not None and found[1].upper() in STATEMENTS
+    return begins and len(text.split(None, 2)) > 1
 
 
 def read_statement(text: str) -> Statement:
     """Read one SQL text; `text` should be cut to a few thousand characters by the caller."""
-    bare = _bare(text)
+    bare = _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
     words = _WORD.findall(bare)
-    kind = _kind(bare)
-    second = words[1].upper() if len(words) > 1 else ""
-    form = (
-        f"{kind} {second}"
-        if kind in {"SHOW", "CREATE", "DROP", "ALTER"} and second in _KEYWORDS
-        else kind
-    )
-    clauses = (
-        frozenset(name for name, pattern in _CLAUSES if pattern.search(bare))
-        if kind
-        else frozenset()
-    )
     names = frozenset(word.lower() for word in words if word.upper() not in _KEYWORDS)
-    tables = frozenset(
-        name.lower() for name in _TABLE.findall(bare) if name.upper() not in _KEYWORDS
-    )
-    return Statement(kind, form, clauses, tables if kind else frozenset(), names, _skeleton(bare))
-
-
-def _bare(text: str) -> str:
-    return _STRING.sub("'?'", _NOISE.sub(" ", text)).strip()
+    kind = _kind(bare)
+    if not kind:
+        return Statement("", "", frozenset(), frozenset(), names, _skeleton(bare))
+    second = words[1].upper() if len(words) > 1 else ""
+    says_more = kind in {"SHOW", "CREATE", "DROP", "ALTER"} and second in _KEYWORDS
+    form = f"{kind} {second}" if says_more else kind
+    clauses = frozenset(name for name, pattern in _CLAUSES if pattern.search(bare))
+    tables = {name.lower() for name in _TABLE.findall(bare) if name.upper() not in _KEYWORDS}
+    return Statement(kind, form, clauses, frozenset(tables), names, _skeleton(bare))
 
 
 def _kind(bare: str) -> str:

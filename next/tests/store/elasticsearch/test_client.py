@@ -86,7 +86,7 @@ def test_a_document_whose_shard_is_missing_is_asked_for_again_and_never_absent()
 def test_an_old_primary_term_is_tried_again_and_a_block_for_writes_is_not():
     passing = refused(500, "illegal_state_exception", "primary term [1] too old")
     answers = Answers(passing, ConnectionError("gone"), refused(503), {"hits": {"hits": []}})
-    assert client_of(answers).search(index="i") == []
+    assert client_of(answers).search(index="i")["hits"]["hits"] == []
     block = refused(429, "cluster_block_exception", "index [i] blocked: read-only / allow delete")
     with pytest.raises(StoreUnavailable, match="disk space"):
         client_of(Answers(block)).search(index="i")
@@ -94,10 +94,10 @@ def test_an_old_primary_term_is_tried_again_and_a_block_for_writes_is_not():
 
 def test_a_search_is_whole_or_an_error():
     answers = Answers({"hits": {"hits": []}})
-    client_of(answers).search("i")
+    client_of(answers).search(index="i")
     assert answers.asked[0]["allow_partial_search_results"] is False
     with pytest.raises(StoreUnavailable):
-        client_of(Answers(refused(503)), timeout=0.0).search("i")
+        client_of(Answers(refused(503)), timeout=0.0).search(index="i")
 
 
 def test_errors_name_the_host_and_no_credentials():
@@ -108,7 +108,7 @@ def test_errors_name_the_host_and_no_credentials():
     assert "Sunshine7" not in str(caught.value)
     wrong = client_of(Answers(refused(401, "security_exception", "unable to authenticate")))
     with pytest.raises(StoreUnavailable, match="basic_auth"):
-        wrong.search("i")
+        wrong.search(index="i")
 
 
 @pytest.mark.parametrize("hosts", ["localhost", "localhost:9200", "http://localhost", "ftp://a:1"])
@@ -124,4 +124,4 @@ def test_a_forked_child_opens_a_store_of_its_own():
     client = client_of(Answers({"hits": {"hits": []}}))
     client._pid -= 1
     with pytest.raises(StoreClosed, match="fork"):
-        client.search("i")
+        client.search(index="i")

@@ -126,7 +126,7 @@ class ElasticsearchStore(SearchStore):
     ) -> list[Found]:
         if names is None:
             return list(self._tools.read_all(workspace, outbox).values())
-        found = self._tools.read(workspace, {name: Ask(_nothing) for name in names})
+        found = self._tools.read(workspace, dict.fromkeys(names, ()))
         return [found[name] for name in names if name in found and found[name].alive]
 
     def windows(
@@ -156,7 +156,7 @@ class ElasticsearchStore(SearchStore):
 
     def known_ids(self, workspace: str, tool: str, ids: Collection[str]) -> set[str]:
         asked = [each for each in ids if is_storable(each)]
-        found = self._tools.read(workspace, {tool: Ask(_nothing, asked)}).get(tool)
+        found = self._tools.read(workspace, {tool: asked}).get(tool)
         if found is None or found.alive is None:
             return set()
         if not found.outbox:
@@ -296,10 +296,6 @@ class ElasticsearchStore(SearchStore):
                 break
             body["search_after"] = page[-1]["sort"]
         return hits
-
-
-def _nothing(found: Found) -> tuple[Any, Any]:
-    return None, None
 
 
 def _ask_append(prepared: Prepared, keep: int, now: datetime) -> Ask:

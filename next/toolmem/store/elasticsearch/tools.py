@@ -162,7 +162,8 @@ class Tools:
                 locks.enter_context(self._writing[place])
             for attempt, _ in enumerate(self._client.pauses()):
                 plans = []
-                for tool, found in self.read(workspace, waiting, own=attempt == 0).items():
+                ids = {tool: ask.ids for tool, ask in waiting.items()}
+                for tool, found in self.read(workspace, ids, own=attempt == 0).items():
                     try:
                         plan = self._plan(found, waiting[tool], f"{name}-{attempt}", tried[tool])
                     except Lagging:
@@ -318,7 +319,9 @@ class Tools:
 
     # ------------------------------------------------------------ reading
 
-    def read(self, workspace: str, asks: Mapping[str, Ask], own: bool = False) -> dict[str, Found]:
+    def read(
+        self, workspace: str, asks: Mapping[str, Sequence[str]], own: bool = False
+    ) -> dict[str, Found]:
         """Tools by name, and which of the ids they know.
 
         An id is in the outbox, or was a document before it left it: documents are read after it.
@@ -334,7 +337,7 @@ class Tools:
             (found, each, _call_id(found.alive.stem, each))
             for tool, found in tools.items()
             if found.alive is not None
-            for each in asks[tool].ids
+            for each in asks[tool]
         ]
         docs = self._client.mget([(self._layout.calls, place) for _, _, place in asked], False)
         for (found, each, place), doc in zip(asked, docs, strict=True):
