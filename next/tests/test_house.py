@@ -13,10 +13,10 @@ PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 876,
-    "text": 1640,
+    "text": 1560,
     "config": 1250,
-    "store": 4305,
-    "llm": 1747,
+    "store": 3925,
+    "llm": 1690,
     "judge": 2368,
     "guidance": 2248,
     "formats": 895,

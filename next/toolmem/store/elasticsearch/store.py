@@ -20,7 +20,7 @@ from toolmem.store import changes
 from toolmem.store.elasticsearch.client import PAGE, Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Placed, Tools
+from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Placed, State, Tools
 from toolmem.store.storable import Prepared, add_guidance, decoder, is_storable, read_window
 
 if TYPE_CHECKING:
@@ -115,19 +115,17 @@ class ElasticsearchStore(SearchStore):
     ) -> list[ToolRecord]:
         if guidance:
             return [each.record for each in self.windows(workspace, names, recent=0)]
-        return [
-            found.alive.record
-            for found in self._found(workspace, names, outbox=False)
-            if found.alive is not None
-        ]
+        return [state.record for _, state in self._found(workspace, names, outbox=False)]
 
     def _found(
         self, workspace: str, names: Sequence[str] | None, outbox: bool = True
-    ) -> list[Found]:
+    ) -> list[tuple[Found, State]]:
         if names is None:
-            return list(self._tools.read_all(workspace, outbox).values())
-        found = self._tools.read(workspace, dict.fromkeys(names, ()))
-        return [found[name] for name in names if name in found and found[name].alive]
+            found = self._tools.read_all(workspace, outbox)
+        else:
+            found = self._tools.read(workspace, dict.fromkeys(names, ()))
+        asked = [found[name] for name in names or found if name in found]
+        return [(each, each.alive) for each in asked if each.alive is not None]
 
     def windows(
         self,
@@ -140,10 +138,9 @@ class ElasticsearchStore(SearchStore):
     ) -> list[Window[Any]]:
         for _ in self._client.pauses():  # until tools and documents are of one moment
             wanted = []
-            for found in self._found(workspace, names):
-                if found.alive is not None:
-                    asked = None if seqs is None else seqs.get(found.tool)
-                    wanted.append((found, _seqs(found.alive.record, recent, asked)))
+            for found, state in self._found(workspace, names):
+                asked = None if seqs is None else seqs.get(found.tool)
+                wanted.append((found, _seqs(state.record, recent, asked)))
             try:
                 placed = self._tools.calls(wanted, guidance=True)
             except Lagging:
@@ -258,7 +255,7 @@ class ElasticsearchStore(SearchStore):
     ) -> list[LoggedCall]:
         # A call is in an outbox, or was a document before it left it: tools are read first.
         tools = self._found(workspace, None if tool is None else [tool])
-        stems = [found.alive.stem for found in tools if found.alive is not None]
+        stems = [state.stem for _, state in tools]
         if not stems or limit < 1:
             return []
         filters: list[Any] = [{"terms": {"stem": stems}}, {"range": {"position": {"gt": after}}}]
@@ -268,7 +265,7 @@ class ElasticsearchStore(SearchStore):
         for hit in self._logged(filters, limit, newest):
             source = hit["_source"]
             placed[hit["_id"]] = hit["_version"], Placed(source["body"], source["position"])
-        for found in tools:
+        for found, _ in tools:
             for entry, text in found.outbox.values():
                 fits = entry.position > after and conversation in (None, entry.conversation)
                 if text and entry.seq and fits and entry.version > placed.get(entry.id, (0,))[0]:

@@ -371,8 +371,7 @@ class Tools:
         places: list[tuple[str, str, int, Any]] = []
         for at, (found, seqs) in enumerate(wanted):
             state = found.alive
-            if state is None:
-                continue
+            assert state is not None
             first = state.record.first_seq
             for seq in seqs:
                 kept = state.kept[seq - first]
