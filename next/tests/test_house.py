@@ -37,7 +37,7 @@ BUDGETS = {
 SINGLE_FILES = 360  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
-OVER = 2_025
+OVER = 1_508
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 2248, "sentence": 29, "planned call": 33}
 MAX_FILES = 250
