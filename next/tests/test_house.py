@@ -39,7 +39,7 @@ MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
 OVER = 1_508
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 2248, "sentence": 29, "planned call": 33}
+MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 16, "sentence": 29, "planned call": 33}
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60
