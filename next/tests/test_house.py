@@ -13,19 +13,19 @@ PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
     "models": 876,
-    "text": 1560,
-    "config": 1250,
+    "text": 1557,
+    "config": 1233,
     "store": 3925,
-    "llm": 1690,
-    "judge": 2368,
-    "guidance": 2248,
-    "formats": 895,
+    "llm": 1686,
+    "judge": 2348,
+    "guidance": 2175,
+    "formats": 893,
     "view": 2201,
-    "flow": 1210,
-    "ops": 1455,
-    "operations": 1231,
+    "flow": 1142,
+    "ops": 1428,
+    "operations": 1207,
     "memory": 542,
-    "research": 1552,
+    "research": 1498,
     "cli": 1801,
     "testing": 471,
     "rules": 4629,
@@ -37,7 +37,7 @@ BUDGETS = {
 SINGLE_FILES = 360  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
-OVER = 1_508
+OVER = 1_214
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 16, "sentence": 29, "planned call": 33}
 MAX_FILES = 250

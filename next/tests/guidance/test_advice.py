@@ -44,11 +44,6 @@ def test_at_an_error_what_worked_after_it_is_told_with_its_counts(shipped):
     assert len(shipped.calls()) == 6  # nothing is kept
 
 
-def test_before_a_call_only_a_form_that_failed_is_told(shipped):
-    assert '"weight": 4300' in shipped.advise("ship", {"order": "O-9", "weight": 2.5}).text
-    assert shipped.advise("ship", {"order": "O-9", "weight": 2500}).text == ""
-
-
 def test_errors_of_the_class_and_errors_alike_are_told_with_what_repaired_them(shipped):
     late = "Error: request timed out after 30 s"
     for n in range(2):

@@ -15,7 +15,6 @@ from toolmem import AsyncToolMem, ToolMem
 from toolmem.errors import RequestError, StoreClosed
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.operations import OPERATIONS
-from toolmem.operations.results import Added, from_response, to_response
 from toolmem.testing.scripted import ScriptedJudge
 
 
@@ -118,13 +117,6 @@ def test_guidance_is_written_and_handed_out_within_the_configured_number_of_toke
         assert 0 < estimated_tokens(memory.guidance("t").text) <= 70
         memory.summarize(force=True)
         assert estimated_tokens(memory.guidance("t").memory_list[0].content) <= 60
-
-
-def test_a_result_and_a_flow_response_are_the_same_thing(memory, records):
-    added = memory.add(records(2))
-    response = to_response(added)
-    assert response.metadata["evaluation"].requested == 2
-    assert from_response(response, Added) == added
 
 
 def test_retrieval_answers_what_is_known_and_names_the_rest(memory, records):

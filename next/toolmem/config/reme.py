@@ -11,6 +11,7 @@ from typing import NamedTuple
 import yaml
 
 from toolmem.config.layers import Layer, Setting, names_in
+from toolmem.config.names import snake_case
 
 # Meant for other toolkits' loggers, thread pools and clients.
 IGNORED = (
@@ -26,7 +27,6 @@ TYPES = {
     "dict": "object",
 }
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @cache
@@ -72,5 +72,5 @@ def _is_foreign(name: str, provided: Collection[str]) -> bool:
 
 def foreign_ops_of(flow_content: str, provided: Collection[str]) -> list[str]:
     """The ops of a flow that toolmem does not provide, as they are known in snake_case."""
-    names = (_WORD_START.sub("_", name).lower() for name in _NAME.findall(flow_content))
+    names = (snake_case(name) for name in _NAME.findall(flow_content))
     return list(dict.fromkeys(name for name in names if _is_foreign(name, provided)))

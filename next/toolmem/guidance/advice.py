@@ -1,14 +1,12 @@
-"""Lines for one call: what worked after the error that it met, or that calls like it failed.
+"""Lines for one call: what worked after the error that it met.
 
-At an error: up to three lines on this error, on errors of its class and on errors alike; then up
-to two on the parameters that it names. Before a call: the failures whose form the planned
-arguments have, where what worked instead is known. Words of calls are shown as on a card.
+Up to three lines on this error, on errors of its class and on errors alike; then up to two on the
+parameters that it names. Words of calls are shown as on a card.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +15,10 @@ from msgspec.structs import replace
 
 from toolmem.guidance.budget import BULLET
 from toolmem.guidance.card import failure_line
-from toolmem.guidance.changes import form_of
 from toolmem.guidance.differences import counted_as
 from toolmem.guidance.evidence import Evidence, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
 from toolmem.guidance.named_parameters import parameter_lines
-from toolmem.guidance.observations import Observation
 from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult
@@ -33,9 +29,6 @@ from toolmem.text.error_lines import error_line
 MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
 BUDGET = 200  # tokens
 MAX_ERRORS = 3
-MAX_PLANNED = 3  # lines before a call
-MAX_KINDS = 4  # of repair that one line names
-SELDOM = 0.2  # up to this share of calls of a form that worked, the form is said to fail
 LEAST_ALIKE = 0.5  # share of words that two alike messages have in common
 UNKNOWN_CLASSES = frozenset({"", "error"})
 
@@ -142,52 +135,3 @@ def _shared_words(first: str, second: str) -> float:
         {word for word in text.lower().split() if word.isalpha()} for text in (first, second)
     )
     return len(words & held) / len(words | held) if len(words & held) > 1 else 0.0
-
-
-# ---------------------------------------------------------------- before the call
-
-
-def before_call(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
-    """The failures whose form the planned arguments have, where what worked instead is known."""
-    say, planned = Wording(language), examine([*known.calls, call]).observed[-1]
-    told = []
-    for one in sorted(known.failures, key=lambda one: -one.recovered):
-        wrong = _form_that_failed(one)
-        if wrong and not planned.texts and _has(planned, wrong) and _fails_mostly(known, wrong):
-            told.append(failure_line(one, one.k, say))
-    return told[:MAX_PLANNED]
-
-
-def _form_that_failed(one: Failure) -> Mapping[str, str] | None:
-    """How the parameters were written that were changed, by name; "" where they were missing."""
-    change = one.change
-    if change is None or change.partial or not (change.worked or change.left_out):
-        return None
-    try:
-        sent = json.loads(change.sent) if change.sent else {}
-        worked = json.loads(change.worked) if change.worked else {}
-    except ValueError:  # cut
-        return None
-    forms = {name: _form(value) for name, value in sent.items()}
-    forms |= {name: "" for name in change.lacked}
-    is_same = any(_form(worked.get(name)) == form for name, form in forms.items())
-    return None if is_same or change.others else forms
-
-
-def _form(value: Any) -> str:
-    """How a value is written, with its type; "" where there is none."""
-    if value is None:
-        return ""
-    text = form_of(str(value)) if isinstance(value, str | int | float) else ""
-    return f"{type(value).__name__} {text}"
-
-
-def _has(planned: Observation, wrong: Mapping[str, str]) -> bool:
-    return all(_form(planned.arguments.get(name)) == form for name, form in wrong.items())
-
-
-def _fails_mostly(known: Known, wrong: Mapping[str, str]) -> bool:
-    found = known.found
-    alike = [i for i, each in enumerate(found.observed) if _has(each, wrong)]
-    worked = sum(found.worked[i] is True for i in alike)
-    return worked <= SELDOM * len(alike)

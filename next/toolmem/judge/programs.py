@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 
 from toolmem.judge.evidence import Evidence, in_text, line_end
-from toolmem.judge.expectation import Expectation, words
+from toolmem.judge.expectation import Expectation
 from toolmem.judge.text import WORDS
 from toolmem.text.error_classes import error_class_of
+from toolmem.text.forms import word_set
 from toolmem.text.signers import signers
 
 EDGE = 400  # characters at the beginning and at the end where a harness reports
@@ -33,7 +34,7 @@ _RAISED = re.compile(
 )
 _SYNTAX_ERROR = re.compile(r"^(?:SyntaxError|IndentationError|TabError): [^\n]*", re.MULTILINE)
 _LISTED_LINE = re.compile(r"\s{0,20}(?:\d{1,7}[:\t|-]|[+>|#*-]\s)")  # of a listing, a diff
-_INTERPRETERS = words(
+_INTERPRETERS = word_set(
     "python python3 python2 node ruby perl php java pytest Rscript deno bun go cargo npm npx make "
     "cmake mvn gradle"
 )
@@ -76,9 +77,6 @@ def _windows(text: str) -> Iterator[tuple[int, str]]:
     yield line + 1 or cut, text[line + 1 or cut :]
 
 
-# ---------------------------------------------------------------- the harness
-
-
 def _harness_report(text: str, expected: Expectation) -> Evidence | None:
     """What the runner of the command says at the beginning or the end: exit code, time-out."""
     for offset in dict.fromkeys((0, max(0, len(text) - EDGE))):
@@ -106,9 +104,6 @@ def _is_data(report: str, expected: Expectation) -> bool:
     if expected.echoes:
         return report.strip() in expected.command or not _REPORTS_EXIT.search(report)
     return expected.kind == "unknown" and "exit" not in report.lower()
-
-
-# ---------------------------------------------------------------- shells
 
 
 def _shell(text: str, expected: Expectation) -> Evidence | None:
@@ -163,9 +158,6 @@ def _usage(text: str, expected: Expectation) -> Evidence | None:
     if match is None:
         return None
     return in_text("usage text", text, match.start(), line_end(text, match.start()), "syntax_error")
-
-
-# ---------------------------------------------------------------- programs
 
 
 def _traceback(text: str, expected: Expectation) -> Evidence | None:

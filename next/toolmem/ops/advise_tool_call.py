@@ -1,4 +1,4 @@
-"""AdviseToolCallOp: what is known for a planned or a failed call."""
+"""AdviseToolCallOp: what is known for a failed call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op
 from toolmem.flow.registry import register
 from toolmem.formats.chat import read_arguments
-from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, before_call, within
+from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, within
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.text.error_classes import error_class_of
@@ -22,9 +22,10 @@ MAX_ERROR = 100_000  # characters of an error that are read
 
 @register
 class AdviseToolCallOp(Op):
-    """Answer lines for one call: what worked after its `error`, or that calls like it failed.
+    """Answer lines for one call: what worked after its `error`.
 
-    Nothing is run, kept or asked of a model. The answer is "" where nothing is known.
+    Nothing is run, kept or asked of a model. The answer is "" where nothing is known, or no error
+    is given.
     """
 
     class Params(Struct, frozen=True):
@@ -40,12 +41,11 @@ class AdviseToolCallOp(Op):
             raise RequestError("budget_tokens: expected at least 1", field="budget_tokens")
         store = context.services.store(self.settings)
         call = _call_of(context)
-        known = _known(store, context.workspace, call.tool_name, is_error=bool(call.output))
         language = self.settings.language
         if language is None:
             language = context.services.settings.language
-        find = at_error if call.output else before_call
-        lines = within(find(known, call, language), budget)
+        known = _known(store, context.workspace, call.tool_name)
+        lines = within(at_error(known, call, language) if call.output else [], budget)
         context.response.answer = "\n".join(line.text for line in lines)
         context.response.metadata["lines"] = [
             {name: shown[name] for name in ("kind", "text", "k", "n", "call_ids") if name in shown}
@@ -67,7 +67,7 @@ def _call_of(context: Context) -> ToolCallResult:
     )
 
 
-def _known(store: Store, workspace: str, tool: str, *, is_error: bool) -> Known:
+def _known(store: Store, workspace: str, tool: str) -> Known:
     """The newest calls in the log, and the history behind the tool's card."""
 
     def newest(name: str | None) -> list[ToolCallResult]:
@@ -75,5 +75,4 @@ def _known(store: Store, workspace: str, tool: str, *, is_error: bool) -> Known:
         return [each.call for each in log]
 
     guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
-    around = newest(None) if is_error else []
-    return Known(newest(tool), around, guidance.history if guidance else None)
+    return Known(newest(tool), newest(None), guidance.history if guidance else None)

@@ -103,9 +103,6 @@ def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
     return written
 
 
-# ---------------------------------------------------------------- earlier and later calls
-
-
 def split(calls: Calls, fold: int = 0) -> Split:
     """Half of the conversations of one tool, by their first call, lie before the cut.
 
@@ -152,9 +149,6 @@ def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], 
     for place, task in enumerate(equal):
         sides[task] = "later" if (place + fold) % 2 else "earlier"
     return sides, frozenset(equal)
-
-
-# ---------------------------------------------------------------- repairs, and those that are named
 
 
 def repaired_failures(calls: Calls) -> list[Repaired]:

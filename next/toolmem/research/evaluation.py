@@ -25,8 +25,8 @@ from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.models.tools import ToolRecord
-from toolmem.operations.results import EvaluationFailure, Summarized, Usage
+from toolmem.models.tools import CallFailure, ToolRecord
+from toolmem.operations.results import Summarized, Usage
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.turn import ToolUse, Turn
@@ -195,7 +195,7 @@ class _Added(Struct):
     """What became of the calls that were handed over."""
 
     duplicates: int = 0  # calls whose id was known
-    failures: list[EvaluationFailure] = msgspec.field(default_factory=list)  # by position
+    failures: list[CallFailure] = msgspec.field(default_factory=list)  # by position
     stopped: str = ""  # why the others were not asked about
     budget_reached: bool = False
     usage: Usage = Usage()
@@ -240,7 +240,7 @@ def _logged(store: Store, workspace: str, after: int) -> _Stored:
     return found
 
 
-def _is_kept(recorded: Recording, failure: EvaluationFailure, stored: _Stored) -> bool:
+def _is_kept(recorded: Recording, failure: CallFailure, stored: _Stored) -> bool:
     """Whether the call of a failure is stored: its evaluation failed, and nothing else."""
     call = recorded.calls[failure.index]
     return (call.tool_name, call.id) in stored

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from toolmem.guidance.statistics import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
@@ -63,7 +64,7 @@ class ToolRow(Struct, kw_only=True):
     author: str
 
 
-class ErrorRow(Struct, kw_only=True):
+class ErrorRow(Struct):
     """Failed calls of one error class and tool, with the first of them."""
 
     error_class: str
@@ -75,7 +76,7 @@ class ErrorRow(Struct, kw_only=True):
     output: str
 
 
-class LineRow(Struct, kw_only=True):
+class LineRow(Struct):
     """One line of guidance."""
 
     tool_name: str
@@ -99,7 +100,7 @@ class SkipRow(Struct, kw_only=True):
     error: str
 
 
-class RuleRow(Struct, kw_only=True):
+class RuleRow(Struct):
     """One rule, beside the figures of its tool."""
 
     tool_name: str
@@ -155,25 +156,15 @@ def call_rows(found: Evaluation) -> list[CallRow]:
 def _call_row(each: EvaluatedCall) -> CallRow:
     call = each.call
     given = call.input
-    return CallRow(
-        row=each.row,
-        tool_name=call.tool_name,
-        success=call.success,
-        execution_failed=call.execution_failed,
-        score=call.score,
-        evaluation_status=call.evaluation_status,
-        judge=str(call.judge or ""),
-        evaluation=call.evaluation,
-        summary=call.summary,
-        error_class=call.error_class,
-        create_time=call.create_time.isoformat(),
-        time_cost=call.time_cost,
-        token_cost=call.token_cost,
-        conversation_id=call.conversation_id,
-        id=call.id or "",
-        input=given if isinstance(given, str) else msgspec.json.encode(given).decode(),
-        output=call.output,
-    )
+    fields: dict[str, Any] = {name: getattr(call, name, None) for name in CallRow.__struct_fields__}
+    fields |= {
+        "row": each.row,
+        "judge": str(call.judge or ""),
+        "create_time": call.create_time.isoformat(),
+        "id": call.id or "",
+        "input": given if isinstance(given, str) else msgspec.json.encode(given).decode(),
+    }
+    return CallRow(**fields)
 
 
 def tool_rows(found: Evaluation) -> list[ToolRow]:
@@ -188,21 +179,15 @@ def tool_rows(found: Evaluation) -> list[ToolRow]:
 
 def _tool_row(name: str, calls: Sequence[ToolCallResult], record: ToolRecord | None) -> ToolRow:
     outcomes = [call.failed for call in calls if call.failed is not None]
-    figures, interval = (
-        statistics(sums_of(calls)),
-        wilson_interval(outcomes.count(False), len(outcomes)),
-    )
+    interval = wilson_interval(outcomes.count(False), len(outcomes))
+    figures = asdict(statistics(sums_of(calls)))
     guidance = record.guidance if record else None
     return ToolRow(
         tool_name=name,
-        calls=len(calls),
         failures=outcomes.count(True),
-        success_rate=figures.success_rate,
         low=interval.low,
         high=interval.high,
-        avg_score=figures.avg_score,
-        avg_time_cost=figures.avg_time_cost,
-        avg_token_cost=figures.avg_token_cost,
+        **figures,
         unscored=sum(call.score is None for call in calls),
         flag_wrong=sum(map(_is_flag_wrong, calls)),
         kept_calls=record.kept if record else 0,
@@ -224,18 +209,9 @@ def error_rows(found: Evaluation) -> list[ErrorRow]:
             groups[each.call.error_class or "error", each.call.tool_name].append(each)
     rows = []
     for (error_class, tool_name), calls in groups.items():
-        first = _call_row(calls[0])
-        rows.append(
-            ErrorRow(
-                error_class=error_class,
-                tool_name=tool_name,
-                calls=len(calls),
-                not_flagged=sum(each.call.success is True for each in calls),
-                row=first.row,
-                input=first.input,
-                output=first.output,
-            )
-        )
+        flagged, first = sum(each.call.success is True for each in calls), _call_row(calls[0])
+        place = (first.row, first.input, first.output)
+        rows.append(ErrorRow(error_class, tool_name, len(calls), flagged, *place))
     return sorted(rows, key=lambda row: (-row.calls, row.error_class, row.tool_name))
 
 
@@ -246,32 +222,17 @@ def rule_rows(found: Evaluation) -> list[RuleRow]:
     rows = []
     for rule in sorted(found.rules, key=lambda r: (r.tool_name.lower(), RANK[r.priority], r.rule)):
         tool = tools.get(rule.tool_name.lower())
-        rows.append(
-            RuleRow(
-                tool_name=rule.tool_name,
-                success_rate=tool.success_rate if tool else None,
-                avg_score=tool.avg_score if tool else None,
-                saved_prompt_tokens=saved.get(rule.tool_name.lower(), 0),
-                priority=rule.priority,
-                effect=rule.effect,
-                source=rule.source,
-                rule=rule.rule,
-            )
-        )
+        figures = (tool.success_rate, tool.avg_score) if tool else (None, None)
+        tokens = saved.get(rule.tool_name.lower(), 0)
+        told = (rule.priority, rule.effect, rule.source, rule.rule)
+        rows.append(RuleRow(rule.tool_name, *figures, tokens, *told))
     return rows
 
 
 def line_rows(found: Evaluation) -> list[LineRow]:
     """By tool, the most valuable line first."""
     return [
-        LineRow(
-            tool_name=record.tool_name,
-            kind=line.kind,
-            text=line.text,
-            k=line.k,
-            n=line.n,
-            calls=" ".join(line.call_ids),
-        )
+        LineRow(record.tool_name, line.kind, line.text, line.k, line.n, " ".join(line.call_ids))
         for record in found.tools
         if record.guidance
         for line in record.guidance.lines
@@ -281,16 +242,7 @@ def line_rows(found: Evaluation) -> list[LineRow]:
 def skip_rows(found: Evaluation) -> list[SkipRow]:
     """By summary, then in the order of the tools."""
     return [
-        SkipRow(
-            run=run,
-            tool_name=each.tool_name,
-            action=each.action,
-            reason=each.reason,
-            new_calls=each.new_calls,
-            not_analyzed=each.not_analyzed,
-            prompt_tokens=each.prompt_tokens,
-            error=each.error,
-        )
+        SkipRow(run=run, **asdict(each))
         for run, summary in (("first", found.summary), ("second", found.second_summary))
         for each in summary.outcomes
     ]
