@@ -15,6 +15,7 @@ from toolmem.cli.guard import guard
 from toolmem.cli.hook import hook
 from toolmem.cli.judge import judge
 from toolmem.cli.ledger import ledger
+from toolmem.cli.mcp import mcp
 from toolmem.cli.note import note
 from toolmem.cli.rules import rules
 from toolmem.cli.run import run
@@ -38,6 +39,7 @@ _COMMANDS = (
     hook,
     judge,
     ledger,
+    mcp,
     note,
     rules,
     run,
@@ -53,9 +55,10 @@ for _command in _COMMANDS:
 def _arguments(given: list[str]) -> list[str]:
     """`backend=http http.port=8002 config=my.yaml`, as ReMe starts its service, is `serve ...`."""
     plain = [item.lstrip("-") for item in given]
-    if "backend=http" not in plain or not all("=" in item for item in plain):
-        return given
-    return ["serve", *(item for item in plain if item != "backend=http")]
+    for backend, command in (("backend=http", "serve"), ("backend=mcp", "mcp")):
+        if backend in plain and all("=" in item for item in plain):
+            return [command, *(item for item in plain if item != backend)]
+    return given
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from msgspec import Meta
 from toolmem.config.sections import OpSection
 from toolmem.flow.services import Memory
 from toolmem.models.decisions import Decision
-from toolmem.operations.operation import operation
+from toolmem.operations.operation import AgentTool, operation
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
 
@@ -17,7 +17,14 @@ Arguments = Annotated[Any, Meta(description="The arguments of the call.")]
 Conversation = Annotated[str | None, Meta(description="In which the call is made.")]
 
 
-@operation(rpc="memory.tool_call_check")
+@operation(
+    rpc="memory.tool_call_check",
+    agent=AgentTool(
+        "check_tool_call",
+        "Whether a call may run: allow, advise, ask (the user first) or deny, and why.",
+        ("tools", "folder"),
+    ),
+)
 def check_tool_call(
     memory: Memory,
     tool_name: Annotated[str, Meta(description="The tool that is to be called.")],

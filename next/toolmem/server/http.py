@@ -122,7 +122,7 @@ class Service:
         return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
-class _Gate:
+class Gate:
     """Middleware: lets requests in, and answers errors as JSON."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -164,7 +164,7 @@ def application(memory: ToolMem, access: Access) -> Starlette:
     handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]]
     handlers = {ToolMemError: _told, Refused: _refused, 404: _nothing, 405: _nothing}
     app = Starlette(routes=routes, exception_handlers=handlers)
-    app.add_middleware(_Gate, access=access)
+    app.add_middleware(Gate, access=access)
     return app
 
 

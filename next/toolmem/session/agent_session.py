@@ -260,12 +260,11 @@ class AgentSession:
             text = operation.agent.description if name == "lift_demand" else contract()
             told = {"name": name, "description": text}
             if form == "openai":
-                parameters = operation.schema()
-                function = {**told, "parameters": parameters}
+                function = {**told, "parameters": operation.schema(operation.agent.hidden)}
                 found.append({"type": "function", "function": function})
             else:
                 key = "input_schema" if form == "anthropic" else "inputSchema"
-                found.append({**told, key: operation.schema()})
+                found.append({**told, key: operation.schema(operation.agent.hidden)})
         return found
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> str:

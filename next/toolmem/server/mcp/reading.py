@@ -1,0 +1,115 @@
+"""What a host puts before its model: the pinned rules and the guidance of tools.
+
+toolmem://{workspace}/rules         the rules that a system prompt pins
+toolmem://{workspace}/tools/{tool}  the guidance of one tool; its name percent-encoded
+prompt `tool_memory`                both, for the tools named
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, unquote
+
+from mcp_types import (
+    GetPromptResult,
+    ListResourcesResult,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    TextContent,
+    TextResourceContents,
+)
+
+from toolmem.config.names import hint
+from toolmem.config.sections import OpSection
+from toolmem.errors import RequestError
+from toolmem.memory.toolmem import ToolMem
+from toolmem.text.display import plain
+
+PAGE = 100  # resources of one answer
+PROMPT = "tool_memory"
+_MARKDOWN = "text/markdown"
+_RULES = "toolmem://{workspace}/rules"
+_TOOL = "toolmem://{workspace}/tools/{tool}"
+_ADDRESS = re.compile(r"toolmem://(?P<workspace>[^/]+)/(?:rules|tools/(?P<tool>[^/]+))")
+_ABOUT_RULES = "What the user demands of the agent: for the system prompt of every session."
+_ABOUT_TOOL = "What was learnt from the recorded calls of a tool."
+
+TEMPLATES = [
+    ResourceTemplate(
+        name="rules", uri_template=_RULES, description=_ABOUT_RULES, mime_type=_MARKDOWN
+    ),
+    ResourceTemplate(
+        name="guidance", uri_template=_TOOL, description=_ABOUT_TOOL, mime_type=_MARKDOWN
+    ),
+]
+PROMPTS = [
+    Prompt(
+        name=PROMPT,
+        description="The user's rules for these tools, and what was learnt from their calls.",
+        arguments=[
+            PromptArgument(name="tools", description="Names, with commas. Left out: all rules."),
+            PromptArgument(name="workspace_id", description="The workspace."),
+        ],
+    )
+]
+
+
+class McpReading:
+    """Answers what is listed and read. Raises RequestError where there is no such thing."""
+
+    def __init__(self, memory: ToolMem, workspace: str) -> None:
+        self.memory, self.workspace = memory, workspace
+
+    def resources(self, cursor: str | None) -> ListResourcesResult:
+        """The rules first, then the tools by name. `cursor`: as the page before gave it."""
+        if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
+            raise RequestError("cursor: not one that this server gave", "cursor")
+        start = int(cursor or 0)
+        store = self.memory.services.store(OpSection())
+        names = sorted(store.tool_names(self.workspace))
+        shown = [
+            Resource(
+                name=plain(name, 200),
+                uri=_TOOL.format(workspace=self.workspace, tool=quote(name, safe="")),
+                description=_ABOUT_TOOL,
+                mime_type=_MARKDOWN,
+            )
+            for name in names[start : start + PAGE]
+        ]
+        if not start:
+            rules = _RULES.format(workspace=self.workspace)
+            first = Resource(name="rules", uri=rules, description=_ABOUT_RULES, mime_type=_MARKDOWN)
+            shown.insert(0, first)
+        more = str(start + PAGE) if start + PAGE < len(names) else None
+        return ListResourcesResult(resources=shown, next_cursor=more)
+
+    def read(self, uri: str) -> ReadResourceResult:
+        found = _ADDRESS.fullmatch(uri)
+        if found is None:
+            raise RequestError(f"there is no {plain(uri, 200)}; there are {_RULES} and {_TOOL}")
+        workspace = self.memory.workspace(unquote(found["workspace"]))
+        if found["tool"] is None:
+            text = workspace.tool_rules_for_prompt().rendered
+        else:
+            told = workspace.guidance([unquote(found["tool"])])
+            if told.not_found:
+                raise RequestError(f"there is no {plain(uri, 200)}: the tool is not known")
+            text = told.text
+        held = TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
+        return ReadResourceResult(contents=[held])
+
+    def prompt(self, name: str, arguments: Mapping[str, str] | None) -> GetPromptResult:
+        if name != PROMPT:
+            raise RequestError(f"there is no prompt {plain(name, 100)} ({hint(name, [PROMPT])})")
+        given = dict(arguments or {})
+        tools = [tool.strip() for tool in given.get("tools", "").split(",") if tool.strip()]
+        workspace = self.memory.workspace(given.get("workspace_id") or self.workspace)
+        told = workspace.prompt(tools or None)
+        text = told or "No rule is pinned, and nothing is known of these tools."
+        message = PromptMessage(role="user", content=TextContent(text=text))
+        return GetPromptResult(messages=[message])

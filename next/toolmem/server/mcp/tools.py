@@ -1,0 +1,130 @@
+"""The tools of the MCP server: operations made for agents, and the flows that `mcp.tools` adds.
+
+The list is sent with every session of every agent, so that it is kept short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+from msgspec import Struct
+
+from toolmem.config.names import hint
+from toolmem.config.sections import FlowSection
+from toolmem.errors import ConfigError, RequestError
+from toolmem.memory.toolmem import ToolMem, Workspace
+from toolmem.models.responses import FlowResponse
+from toolmem.operations import OPERATIONS
+from toolmem.operations.operation import Operation
+from toolmem.operations.results import Result
+from toolmem.rules.changes import Actor
+
+ALL = "all"  # in `mcp.tools`: every flow
+# What is the user's alone: to delete a workspace, which is confirmed by its name.
+_CONFIRM = "confirm"
+_DELETES_ALL = "delete_workspace"
+
+
+class Offer(Struct):
+    """A tool and what runs it."""
+
+    tool: Tool
+    run: Callable[[Workspace, dict[str, Any]], Any]
+
+
+class McpTools:
+    """Raises ConfigError where `mcp.tools` names no flow."""
+
+    def __init__(self, memory: ToolMem, workspace: str) -> None:
+        self.memory, self.workspace = memory, workspace
+        self.offers = {
+            operation.agent.name: _of_operation(operation, operation.agent.name, workspace)
+            for operation in OPERATIONS.values()
+            if operation.agent is not None
+        }
+        configured = memory.engine.configuration.settings
+        ready = memory.engine.flows.ready
+        asked = configured.mcp.tools
+        unknown = [name for name in asked if name != ALL and name not in ready]
+        if unknown:
+            raise ConfigError([f"mcp.tools: {n!r} is no flow ({hint(n, ready)})" for n in unknown])
+        for name in ready if ALL in asked else asked:
+            self.offers.setdefault(name, _of_flow(name, configured.flow[name], workspace))
+
+    @property
+    def declared(self) -> list[Tool]:
+        return [offer.tool for offer in self.offers.values()]
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
+        """Run a tool in the name of an agent. A refusal is a result that the model can read.
+
+        Raises StoreError, ModelError.
+        """
+        given = {key: value for key, value in (arguments or {}).items() if value is not None}
+        workspace = given.pop("workspace_id", None) or self.workspace
+        try:
+            offer = self.offers.get(name)
+            if offer is None:
+                raise RequestError(f"there is no tool {name!r} ({hint(name, self.offers)})")
+            known = offer.tool.input_schema["properties"]
+            for key in given:
+                if key not in known:
+                    raise RequestError(f"{key}: unknown ({hint(key, known)})", key)
+            if not isinstance(workspace, str):
+                raise RequestError("workspace_id: expected the name of a workspace", "workspace_id")
+            actor = Actor("agent", name=client)
+            done = offer.run(self.memory.workspace(workspace).acting_as(actor), given)
+        except RequestError as error:
+            return _result(str(error), failed=True)
+        if isinstance(done, Result | FlowResponse):
+            return _result(done.answer, failed=not done.success)
+        return _result(msgspec.json.encode(done).decode())
+
+
+def _of_operation(operation: Operation[..., Any], name: str, workspace: str) -> Offer:
+    assert operation.agent is not None
+
+    def run(memory: Workspace, given: dict[str, Any]) -> Any:
+        return operation.run(memory, operation.read(given))
+
+    schema = operation.schema(operation.agent.hidden)
+    declared = {**schema, "properties": {**schema["properties"], **_workspace(workspace)}}
+    tool = Tool(
+        name=name,
+        description=operation.agent.description,
+        input_schema=declared,
+        annotations=ToolAnnotations(read_only_hint=operation.reads_only),
+    )
+    return Offer(tool, run)
+
+
+def _of_flow(name: str, section: FlowSection, workspace: str) -> Offer:
+    def run(memory: Workspace, given: dict[str, Any]) -> Any:
+        if _DELETES_ALL in given.values():
+            raise RequestError(f"{_DELETES_ALL} is the user's: toolmem run {name} ...")
+        return memory.run(name, **given)
+
+    arguments = {key: each for key, each in section.input_schema.items() if key != _CONFIRM}
+    properties: dict[str, Any] = {}
+    for key, each in arguments.items():
+        told = msgspec.to_builtins(each)
+        properties[key] = {k: v for k, v in told.items() if k != "required" and v}
+        if each.enum:
+            properties[key]["enum"] = [value for value in each.enum if value != _DELETES_ALL]
+    declared = {
+        "type": "object",
+        "properties": {**properties, **_workspace(workspace)},
+        "required": [k for k, each in arguments.items() if each.required and k != "workspace_id"],
+    }
+    return Offer(Tool(name=name, description=section.description, input_schema=declared), run)
+
+
+def _workspace(default: str) -> dict[str, Any]:
+    return {"workspace_id": {"type": "string", "default": default}}
+
+
+def _result(text: str, *, failed: bool = False) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=text)], is_error=failed)
