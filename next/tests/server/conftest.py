@@ -28,14 +28,14 @@ def url(tmp_path_factory):
 def _starter(folder):
     running = []
 
-    def start(*overrides, token="", store=None):
+    def start(*overrides, token="", store=None, command=("serve",), section="http"):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         environment = {**os.environ, "TOOLMEM_TOKEN": token}
-        command = [sys.executable, "-m", "toolmem", "serve", "--store", store or "m.db"]
+        service = [sys.executable, "-m", "toolmem", *command, "--store", store or "m.db"]
         process = subprocess.Popen(
-            [*command, f"http.port={port}", *overrides],
+            [*service, f"{section}.port={port}", *overrides],
             cwd=folder,
             env=environment,
             stderr=subprocess.PIPE,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from importlib.util import find_spec
 from typing import Any
 
@@ -45,7 +47,9 @@ def serve(workspace: str, **where: Any) -> None:
     _require_sdk()
     from toolmem.server.mcp.server import McpService
 
-    with options.open_memory(workspace=workspace, **where) as memory:
+    with redirect_stdout(sys.stderr):  # modules of ops may print while they are imported
+        memory = options.open_memory(workspace=workspace, **where)
+    with memory:
         service = McpService(memory, workspace)
         memory.rules.is_guarded()  # a store that cannot be opened is told now
         section = memory.engine.configuration.settings.mcp
