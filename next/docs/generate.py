@@ -64,7 +64,10 @@ def commands() -> str:
 def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name, inner in sorted(command.commands.items()):
+        context = click.Context(command)
+        for name in sorted(command.list_commands(context)):
+            inner = command.get_command(context, name)
+            assert inner is not None
             yield from _walk(inner, f"{path} {name}")
 
 

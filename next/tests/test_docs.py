@@ -28,7 +28,9 @@ def generated():
 
 
 def test_the_reference_names_every_command_op_operation_and_public_name(generated):
-    assert all(f"## toolmem {name}\n" in generated["commands"] for name in commands.commands)
+    assert all(
+        f"## toolmem {name}\n" in generated["commands"] for name in commands.list_commands(None)
+    )
     ops = [each for each in known_ops().values() if each.__module__.startswith("toolmem.")]
     assert len(ops) > 8
     assert all(f"## {each.__name__}\n" in generated["ops"] for each in ops)

@@ -77,11 +77,11 @@ class Host:
             return [call for window in store.windows("default") for call in window.calls]
 
     def rules(self):
-        from toolmem.hooks.handle import HookClock
+        from toolmem.models.protocols import SystemClock
         from toolmem.rules.store import ToolMemoryStore
 
         with self.store() as store:
-            return ToolMemoryStore(store, "default", HookClock()).all_rules("s1").rules
+            return ToolMemoryStore(store, "default", SystemClock()).all_rules("s1").rules
 
 
 def stopped(answer):

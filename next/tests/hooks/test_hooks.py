@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from toolmem.guard.stores import project_root
 from toolmem.hooks.notes import command_shown
-from toolmem.hooks.stores import project_root
 
 NOTE = {
     "quote": "leave the vendor folder alone",

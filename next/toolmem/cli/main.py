@@ -8,48 +8,32 @@ import sys
 import click
 
 from toolmem import __version__
-from toolmem.cli.config import config
 from toolmem.cli.console import print_error
-from toolmem.cli.evaluate import evaluate
-from toolmem.cli.guard import guard
-from toolmem.cli.hook import hook
-from toolmem.cli.judge import judge
-from toolmem.cli.ledger import ledger
-from toolmem.cli.mcp import mcp
-from toolmem.cli.note import note
-from toolmem.cli.rules import rules
-from toolmem.cli.run import run
-from toolmem.cli.serve import serve
-from toolmem.cli.store import store
-from toolmem.cli.testing import testing
-from toolmem.cli.tools import tools
+from toolmem.cli.lazy import LazyGroup
 from toolmem.errors import ConfigError, ToolMemError
 
+_NAMES = [
+    "config",
+    "evaluate",
+    "guard",
+    "hook",
+    "judge",
+    "ledger",
+    "mcp",
+    "note",
+    "rules",
+    "run",
+    "serve",
+    "store",
+    "testing",
+    "tools",
+]
 
-@click.group()
+
+@click.group(cls=LazyGroup, lazy={name: f"toolmem.cli.{name}:{name}" for name in _NAMES})
 @click.version_option(__version__, package_name="toolmem")
 def commands() -> None:
     """Tool memory for LLM agents."""
-
-
-_COMMANDS = (
-    config,
-    evaluate,
-    guard,
-    hook,
-    judge,
-    ledger,
-    mcp,
-    note,
-    rules,
-    run,
-    serve,
-    store,
-    testing,
-    tools,
-)
-for _command in _COMMANDS:
-    commands.add_command(_command)
 
 
 def _arguments(given: list[str]) -> list[str]:

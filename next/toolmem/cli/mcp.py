@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
-from importlib.util import find_spec
-from typing import Any
+import json
+import os
+from pathlib import Path
+from typing import Literal
 
-import anyio
 import click
 
-from toolmem.cli import options
-from toolmem.cli.serve import listen
-from toolmem.errors import ConfigError
+from toolmem.cli.lazy import LazyGroup, require_mcp
+from toolmem.errors import RequestError
+from toolmem.guard.stores import stores_of
+from toolmem.hooks import mcp_entries
+from toolmem.hooks.installs import interpreter
+
+store_file = click.option("--store", help="A store file, in the place of the project's.")
+shadow_mode = click.option("--shadow", is_flag=True, help="Decide and record; change nothing.")
+on_error_mode = click.option(
+    "--on-error",
+    type=click.Choice(["open", "closed"]),
+    default="open",
+    help="What becomes of a call that cannot be checked.  [default: open]",
+)
+server_name = click.argument("name")
+settings_file = click.option(
+    "--file",
+    "path",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The host's settings: .mcp.json, claude_desktop_config.json, ...",
+)
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 
 
-class _ServesByDefault(click.Group):
+class _ServesByDefault(LazyGroup):
     """`toolmem mcp --workspace team` serves, as hosts' settings write it."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if not args or args[0] not in (*self.commands, "--help"):
+        if not args or args[0] not in (*self.list_commands(context), "--help"):
             args = ["serve", *args]
         return super().parse_args(context, args)
 
 
-@click.group(cls=_ServesByDefault)
+@click.group(cls=_ServesByDefault, lazy={"serve": "toolmem.cli.serve:serve_mcp"})
 def mcp() -> None:
     """Serve MCP (the default), or stand before another server.
 
@@ -38,27 +57,105 @@ def mcp() -> None:
 
 
 @mcp.command()
-@options.memory_options
-def serve(workspace: str, **where: Any) -> None:
-    """Serve MCP over stdin and stdout, for a host that starts this command; or over HTTP.
+@click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
+@click.option("--url", help="The server's address, where it is no command.")
+@click.option("--name", default="mcp", show_default=True, help="The server's name in records.")
+@store_file
+@shadow_mode
+@on_error_mode
+def proxy(
+    command: tuple[str, ...],
+    url: str | None,
+    name: str,
+    store: str | None,
+    shadow: bool,
+    on_error: Literal["open", "closed"],
+) -> None:
+    """Stand between a host and an MCP server: hold its calls against the memory, and keep them.
 
-    Over HTTP any address but this machine's own needs a token: TOOLMEM_TOKEN, or auth.token_file.
+    Everything but tools/call and tools/list passes as it came. What the proxy has to say is on
+    stderr; the exit code is the server's.
+
+    \b
+    Examples:
+      toolmem mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
+      toolmem mcp proxy --name wiki --url https://example.com/mcp
     """
-    _require_sdk()
-    from toolmem.server.mcp.server import McpService
+    from toolmem.server.proxy.child import leave, run_child
+    from toolmem.server.proxy.memory import ProxyMemory
 
-    with redirect_stdout(sys.stderr):  # modules of ops may print while they are imported
-        memory = options.open_memory(workspace=workspace, **where)
-    with memory:
-        service = McpService(memory, workspace)
-        memory.rules.is_guarded()  # a store that cannot be opened is told now
-        section = memory.engine.configuration.settings.mcp
-        if section.transport == "stdio":
-            anyio.run(service.serve_stdio)
-            return
-        listen(memory, "mcp", service.application, "/mcp")
+    if bool(command) == bool(url):
+        raise RequestError("COMMAND: name the server's behind `--`, or its --url", "command")
+    _refuse_address(store)
+    memory = ProxyMemory(
+        lambda: stores_of(os.getcwd(), store or ""), name=name, shadow=shadow, on_error=on_error
+    )
+    if url is None:
+        leave(run_child(command, memory))
+    require_mcp()
+    from toolmem.server.proxy.remote import run_remote
+
+    leave(run_remote(str(url), _headers(), memory))
 
 
-def _require_sdk() -> None:
-    if find_spec("mcp") is None:
-        raise ConfigError(["the MCP SDK is not installed; install toolmem[mcp]"])
+@mcp.command()
+@server_name
+@settings_file
+@store_file
+@shadow_mode
+@on_error_mode
+@dry_run
+def wrap(
+    name: str,
+    path: Path,
+    store: str | None,
+    shadow: bool,
+    on_error: str,
+    dry_run: bool,
+) -> None:
+    """Put the proxy before the server NAME of a host. Restart the host afterwards.
+
+    \b
+    Example:
+      toolmem mcp wrap files --file .mcp.json --dry-run
+    """
+    _refuse_address(store)
+    more = ["--store", os.path.abspath(store)] if store else []
+    more += ["--shadow"] * shadow
+    more += ["--on-error", on_error] if on_error != "open" else []
+    change = mcp_entries.plan_wrap(path, name, interpreter(), more)
+    if not dry_run:
+        mcp_entries.apply(change, wraps=True)
+    click.echo(f"{name} {'would start' if dry_run else 'starts'}: {change.starts}")
+
+
+@mcp.command()
+@server_name
+@settings_file
+@dry_run
+def unwrap(name: str, path: Path, dry_run: bool) -> None:
+    """Bring back the entry of a server, byte for byte. Restart the host afterwards.
+
+    \b
+    Example:
+      toolmem mcp unwrap files --file .mcp.json
+    """
+    change = mcp_entries.plan_unwrap(path, name)
+    if not dry_run:
+        mcp_entries.apply(change, wraps=False)
+    click.echo(f"{name} {'would start' if dry_run else 'starts'}: {change.starts}")
+
+
+def _refuse_address(store: str | None) -> None:
+    if store and "://" in store:
+        raise RequestError("--store: the proxy works on a store file", "store")
+
+
+def _headers() -> dict[str, str]:
+    """What `wrap` moved out of an entry's `headers`."""
+    given = os.environ.get(mcp_entries.HEADERS, "{}")
+    try:
+        return {str(name): str(value) for name, value in json.loads(given).items()}
+    except (ValueError, AttributeError):
+        told = f"{mcp_entries.HEADERS}: expected a JSON object of headers"
+        raise RequestError(told, "headers") from None

@@ -1,14 +1,17 @@
-"""`toolmem serve`: the memory over HTTP."""
+"""`toolmem serve`: the memory over HTTP; and `toolmem mcp`: as an MCP server."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from toolmem.cli import options
+from toolmem.cli.lazy import require_mcp
 from toolmem.config.layers import OVERRIDE, Setting
 from toolmem.errors import ConfigError
 from toolmem.memory.toolmem import ToolMem
@@ -39,6 +42,30 @@ def serve(**where: Any) -> None:
 
     with options.open_memory(**where) as memory:
         listen(memory, "http", partial(application, memory))
+
+
+@click.command("serve")
+@options.memory_options
+def serve_mcp(workspace: str, **where: Any) -> None:
+    """Serve MCP over stdin and stdout, for a host that starts this command; or over HTTP.
+
+    Over HTTP any address but this machine's own needs a token: TOOLMEM_TOKEN, or auth.token_file.
+    """
+    require_mcp()
+    from toolmem.server.mcp.server import McpService
+
+    with redirect_stdout(sys.stderr):  # modules of ops may print while they are imported
+        memory = options.open_memory(workspace=workspace, **where)
+    with memory:
+        service = McpService(memory, workspace)
+        memory.rules.is_guarded()  # a store that cannot be opened is told now
+        section = memory.engine.configuration.settings.mcp
+        if section.transport == "stdio":
+            import anyio
+
+            anyio.run(service.serve_stdio)
+            return
+        listen(memory, "mcp", service.application, "/mcp")
 
 
 def listen(

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.rules import ToolMemoryRule
@@ -87,6 +88,22 @@ def decide(
         if action == "advise"
         else "enforce",
     )
+
+
+def strictest(decisions: Sequence[Decision]) -> Decision:
+    """Of what several stores decided, at least one; with the advice of all."""
+    found = max(decisions, key=lambda each: _ORDER[each.action])
+    advice = " ".join(filter(None, (each.advice for each in decisions)))
+    return replace(found, advice=advice)
+
+
+def settled(decision: Decision, agreed: bool) -> Decision:
+    """A decision to ask, with the user's answer in its place."""
+    if decision.action != "ask":
+        return decision
+    reason = decision.reason.replace("; ask the user first", "", 1)
+    reason = "" if agreed else f"{reason} The user was asked and did not agree."
+    return replace(decision, action="allow" if agreed else "deny", reason=reason)
 
 
 def _told(findings: Iterable[Finding], remedies: Iterable[Finding]) -> str:

@@ -23,6 +23,7 @@ from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Failure, Line, RepairCount, ToolHistory
+from toolmem.models.protocols import Store
 from toolmem.text.error_classes import error_class_of
 from toolmem.text.error_lines import error_line
 
@@ -59,6 +60,17 @@ class Known(Struct, frozen=True, dict=True):
         return list(known.values())
 
 
+def known_of(store: Store, workspace: str, tool: str) -> Known:
+    """The newest calls in the log, and the history behind the tool's card."""
+
+    def newest(name: str | None) -> list[ToolCallResult]:
+        log = store.call_log(workspace, tool=name, newest=True, limit=MAX_CALLS)
+        return [each.call for each in log]
+
+    guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
+    return Known(newest(tool), newest(None), guidance.history if guidance else None)
+
+
 def at_error(known: Known, call: ToolCallResult, language: Language = "") -> list[Line]:
     """What is known of the error that the call met, most telling first. The call is judged."""
     say = Wording(language)
@@ -75,7 +87,7 @@ def at_error(known: Known, call: ToolCallResult, language: Language = "") -> lis
     return told
 
 
-def within(lines: Iterable[Line], max_tokens: int) -> list[Line]:
+def within(lines: Iterable[Line], max_tokens: int = BUDGET) -> list[Line]:
     """The first that fit; one that is too long gives way to the next."""
     kept, left = [], float(max_tokens)
     for line in lines:

@@ -79,8 +79,8 @@ def _answer(
     event = read(agent, _payload(raw), environment)
     if event is None:
         return b""
+    from toolmem.guard.stores import stores_of
     from toolmem.hooks.handle import Hook, protected_files
-    from toolmem.hooks.stores import stores_of
 
     folder = options.get("--project") or event.project or event.cwd
     switch = environment.get("TOOLMEM_GUARD", "").strip().lower()

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from toolmem.guard.stores import WORKSPACE, Stores, stores_of
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.installs import is_temporary, read_file
-from toolmem.hooks.ledger import NAMESPACE, WORKSPACE, Ledger, Session
+from toolmem.hooks.ledger import NAMESPACE, Ledger, Session
 from toolmem.hooks.state import Install, installed
-from toolmem.hooks.stores import Stores, stores_of
 
 SECONDS = 20.0  # a line has to answer within
 _KEPT = ("HOME", "XDG_STATE_HOME", "USERPROFILE", "SYSTEMROOT")  # of the environment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,34 +10,19 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.config.sections import GuardSection
 from toolmem.guard import Guard
+from toolmem.guard.decision import strictest
+from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.hooks.agents import Agent
-from toolmem.hooks.ledger import WORKSPACE, BegunCall, Ledger, Session, digest_of
+from toolmem.hooks.ledger import BegunCall, Ledger, Session, digest_of
 from toolmem.hooks.notes import answer_note, note_in
 from toolmem.hooks.protocol import Answer, Event
-from toolmem.hooks.stores import Stores
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
-from toolmem.models.protocols import Store
-from toolmem.rules.store import GUARDED, ToolMemoryStore
+from toolmem.text.display import bounded
 
 MAX_OUTPUT = 100_000  # characters of an output that are kept
 KEPT_CALLS = 100  # of a tool
-_ORDER = {"allow": 0, "advise": 1, "ask": 2, "deny": 3}
-
-
-class HookClock:
-    """The machine's time, without what the services of a memory import."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError("a hook waits for nothing")
 
 
 class Hook(Struct, kw_only=True):
@@ -72,33 +56,11 @@ class Hook(Struct, kw_only=True):
 
         return begin(self, event, ledger)
 
-    def rules(self, store: Store | None = None) -> ToolMemoryStore:
-        return ToolMemoryStore(store or self.stores.main, WORKSPACE, HookClock())
-
     def guards(self) -> list[Guard]:
         """One for each store: the user's own rules bind in every project."""
         if not self.guard_is_on:
             return []
-        main = GuardSection(repeats="enforce", on_error=self.on_error)
-        others = GuardSection(repeats="off", names="off", schema="off", on_error=self.on_error)
-        files = [s.location for s in self.stores.all if os.path.exists(s.location)]
-        protected = [*files, *self.protected]
-        return [
-            Guard(
-                store,
-                WORKSPACE,
-                HookClock(),
-                main if store is self.stores.main else others,
-                protected=protected,
-            )
-            for store in self.stores.all
-        ]
-
-    def mark_guarded(self) -> None:
-        """Programs and agents cannot loosen the user's rules here from now on."""
-        for store in self.stores.all:
-            if not self.rules(store).is_guarded():
-                store.put(*GUARDED, {"by": self.agent.name})
+        return self.stores.guards(self.on_error, protected=self.protected)
 
     # ------------------------------------------------------------ around a call
 
@@ -110,7 +72,7 @@ class Hook(Struct, kw_only=True):
             session, _ = ledger.read()
             said = heard(session, event)
             mark = turn_of(event.session, session).mark
-            return answer_note(self.rules(), self.agent, note, said, mark, event.session)
+            return answer_note(self.stores.rules(), self.agent, note, said, mark, event.session)
         digest = digest_of(event.tool, event.input)
         session, stamp = ledger.read()
         stamp += "".join(s.get_many(WORKSPACE, []).rules_stamp for s in self.stores.further)
@@ -136,10 +98,11 @@ class Hook(Struct, kw_only=True):
         return self._answer(decisions)
 
     def _answer(self, decisions: list[Decision]) -> Answer:
-        decision = max(decisions, key=lambda d: _ORDER[d.action], default=None)
-        advice = " ".join(filter(None, (each.advice for each in decisions)))
-        if decision is None or decision.action in ("allow", "advise"):
-            return Answer(context=advice)
+        if not decisions:
+            return Answer()
+        decision = strictest(decisions)
+        if decision.action in ("allow", "advise"):
+            return Answer(context=decision.advice)
         action: Literal["ask", "deny"] = "ask" if decision.action == "ask" else "deny"
         return Answer(action=action, reason=decision.reason)
 
@@ -187,9 +150,9 @@ class Hook(Struct, kw_only=True):
         about |= {"server": event.server} if event.server else {}
         return ToolCallResult(
             tool_name=event.tool,
-            create_time=HookClock().now(),
+            create_time=datetime.now(UTC),
             input=given,
-            output=_bounded(event.output),
+            output=bounded(event.output, MAX_OUTPUT),
             success=None if event.failed is None else not event.failed,
             time_cost=seconds,
             context=session.prompts[-1] if session.prompts else "",
@@ -208,15 +171,6 @@ def _record_id(session: Session, event: Event, digest: str) -> str:
     while found in taken:
         number, found = number + 1, f"{base}#{number + 1}"
     return found
-
-
-def _bounded(output: str) -> str:
-    """Beginning and end of a long output."""
-    if len(output) <= MAX_OUTPUT:
-        return output
-    half = MAX_OUTPUT // 2
-    left_out = f"\n[{len(output) - 2 * half:,} characters left out by toolmem]\n"
-    return output[:half] + left_out + output[-half:]
 
 
 def protected_files() -> list[str]:

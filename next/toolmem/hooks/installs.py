@@ -27,7 +27,7 @@ from msgspec import Struct
 from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.hooks.state import FileNote, Install, installed, write_notes
+from toolmem.hooks.state import INSTALLS, FileNote, Install, installed, write_notes
 from toolmem.text.patterns import late_pattern
 
 MAX_BYTES = 10_000_000  # of a settings file
@@ -60,19 +60,24 @@ class Change(Struct, frozen=True):
 def hook_command(
     agent: Agent, project: str, store: str = "", on_error: str = "open", config: str = ""
 ) -> list[str]:
-    """What the agent starts. Raises RequestError where this interpreter would not stay."""
+    """What the agent starts. Raises RequestError."""
+    options = {"--project": project, "--store": store, "--config": config}
+    if on_error != "open":
+        options["--on-error"] = on_error
+    given = [part for name, value in options.items() if value for part in (name, value)]
+    return [*interpreter(), "-m", "toolmem.hooks", agent.name, *given]
+
+
+def interpreter() -> list[str]:
+    """How toolmem's Python is started. Raises RequestError where it would not stay."""
     python = sys.executable
     if any(part in python for part in _PASSING):
         told = "belongs to an environment that is thrown away; install toolmem where it stays"
         raise RequestError(f"interpreter: {python} {told}", "interpreter")
     probe = [python, "-P", "-E", "-c", "import toolmem.hooks"]
     stays = subprocess.run(probe, capture_output=True, cwd="/", check=False).returncode == 0
-    isolated = ["-P", "-E"] if stays else ["-P"]  # without -E where PYTHONPATH alone finds toolmem
-    options = {"--project": project, "--store": store, "--config": config}
-    if on_error != "open":
-        options["--on-error"] = on_error
-    given = [part for name, value in options.items() if value for part in (name, value)]
-    return [python, *isolated, "-m", "toolmem.hooks", agent.name, *given]
+    # Without -E where PYTHONPATH alone finds toolmem.
+    return [python, "-P", "-E"] if stays else [python, "-P"]
 
 
 def is_temporary(path: str) -> bool:
@@ -220,7 +225,9 @@ def apply_install(
         assert change.after is not None
         files[str(change.path)] = FileNote(_digest(change.after), change.spans, folders)
     others = [n for n in installed() if (n.agent, n.project) != (agent.name, project)]
-    write_notes([*others, Install(agent.name, project, command, files)])  # first: killed here,
+    write_notes(
+        INSTALLS, [*others, Install(agent.name, project, command, files)]
+    )  # first: killed here,
     for change in changes:  # the note fits no file, and changes nothing
         write_change(change)
 
@@ -236,7 +243,7 @@ def apply_uninstall(agent: Agent, project: str, changes: Iterable[Change]) -> No
             for folder in sorted(folders, key=len, reverse=True):
                 with suppress(OSError):
                     os.rmdir(folder)
-    write_notes([n for n in notes if (n.agent, n.project) != (agent.name, project)])
+    write_notes(INSTALLS, [n for n in notes if (n.agent, n.project) != (agent.name, project)])
 
 
 def write_change(change: Change) -> None:

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from toolmem.guard.stores import WORKSPACE
 from toolmem.models.decisions import Decision
 from toolmem.models.protocols import Store
 from toolmem.rules.store import retry_on_conflict
 
 Answered = TypeVar("Answered")
 NAMESPACE = ".hooks"
-WORKSPACE = "default"
 MAX_CALLS = 100
 MAX_PROMPTS = 200
 MAX_EVENTS = 200

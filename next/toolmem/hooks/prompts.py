@@ -6,7 +6,8 @@ from contextlib import suppress
 from json import loads
 from typing import TYPE_CHECKING, Any
 
-from toolmem.hooks.ledger import MAX_PROMPTS, WORKSPACE, Ledger, Session
+from toolmem.guard.stores import WORKSPACE
+from toolmem.hooks.ledger import MAX_PROMPTS, Ledger, Session
 from toolmem.hooks.notes import tools_of
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.hooks.typed import is_plain, typed
@@ -63,14 +64,14 @@ def turn_of(name: str, session: Session, message: str = "") -> Turn:
 
 def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[str]:
     """Demands become rules at once, `undo` and the like are done; what the user is to be told."""
-    hook.mark_guarded()
+    hook.stores.mark_guarded(hook.agent.name)
     turn = turn_of(event.session, session, message)
     turn.tools = tools_of(hook.agent, hook.stores.main.tool_names(WORKSPACE))
     evidence: Any = "typed" if is_plain(message) else ""
     actor = Actor("user", evidence, session=event.session)
     captured = Captured()
     for store in hook.stores.all:
-        capture = ToolMemoryCaptureHook(hook.rules(store), actor=actor)
+        capture = ToolMemoryCaptureHook(hook.stores.rules(store), actor=actor)
         if store is hook.stores.main:
             captured.add(capture.after_turn(turn))
         else:
@@ -80,7 +81,7 @@ def _follow(hook: Hook, event: Event, session: Session, message: str) -> list[st
 
 def _waiting(hook: Hook, ledger: Ledger, session: Session) -> list[str]:
     """Requests of agents that the user was not told of yet."""
-    new = [rule for rule in hook.rules().requests() if rule.id not in session.shown]
+    new = [rule for rule in hook.stores.rules().requests() if rule.id not in session.shown]
     if not new:
         return []
 

@@ -6,15 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolmem.guard.stores import WORKSPACE, users_store
 from toolmem.guidance.prompt import guidance_section
-from toolmem.hooks.ledger import NAMESPACE, WORKSPACE, Ledger
+from toolmem.hooks.ledger import NAMESPACE, Ledger
 from toolmem.hooks.notes import command_shown
 from toolmem.hooks.protocol import Answer, Event
-from toolmem.hooks.stores import users_store
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.rules import notes
 from toolmem.rules.prompt import choose, render_rules
-from toolmem.rules.store import RuleListing
 
 if TYPE_CHECKING:
     from toolmem.hooks.handle import Hook
@@ -24,16 +23,12 @@ MAX_TOKENS = 1_500  # rules, cards and the contract of notes; critical rules may
 
 def begin(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     """Rules and guidance, and how to note a demand. A subagent gets the rules alone."""
-    listing = RuleListing([], [])
-    for store in hook.stores.all:
-        found = hook.rules(store).all_rules(event.session)
-        listing.rules.extend(found.rules)
-        listing.damaged.extend(found.damaged)
+    listing = hook.stores.listing(event.session)
     pinned = choose(listing)
     rules = render_rules(pinned.rules, not_shown=pinned.not_shown)
     if event.kind == "subagent_start":
         return Answer(context=rules)
-    hook.mark_guarded()
+    hook.stores.mark_guarded(hook.agent.name)
     contract = _contract(hook) if hook.agent.context_at else ""
     left = MAX_TOKENS - estimated_tokens(rules) - estimated_tokens(contract)
     records = hook.stores.main.records(WORKSPACE) if left > 0 else []

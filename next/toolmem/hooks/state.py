@@ -1,4 +1,4 @@
-"""Files in the user's state folder: `installs.json`, and `hooks.log`, a line for each failure."""
+"""Files in the user's state folder: notes of installs, and `hooks.log`, a line for each failure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +14,8 @@ from msgspec import Struct
 from toolmem.errors import StoreUnavailable
 from toolmem.store.sqlite.trust import state_folder
 
+Noted = TypeVar("Noted")
+INSTALLS = "installs.json"
 MAX_BYTES = 1_000_000  # then it becomes hooks.log.1
 MAX_LINE = 500
 
@@ -63,24 +65,26 @@ class Install(Struct, frozen=True):
 
 
 def installed() -> list[Install]:
-    """What this user has installed; [] where nothing is noted, or the notes cannot be read."""
+    """What this user has installed."""
+    return read_notes(INSTALLS, list[Install])
+
+
+def read_notes(name: str, kind: type[list[Noted]]) -> list[Noted]:
+    """[] where nothing is noted, or the notes cannot be read."""
     try:
-        return msgspec.json.decode(_notes_file().read_bytes(), type=list[Install])
+        return msgspec.json.decode((state_folder() / name).read_bytes(), type=kind)
     except (OSError, ValueError):
         return []
 
 
-def write_notes(notes: list[Install]) -> None:
-    """Raises StoreUnavailable."""
+def write_notes(name: str, notes: list[Any]) -> None:
+    """For this user alone to read. Raises StoreUnavailable."""
     try:
-        path = _notes_file()
+        path = state_folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(notes)))
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(notes)))
         partial.replace(path)
     except OSError as error:
         raise StoreUnavailable(f"cannot note the install: {error}") from error
-
-
-def _notes_file() -> Path:
-    return state_folder() / "installs.json"

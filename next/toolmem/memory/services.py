@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Hashable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,21 +28,6 @@ if TYPE_CHECKING:
     from toolmem.guidance.wording import Language
 
 Opened = TypeVar("Opened")
-
-
-class SystemClock:
-    """The machine's time."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        import asyncio
-
-        await asyncio.sleep(seconds)
 
 
 class OwnServices(Struct):

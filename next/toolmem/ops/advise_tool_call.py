@@ -11,9 +11,8 @@ from toolmem.errors import RequestError
 from toolmem.flow.op import Context, Op
 from toolmem.flow.registry import register
 from toolmem.formats.chat import read_arguments
-from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, within
+from toolmem.guidance.advice import BUDGET, at_error, known_of, within
 from toolmem.models.calls import ToolCallResult
-from toolmem.models.protocols import Store
 from toolmem.text.error_classes import error_class_of
 from toolmem.text.error_lines import error_line
 
@@ -44,7 +43,7 @@ class AdviseToolCallOp(Op):
         language = self.settings.language
         if language is None:
             language = context.services.settings.language
-        known = _known(store, context.workspace, call.tool_name)
+        known = known_of(store, context.workspace, call.tool_name)
         lines = within(at_error(known, call, language) if call.output else [], budget)
         context.response.answer = "\n".join(line.text for line in lines)
         context.response.metadata["lines"] = [
@@ -65,14 +64,3 @@ def _call_of(context: Context) -> ToolCallResult:
         error_class=error_class_of(error_line(error)) if error else "",
         metadata={"conversation_id": context.get("conversation_id") or ""},
     )
-
-
-def _known(store: Store, workspace: str, tool: str) -> Known:
-    """The newest calls in the log, and the history behind the tool's card."""
-
-    def newest(name: str | None) -> list[ToolCallResult]:
-        log = store.call_log(workspace, tool=name, newest=True, limit=MAX_CALLS)
-        return [each.call for each in log]
-
-    guidance = next((each.guidance for each in store.records(workspace, [tool])), None)
-    return Known(newest(tool), newest(None), guidance.history if guidance else None)

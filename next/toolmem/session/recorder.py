@@ -17,12 +17,12 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 from msgspec import Struct
 
 from toolmem.errors import CallDenied, RequestError, ToolMemError
+from toolmem.guard.decision import settled
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.decisions import Decision
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
 from toolmem.session.functions import ToolFunction, as_text
-from toolmem.text.stopped_calls import STOPPED
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -138,11 +138,7 @@ class CallRecorder:
             except Exception:  # whatever the host's question raises is no consent
                 log.exception("on_ask raised: the call is denied")
                 agreed = False
-            action: Literal["allow", "deny"] = "allow" if agreed else "deny"
-            reason = "" if agreed else decision.reason.replace("; ask the user first", "", 1)
-            reason = reason and f"{reason} The user was asked and did not agree."
-            assert reason == "" or reason.startswith(STOPPED)
-            decision = _replaced(decision, action, reason)
+            decision = settled(decision, agreed)
         if decision.sources:
             self.decisions.append(decision)
         return decision
@@ -227,9 +223,3 @@ class CallRecorder:
     def _keep(self, record: dict[str, Any]) -> None:
         with self._lock:
             self._records.append(record)
-
-
-def _replaced(decision: Decision, action: Literal["allow", "deny"], reason: str) -> Decision:
-    from msgspec.structs import replace
-
-    return replace(decision, action=action, reason=reason)

@@ -31,6 +31,15 @@ def plain(text: str, limit: int = 500) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + CUT
 
 
+def bounded(text: str, limit: int) -> str:
+    """Beginning and end of a long text, and how much was left out between them."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    left_out = f"\n[{len(text) - 2 * half:,} characters left out by toolmem]\n"
+    return text[:half] + left_out + text[-half:]
+
+
 def plain_line(text: str, limit: int = 2_000) -> str:
     """`plain`, with a backslash where it would begin a heading, a bullet, a quote or a fence."""
     text = shown(text)

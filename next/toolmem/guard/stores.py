@@ -1,16 +1,22 @@
-"""The stores that a hook works on: the project's, and the user's, whose rules bind as well."""
+"""The stores that bind an agent's calls: the project's, and the user's own."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-from toolmem.models.protocols import Store
+from toolmem.config.sections import GuardSection
+from toolmem.guard.guard import Guard
+from toolmem.models.protocols import Store, SystemClock
+from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 
+WORKSPACE = "default"
 OWN_STORE = os.path.join(".toolmem", "memory.db")
-PATIENCE = 4.0  # seconds that a hook waits for a locked store; agents give it ten
+PATIENCE = 4.0  # seconds that a locked store is waited for; agents give a hook ten
 
 
 class Stores(Struct):
@@ -23,6 +29,54 @@ class Stores(Struct):
     @property
     def all(self) -> list[Store]:
         return [self.main, *self.further]
+
+    def rules(self, store: Store | None = None) -> ToolMemoryStore:
+        """Of one store, by default the main one."""
+        return ToolMemoryStore(store or self.main, WORKSPACE, SystemClock())
+
+    def listing(self, session: str = "") -> RuleListing:
+        """The rules of all stores."""
+        listing = RuleListing([], [])
+        for store in self.all:
+            found = self.rules(store).all_rules(session)
+            listing.rules.extend(found.rules)
+            listing.damaged.extend(found.damaged)
+        return listing
+
+    def guards(
+        self,
+        on_error: Literal["open", "closed"] = "open",
+        *,
+        shadow: bool = False,
+        protected: Sequence[str] = (),
+    ) -> list[Guard]:
+        """One for each store. Repeats are stopped by the main one; `shadow`: nothing is.
+
+        `protected`: files beside the stores that only the user changes.
+        """
+        main = GuardSection(repeats="enforce", on_error=on_error)
+        if shadow:
+            main = GuardSection(rules="shadow", repeats="shadow", names="shadow", schema="shadow")
+        further = GuardSection(
+            rules=main.rules, repeats="off", names="off", schema="off", on_error=on_error
+        )
+        files = [each.location for each in self.all if os.path.exists(each.location)]
+        paths, clock = [*files, *protected], SystemClock()
+        return [
+            Guard(store, WORKSPACE, clock, main if store is self.main else further, protected=paths)
+            for store in self.all
+        ]
+
+    def mark_guarded(self, by: str) -> None:
+        """Programs and agents cannot loosen the user's rules here from now on."""
+        for store in self.all:
+            if not self.rules(store).is_guarded():
+                store.put(*GUARDED, {"by": by})
+
+    def close(self) -> None:
+        """Close all of them."""
+        for store in self.all:
+            store.close()
 
 
 def stores_of(folder: str, named: str = "") -> Stores:

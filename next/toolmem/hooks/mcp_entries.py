@@ -1,0 +1,157 @@
+"""The proxy goes before an MCP server in a host's configuration, and out of it again.
+
+`mcpServers` is the form of Claude Code, Claude Desktop, Cursor, Gemini CLI and most others;
+`servers` and `mcp.servers` are VS Code's. Everything but the entry stays byte for byte. The entry
+that was there is kept in the user's state folder, so that `unwrap` brings its very bytes back.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from toolmem.errors import RequestError
+from toolmem.hooks.installs import Change, read_file, write_change
+from toolmem.hooks.json_text import Part, parts, readable
+from toolmem.hooks.state import read_notes, write_notes
+
+HEADERS = "TOOLMEM_MCP_HEADERS"  # in a proxy's environment: the headers that its server wants
+_PLACES = (("mcpServers",), ("servers",), ("mcp", "servers"))
+_ADDRESSES = ("url", "httpUrl", "serverUrl")
+_OURS = ["-m", "toolmem", "mcp", "proxy"]
+_NOTES = "wrapped.json"
+_BOM = "\ufeff"
+
+
+class Wrapped(Struct, frozen=True):
+    """The text of one entry, before and after."""
+
+    file: str
+    name: str
+    before: str
+    after: str
+
+
+class EntryChange(Struct, frozen=True):
+    """What becomes of one entry; None where nothing does."""
+
+    file: Change
+    entry: Wrapped
+    starts: str  # what the host starts then
+
+
+def plan_wrap(path: Path, name: str, python: Sequence[str], more: Sequence[str]) -> EntryChange:
+    """`python`: how toolmem's interpreter is started. `more`: options of the proxy.
+
+    Raises RequestError where there is no such server, or the proxy stands before it.
+    """
+    data, text, entry = _read(path, name)
+    if not isinstance(entry.value, dict) or is_wrapped(entry.value):
+        raise RequestError(f"{name}: the proxy stands before it already, or it is no object")
+    new = _wrapped(name, entry.value, [*python, *_OURS, "--name", name, *more])
+    before = text[entry.value_start : entry.end]
+    after = json.dumps(new, ensure_ascii=False)
+    if "\n" in before:
+        line = text[text.rfind("\n", 0, entry.start) + 1 : entry.start]
+        indent = line[: len(line) - len(line.lstrip())]
+        after = json.dumps(new, indent=2, ensure_ascii=False).replace("\n", f"\n{indent}")
+    wrapped = Wrapped(str(path.resolve()), name, before, after)
+    return _planned(path, data, text, entry, wrapped, after, new)
+
+
+def plan_unwrap(path: Path, name: str) -> EntryChange:
+    """Raises RequestError where the entry is not as `wrap` left it."""
+    data, text, entry = _read(path, name)
+    known = [n for n in _notes() if (n.file, n.name) == (str(path.resolve()), name)]
+    if not known or known[-1].after != text[entry.value_start : entry.end]:
+        raise RequestError(
+            f"{name}: it is not as `toolmem mcp wrap` left it. What it started before stands "
+            "behind `--` or `--url` in its args: change it by hand"
+        )
+    before = known[-1].before
+    value = json.loads(readable(before))
+    return _planned(path, data, text, entry, known[-1], before, value)
+
+
+def apply(change: EntryChange, *, wraps: bool) -> None:
+    """Write the file and note it. Raises RequestError, StoreUnavailable."""
+    own = (change.entry.file, change.entry.name)
+    others = [note for note in _notes() if (note.file, note.name) != own]
+    if wraps:  # first: killed here, the note fits no entry
+        write_notes(_NOTES, [*others, change.entry])
+    write_change(change.file)
+    if not wraps:
+        write_notes(_NOTES, others)
+
+
+def is_wrapped(entry: dict[str, Any]) -> bool:
+    """Whether the proxy stands before this server."""
+    given = entry.get("args")
+    args = given if isinstance(given, list) else []
+    return any(args[at : at + len(_OURS)] == _OURS for at in range(3))
+
+
+def _notes() -> list[Wrapped]:
+    return read_notes(_NOTES, list[Wrapped])
+
+
+def _wrapped(name: str, entry: dict[str, Any], ours: list[str]) -> dict[str, Any]:
+    command, arguments = entry.get("command"), entry.get("args", [])
+    if isinstance(command, str) and isinstance(arguments, list):
+        return {**entry, "command": ours[0], "args": [*ours[1:], "--", command, *arguments]}
+    address = next((entry[key] for key in _ADDRESSES if isinstance(entry.get(key), str)), None)
+    if address is None:
+        raise RequestError(f"{name}: it has neither a command with args nor a url", "name")
+    kept = {key: each for key, each in entry.items() if key not in (*_ADDRESSES, "headers")}
+    if "type" in kept:
+        kept["type"] = "stdio"
+    if headers := entry.get("headers"):
+        kept["env"] = {**kept.get("env", {}), HEADERS: json.dumps(headers)}
+    return {**kept, "command": ours[0], "args": [*ours[1:], "--url", address]}
+
+
+def _read(path: Path, name: str) -> tuple[bytes, str, Part]:
+    """The file, its text, and where the entry stands. Raises RequestError."""
+    data = read_file(path)
+    if data is None:
+        raise RequestError(f"{path}: there is no such file", "file")
+    try:
+        text = data.decode()
+        clean = readable(text.removeprefix(_BOM))
+        found = list(_entries(clean))
+    except (ValueError, IndexError) as error:
+        raise RequestError(f"{path}: {error}. Nothing was changed", "file") from None
+    for entry in reversed(found):
+        if entry.key == name:
+            return data, text.removeprefix(_BOM), entry
+    known = ", ".join(each.key for each in found) or "none"
+    raise RequestError(
+        f"{path}: no MCP server is called {name!r}; there are: {known}"[:500], "name"
+    )
+
+
+def _entries(text: str) -> Iterator[Part]:
+    for place in _PLACES:
+        start: int | None = text.index("{")
+        for key in place:
+            held = parts(text, start) if start is not None else ()
+            found = next((e for e in held if e.key == key and isinstance(e.value, dict)), None)
+            start = found.value_start if found is not None else None
+        if start is not None:
+            yield from parts(text, start)
+
+
+def _planned(
+    path: Path, data: bytes, text: str, entry: Part, wrapped: Wrapped, new: str, value: Any
+) -> EntryChange:
+    after = text[: entry.value_start] + new + text[entry.end :]
+    mark = _BOM if data.decode().startswith(_BOM) else ""
+    words = [value.get("command", ""), *value.get("args", ())]
+    address = next((value[key] for key in _ADDRESSES if key in value), "")
+    starts = str(address) or shlex.join(map(str, words))
+    return EntryChange(Change(path, data, (mark + after).encode()), wrapped, starts)

@@ -1,0 +1,91 @@
+"""Messages between this process's pipes and a server that it starts as a child process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO
+
+from toolmem.server.proxy.memory import ProxyMemory
+from toolmem.server.proxy.relay import Relay, Send
+
+log = logging.getLogger("toolmem.proxy")
+GRACE = 5.0  # seconds that a server gets to end by itself, and once it is told to
+MAX_MESSAGE = 64 << 20  # bytes
+_NOT_FOUND, _NOT_STARTED = 127, 126  # exit codes, as a shell has them
+
+
+def run_child(command: Sequence[str], memory: ProxyMemory) -> int:
+    """Relay until the host or the server ends; the server's exit code."""
+    try:
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError as error:
+        log.error("the server cannot be started: %s: %s", command[0], error.strerror or error)
+        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_STARTED
+    assert server.stdin is not None and server.stdout is not None
+    relay = Relay(memory, line_writer(sys.stdout.buffer), line_writer(server.stdin))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: server.terminate())
+
+    stdin = server.stdin
+
+    def requests() -> None:
+        relay_lines(sys.stdin.buffer, relay.from_client)
+        with suppress(OSError):
+            stdin.close()
+        _end(server)
+
+    answers = threading.Thread(target=relay_lines, args=(server.stdout, relay.from_server))
+    answers.daemon = True  # a grandchild may hold the pipe open
+    answers.start()
+    threading.Thread(target=requests, daemon=True).start()
+    code = server.wait()
+    answers.join(GRACE)
+    relay.close()
+    return code if code >= 0 else 128 - code
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """The host has gone: the server may end, is told to, and is killed."""
+    for sign in (None, signal.SIGTERM, signal.SIGKILL):
+        if sign is not None:
+            server.send_signal(sign)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(GRACE)
+            return
+
+
+def line_writer(stream: IO[bytes]) -> Send:
+    """Writes whole lines, from any thread. One that nobody reads any more takes none."""
+    lock = threading.Lock()
+
+    def send(message: bytes) -> None:
+        with lock, suppress(OSError, ValueError):
+            stream.write(message + b"\n")
+            stream.flush()
+
+    return send
+
+
+def relay_lines(stream: IO[bytes], take: Callable[[bytes], None]) -> None:
+    """Hand every line on until the stream ends. One that is too long is left out, and told."""
+    with suppress(OSError, ValueError):
+        while line := stream.readline(MAX_MESSAGE):
+            if len(line) == MAX_MESSAGE and line[-1:] != b"\n":
+                log.error("a message of more than %s bytes was left out", f"{MAX_MESSAGE:,}")
+                while line and line[-1:] != b"\n":
+                    line = stream.readline(MAX_MESSAGE)
+            else:
+                take(line.rstrip(b"\r\n"))
+
+
+def leave(code: int) -> None:
+    """End at once: a thread may wait for the host's pipes for ever."""
+    sys.stdout.flush()
+    os._exit(code)

@@ -1,0 +1,205 @@
+"""The memory behind a proxy: it decides on calls, keeps how they ended, and tells what is known.
+
+Nothing here fails a call: what the memory cannot do is logged, and `guard.on_error` says what
+becomes of calls that nobody can decide on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+
+from toolmem.errors import RequestError
+from toolmem.guard import Guard
+from toolmem.guard.decision import Finding, decide
+from toolmem.guard.stores import WORKSPACE, Stores
+from toolmem.models.calls import ToolCallResult
+from toolmem.models.decisions import Decision
+from toolmem.models.tools import ToolSchema
+from toolmem.server.proxy.call import CallOutcome, ToolCall
+
+Done = TypeVar("Done")
+
+log = logging.getLogger("toolmem.proxy")
+KEPT_CALLS = 100  # of a tool
+GUIDANCE_TOKENS = 200  # of one tool, in its description
+MAX_TOOLS = 10_000  # of a server
+TOLD_EVERY = 60.0  # seconds between two logs of one trouble
+
+
+class ProxyMemory:
+    """Opened when it is first needed, and tried again later where that failed.
+
+    `name`: of the server, in the records. `shadow`: decide and record, and change nothing.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[], Stores],
+        *,
+        name: str = "mcp",
+        shadow: bool = False,
+        on_error: Literal["open", "closed"] = "open",
+    ) -> None:
+        self.name, self.shadow, self.on_error = name, shadow, on_error
+        self.conversation = f"mcp-{uuid.uuid4().hex}"
+        self.folder = os.getcwd()
+        self._opened = opened
+        self._stores: Stores | None = None
+        self._guards: list[Guard] = []
+        self._schemas: dict[str, ToolSchema] = {}
+        self._texts: dict[str, str] = {}  # "": nothing was known when the tool was first listed
+        self._told: dict[str, float] = {}
+
+    @property
+    def stores(self) -> Stores:
+        """Raises StoreError."""
+        if self._stores is None:
+            stores = self._opened()
+            self._guards = stores.guards(self.on_error, shadow=self.shadow)
+            stores.mark_guarded(f"proxy of {self.name}")
+            self._stores = stores
+        return self._stores
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if self._stores is not None:
+            self._stores.close()
+
+    # ------------------------------------------------------------ around a call
+
+    def decide(self, call: ToolCall) -> list[Decision]:
+        """What each store says of a call."""
+        try:
+            assert self.stores
+            return [
+                guard.before(
+                    call.tool,
+                    call.arguments,
+                    conversation=self.conversation,
+                    schema=self._schemas.get(call.tool),
+                    folder=self.folder,
+                    force=None,
+                )
+                for guard in self._guards
+            ]
+        except Exception as error:  # whatever it is: the server must not be taken down
+            self._log("calls cannot be held against the memory", error)
+        action: Literal["allow", "deny"] = "deny" if self.on_error == "closed" else "allow"
+        text = "The user's rules could not be read, and guard.on_error is closed."
+        finding = Finding(kind="self", action=action, text=text, remedy="Tell the user.")
+        return [decide("", datetime.now(UTC), call.tool, self.conversation, [finding])]
+
+    def keep(self, call: ToolCall, decisions: Sequence[Decision], outcome: CallOutcome) -> None:
+        """Keep how a call ended, and learn from it."""
+        record = self._record(call, outcome)
+
+        def work() -> None:
+            self.stores.main.append_calls(WORKSPACE, [record], KEPT_CALLS)
+            failed = None if outcome.success is None else not outcome.success
+            for guard, decision in zip(self._guards, decisions, strict=False):
+                guard.after(
+                    decision,
+                    call.arguments,
+                    output=outcome.output,
+                    failed=failed,
+                    call_id=call.record_id,
+                )
+
+        self._try("a call cannot be kept", work, None)
+
+    def advice_after(self, call: ToolCall, outcome: CallOutcome) -> str:
+        """What worked after an error like this one; "" where nothing is known."""
+
+        def work() -> str:
+            from toolmem.guidance.advice import at_error, known_of, within
+
+            known = known_of(self.stores.main, WORKSPACE, call.tool)
+            return "\n".join(line.text for line in within(at_error(known, record)))
+
+        record = self._record(call, outcome)
+        return "" if self.shadow else self._try("nothing is told of a failure", work, "")
+
+    def _record(self, call: ToolCall, outcome: CallOutcome) -> ToolCallResult:
+        given: Any = call.arguments if isinstance(call.arguments, dict | list | str) else {}
+        return ToolCallResult(
+            tool_name=call.tool,
+            create_time=datetime.now(UTC),
+            input=given,
+            output=outcome.output,
+            success=outcome.success,
+            time_cost=time.perf_counter() - call.began,
+            id=call.record_id,
+            metadata={
+                "conversation_id": self.conversation,
+                "server": self.name,
+                "ending": outcome.ending,
+            },
+        )
+
+    # ------------------------------------------------------------ what is known of tools
+
+    def known_of(self, tools: Sequence[Any]) -> Mapping[str, str]:
+        """By name, the user's rules for a tool and its guidance.
+
+        The same until the server's list changes: caches of hosts and models stand on the text.
+        """
+        fresh = [schema for tool in tools[:MAX_TOOLS] if (schema := self._declared(tool))]
+        fresh = [schema for schema in fresh if schema.name not in self._texts]
+        if self.shadow or not fresh:
+            return self._texts
+        self._try("nothing is added to descriptions", lambda: self._describe(fresh), None)
+        return self._texts
+
+    def forget_descriptions(self) -> None:
+        """The server's list is another one now."""
+        self._texts.clear()
+
+    def _declared(self, tool: Any) -> ToolSchema | None:
+        from toolmem.formats.records import read_schemas
+
+        try:
+            (schema,) = read_schemas([tool]).values()
+        except RequestError:  # it is passed on as it came
+            return None
+        self._schemas[schema.name] = schema
+        return schema
+
+    def _describe(self, tools: Sequence[ToolSchema]) -> None:
+        from toolmem.guidance.prompt import guidance_section
+        from toolmem.rules.identity import folded_name
+        from toolmem.rules.prompt import choose, render_rules
+        from toolmem.view.tool_classes import classes_of
+
+        listing = self.stores.listing()
+        records = self.stores.main.records(WORKSPACE, [tool.name for tool in tools])
+        by_name = {record.tool_name: record for record in records}
+        for tool in tools:
+            classes = classes_of(tool.name, {}, tool.parameters.get("properties"))
+            pinned = choose(listing, [tool.name])
+            scopes = {folded_name(name) for name in (tool.name, *classes)}
+            own = [r for r in pinned.rules if folded_name(r.tool_name) in scopes]
+            known = [by_name[tool.name]] if tool.name in by_name else []
+            parts = (render_rules(own), guidance_section(known, GUIDANCE_TOKENS))
+            self._texts[tool.name] = "\n\n".join(filter(None, parts))
+
+    # ------------------------------------------------------------ its troubles
+
+    def _try(self, what_if_not: str, work: Callable[[], Done], otherwise: Done) -> Done:
+        try:
+            return work()
+        except Exception as error:
+            self._log(what_if_not, error)
+            return otherwise
+
+    def _log(self, what: str, error: Exception) -> None:
+        """Once a minute each."""
+        now = time.monotonic()
+        if now - self._told.get(what, -TOLD_EVERY) >= TOLD_EVERY:
+            self._told[what] = now
+            log.warning("%s (%s)", what, f"{type(error).__name__}: {error}"[:500])

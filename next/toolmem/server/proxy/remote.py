@@ -1,0 +1,132 @@
+"""Messages between this process's pipes and a server with an address."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+)
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+
+from toolmem.server.access import is_loopback
+from toolmem.server.proxy.call import an_object
+from toolmem.server.proxy.child import line_writer, relay_lines
+from toolmem.server.proxy.memory import ProxyMemory
+from toolmem.server.proxy.relay import Relay
+
+log = logging.getLogger("toolmem.proxy")
+PATIENCE = 30.0  # seconds to connect
+SILENCE = 300.0  # seconds that a stream may say nothing
+_VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+def run_remote(url: str, headers: Mapping[str, str], memory: ProxyMemory) -> int:
+    """Relay until the host ends; the exit code."""
+    anyio.run(_Remote(url, headers, memory).run)
+    return 0
+
+
+class _Remote:
+    def __init__(self, url: str, headers: Mapping[str, str], memory: ProxyMemory) -> None:
+        self.url, self.headers, self.memory = url, headers, memory
+        self._version = ""  # of a session, as the server chose it
+        self._initialize: Any = None  # the id of the request that is answered with it
+
+    async def run(self) -> None:
+        here = is_loopback(urlsplit(self.url).hostname or "")
+        client = _Client(
+            headers=dict(self.headers),
+            timeout=httpx2.Timeout(PATIENCE, read=SILENCE),
+            trust_env=not here,  # no proxy stands before this machine
+        )
+        async with (
+            client,
+            streamable_http_client(self.url, http_client=client, max_sse_event_size=None) as pipes,
+            anyio.from_thread.BlockingPortal() as portal,
+        ):
+            from_server, to_server = pipes
+
+            def send(message: bytes) -> None:
+                parsed = jsonrpc_message_adapter.validate_json(message, by_name=False)
+                told = ClientMessageMetadata(headers=self._headers_of(parsed))
+                portal.call(to_server.send, SessionMessage(parsed, metadata=told))
+
+            relay = Relay(self.memory, line_writer(sys.stdout.buffer), send)
+            is_over = anyio.Event()
+
+            def requests() -> None:
+                relay_lines(sys.stdin.buffer, partial(_try, relay.from_client))
+                portal.call(is_over.set)
+
+            threading.Thread(target=requests, daemon=True).start()
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._answers, from_server, relay)
+                await is_over.wait()
+                group.cancel_scope.cancel()
+            relay.close()
+
+    async def _answers(self, from_server: Any, relay: Relay) -> None:
+        async for each in from_server:
+            if isinstance(each, Exception):
+                log.warning("the server's message cannot be read: %s", each)
+                continue
+            message = each.message
+            if self._initialize is not None and getattr(message, "id", None) == self._initialize:
+                self._version = str(an_object(message.result).get("protocolVersion", ""))
+                self._initialize = None
+            text = message.model_dump_json(by_alias=True, exclude_unset=True)
+            await anyio.to_thread.run_sync(relay.from_server, text.encode())
+
+    def _headers_of(self, message: JSONRPCMessage) -> dict[str, str]:
+        """What servers want beside a message; since 2026-07-28 it says what the message asks."""
+        method = getattr(message, "method", "")
+        params = an_object(getattr(message, "params", None))
+        if method == "initialize":
+            self._initialize = getattr(message, "id", None)
+            return {}
+        version = an_object(params.get("_meta")).get(_VERSION)
+        if not isinstance(version, str):
+            return {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
+        headers = {MCP_PROTOCOL_VERSION_HEADER: version, MCP_METHOD_HEADER: method}
+        name = params.get(NAME_BEARING_METHODS.get(method, ""))
+        if isinstance(name, str):
+            headers[MCP_NAME_HEADER] = encode_header_value(name)
+        return headers
+
+
+class _Client(httpx2.AsyncClient):
+    """A server that cannot be reached is an error of the request, and not the proxy's end."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            return await super().send(request, **options)
+        except httpx2.TransportError as error:
+            told = f"the server cannot be reached: {type(error).__name__}: {error}"
+            log.error("%s", told)
+            body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": told}}
+            return httpx2.Response(502, json=body, request=request)
+
+
+def _try(take: Any, line: bytes) -> None:
+    """One message that cannot be sent does not end the others."""
+    try:
+        take(line)
+    except Exception as error:
+        log.error("a message was not sent: %s: %s", type(error).__name__, str(error)[:500])
