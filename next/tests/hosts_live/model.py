@@ -21,6 +21,9 @@ class Asked(NamedTuple):
     arguments: dict[str, Any]
 
 
+Turn = str | Asked | list[Asked]
+
+
 class Request(NamedTuple):
     """What an agent sent: all that the model reads, and the results of tools by call id."""
 
@@ -39,7 +42,7 @@ class Model:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self._turns: deque[str | Asked] = deque()
+        self._turns: deque[Turn] = deque()
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         model = self
@@ -92,8 +95,8 @@ class Model:
         self._server.shutdown()
         self._server.server_close()
 
-    def then(self, *turns: str | Asked) -> None:
-        """What the model does next."""
+    def then(self, *turns: Turn) -> None:
+        """What the model does next; a list of calls is asked for at once."""
         self._turns = deque(turns)
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, str, bytes]:
@@ -110,7 +113,8 @@ class Model:
                 turn = self._turns.popleft() if self._turns else "Done."
                 text = turn if isinstance(turn, str) else ""
                 prefix = "toolu_" if "messages" in path else "call_"
-                calls = [(f"{prefix}loop{number}", turn)] if isinstance(turn, Asked) else []
+                asked = [turn] if isinstance(turn, Asked) else [] if text else list(turn)
+                calls = [(f"{prefix}loop{number}_{n}", each) for n, each in enumerate(asked)]
                 self.requests.append(request._replace(calls=[each for each, _ in calls]))
         if body.get("stream") or "stream" in path:
             data = stream(number, body.get("model", "scripted"), text, calls)

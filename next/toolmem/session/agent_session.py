@@ -84,6 +84,7 @@ class AgentSession:
         self._judging: list[threading.Thread] = []
         self._unjudged: dict[str, None] = {}
         self._listing = RuleListing([], [])
+        self._kept: list[ToolCallResult] = []  # of the turn under way
 
     @classmethod
     def start(
@@ -102,6 +103,7 @@ class AgentSession:
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
         guest: str = "",
+        session_id: str = "",
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
@@ -119,7 +121,7 @@ class AgentSession:
             raise RequestError(f"rules of an untrusted store are not followed: {reason}")
         recorder = CallRecorder(
             rules,
-            conversation_id=uuid.uuid4().hex,
+            conversation_id=session_id or uuid.uuid4().hex,
             tools=tools,
             on_denied=on_denied,
             on_ask=on_ask,
@@ -217,6 +219,11 @@ class AgentSession:
             tools=list(self.recorder.schemas.values()),
         )
 
+    @property
+    def is_in_turn(self) -> bool:
+        """Whether a message of the user has opened a turn."""
+        return self._pending is not None
+
     def compress(self, max_tokens: int) -> None:
         """Hand the conversation, and nothing else, to the compressor."""
         self.buffer = list(self._compressor(self.buffer, max_tokens, self._count))
@@ -251,7 +258,8 @@ class AgentSession:
 
     # ------------------------------------------------------------ what the model notes
 
-    def tools(self, form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
+    @staticmethod
+    def tools(form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
         """`note_demand` and `lift_demand`, as a model's API takes them. `call_tool` runs them."""
         found: list[dict[str, Any]] = []
         for name in NOTE_TOOLS:
@@ -316,16 +324,22 @@ class AgentSession:
         if said and not any(message.get("role") == "user" for message in messages):
             messages.insert(0, {"role": "user", "content": said})
         self.buffer += messages
-        spoken = self._turn(said, list(map(_use, results)))
+        spoken = self._turn(said, list(map(_use, [*self._kept, *results])))
         captured = self._hook().after_turn(spoken, heard=True)
         if said and not self._guest:
             add_notes_of_model(self._rules_memory, spoken, captured)
-        self._turns += 1
+        self._turns, self._kept = self._turns + 1, []
         self._store(results)
         limit = self._max_buffer_tokens
         if limit is not None and self.buffer_tokens > limit:
             self.compress(limit)
         return captured
+
+    def keep_calls(self) -> None:
+        """Store what was recorded, before the turn is over. Raises StoreError."""
+        results = self._read_calls([], self._pending or "")
+        self._kept += results
+        self._store(results)
 
     def _read_calls(self, told: list[dict[str, Any]], said: str) -> list[ToolCallResult]:
         """Each call once: as messages tell it, joined to what the recorder saw of it."""

@@ -34,8 +34,8 @@ MAX_DECISIONS = 1_000
 _INTERRUPTS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
 
-class _Call(Struct):
-    """A call under way."""
+class RecordedCall(Struct):
+    """A call under way. Where it is denied it must not run: `reason` is its result."""
 
     record: dict[str, Any]
     arguments: dict[str, Any]  # all that the function works with
@@ -45,6 +45,10 @@ class _Call(Struct):
     @property
     def is_denied(self) -> bool:
         return self.decision is not None and self.decision.action in ("ask", "deny")
+
+    @property
+    def reason(self) -> str:
+        return self.decision.reason if self.decision else ""
 
 
 class CallRecorder:
@@ -154,13 +158,13 @@ class CallRecorder:
 
         return recorded
 
-    async def _awaited(self, call: _Call, running: Awaitable[Any]) -> Any:
+    async def _awaited(self, call: RecordedCall, running: Awaitable[Any]) -> Any:
         try:
             result = await running
         except BaseException as error:
-            self._failed(call, error)
+            self.failed(call, error)
             raise
-        self._succeeded(call, result)
+        self.succeeded(call, result)
         return result
 
     def _plain(self, tool: ToolFunction, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,41 +175,53 @@ class CallRecorder:
             try:
                 result = function(*args, **kwargs)
             except BaseException as error:
-                self._failed(call, error)
+                self.failed(call, error)
                 raise
             if inspect.isawaitable(result):  # a plain function that hands on a coroutine
                 return self._awaited(call, result)
-            self._succeeded(call, result)
+            self.succeeded(call, result)
             return result
 
         return recorded
 
-    def _begin(self, tool: ToolFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+    def begin(
+        self, tool_name: str, arguments: dict[str, Any], given: dict[str, Any] | None = None
+    ) -> RecordedCall:
+        """Check a call that a host runs itself, and tells the end of by `succeeded` or `failed`.
+
+        `given`: the arguments as they are recorded, without what a function's defaults add.
+        """
         record = {
-            "tool_name": tool.name,
-            "input": tool.given(args, kwargs),
+            "tool_name": tool_name,
+            "input": arguments if given is None else given,
             "create_time": datetime.now(UTC).isoformat(),
             "id": uuid.uuid4().hex,
         }
-        call = _Call(record, tool.whole(args, kwargs), time.perf_counter())
+        call = RecordedCall(record, arguments, time.perf_counter())
         if self.guard is not None:
-            call.decision = self.check(tool.name, call.arguments)
+            call.decision = self.check(tool_name, arguments)
             call.begun = time.perf_counter()
         return call
 
-    def _denied(self, call: _Call) -> str:
+    def _begin(
+        self, tool: ToolFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> RecordedCall:
+        return self.begin(tool.name, tool.whole(args, kwargs), tool.given(args, kwargs))
+
+    def _denied(self, call: RecordedCall) -> str:
         assert call.decision is not None
-        self._keep({**call.record, "output": call.decision.reason})
+        self._keep({**call.record, "output": call.reason})
         if self._returns:
-            return call.decision.reason
+            return call.reason
         raise CallDenied(call.decision)
 
-    def _succeeded(self, call: _Call, result: Any) -> None:
+    def succeeded(self, call: RecordedCall, result: Any) -> None:
+        """What a call answered."""
         output = result if isinstance(result, str) else "" if result is None else as_text(result)
         self._ended(call, output, success=True)
 
-    def _failed(self, call: _Call, error: BaseException) -> None:
-        """An interrupted call says nothing about its input: its outcome is unknown."""
+    def failed(self, call: RecordedCall, error: BaseException) -> None:
+        """What a call raised. Of an interrupted call the outcome is unknown."""
         is_interrupt = isinstance(error, _INTERRUPTS)
         told: object = "the call was interrupted" if is_interrupt else error
         if isinstance(error, CallDenied):  # this function ran; one that it called did not
@@ -213,7 +229,7 @@ class CallRecorder:
         output = f"{type(error).__name__}: {told}"
         self._ended(call, output, success=None if is_interrupt else False)
 
-    def _ended(self, call: _Call, output: str, *, success: bool | None) -> None:
+    def _ended(self, call: RecordedCall, output: str, *, success: bool | None) -> None:
         taken = time.perf_counter() - call.begun
         record = {**call.record, "output": output, "success": success, "time_cost": taken}
         self._keep(record)

@@ -1,0 +1,215 @@
+"""The conversations of an agent, each a session of the memory.
+
+    talk = Conversations(memory, "c1").of()
+    system_prompt += talk.prompt(tools, "never email Sarah")
+    call = talk.begin("send_email", {"to": "bob"})
+    if call.is_denied:
+        ...                      # the model reads call.reason
+    advice = talk.end(call, "sent")
+
+No trouble of ours reaches the agent: it is logged, and the call runs, or does not where
+`guard.on_error` is closed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from toolmem.config.sections import OpSection
+from toolmem.errors import RequestError
+from toolmem.formats.chat import read_arguments
+from toolmem.guard import Guard
+from toolmem.guard.decision import Finding, decide
+from toolmem.hooks.typed import typed
+from toolmem.memory.toolmem import Workspace
+from toolmem.operations.rules import schemas_of
+from toolmem.rules.identity import folded_name
+from toolmem.session import AgentSession
+from toolmem.session.agent_session import NOTE_TOOLS
+from toolmem.session.functions import as_json
+from toolmem.session.recorder import OnAsk, RecordedCall
+
+log = logging.getLogger("toolmem.adapters")
+MAX_CONVERSATIONS = 1_000
+Done = TypeVar("Done")
+
+
+class Conversations:
+    """`conversation` "": the framework's own session where it names one, else one that is made.
+
+    `on_ask(decision)` asks the user about a call that a rule lets run with their consent only;
+    without it such a call does not run.
+    """
+
+    def __init__(
+        self, memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
+    ) -> None:
+        if not isinstance(memory, Workspace):
+            raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
+        self.memory, self.on_ask = memory, on_ask
+        self._given, self._made = conversation, uuid.uuid4().hex
+        self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, session_id: object = "") -> Conversation:
+        """The conversation of a session of the framework."""
+        name = self._given or str(session_id or "") or self._made
+        with self._lock:
+            if name not in self._known:
+                self._known[name] = Conversation(self.memory, name, self.on_ask)
+                if len(self._known) > MAX_CONVERSATIONS:
+                    self._known.popitem(last=False)
+            return self._known[name]
+
+    def note_tools(self) -> list[dict[str, Any]]:
+        """What the model is offered beside its tools: name, description and inputSchema of each."""
+        return AgentSession.tools("mcp")
+
+
+class Conversation:
+    """One conversation. Usable from any thread."""
+
+    def __init__(self, memory: Workspace, name: str, on_ask: OnAsk | None) -> None:
+        self.memory, self.name, self.on_ask = memory, name, on_ask
+        self._session: AgentSession | None = None
+        self._said = ""
+        self._lock = threading.RLock()
+
+    def session(self, tools: Sequence[Any] = ()) -> AgentSession:
+        """Begun when it is first needed. Raises StoreError."""
+        with self._lock:
+            if self._session is None:
+                session = AgentSession.start(
+                    self.memory, tools=tools, on_ask=self.on_ask, session_id=self.name
+                )
+                services = self.memory.services
+                modes = services.settings.guard
+                if modes.repeats == "advise":  # the framework's loop would go on
+                    modes = replace(modes, repeats="enforce")
+                store = services.store(OpSection())
+                guard = Guard(
+                    store,
+                    self.memory.workspace_id,
+                    services.clock,
+                    modes,
+                    protected=[store.location],
+                )
+                session.recorder.guard = guard
+                self._session = session
+            return self._session
+
+    def prompt(self, tools: Iterable[Any] = (), said: str = "") -> str:
+        """Rules and guidance for the system prompt, after the user's newest message was read."""
+
+        def work() -> str:
+            schemas = list(tools)
+            session = self.session(schemas)
+            for each in schemas_of(schemas):
+                session.recorder.schemas.setdefault(folded_name(each.name), each)
+            words = typed(said)
+            with self._lock:
+                is_new, self._said = bool(words) and said != self._said, said or self._said
+            if is_new and session.is_in_turn:
+                session.after_turn(calls=[])
+            messages = session.messages(words if is_new else None)
+            return "\n\n".join(m["content"] for m in messages if m["role"] == "system")
+
+        return self._try("the prompt has no rules and no guidance", work, "")
+
+    def begin(self, tool_name: str, arguments: Any) -> RecordedCall:
+        """What is to become of a call. `arguments`: an object, or its JSON."""
+        given = read_arguments(arguments)
+        known = as_json(given if isinstance(given, Mapping) else {"": given})
+        try:
+            return self.session().recorder.begin(tool_name, known)
+        except Exception as error:  # whatever it is, the agent goes on
+            log.error("a call is not held against the memory: %s", error)
+        is_closed = self.memory.services.settings.guard.on_error == "closed"
+        text = "The user's rules could not be read, and guard.on_error is closed."
+        finding = Finding(
+            kind="self", action="deny" if is_closed else "allow", text=text, remedy="Tell the user."
+        )
+        now = self.memory.services.clock.now()
+        decision = decide("", now, tool_name, self.name, [finding])
+        record = {"tool_name": tool_name, "input": known, "id": uuid.uuid4().hex}
+        record["create_time"] = now.isoformat()
+        return RecordedCall(record, known, time.perf_counter(), decision)
+
+    def end(
+        self, call: RecordedCall, output: Any = None, *, error: BaseException | str | None = None
+    ) -> str:
+        """Keep how a call ended. What the model is to read beside the result; "" for nothing.
+
+        `error`: what the tool raised, or what the framework made of it.
+        """
+
+        def keep() -> None:
+            session = self.session()
+            if error is None:
+                session.recorder.succeeded(call, output)
+            else:
+                told = error if isinstance(error, BaseException) else ToolFailed(error)
+                session.recorder.failed(call, told)
+            session.keep_calls()
+
+        advice = [call.decision.advice if call.decision else ""]
+        if isinstance(error, str | Exception):
+            advice.append(
+                self._try("nothing is told of a failure", lambda: self._of(call, error), "")
+            )
+        self._try("a call was not kept", keep, None)
+        text = "\n".join(filter(None, advice))
+        return f"[Added by toolmem] {text}" if text else ""
+
+    def _of(self, call: RecordedCall, error: Exception | str) -> str:
+        tool, told = str(call.record["tool_name"]), str(error)
+        return self.memory.advise(tool, call.arguments, told, conversation_id=self.name).text
+
+    def takes_notes(self, tool_name: str) -> bool:
+        """Whether it is a note tool: no rule stops it, and it is no call of the agent's."""
+        return tool_name in NOTE_TOOLS
+
+    def note(self, tool_name: str, arguments: Mapping[str, Any] | str) -> str:
+        """What a note tool answers the model, as JSON."""
+        refused = json.dumps({"outcome": "refused", "told": "the memory cannot be reached"})
+        work = lambda: self.session().call_tool(tool_name, arguments)  # noqa: E731
+        return self._try("a demand was not noted", work, refused)
+
+    def _try(self, what_if_not: str, work: Callable[[], Done], otherwise: Done) -> Done:
+        try:
+            return work()
+        except Exception as error:
+            log.error("%s: %s: %s", what_if_not, type(error).__name__, error)
+            return otherwise
+
+
+class ToolFailed(Exception):
+    """A failure of which the framework gives the text alone."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def beside(output: str, advice: str) -> str:
+    """A tool's text with the advice below it."""
+    return "\n\n".join(filter(None, (output, advice)))
+
+
+def described(tools: Iterable[Any], describe: Callable[[Any], Any]) -> list[Any]:
+    """The tools' schemas, as far as `describe` can tell them."""
+    found = []
+    for tool in tools:
+        try:
+            found.append(describe(tool))
+        except Exception as error:  # of whatever object a framework takes for a tool
+            log.warning("a tool of type %s is unknown to the rules: %s", type(tool).__name__, error)
+    return found

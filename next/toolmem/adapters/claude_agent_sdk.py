@@ -1,0 +1,78 @@
+"""Claude Agent SDK: hooks of a client's options.
+
+    options = ClaudeAgentOptions(hooks=toolmem_hooks(memory))
+
+Without `conversation` it is the session. Payloads and answers are those of Claude Code's hooks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import Any
+
+from claude_agent_sdk import HookMatcher
+
+from toolmem.adapters.base import Conversation, Conversations
+from toolmem.hooks.agents import AGENTS
+from toolmem.hooks.protocol import Answer, Event, read, write
+from toolmem.memory.toolmem import Workspace
+from toolmem.session.recorder import OnAsk, RecordedCall
+
+log = logging.getLogger("toolmem.adapters")
+AGENT = AGENTS["claude-code"]
+EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact")
+MAX_CALLS = 1_000  # under way
+
+
+def toolmem_hooks(
+    memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
+) -> dict[Any, list[HookMatcher]]:
+    """The hooks, by event. Others may stand beside them in the lists."""
+    hooks = _Hooks(Conversations(memory, conversation, on_ask=on_ask))
+    return {event: [HookMatcher(hooks=[hooks.called])] for event in EVENTS}
+
+
+class _Hooks:
+    def __init__(self, talks: Conversations) -> None:
+        self._talks = talks
+        self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
+        self._told: dict[str, str] = {}  # by session: what the model has read
+
+    async def called(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
+        """One event. An exception would be shown to the agent's user: it is logged."""
+        try:
+            event = read(AGENT, payload, {})
+            if event is None:
+                return {}
+            talk = self._talks.of(event.session)
+            answer = await asyncio.to_thread(self._answer, talk, event)
+            return write(AGENT, event, answer) or {}
+        except Exception:
+            log.exception("a hook failed")
+            return {}
+
+    def _answer(self, talk: Conversation, event: Event) -> Answer:
+        if event.kind == "prompt":
+            section = talk.prompt((), event.prompt)
+            if section == self._told.get(event.session, ""):
+                return Answer()
+            self._told[event.session] = section
+            return Answer(context=section)
+        if event.kind == "before_call":
+            call = talk.begin(event.tool, event.input)
+            if call.is_denied:
+                return Answer(action="deny", reason=call.reason)
+            self._calls[event.key] = call
+            if len(self._calls) > MAX_CALLS:
+                self._calls.popitem(last=False)
+            return Answer()
+        if event.kind == "after_call":
+            begun = self._calls.pop(event.key, None)
+            if begun is None or event.interrupted:
+                return Answer()
+            failed = event.output if event.failed else None
+            return Answer(context=talk.end(begun, event.output, error=failed))
+        self._told.pop(event.session, None)  # a compaction
+        return Answer()

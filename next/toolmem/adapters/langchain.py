@@ -1,0 +1,123 @@
+"""LangChain and LangGraph: a middleware of `create_agent`.
+
+    agent = create_agent(model, tools, middleware=[ToolMemMiddleware(memory)])
+
+Without `conversation` it is the run's `thread_id`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.errors import GraphBubbleUp
+
+from toolmem.adapters.base import Conversation, Conversations, beside, described
+from toolmem.memory.toolmem import Workspace
+from toolmem.session.recorder import OnAsk, RecordedCall
+
+
+class ToolMemMiddleware(AgentMiddleware):
+    """Holds and keeps an agent's calls, and puts rules and guidance into its prompt."""
+
+    def __init__(
+        self, memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
+    ) -> None:
+        super().__init__()
+        self._talks = Conversations(memory, conversation, on_ask=on_ask)
+        self.tools = [
+            StructuredTool(
+                name=each["name"],
+                description=each["description"],
+                args_schema=each["inputSchema"],
+                func=lambda **_: "",  # wrap_tool_call answers it
+            )
+            for each in self._talks.note_tools()
+        ]
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Before the model is asked."""
+        return handler(self._prompted(request))
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """The same in an async run."""
+        return await handler(await asyncio.to_thread(self._prompted, request))
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Around a call."""
+        talk = self._of(request)
+        call = _begin(talk, request)
+        if isinstance(call, ToolMessage):
+            return call
+        try:
+            result = handler(request)
+        except GraphBubbleUp:  # an interrupt: the graph runs this call again later
+            raise
+        except BaseException as error:
+            talk.end(call, error=error)
+            raise
+        return _ended(talk, call, result)
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """The same in an async run."""
+        talk = self._of(request)
+        call = await asyncio.to_thread(_begin, talk, request)
+        if isinstance(call, ToolMessage):
+            return call
+        try:
+            result = await handler(request)
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            await asyncio.to_thread(talk.end, call, error=error)
+            raise
+        return await asyncio.to_thread(_ended, talk, call, result)
+
+    def _of(self, request: Any) -> Conversation:
+        config = getattr(request.runtime, "config", None) or {}
+        info = getattr(request.runtime, "execution_info", None)
+        thread = getattr(info, "thread_id", "")
+        return self._talks.of(thread or (config.get("configurable") or {}).get("thread_id", ""))
+
+    def _prompted(self, request: Any) -> Any:
+        def describe(tool: Any) -> Any:
+            return tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
+
+        said = [
+            message.text
+            for message in request.messages
+            if isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
+        ]
+        tools = described(request.tools, describe)
+        section = self._of(request).prompt(tools, said[-1] if said else "")
+        base = request.system_message.text if request.system_message else ""
+        return request.override(system_message=SystemMessage(beside(base, section)))
+
+
+def _begin(talk: Conversation, request: Any) -> RecordedCall | ToolMessage:
+    """The call, or the message that answers it."""
+    asked = request.tool_call
+    if talk.takes_notes(asked["name"]):
+        return _told(asked, talk.note(asked["name"], asked["args"]))
+    call = talk.begin(asked["name"], asked["args"])
+    return _told(asked, call.reason, status="error") if call.is_denied else call
+
+
+def _told(asked: Any, answer: str, **status: Any) -> ToolMessage:
+    return ToolMessage(answer, tool_call_id=asked["id"], name=asked["name"], **status)
+
+
+def _ended(talk: Conversation, call: RecordedCall, result: Any) -> Any:
+    if not isinstance(result, ToolMessage):  # a Command
+        talk.end(call, getattr(result, "update", result))
+        return result
+    failed = result.text if result.status == "error" else None
+    advice = talk.end(call, result.content, error=failed)
+    if not advice or not isinstance(result.content, str):
+        return result
+    return result.model_copy(update={"content": beside(result.content, advice)})

@@ -1,0 +1,90 @@
+"""Pydantic AI: a capability of an agent.
+
+    agent = Agent(model, tools=[...], capabilities=[ToolMemCapability(memory)])
+
+Without `conversation` it is the run's `conversation_id`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import ApprovalRequired, CallDeferred, FunctionToolset, Tool, ToolReturn
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import InstructionPart
+
+from toolmem.adapters.base import Conversations, beside, described
+from toolmem.memory.toolmem import Workspace
+from toolmem.session.recorder import OnAsk
+
+
+class ToolMemCapability(AbstractCapability[Any]):
+    """Holds and keeps an agent's calls, and puts rules and guidance into its instructions."""
+
+    def __init__(
+        self, memory: Workspace, conversation: str = "", *, on_ask: OnAsk | None = None
+    ) -> None:
+        self._talks = Conversations(memory, conversation, on_ask=on_ask)
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        """What the model is offered beside the agent's tools."""
+        return FunctionToolset([self._offered(tool) for tool in self._talks.note_tools()])
+
+    def _offered(self, tool: dict[str, Any]) -> Tool[Any]:
+        async def note(ctx: Any, **given: Any) -> str:
+            talk = self._talks.of(ctx.conversation_id)
+            return await asyncio.to_thread(talk.note, tool["name"], given)
+
+        return Tool.from_schema(
+            note, tool["name"], tool["description"], tool["inputSchema"], takes_ctx=True
+        )
+
+    async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+        """Before the model is asked."""
+        parameters = request_context.model_request_parameters
+        tools = described(parameters.function_tools, _schema)
+        parts = [ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()
+        said = "\n".join(part for part in parts if isinstance(part, str))
+        talk = self._talks.of(ctx.conversation_id)
+        section = await asyncio.to_thread(talk.prompt, tools, said)
+        if not section:
+            return request_context
+        shown = [*(parameters.instruction_parts or ()), InstructionPart(section, dynamic=True)]
+        parameters = replace(parameters, instruction_parts=shown)
+        return replace(request_context, model_request_parameters=parameters)
+
+    async def wrap_tool_execute(
+        self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any
+    ) -> Any:
+        """Around a call."""
+        talk = self._talks.of(ctx.conversation_id)
+        if talk.takes_notes(call.tool_name):
+            return await handler(args)
+        held = await asyncio.to_thread(talk.begin, call.tool_name, call.args)
+        if held.is_denied:
+            raise ToolFailed(held.reason)
+        try:
+            result = await handler(args)
+        except (ApprovalRequired, CallDeferred):  # it runs later, elsewhere
+            raise
+        except BaseException as error:
+            await asyncio.to_thread(talk.end, held, error=error)
+            raise
+        output = result.return_value if isinstance(result, ToolReturn) else result
+        advice = await asyncio.to_thread(talk.end, held, output)
+        if not advice or isinstance(result, ToolReturn):
+            return result
+        if isinstance(result, str):
+            return beside(result, advice)
+        return ToolReturn(result, content=advice)
+
+
+def _schema(tool: Any) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description or "",
+        "inputSchema": tool.parameters_json_schema,
+    }
