@@ -82,7 +82,7 @@ def test_what_the_user_says_binds_at_once_and_in_later_conversations(agent, memo
     seen = agent.run(memory, [[SARAH]], conversation="other")
     assert NOT_RUN in seen.results[0]
     assert NEVER.strip(".") in seen.prompts[0] and "You are an agent." in seen.prompts[0]
-    assert len([each for each in memory.rules.all_rules().rules if each.is_users]) == 1
+    assert len({each.rule for each in memory.rules.all_rules().rules if each.is_users}) == 1
 
 
 @pytest.mark.parametrize("answer", [None, True, False])

@@ -15,10 +15,12 @@ from typing import Any
 from claude_agent_sdk import HookMatcher
 
 from toolmem.adapters.base import Conversation, Conversations
+from toolmem.config.sections import OpSection
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.protocol import Answer, Event, read, write
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.recorder import OnAsk, RecordedCall
+from toolmem.view.tool_classes import CLASSES
 
 log = logging.getLogger("toolmem.adapters")
 AGENT = AGENTS["claude-code"]
@@ -32,6 +34,12 @@ def toolmem_hooks(
     """The hooks, by event. Others may stand beside them in the lists."""
     hooks = _Hooks(Conversations(memory, conversation, on_ask=on_ask))
     return {event: [HookMatcher(hooks=[hooks.called])] for event in EVENTS}
+
+
+def _known_tools(memory: Workspace) -> list[str]:
+    """The SDK does not tell which tools there are: every class, and what is in the store."""
+    known = memory.services.store(OpSection()).tool_names(memory.workspace_id)
+    return list(dict.fromkeys([*CLASSES, *known, *memory.rules.list_tool_names()]))
 
 
 class _Hooks:
@@ -55,7 +63,7 @@ class _Hooks:
 
     def _answer(self, talk: Conversation, event: Event) -> Answer:
         if event.kind == "prompt":
-            section = talk.prompt((), event.prompt)
+            section = talk.prompt(_known_tools(talk.memory), event.prompt)
             if section == self._told.get(event.session, ""):
                 return Answer()
             self._told[event.session] = section
