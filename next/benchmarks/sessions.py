@@ -20,7 +20,7 @@ from shared import Table, publish
 from toolmem import AgentSession, ToolMem
 from toolmem.config.sections import OpSection
 from toolmem.llm.tokens import estimated_tokens
-from toolmem.rules.notes.ask_model import contract
+from toolmem.rules.notes import contract
 from toolmem.rules.store import RuleInput
 
 TOOLS, RULES, ROUNDS = 200, 1_000, 21

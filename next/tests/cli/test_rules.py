@@ -188,18 +188,3 @@ def test_commands_of_a_pseudo_terminal_are_the_users(add, run, tmp_path):
     os.close(follower)
     assert done.returncode == 0, done.stderr
     assert "there are no rules" in run("rules", "list", *STORE).stderr
-
-
-def test_a_teams_file_is_exported_shown_and_imported_after_a_question(run, add, tmp_path):
-    add()
-    assert run("rules", "export", "team.yaml", *STORE).returncode == 0
-    assert "Never push to main" in (tmp_path / "team.yaml").read_text()
-    other = ("--store", "other.db")
-    shown = run("rules", "import", "team.yaml", *other, given="n\n")
-    assert "added: @shell: Never push to main" in shown.stdout
-    assert "there is no file" in run("rules", "list", *other).stderr
-    assert run("rules", "import", "team.yaml", *other, given="y\n").returncode == 0
-    assert "Never push to main" in run("rules", "list", *other).stdout
-    assert "nothing to import" in run("rules", "import", "team.yaml", *other).stderr
-    (tmp_path / "team.yaml").write_text("- tool: [\n")
-    assert run("rules", "import", "team.yaml", "--yes", *other).returncode == 1

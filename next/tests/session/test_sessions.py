@@ -212,16 +212,6 @@ def test_a_model_notes_and_lifts_over_the_sessions_tools(session, memory):
     assert session.check("Bash", {"command": "git push --no-verify"}).action == "allow"
 
 
-def test_a_guest_binds_the_session_alone_and_lifts_nothing_else(memory):
-    memory.capture_rules("Never email Bob", tools=[MAIL])
-    with AgentSession.start(memory, tools=TOOLS, guest="ann") as session:
-        session.messages("You may email Bob again.")
-        session.messages("Never email Carol")
-        assert session.check("send_email", {"to": "Bob <bob@x.org>"}).action == "deny"
-        assert session.check("send_email", {"to": "Carol <c@x.org>"}).action == "deny"
-    assert [rule.rule for rule in memory.tool_rule_list("send_email")] == ["Never email Bob"]
-
-
 def test_rules_may_be_private_where_guidance_is_shared(memory):
     private = memory.workspace("alice")
     private.tool_rule_put("Bash", "Never use sudo", priority="critical")

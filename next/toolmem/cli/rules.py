@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO, get_args
+from typing import Any, get_args
 
 import click
 
@@ -16,7 +16,6 @@ from toolmem.formats.chat import is_conversation, read_chat, text_of
 from toolmem.formats.files import read_lines
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.rules import Effect, Priority, ToolMemoryRule
-from toolmem.rules import team_file
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.store import find_rule
 from toolmem.rules.turn import read_turn
@@ -221,56 +220,6 @@ def capture(
         hook = ToolMemoryCaptureHook(memory.rules, enabled=True)
         for number, given in enumerate(found):
             _capture_one(hook, number, given, as_json)
-
-
-@rules.command("export")
-@click.argument("file", type=click.Path(dir_okay=False), default="-")
-@options.memory_options
-def export_rules(file: str, **where: Any) -> None:
-    """Write the rules into a YAML file that a team reviews in its repository.
-
-    \b
-    Example:
-      toolmem rules export agent-rules.yaml
-    """
-    with options.open_existing(**where) as memory:
-        text = team_file.export(memory.rules.all_rules().rules, memory.services.clock.now())
-    with click.open_file(file, "w", encoding="utf-8") as opened:
-        opened.write(text)
-
-
-@rules.command("import")
-@click.argument("file", type=click.File("rb"))
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@options.memory_options
-def import_rules(file: BinaryIO, yes: bool, **where: Any) -> None:
-    """Show what a team's file would change, ask, and keep what it adds.
-
-    What the file dropped, or says less of, goes on holding: `toolmem rules delete` lets it go.
-    Exit code 1: some blocks could not be read.
-
-    \b
-    Example:
-      toolmem rules import agent-rules.yaml
-    """
-    with options.open_memory(**where) as memory:
-        read = team_file.read_team_file(file.read(team_file.MAX_BYTES + 1), file.name)
-        now, known = memory.services.clock.now(), memory.rules.all_rules().rules
-        changes = team_file.differences(read, known, now)
-        for problem in read.problems:
-            print_error(problem)
-        for change in changes:
-            what = change.kind if change.restricts else f"{change.kind}, and holds on"
-            tool = change.rule.tool if change.rule else change.before and change.before.tool_name
-            click.echo(f"{what}: {plain(str(tool), 100)}: {plain(change.text, 300)}")
-        wanted = sum(change.restricts for change in changes)
-        if not wanted:
-            click.echo("nothing to import", err=True)
-        elif yes or click.confirm(f"keep {wanted} rule(s)?", err=True):
-            made = team_file.import_changes(memory.rules, changes, user_actor())
-            click.echo(f"kept {made} rule(s)")
-    if read.problems:
-        sys.exit(1)
 
 
 def _capture_one(

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
 
 from toolmem.config.sections import OpSection
-from toolmem.errors import RequestError
 from toolmem.flow.services import Memory
-from toolmem.llm.pool import Request
-from toolmem.llm.usage import Purpose, current_purpose
 from toolmem.models.rules import Effect
 from toolmem.models.tools import ToolSchema
 from toolmem.operations.operation import AgentTool, operation
 from toolmem.operations.rules import Alternatives, schemas_of
 from toolmem.rules.changes import Actor
 from toolmem.rules.notes import keep
-from toolmem.rules.notes.ask_model import ask_for_notes
-from toolmem.rules.notes.keep import NoteProblem, NoteResult
+from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.notes.verify import REPLAYED, NoteContext
 from toolmem.rules.notes.width import Call
-from toolmem.text.masking import Masker
 
 Quote = Annotated[str, Meta(description="The user's words, copied exactly from one message.")]
 Examples = Annotated[
@@ -99,54 +92,6 @@ def lift_demand(
     actor = Actor("user", memory.actor.evidence, quote, context.session, context.noted_by)
     rules = memory.services.rules(memory.workspace_id)
     return keep.lift_demand(rules, quote, lifted, context, actor)
-
-
-def notes_of_model(
-    memory: Memory, message: str, tools: list[ToolSchema], conversation_id: str, turn: str
-) -> list[NoteResult]:
-    """Have the configured model read a message (`rules.capture: model`). Raises ModelError."""
-    masked = Masker(memory.services.store(OpSection()).secret_key()).text(message)
-    road: dict[str, Any] = {"user_message": [masked], "conversation_id": conversation_id}
-    declared = [msgspec.to_builtins(tool) for tool in tools]
-
-    def answer(name: str, given: dict[str, Any]) -> NoteResult:
-        more = {"tools_available": declared, "turn": turn} if name == "note_demand" else {}
-        called: Any = note_demand if name == "note_demand" else lift_demand
-        try:
-            found: NoteResult = called.run(memory, called.read({**given, **road, **more}))
-        except RequestError as error:
-            problem = NoteProblem(error.field or "note", str(error))
-            return NoteResult(outcome="refused", problems=[problem])
-        return found
-
-    return ask_for_notes(_completer(memory), masked, tools, answer)
-
-
-def _completer(memory: Memory) -> Callable[[str], str]:
-    """Asks the default model, on its pool and within the budget."""
-    services, op = memory.services, OpSection()
-    model = services.model(op.llm)
-    purpose = Purpose(
-        store=services.store(op),
-        workspace=memory.workspace_id,
-        flow="capture_rules",
-        op="capture_rules",
-        max_retries=op.max_retries,
-    )
-
-    def complete(prompt: str) -> str:
-        async def send() -> str:
-            current_purpose.set(purpose)
-            return await model.complete(prompt, json_reply=True)
-
-        request: Request[str, str] = Request("", send)
-        with services.pool(op).map([request]) as batch:
-            reply = next(iter(batch))
-        if reply.error is not None:
-            raise reply.error
-        return reply.value or ""
-
-    return complete
 
 
 def _context(

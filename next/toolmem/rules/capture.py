@@ -160,8 +160,6 @@ class ToolMemoryCaptureHook:
     def _put(self, turn: Turn, given: RuleInput) -> ToolMemoryRule:
         given.priority, given.source = "critical", "user_explicit"
         given.tags = [USER_EDICT]
-        if self.actor.guest:
-            given.session = turn.session_id
         given.said = Said("user", turn.session_id, (turn.mark,) if turn.mark else ())
         if given.session:
             given.expires_at = self.rules.clock.now() + SESSION_LASTS

@@ -29,7 +29,6 @@ class Actor(Struct, frozen=True):
     words: str = ""
     session: str = ""
     name: str = ""  # of the agent or model
-    guest: bool = False  # a user whose demands hold in the session alone
 
 
 PROGRAM = Actor()

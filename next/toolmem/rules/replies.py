@@ -7,7 +7,6 @@ A message that is just `undo`, `just this time`, `always` acts on what the messa
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -90,12 +89,11 @@ def _in_session(rule: ToolMemoryRule, session: str, ends: datetime) -> RuleInput
 
 
 def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) -> None:
-    waiting = [] if actor.guest else rules.requests()
-    requests = [rule for rule in waiting if rule.id.startswith(start)]
+    requests = [rule for rule in rules.requests() if rule.id.startswith(start)]
     for rule in requests:
         _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
     if not requests:
-        meant = [rule for rule in _rules_of(rules, actor) if rule.id.startswith(start)]
+        meant = [rule for rule in rules.all_rules(actor.session).rules if rule.id.startswith(start)]
         for rule in meant if len(meant) == 1 else ():
             _tell(captured, rule, rules.delete(rule, actor), "lifted")
         if len(meant) != 1:
@@ -105,19 +103,12 @@ def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) 
 def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captured) -> None:
     from toolmem.rules.reader import lifted
 
-    known = _rules_of(rules, actor)
+    known = rules.all_rules(actor.session).rules
     demands = {rule.rule: rule for rule in known if rule.is_users}
     meant = lifted(turn.user_message, list(demands.values()))
     for rule in known if meant is not None else ():
         if meant is not None and rule.is_users and rule.rule == meant.rule:
             _tell(captured, rule, rules.delete(rule, actor), "lifted")
-
-
-def _rules_of(rules: ToolMemoryStore, actor: Actor) -> Sequence[ToolMemoryRule]:
-    """Those that a user may take back: a guest only what holds in the session."""
-    if actor.guest:
-        return rules.session_rules(actor.session)
-    return rules.all_rules(actor.session).rules
 
 
 def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what: str) -> None:

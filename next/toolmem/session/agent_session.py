@@ -21,11 +21,11 @@ from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.operations import OPERATIONS, lift_demand, note_demand
-from toolmem.operations.rules import add_notes_of_model, schemas_of
+from toolmem.operations.rules import schemas_of
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.notes.ask_model import contract
+from toolmem.rules.notes import contract
 from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
 from toolmem.rules.prompt import PromptCaps, changed_since
 from toolmem.rules.store import RuleListing
@@ -76,7 +76,6 @@ class AgentSession:
         self._max_buffer_tokens: int | None = None
         self._compressor: Compressor = keep_newest
         self._count: CountTokens = estimated_tokens
-        self._guest = ""
         self._heard: list[str] = []
         self._pending: str | None = None  # the user's message of the turn under way
         self._turns = 0
@@ -102,15 +101,13 @@ class AgentSession:
         on_error: Literal["raise", "empty"] = "raise",
         on_denied: OnDenied = "raise",
         on_ask: OnAsk | None = None,
-        guest: str = "",
         session_id: str = "",
     ) -> Self:
         """Fetch rules and guidance, and freeze the system prompt.
 
         `tools`: names or schemas of all that the agent has; none: rules of all tools are pinned.
         `rules_workspace`: rules may be private where guidance is shared. `max_buffer_tokens`: the
-        conversation is compressed beyond it. `guest`: who the user is, where the agent serves
-        others than its owner: what a guest demands binds in this session alone.
+        conversation is compressed beyond it.
 
         Raises StoreError where the store gives no rules within `timeout` seconds: a session without
         its critical rules is unsafe. `on_error="empty"` goes without.
@@ -128,7 +125,7 @@ class AgentSession:
         )
         session = cls(own, rules, recorder)
         session._max_buffer_tokens, session._compressor = max_buffer_tokens, compressor
-        session._count, session._guest = count_tokens, guest
+        session._count = count_tokens
         session._freeze(
             base_prompt, [each.name for each in schemas_of(list(tools))], timeout, on_error
         )
@@ -206,7 +203,7 @@ class AgentSession:
         self._hook().hear(self._turn(message, []))
 
     def _hook(self) -> ToolMemoryCaptureHook:
-        actor = Actor("user", session=self.session_id, guest=bool(self._guest), name=self._guest)
+        actor = Actor("user", session=self.session_id)
         enabled = None if self.memory.services.settings.rules.capture else False
         return ToolMemoryCaptureHook(self.rules, actor=actor, enabled=enabled)
 
@@ -283,8 +280,6 @@ class AgentSession:
         given["conversation_id"] = self.session_id
         operation: Any = lift_demand if name == "lift_demand" else note_demand
         if name == "note_demand":
-            if self._guest:
-                given["lasting"] = "session"
             given["turn"] = self._turn(self._pending or "", []).mark
             given["tools_available"] = [
                 msgspec.to_builtins(each) for each in self.recorder.schemas.values()
@@ -326,8 +321,6 @@ class AgentSession:
         self.buffer += messages
         spoken = self._turn(said, list(map(_use, [*self._kept, *results])))
         captured = self._hook().after_turn(spoken, heard=True)
-        if said and not self._guest:
-            add_notes_of_model(self._rules_memory, spoken, captured)
         self._turns, self._kept = self._turns + 1, []
         self._store(results)
         limit = self._max_buffer_tokens
