@@ -13,6 +13,7 @@ ALL = {
     "guard": "guard",
     "demands": "demands",
     "hooks": "hooks",
+    "mcp": "mcp",
     "sessions": "sessions",
     "store": "store",
     "elasticsearch": "distributed",

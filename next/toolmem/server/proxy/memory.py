@@ -100,16 +100,17 @@ class ProxyMemory:
         record = self._record(call, outcome)
 
         def work() -> None:
-            self.stores.main.append_calls(WORKSPACE, [record], KEPT_CALLS)
             failed = None if outcome.success is None else not outcome.success
-            for guard, decision in zip(self._guards, decisions, strict=False):
-                guard.after(
-                    decision,
-                    call.arguments,
-                    output=outcome.output,
-                    failed=failed,
-                    call_id=call.record_id,
-                )
+            with self.stores.main.transaction():  # one commit for the call and what is learned
+                self.stores.main.append_calls(WORKSPACE, [record], KEPT_CALLS)
+                for guard, decision in zip(self._guards, decisions, strict=False):
+                    guard.after(
+                        decision,
+                        call.arguments,
+                        output=outcome.output,
+                        failed=failed,
+                        call_id=call.record_id,
+                    )
 
         self._try("a call cannot be kept", work, None)
 
