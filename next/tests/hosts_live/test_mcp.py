@@ -57,7 +57,7 @@ def served(home, command, port):
             time.sleep(0.1)
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
-        process.terminate()
+        process.kill()  # what it started sees its pipe closed
         process.wait(timeout=60)
 
 
@@ -157,7 +157,9 @@ def test_a_wrapped_server_answers_as_before_and_its_calls_are_kept(home):
 
     bare = asked()
     toolmem("wrap", "files", "--store", str(home / "m.db"))
-    assert asked() == bare
+    *answers, failed = asked()
+    assert answers == bare[:-1]
+    assert failed["result"]["content"][:1] == bare[-1]["result"]["content"]
     with ToolMem(home / "m.db") as memory:
         assert [call.success for call in memory.calls()] == [True, False]
     toolmem("unwrap", "files")
