@@ -6,7 +6,7 @@ Office: eight tools with unwritten conventions and 51 recorded calls. A card hol
 holds one of the strings that say it. Goal: 24 facts in 1,200 estimated tokens.
 
 Later repairs: cards of earlier conversations are asked for the repairs of later ones
-(`toolmem.research.backtest`), strictly: what is said of any failure counts for nothing. Advice at
+(`backtest.py`), strictly: what is said of any failure counts for nothing. Advice at
 the error is measured by `advice.py`.
 """
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 import json
 
 import advice
+from backtest import BUDGETS, backtest
 from shared import Table, publish, recorded_calls, shared_data
 
 from toolmem import ToolMem
 from toolmem.judge.check import check
 from toolmem.llm.tokens import estimated_tokens
-from toolmem.research.backtest import BUDGETS, backtest
 
 GOALS = {"intercode": 0.78, "sample": 0.77, "toolbench": 1.0}  # at 500 tokens
 

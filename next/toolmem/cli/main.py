@@ -17,7 +17,6 @@ _NAMES = [
     "evaluate",
     "guard",
     "hook",
-    "judge",
     "ledger",
     "mcp",
     "note",
