@@ -10,13 +10,13 @@ repair, for this error? The recordings are those on which the advice was made.
 from __future__ import annotations
 
 from shared import Table, recorded_calls
+from toolmem.research.backtest import is_named, repaired_failures
 
 from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, within
-from toolmem.guidance.budget import BULLET
+from toolmem.guidance.shown import BULLET
 from toolmem.judge.check import check
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
-from toolmem.research.backtest import is_named, repaired_failures
 
 # tool ("": all), calls, goal
 RECORDINGS = {

@@ -16,16 +16,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.guidance.budget import BULLET, fit
 from toolmem.guidance.card import CardWriter
 from toolmem.guidance.differences import counted_as, recoveries
 from toolmem.guidance.evidence import conversations, is_service_failure, went_wrong
 from toolmem.guidance.observations import observe
+from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Line, Repair
 from toolmem.models.protocols import GuidanceWriter
-from toolmem.text.error_classes import error_class_of
-from toolmem.text.error_lines import error_line, generalized
+from toolmem.text.error_lines import error_class_of, error_line, generalized
 
 BUDGETS = (200, 500, 1_000)  # tokens of guidance per tool
 WINDOW = 30  # newest calls that a card is written from

@@ -18,7 +18,7 @@ from typing import Any
 
 from shared import PROJECT, Table, publish, shared_data
 
-from toolmem.models.protocols import SystemClock
+from toolmem.models.calls import SystemClock
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes.keep import note_demand

@@ -31,8 +31,7 @@ from toolmem.models.calls import ToolCallResult
 from toolmem.models.records import Document, EmbedderIdentity
 from toolmem.research.evaluation import evaluate, sample
 from toolmem.store.elasticsearch import ElasticsearchStore
-from toolmem.store.search import depth_of
-from toolmem.store.words import query_words
+from toolmem.store.search import depth_of, query_words
 
 CALLS, BATCH, WRITERS = 10_000, 1000, 4
 BATCHES = CALLS // BATCH

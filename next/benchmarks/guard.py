@@ -21,7 +21,7 @@ from shared import RECORDINGS, Table, publish, recorded_calls
 
 from toolmem.guard import Guard
 from toolmem.guard.replay import replay
-from toolmem.models.protocols import SystemClock
+from toolmem.models.calls import SystemClock
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.prompt import ToolMemoryRulesSection, choose
 from toolmem.rules.reader import demands

@@ -25,7 +25,7 @@ import toolmem.ops
 from toolmem import errors
 from toolmem.cli.main import commands as command_line
 from toolmem.config import sections
-from toolmem.flow.registry import known_ops
+from toolmem.flow.op import known_ops
 from toolmem.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ import pytest
 
 import toolmem
 from toolmem.cli.main import commands
-from toolmem.flow.registry import known_ops
+from toolmem.flow.op import known_ops
 from toolmem.operations import OPERATIONS
 
 DOCS = Path(__file__).parents[1] / "docs"

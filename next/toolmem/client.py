@@ -28,7 +28,7 @@ from toolmem.errors import (
 )
 from toolmem.flow.services import Memory
 from toolmem.models.calls import ToolCallResult
-from toolmem.models.responses import FlowResponse
+from toolmem.models.tools import FlowResponse
 from toolmem.operations.calls import Calls
 from toolmem.operations.methods import AsyncMethods, Methods
 from toolmem.operations.operation import Operation

@@ -17,7 +17,7 @@ from toolmem.models.records import Document, Record, Snapshot, TextRow
 from toolmem.models.tools import LoggedCall, ToolRecord
 from toolmem.store import changes
 from toolmem.store.base import BaseStore
-from toolmem.store.search import Ranking, scope_of
+from toolmem.store.search import Ranking, index_words, scope_of
 from toolmem.store.storable import (
     GUIDANCE,
     add_guidance,
@@ -27,7 +27,6 @@ from toolmem.store.storable import (
     next_version,
     read_window,
 )
-from toolmem.store.words import index_words
 
 encode = msgspec.json.encode
 

@@ -9,8 +9,7 @@ from toolmem.config.environment import Environment, read_dotenv
 from toolmem.config.load import load
 from toolmem.config.show import shown_settings
 from toolmem.errors import ConfigError, RequestError
-from toolmem.flow.op import Op
-from toolmem.flow.registry import register
+from toolmem.flow.op import Op, register
 
 HERE = Path(__file__).parent
 REMOTE = "llm: {default: {backend: openai_compatible, model_name: m}}\n"
@@ -264,7 +263,7 @@ def test_the_defaults_of_the_mission():
 
 def test_an_op_of_ones_own_is_registered_by_a_module_that_the_file_names(tmp_path, monkeypatch):
     (tmp_path / "hello_ops.py").write_text(
-        "from toolmem.flow.op import Op\nfrom toolmem.flow.registry import register\n"
+        "from toolmem.flow.op import Op\nfrom toolmem.flow.op import register\n"
         "@register\nclass HelloOp(Op):\n    reads = ('workspace_id',)\n"
         "    async def run(self, context):\n        context.response.answer = 'hello'\n"
     )

@@ -77,7 +77,7 @@ class Host:
             return [call for window in store.windows("default") for call in window.calls]
 
     def rules(self):
-        from toolmem.models.protocols import SystemClock
+        from toolmem.models.calls import SystemClock
         from toolmem.rules.store import ToolMemoryStore
 
         with self.store() as store:

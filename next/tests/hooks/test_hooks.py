@@ -235,6 +235,14 @@ def test_words_typed_at_a_rejected_call_are_heard(host, tmp_path):
     assert host.before("git push origin dev", key="call_2") == ""
 
 
+def test_a_secret_that_was_typed_is_not_kept(host):
+    secret = "ghp_" + "a1B2" * 9
+    host.prompt(f"Clone it with {secret}, please.")
+    [folder] = host.project.rglob(".toolmem")
+    kept = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert b"Clone it with" in kept and secret.encode() not in kept
+
+
 # ---------------------------------------------------------------- stores
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
-from toolmem.rules.effectiveness import effectiveness
+from toolmem.rules.failures import effectiveness
 from toolmem.rules.turn import ToolUse, Turn, read_turn
 
 SARAH = "never email Sarah at sarah@example.com"

@@ -7,11 +7,14 @@ import threading
 import pytest
 
 from toolmem.errors import StoreUnavailable
-from toolmem.rules.prefetch import (
+from toolmem.rules.prompt import (
+    PromptCaps,
+    ToolMemoryRulesSection,
+    changed_since,
+    choose,
     prefetch_tool_memory_rules,
     prefetch_tool_memory_rules_blocking,
 )
-from toolmem.rules.prompt import PromptCaps, ToolMemoryRulesSection, changed_since, choose
 
 TEXT = "never email Sarah at sarah@example.com"
 

@@ -128,7 +128,7 @@ def test_a_misspelt_argument_is_refused_and_nothing_is_done(tmp_path):
 def test_what_is_printed_never_reaches_the_client(tmp_path):
     (tmp_path / "noisy.py").write_text(
         "import os\nfrom toolmem.flow.op import Op\n"
-        "from toolmem.flow.registry import register\nprint('import')\n\n"
+        "from toolmem.flow.op import register\nprint('import')\n\n"
         "@register\nclass NoisyOp(Op):\n    def run(self, context):\n"
         "        print('print')\n        os.system('echo child')\n"
         "        context.response.answer = 'quiet'\n"

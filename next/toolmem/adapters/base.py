@@ -29,7 +29,7 @@ from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
 from toolmem.guard import Guard
 from toolmem.guard.decision import Finding, decide
-from toolmem.hooks.typed import typed
+from toolmem.hooks.protocol import typed
 from toolmem.memory.toolmem import Workspace
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name

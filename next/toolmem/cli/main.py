@@ -8,8 +8,7 @@ import sys
 import click
 
 from toolmem import __version__
-from toolmem.cli.console import print_error
-from toolmem.cli.lazy import LazyGroup
+from toolmem.cli.console import LazyGroup, print_error
 from toolmem.errors import ConfigError, ToolMemError
 
 _NAMES = [

@@ -9,7 +9,7 @@ from typing import Literal
 
 import click
 
-from toolmem.cli.lazy import LazyGroup, require_mcp
+from toolmem.cli.console import LazyGroup, require_mcp
 from toolmem.errors import RequestError
 from toolmem.guard.stores import stores_of
 from toolmem.hooks import mcp_entries

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from toolmem.cli import options
-from toolmem.cli.lazy import require_mcp
+from toolmem.cli.console import require_mcp
 from toolmem.config.layers import OVERRIDE, Setting
 from toolmem.errors import ConfigError
 from toolmem.memory.toolmem import ToolMem

@@ -4,7 +4,7 @@
 workspace, compiled. `repeats` knows the exact calls that failed, `failure_output` reads what they
 wrote; `history` knows which earlier calls rules ask for; `known_names` the tables and columns that
 do not exist; `self_protection` is one rule that guards toolmem itself. `decision` makes one answer
-of all. `replay` runs a recording through the same sources.
+of all. `stores` are the project's and the user's, `replay` runs a recording through all sources.
 """
 
 from toolmem.guard.guard import Guard

@@ -24,8 +24,7 @@ from toolmem.guard.failure_output import (
     says_tests_failed,
     without_exit_code,
 )
-from toolmem.text.error_classes import error_class_of
-from toolmem.text.error_lines import error_line
+from toolmem.text.error_lines import error_class_of, error_line
 from toolmem.text.patterns import late_pattern
 from toolmem.view.effects import CallEffects
 

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from toolmem.config.sections import GuardSection
 from toolmem.guard.guard import Guard
-from toolmem.models.protocols import Store, SystemClock
+from toolmem.models.calls import SystemClock
+from toolmem.models.protocols import Store
 from toolmem.rules.store import GUARDED, RuleListing, ToolMemoryStore
 from toolmem.store.sqlite import SqliteStore
 

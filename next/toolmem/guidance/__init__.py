@@ -7,10 +7,8 @@ shown_values   what may be shown of a call to others
 changes        a change from one call to another, as it may be shown
 failures       failures and repairs, counted from one summary to the next
 card           the card; `wording` and `card.yaml` hold its sentences
-budget         guidance within a number of tokens
-prompt         the guidance of several tools for a system prompt
+shown          guidance within a number of tokens, and a tool's memory as callers see it
 model_writer   guidance by a model, its text before the card's lines
 advice         lines for one call; `named_parameters` on the parameters an error names
 skip           whether guidance is written again
-statistics     the figures of the kept calls
 """

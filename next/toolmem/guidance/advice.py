@@ -13,19 +13,18 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.guidance.budget import BULLET
 from toolmem.guidance.card import failure_line
 from toolmem.guidance.differences import counted_as
 from toolmem.guidance.evidence import Evidence, examine, may_have_run
 from toolmem.guidance.failures import count, error_of
 from toolmem.guidance.named_parameters import parameter_lines
+from toolmem.guidance.shown import BULLET
 from toolmem.guidance.wording import Language, Wording
 from toolmem.llm.tokens import token_weight
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Failure, Line, RepairCount, ToolHistory
 from toolmem.models.protocols import Store
-from toolmem.text.error_classes import error_class_of
-from toolmem.text.error_lines import error_line
+from toolmem.text.error_lines import error_class_of, error_line
 
 MAX_CALLS = 500  # of the tool, and of the workspace, that advice is read from
 BUDGET = 200  # tokens

@@ -9,9 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from toolmem.errors import ModelError
-from toolmem.guidance.budget import BULLET
 from toolmem.guidance.card import CardWriter
-from toolmem.guidance.statistics import statistics, sums_of
+from toolmem.guidance.shown import BULLET, statistics, sums_of
 from toolmem.guidance.wording import Language
 from toolmem.llm.models import DryRunModel
 from toolmem.llm.prompts import Template, as_json, cut_longest, cut_middle, load_template

@@ -48,7 +48,7 @@ class Hook(Struct, kw_only=True):
 
                 return hear(self, event, ledger)
             case "session_end":
-                from toolmem.hooks.after_session import start
+                from toolmem.hooks.start import start
 
                 start(self.stores.main.location, self.config)
                 return Answer()
@@ -70,7 +70,7 @@ class Hook(Struct, kw_only=True):
             from toolmem.hooks.prompts import heard, turn_of
 
             session, _ = ledger.read()
-            said = heard(session, event)
+            said = heard(self.agent, session, event)
             mark = turn_of(event.session, session).mark
             return answer_note(self.stores.rules(), self.agent, note, said, mark, event.session)
         digest = digest_of(event.tool, event.input)

@@ -7,14 +7,15 @@ from json import loads
 from typing import TYPE_CHECKING, Any
 
 from toolmem.guard.stores import WORKSPACE
+from toolmem.hooks.agents import Agent
 from toolmem.hooks.ledger import MAX_PROMPTS, Ledger, Session
 from toolmem.hooks.notes import tools_of
-from toolmem.hooks.protocol import Answer, Event
-from toolmem.hooks.typed import is_plain, typed
+from toolmem.hooks.protocol import Answer, Event, is_plain, typed
 from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.turn import Turn
 from toolmem.text.display import plain
+from toolmem.text.masking import Masker
 
 if TYPE_CHECKING:
     from toolmem.hooks.handle import Hook
@@ -27,16 +28,17 @@ _SAID = "the user said:\n"
 def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     """Keep what was typed, then act on it. A prompt that is told twice acts once."""
     said = event.prompt
-    replies = [] if hook.agent.name != "claude-code" else typed_at_rejected(event.transcript)
+    replies = said_at_rejected(hook.agent, event)
+    masked = Masker(hook.stores.main.secret_key()).text  # what is kept holds no secret
 
     def keep(held: Session) -> tuple[Session, list[str]] | None:
         if event.key and event.key in held.events:
             return None
-        new = [each for each in replies if each not in held.prompts]
+        new = [each for each in replies if masked(each) not in held.prompts]
         held.events += [event.key] if event.key else []
         if said or new:
             held.turn += 1
-            held.prompts += [*new, *([said] if said else [])]
+            held.prompts += map(masked, [*new, *([said] if said else [])])
         return held, new
 
     kept = ledger.change(keep)
@@ -52,9 +54,14 @@ def hear(hook: Hook, event: Event, ledger: Ledger) -> Answer:
     return Answer(context="\n".join(lines), notice="\n".join(lines))
 
 
-def heard(session: Session, event: Event) -> list[str]:
+def heard(agent: Agent, session: Session, event: Event) -> list[str]:
     """Whatever the user typed in this session, for the quotes of notes."""
-    return [*session.prompts, *typed_at_rejected(event.transcript)][-MAX_PROMPTS:]
+    return [*session.prompts, *said_at_rejected(agent, event)][-MAX_PROMPTS:]
+
+
+def said_at_rejected(agent: Agent, event: Event) -> list[str]:
+    """The same of calls that the user rejected: Claude Code's recordings alone tell it."""
+    return typed_at_rejected(event.transcript) if agent.name == "claude-code" else []
 
 
 def turn_of(name: str, session: Session, message: str = "") -> Turn:

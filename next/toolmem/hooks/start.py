@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolmem.config.sections import OpSection
+from toolmem.errors import ToolMemError
 from toolmem.guard.stores import WORKSPACE, users_store
-from toolmem.guidance.prompt import guidance_section
-from toolmem.hooks.ledger import NAMESPACE, Ledger
+from toolmem.guidance.shown import guidance_section
+from toolmem.hooks.ledger import NAMESPACE, Ledger, forget_old_sessions
 from toolmem.hooks.notes import command_shown
 from toolmem.hooks.protocol import Answer, Event
+from toolmem.hooks.state import write_line
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.rules import notes
 from toolmem.rules.prompt import choose, render_rules
@@ -66,3 +72,40 @@ def _gone(hook: Hook, number: int) -> str:
     if number or not before:
         return ""
     return f"the {before} rule(s) of this project are gone: {path} was deleted or emptied"
+
+
+def start(store: str, config: str) -> None:
+    """Begin it in a session of its own: it holds nothing of the agent's. Raises OSError."""
+    isolated = ["-E"] if sys.flags.ignore_environment else []
+    command = [sys.executable, "-P", *isolated, "-m", __name__, store, config]
+    subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        close_fds=True,
+        start_new_session=True,
+    )
+
+
+def main(store: str, config: str) -> None:
+    """`config`: a file of settings, "" for the defaults: judged by rules, without a model."""
+    import json
+
+    from toolmem.memory.toolmem import ToolMem
+
+    path = f"vector_store.default.params.path={json.dumps(store)}"
+    with ToolMem(config or None, overrides=[path]) as memory:
+        memory.run("retry_evaluations")
+        memory.run("summary_tool_memory")
+        kept = memory.services.store(OpSection())
+        forget_old_sessions(kept, memory.services.clock.now())
+
+
+if __name__ == "__main__":
+    with suppress(OSError):
+        try:
+            main(*sys.argv[1:3])
+        except ToolMemError as error:
+            write_line(f"after a session: {error}")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import dropwhile, zip_longest
 
 from toolmem.judge.evidence import Evidence, in_text, line_end
 from toolmem.judge.expectation import Expectation
 from toolmem.judge.text import WORDS
-from toolmem.text.error_classes import error_class_of
+from toolmem.text.error_lines import error_class_of
 from toolmem.text.forms import word_set
-from toolmem.text.signers import signers
+from toolmem.text.patterns import late_pattern
 
 EDGE = 400  # characters at the beginning and at the end where a harness reports
 WINDOW = 6_000  # characters at the beginning and at the end of a long text that are read
@@ -226,3 +227,36 @@ def _closing_line(text: str, expected: Expectation) -> Evidence | None:
             error_class = "failed_check" if error_class == "error" else error_class
             return in_text("closing message", text, start, start + len(line), error_class)
     return None
+
+
+LONGEST = 4_000  # characters of a command line that are read
+
+_QUOTED = late_pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_COMMENT = late_pattern(r"^[^\S\n]*+#[^\n]*", re.MULTILINE)
+_JOINT = late_pattern(r"\|\||&&|\||;|\n|&(?!\d)|\$\(|`|(?<!\\)\)")  # `$(...)` holds another command
+_WORD = late_pattern(r"[\w./+-]{1,80}")
+_ASSIGNMENT = late_pattern(r"[A-Za-z_]\w*=")
+_HIDES = frozenset(("|", ";", "\n", "||"))  # the exit status of `a | b` and of `a ; b` is that of b
+_WRAPPERS = frozenset(("sudo", "env", "time", "nohup", "exec", "command", "builtin"))
+_WRAPPERS |= frozenset(("then", "do", "else", "if", "elif", "while", "until", "!"))
+
+
+def signers(command: str) -> tuple[frozenset[str], frozenset[str]]:
+    """(every name that may sign a message, those of them whose exit status a later part hides)."""
+    command = command[:LONGEST]
+    names = frozenset(word.rsplit("/", 1)[-1] for word in _WORD.findall(command))
+    bare = _QUOTED.sub("''", _COMMENT.sub("", command))
+    joints = _JOINT.findall(bare)
+    hidden: set[str] = set()
+    shown: set[str] = set()
+    for part, joint in zip_longest(_JOINT.split(bare), joints, fillvalue=""):
+        words = list(dropwhile(_is_wrapper, part.split()))
+        if words:
+            name = words[0].lstrip("(").rsplit("/", 1)[-1]
+            (hidden if joint in _HIDES else shown).add(name)
+    return names, frozenset(hidden - shown)
+
+
+def _is_wrapper(word: str) -> bool:
+    """`sudo` and its like, or a variable that is set for the command."""
+    return word in _WRAPPERS or _ASSIGNMENT.match(word) is not None

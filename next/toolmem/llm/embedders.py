@@ -10,8 +10,8 @@ from toolmem.config.sections import EmbeddingSection
 from toolmem.errors import ConfigError, ModelError
 from toolmem.llm.budget import Budget
 from toolmem.llm.client import Client
-from toolmem.llm.encoder import PackagedEncoder, unit_rows
-from toolmem.llm.hashing import DIMENSION, HashingEmbedder
+from toolmem.llm.encoder import DIMENSION, PackagedEncoder, unit_rows
+from toolmem.llm.hashing import HashingEmbedder
 from toolmem.llm.models import open_client
 from toolmem.llm.pool import event_loop
 from toolmem.models.protocols import Clock, Embedder

@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
-from toolmem.flow.op import Context, Op
-from toolmem.flow.registry import register
+from toolmem.flow.op import Context, Op, register
 from toolmem.models.decisions import Decision
-from toolmem.models.responses import FlowResponse
+from toolmem.models.tools import FlowResponse
 from toolmem.operations.operation import OPERATIONS, Operation
 from toolmem.rules.changes import PROGRAM
 

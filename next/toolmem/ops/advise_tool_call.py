@@ -8,13 +8,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from toolmem.errors import RequestError
-from toolmem.flow.op import Context, Op
-from toolmem.flow.registry import register
+from toolmem.flow.op import Context, Op, register
 from toolmem.formats.chat import read_arguments
 from toolmem.guidance.advice import BUDGET, at_error, known_of, within
 from toolmem.models.calls import ToolCallResult
-from toolmem.text.error_classes import error_class_of
-from toolmem.text.error_lines import error_line
+from toolmem.text.error_lines import error_class_of, error_line
 
 MAX_ERROR = 100_000  # characters of an error that are read
 

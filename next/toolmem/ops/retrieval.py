@@ -15,8 +15,7 @@ from toolmem.errors import Conflict
 from toolmem.models.protocols import Embedder, Store
 from toolmem.models.records import Document
 from toolmem.models.tools import ToolSchema
-from toolmem.store.search import embed_missing, unit_vector
-from toolmem.store.words import index_words, query_words
+from toolmem.store.search import embed_missing, index_words, query_words, unit_vector
 from toolmem.text.forms import word_set
 
 DESCRIPTIONS = "descriptions"  # what agents were told that their tools do; keys: names of tools

@@ -9,11 +9,10 @@ import msgspec
 
 from toolmem.config.names import hint
 from toolmem.errors import RequestError, StoreError
-from toolmem.flow.op import Context, Op
-from toolmem.flow.registry import register
+from toolmem.flow.op import Context, Op, register
 from toolmem.flow.runner import WORKSPACE_PATTERN
 from toolmem.formats.dump import dump_line, read_dump, write_dump
-from toolmem.guidance.statistics import statistics, tool_memory
+from toolmem.guidance.shown import statistics, tool_memory
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.tools import CallFailure, Window

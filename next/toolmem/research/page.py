@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 import toolmem
-from toolmem.guidance.budget import BULLET
+from toolmem.guidance.shown import BULLET
 from toolmem.models.tools import ToolRecord
 from toolmem.research import tables
 from toolmem.research.csv_files import write_whole

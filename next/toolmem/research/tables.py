@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from toolmem.guidance.statistics import statistics, sums_of
+from toolmem.guidance.shown import statistics, sums_of
 from toolmem.llm.usage import LedgerRow
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.rules import RANK

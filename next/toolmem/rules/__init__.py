@@ -2,7 +2,6 @@
 
 `capture` reads the user's messages: `reader/` finds plain sentences that demand something without a
 model, `notes/` verifies what a model wrote down. `store` keeps rules, `changes` decides who may let
-one bind less, `replies` follows `undo` and the like. `prompt` renders the pinned block, `prefetch`
-reads it for a session. `failures` and `effectiveness` learn from how calls ended; `memories` are
-the agent's own.
+one bind less, `replies` follows `undo` and the like. `prompt` renders the pinned block, also
+for a session that begins. `failures` learns from how calls ended; `memories` are the agent's own.
 """

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from toolmem.errors import ToolMemError
 from toolmem.models.rules import UNSCOPED, Said, ToolMemoryRule
 from toolmem.rules.changes import Actor
-from toolmem.rules.effectiveness import count_uses
-from toolmem.rules.failures import repeated_failures
+from toolmem.rules.failures import count_uses, repeated_failures
 from toolmem.rules.replies import follow_reply, keep_aloud
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Turn

@@ -14,8 +14,7 @@ import msgspec
 from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError, ToolMemError
 from toolmem.formats.records import read_records
-from toolmem.guidance.prompt import guidance_section
-from toolmem.judge.check import check
+from toolmem.guidance.shown import guidance_section
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import ToolCallResult
@@ -26,8 +25,7 @@ from toolmem.rules.capture import Captured, ToolMemoryCaptureHook
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
 from toolmem.rules.notes import contract
-from toolmem.rules.prefetch import prefetch_tool_memory_rules_blocking
-from toolmem.rules.prompt import PromptCaps, changed_since
+from toolmem.rules.prompt import PromptCaps, changed_since, prefetch_tool_memory_rules_blocking
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import ToolUse, Turn
 from toolmem.session.messages import (
@@ -37,6 +35,7 @@ from toolmem.session.messages import (
     keep_newest,
     message_tokens,
     records_of_turn,
+    tool_use,
     user_message_of,
     without_host_keys,
 )
@@ -48,7 +47,6 @@ log = logging.getLogger("toolmem.session")
 
 NOTE_TOOLS = ("note_demand", "lift_demand")
 MAX_HEARD = 500  # messages of the user that a quote is looked for in
-_SUMMARY = 2_000  # characters of an output that capture is shown
 
 
 class AgentSession:
@@ -319,7 +317,7 @@ class AgentSession:
         if said and not any(message.get("role") == "user" for message in messages):
             messages.insert(0, {"role": "user", "content": said})
         self.buffer += messages
-        spoken = self._turn(said, list(map(_use, [*self._kept, *results])))
+        spoken = self._turn(said, list(map(tool_use, [*self._kept, *results])))
         captured = self._hook().after_turn(spoken, heard=True)
         self._turns, self._kept = self._turns + 1, []
         self._store(results)
@@ -416,20 +414,6 @@ class AgentSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _use(call: ToolCallResult) -> ToolUse:
-    success = call.success
-    if success is None:
-        failed = check(call).execution_failed
-        success = None if failed is None else not failed
-    return ToolUse(
-        name=call.tool_name,
-        arguments=call.input,
-        success=success,
-        output_summary=call.output[:_SUMMARY],
-        duration_ms=None if call.time_cost is None else 1_000 * call.time_cost,
-    )
 
 
 def _read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:

@@ -8,6 +8,11 @@ from typing import Any
 
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments, read_chat, text_of
+from toolmem.judge.check import check
+from toolmem.models.calls import ToolCallResult
+from toolmem.rules.turn import ToolUse
+
+MAX_SUMMARY = 2_000  # characters of an output that capture is shown
 
 Message = dict[str, Any]  # role, content, tool_calls, tool_call_id
 CountTokens = Callable[[str], int]
@@ -73,3 +78,18 @@ def user_message_of(messages: Sequence[Mapping[str, Any]]) -> str:
     """All that the user said in these messages."""
     said = [text_of(m.get("content")) for m in messages if m.get("role") == "user"]
     return "\n".join(filter(None, said))
+
+
+def tool_use(call: ToolCallResult) -> ToolUse:
+    """A call as what users say of it is read."""
+    success = call.success
+    if success is None:
+        failed = check(call).execution_failed
+        success = None if failed is None else not failed
+    return ToolUse(
+        name=call.tool_name,
+        arguments=call.input,
+        success=success,
+        output_summary=call.output[:MAX_SUMMARY],
+        duration_ms=None if call.time_cost is None else 1_000 * call.time_cost,
+    )

@@ -155,7 +155,7 @@ class BaseStore(Store):
         *,
         keys: Collection[str] | None = None,
     ) -> list[Hit]:
-        from toolmem.store.words import query_words
+        from toolmem.store.search import query_words
 
         identity = None if vector is None else self.embedder()
         unit = None if identity is None else unit_vector(vector, identity)

@@ -1,15 +1,16 @@
-"""The line of an output that says what went wrong, and that line without its particulars."""
+"""The line of an output that says what went wrong, without its particulars, and its class."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import filterfalse
+from pathlib import Path
 from typing import Any
 
-from toolmem.text.patterns import late_pattern
+from toolmem.text.patterns import late_pattern, read_patterns
 
 HEAD = 4000  # characters of an output that are looked at, and as many of its end
 MAX_MESSAGE = 2000  # characters of an error line
@@ -250,3 +251,43 @@ def _closed(line: str, following: Sequence[str]) -> str:
         if more.count("`") % 2:
             return " ".join([line, *following[: i + 1]])
     return line
+
+
+_SCANNED = 800  # characters of a message that are classified
+_BY_STATUS = {
+    400: "invalid_value",
+    401: "permission_denied",
+    402: "insufficient_resources",
+    403: "permission_denied",
+    404: "not_found",
+    405: "unknown_tool",
+    408: "timeout",
+    409: "conflict",
+    410: "not_found",
+    422: "invalid_value",
+    423: "conflict",
+    429: "rate_limited",
+    504: "timeout",
+}
+
+
+@cache
+def _by_message() -> list[tuple[str, re.Pattern[str]]]:
+    """(class, what its messages look like), the most telling class first."""
+    lists = read_patterns(Path(__file__).with_name("error_classes.yaml"))
+    return [(name, re.compile(pattern, re.IGNORECASE)) for name, pattern in lists]
+
+
+def error_class_of(message: str) -> str:
+    """The class of an error message: "error" where no other one fits."""
+    return _error_class_of(message[:_SCANNED])
+
+
+@lru_cache(maxsize=1_000)
+def _error_class_of(head: str) -> str:
+    return next((name for name, pattern in _by_message() if pattern.search(head)), "error")
+
+
+def class_of_status(code: int) -> str:
+    """The class of an HTTP status code."""
+    return _BY_STATUS.get(code, "server_error" if code >= 500 else "error")

@@ -16,7 +16,7 @@ from toolmem.config.names import hint
 from toolmem.config.sections import FlowSection
 from toolmem.errors import ConfigError, RequestError
 from toolmem.memory.toolmem import ToolMem, Workspace
-from toolmem.models.responses import FlowResponse
+from toolmem.models.tools import FlowResponse
 from toolmem.operations import OPERATIONS
 from toolmem.operations.operation import Operation
 from toolmem.operations.results import Result

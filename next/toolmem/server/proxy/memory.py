@@ -172,7 +172,7 @@ class ProxyMemory:
         return schema
 
     def _describe(self, tools: Sequence[ToolSchema]) -> None:
-        from toolmem.guidance.prompt import guidance_section
+        from toolmem.guidance.shown import guidance_section
         from toolmem.rules.identity import folded_name
         from toolmem.rules.prompt import choose, render_rules
         from toolmem.view.tool_classes import classes_of

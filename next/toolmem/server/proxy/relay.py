@@ -20,13 +20,16 @@ from toolmem.models.decisions import Decision
 from toolmem.server.proxy.call import (
     CANCELLED,
     NO_ANSWER,
+    PREFIX,
     CallOutcome,
+    Consents,
     ToolCall,
+    agrees,
     an_object,
     can_elicit,
+    form,
     structured_text,
 )
-from toolmem.server.proxy.consent import PREFIX, Consents, agrees, form
 from toolmem.server.proxy.memory import ProxyMemory
 from toolmem.text.stopped_calls import STOPPED
 

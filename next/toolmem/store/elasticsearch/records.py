@@ -19,6 +19,7 @@ from toolmem.models.records import Document, Record, Snapshot
 from toolmem.store.base import BaseStore
 from toolmem.store.elasticsearch.client import Client, Doc, Write
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout, digest
+from toolmem.store.search import index_words
 from toolmem.store.storable import (
     GUIDANCE,
     MAX_NAME,
@@ -28,7 +29,6 @@ from toolmem.store.storable import (
     moment_of,
     next_version,
 )
-from toolmem.store.words import index_words
 
 RECENT = 4  # names of the last changes, by which a writer knows its own
 FIELDS = ["namespace", "key", "live", "version", "created", "modified", "recent", "body"]

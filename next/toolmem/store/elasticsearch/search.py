@@ -1,6 +1,6 @@
 """Documents are found by words and by vectors, both in one round trip.
 
-The words are those that `toolmem.store.words` cuts, so that both backends find the same texts. A
+The words are those that `toolmem.store.search` cuts, so that both backends find the same texts. A
 document's vector carries the mark of its embedder; vectors of another one count as missing.
 """
 
