@@ -9,8 +9,8 @@ repair, for this error? The recordings are those on which the advice was made.
 
 from __future__ import annotations
 
+from backtest import is_named, repaired_failures
 from shared import Table, recorded_calls
-from toolmem.research.backtest import is_named, repaired_failures
 
 from toolmem.guidance.advice import BUDGET, MAX_CALLS, Known, at_error, within
 from toolmem.guidance.shown import BULLET

@@ -94,6 +94,19 @@ FIGURES = (
         tuple(("  time against bare", "measured", str(nth)) for nth in range(1, 5)),
     ),
     Figure(
+        "hooks",
+        "CPU",
+        "A hook before a call over a bare interpreter, of a file and of a shell line: {} and {} "
+        "ms of CPU (goals 60 and 90)",
+        (("a file", "over bare, ms"), ("a shell line", "over bare, ms")),
+    ),
+    Figure(
+        "mcp",
+        "300 calls",
+        "The MCP proxy adds to a call at the median {} ms (goal 2), and {} MB (goal 25)",
+        (("a call, five", "added"), ("resident", "added")),
+    ),
+    Figure(
         "serving",
         "One client",
         "A check over HTTP beside a bare route: {} times",

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from backtest import Repaired, is_named, repaired_failures
 from msgspec import Struct
 from msgspec.structs import replace
 from shared import Table, publish, recorded_calls
@@ -33,7 +34,6 @@ from toolmem.llm.budget import Budget
 from toolmem.llm.models import DryRunModel
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
-from toolmem.research.backtest import Repaired, is_named, repaired_failures
 from toolmem.research.tables import wilson_interval
 
 LIMIT = 1_000  # calls of a recording

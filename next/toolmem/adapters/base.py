@@ -28,7 +28,7 @@ from toolmem.config.sections import OpSection
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
 from toolmem.guard import Guard
-from toolmem.guard.decision import Finding, decide
+from toolmem.guard.decision import undecided
 from toolmem.hooks.protocol import typed
 from toolmem.memory.toolmem import Workspace
 from toolmem.operations.rules import schemas_of
@@ -133,13 +133,9 @@ class Conversation:
             return self.session().recorder.begin(tool_name, known)
         except Exception as error:  # whatever it is, the agent goes on
             log.error("a call is not held against the memory: %s", error)
-        is_closed = self.memory.services.settings.guard.on_error == "closed"
-        text = "The user's rules could not be read, and guard.on_error is closed."
-        finding = Finding(
-            kind="self", action="deny" if is_closed else "allow", text=text, remedy="Tell the user."
-        )
-        now = self.memory.services.clock.now()
-        decision = decide("", now, tool_name, self.name, [finding])
+        services = self.memory.services
+        now, on_error = services.clock.now(), services.settings.guard.on_error
+        decision = undecided(tool_name, self.name, now, on_error)
         record = {"tool_name": tool_name, "input": known, "id": uuid.uuid4().hex}
         record["create_time"] = now.isoformat()
         return RecordedCall(record, known, time.perf_counter(), decision)

@@ -90,6 +90,16 @@ def decide(
     )
 
 
+def undecided(
+    tool_name: str, conversation: str, time: datetime, on_error: Literal["open", "closed"]
+) -> Decision:
+    """Where the memory cannot be asked at all: `guard.on_error` says what becomes of the call."""
+    action: Action = "deny" if on_error == "closed" else "allow"
+    text = "The user's rules could not be read, and guard.on_error is closed."
+    finding = Finding(kind="self", action=action, text=text, remedy="Tell the user.")
+    return decide("", time, tool_name, conversation, [finding])
+
+
 def strictest(decisions: Sequence[Decision]) -> Decision:
     """Of what several stores decided, at least one; with the advice of all."""
     found = max(decisions, key=lambda each: _ORDER[each.action])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from toolmem.errors import RequestError
 from toolmem.guard import Guard
-from toolmem.guard.decision import Finding, decide
+from toolmem.guard.decision import undecided
 from toolmem.guard.stores import WORKSPACE, Stores
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
@@ -50,6 +51,7 @@ class ProxyMemory:
         self.conversation = f"mcp-{uuid.uuid4().hex}"
         self.folder = os.getcwd()
         self._opened = opened
+        self._lock = threading.Lock()
         self._stores: Stores | None = None
         self._guards: list[Guard] = []
         self._schemas: dict[str, ToolSchema] = {}
@@ -59,12 +61,13 @@ class ProxyMemory:
     @property
     def stores(self) -> Stores:
         """Raises StoreError."""
-        if self._stores is None:
-            stores = self._opened()
-            self._guards = stores.guards(self.on_error, shadow=self.shadow)
-            stores.mark_guarded(f"proxy of {self.name}")
-            self._stores = stores
-        return self._stores
+        with self._lock:
+            if self._stores is None:
+                stores = self._opened()
+                self._guards = stores.guards(self.on_error, shadow=self.shadow)
+                stores.mark_guarded(f"proxy of {self.name}")
+                self._stores = stores
+            return self._stores
 
     def close(self) -> None:
         """Close what was opened."""
@@ -90,10 +93,7 @@ class ProxyMemory:
             ]
         except Exception as error:  # whatever it is: the server must not be taken down
             self._log("calls cannot be held against the memory", error)
-        action: Literal["allow", "deny"] = "deny" if self.on_error == "closed" else "allow"
-        text = "The user's rules could not be read, and guard.on_error is closed."
-        finding = Finding(kind="self", action=action, text=text, remedy="Tell the user.")
-        return [decide("", datetime.now(UTC), call.tool, self.conversation, [finding])]
+        return [undecided(call.tool, self.conversation, datetime.now(UTC), self.on_error)]
 
     def keep(self, call: ToolCall, decisions: Sequence[Decision], outcome: CallOutcome) -> None:
         """Keep how a call ended, and learn from it."""

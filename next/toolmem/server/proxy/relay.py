@@ -64,6 +64,8 @@ class Relay:
 
     def from_client(self, line: bytes) -> None:
         """Pass a message on, or answer it."""
+        if not line.strip():
+            return
         try:
             message = json.loads(line.decode(), object_pairs_hook=_once_each)
         except (ValueError, RecursionError) as error:
@@ -231,6 +233,7 @@ class Relay:
             left, self._calls = list(self._calls.values()), {}
         for each in left:
             self.memory.keep(each.call, each.decisions, NO_ANSWER)
+        self.memory.close()
 
     # ------------------------------------------------------------ answers of ours
 
