@@ -2,10 +2,14 @@
 
 import json
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
 from toolmem import ToolMem
+from toolmem.guard.decision import undecided
+from toolmem.server.proxy import call as proxied_call
+from toolmem.server.proxy.call import Consents, ToolCall
 
 TO_SARAH = {"to": "sarah@example.com"}
 TO_BOB = {"to": "bob@example.com"}
@@ -146,6 +150,15 @@ def test_in_the_stateless_protocol_consent_holds_for_this_call_once(host):
     assert text_of(retry(TO_SARAH)["result"]) == "done"
     assert "requestState" not in json.loads(host.got[-1])["params"]
     assert "used before" in retry(TO_SARAH)["error"]["message"]
+
+
+def test_consent_that_comes_after_ten_minutes_is_none(monkeypatch):
+    monkeypatch.setattr(proxied_call, "LASTS", -1.0)
+    consents, params = Consents(), {"name": "send_email", "arguments": TO_SARAH}
+    decision = undecided("send_email", "c1", datetime.now(UTC), "closed")
+    state = consents.ask(ToolCall.read({"params": params}), decision)["requestState"]
+    with pytest.raises(ValueError, match="too old"):
+        consents.answer(ToolCall.read({"params": {**params, "requestState": state}}))
 
 
 def test_a_server_may_ask_on_about_a_call_that_the_user_agreed_to(host):
