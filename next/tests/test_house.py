@@ -12,10 +12,10 @@ from importlinter.cli import lint_imports
 PACKAGE = Path(__file__).parents[1] / "toolmem"
 KINDS = {".py", ".yaml", ".json", ".md", ".j2", ".js", ".css", ".txt", ".sql"}
 BUDGETS = {
-    "models": 876,
+    "models": 871,
     "text": 1557,
     "config": 1233,
-    "store": 3925,
+    "store": 3869,
     "llm": 1686,
     "judge": 2348,
     "guidance": 2175,
@@ -37,7 +37,7 @@ BUDGETS = {
 SINGLE_FILES = 360  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
-OVER = 1_214
+OVER = 1_153
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 16, "sentence": 29, "planned call": 33}
 MAX_FILES = 250

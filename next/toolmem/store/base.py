@@ -16,6 +16,7 @@ from toolmem.store.search import Query, Ranking, depth_of, fuse, scope_of, unit_
 from toolmem.store.storable import (
     DECISIONS,
     VERDICTS,
+    Place,
     Prepared,
     decoder,
     encode_value,
@@ -97,18 +98,13 @@ class BaseStore(Store):
     ) -> Record:
         require_workspace(workspace)
         body = encode_value(value, "value")
-        return self._put(workspace, namespace, key, body, document, expected_version)
+        return self._put(Place(workspace, namespace, key), body, document, expected_version)
 
     @abstractmethod
     def _put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        body: bytes,
-        document: Document | None,
-        expected_version: int | None,
-    ) -> Record: ...
+        self, place: Place, body: bytes, document: Document | None, expected: int | None
+    ) -> Record:
+        """Raises Conflict where the record is not at the version that was expected."""
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         found = self.get_many(workspace, [(VERDICTS, key) for key in keys]).records

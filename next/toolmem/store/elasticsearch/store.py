@@ -17,7 +17,7 @@ from toolmem.models.guidance import Guidance
 from toolmem.models.records import Document
 from toolmem.models.tools import AppendResult, LoggedCall, ToolRecord, Window
 from toolmem.store import changes
-from toolmem.store.elasticsearch.client import PAGE, Client
+from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout
 from toolmem.store.elasticsearch.search import SearchStore
 from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Placed, State, Tools
@@ -262,9 +262,9 @@ class ElasticsearchStore(SearchStore):
         if conversation is not None:
             filters.append({"term": {"conversation": conversation}})
         placed: dict[str, tuple[int, Placed]] = {}  # the newest version of each, by document
-        for hit in self._logged(filters, limit, newest):
-            source = hit["_source"]
-            placed[hit["_id"]] = hit["_version"], Placed(source["body"], source["position"])
+        order, index = [{"position": "desc" if newest else "asc"}], self._layout.calls
+        for doc in self._client.ordered(index, filters, ["body", "position"], order, limit):
+            placed[doc.id] = doc.version, Placed(doc.source["body"], doc.source["position"])
         for found, _ in tools:
             for entry, text in found.outbox.values():
                 fits = entry.position > after and conversation in (None, entry.conversation)
@@ -274,25 +274,6 @@ class ElasticsearchStore(SearchStore):
         read = decoder(ToolCallResult)
         shown = ordered[-limit:] if newest else ordered[:limit]
         return [LoggedCall(each.position, read(each.body)) for each in shown]
-
-    def _logged(self, filters: Sequence[Any], limit: int, newest: bool) -> list[dict[str, Any]]:
-        """The first or the last `limit` documents by position."""
-        self._client.refresh(self._layout.calls)
-        body: dict[str, Any] = {
-            "index": self._layout.calls,
-            "query": {"bool": {"filter": filters}},
-            "sort": [{"position": "desc" if newest else "asc"}],
-            "version": True,
-        }
-        hits: list[dict[str, Any]] = []
-        while len(hits) < limit:
-            size = min(PAGE, limit - len(hits))
-            page = self._client.search(size=size, **body)["hits"]["hits"]
-            hits += page
-            if len(page) < size:
-                break
-            body["search_after"] = page[-1]["sort"]
-        return hits
 
 
 def _ask_append(prepared: Prepared, keep: int, now: datetime) -> Ask:

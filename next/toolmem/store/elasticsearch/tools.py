@@ -33,7 +33,7 @@ from toolmem.models.tools import Counted, ToolRecord
 from toolmem.store.changes import Change, new_record
 from toolmem.store.elasticsearch.client import Client, Doc, Position, Write
 from toolmem.store.elasticsearch.layout import Layout, digest
-from toolmem.store.elasticsearch.records import document_fields, record_id
+from toolmem.store.elasticsearch.records import document_fields
 from toolmem.store.storable import GUIDANCE, decoder, is_storable, micros
 
 RECENT = 16  # names of the last commits, by which a writer knows its own
@@ -217,7 +217,7 @@ class Tools:
         before = found.state
         version = 1 if before is None else before.record.version + 1
         recent = [] if before is None else before.recent
-        guidance_id = record_id(found.workspace, GUIDANCE, found.tool)
+        guidance_id = digest(found.workspace, GUIDANCE, found.tool)
         if change is DELETED and before is not None:
             record = new_record(found.workspace, found.tool, before.record.time_created)
             record.version = version
@@ -377,7 +377,7 @@ class Tools:
                 kept = state.kept[seq - first]
                 places.append((self._layout.calls, kept.id, kept.version, (at, seq)))
             if guidance and state.guidance:
-                place = record_id(found.workspace, GUIDANCE, found.tool)
+                place = digest(found.workspace, GUIDANCE, found.tool)
                 places.append((self._layout.records, place, state.guidance, (at, 0)))
         read: list[dict[int, Placed]] = [{} for _ in wanted]
         missing = []
