@@ -23,8 +23,8 @@ BUDGETS = {
     "view": 2201,
     "flow": 1142,
     "ops": 1428,
-    "operations": 1207,
-    "memory": 542,
+    "operations": 1205,
+    "memory": 494,
     "research": 1498,
     "cli": 1801,
     "testing": 471,
@@ -37,7 +37,7 @@ BUDGETS = {
 SINGLE_FILES = 360  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
-OVER = 1_153
+OVER = 1_103
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 16, "sentence": 29, "planned call": 33}
 MAX_FILES = 250
