@@ -15,15 +15,15 @@ BUDGETS = {
     "models": 871,
     "text": 1557,
     "config": 1233,
-    "store": 3869,
-    "llm": 1686,
+    "store": 3813,
+    "llm": 1698,
     "judge": 2348,
     "guidance": 2175,
-    "formats": 893,
+    "formats": 885,
     "view": 2201,
     "flow": 1142,
-    "ops": 1428,
-    "operations": 1205,
+    "ops": 1422,
+    "operations": 1185,
     "memory": 494,
     "research": 1498,
     "cli": 1801,
@@ -34,10 +34,10 @@ BUDGETS = {
     "server": 524,
     "hooks": 2521,
 }
-SINGLE_FILES = 360  # __init__, __main__, errors, client
+SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
-OVER = 1_103
+OVER = 1_001
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 16, "sentence": 29, "planned call": 33}
 MAX_FILES = 250
