@@ -7,11 +7,10 @@ with Client(workspace_id="team") as client:
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,14 +25,11 @@ from toolmem.errors import (
     StoreUnavailable,
     ToolMemError,
 )
-from toolmem.flow.services import Memory
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import FlowResponse
 from toolmem.operations.calls import Calls
 from toolmem.operations.methods import AsyncMethods, Methods
 from toolmem.operations.operation import Operation
-
-Answer = TypeVar("Answer")
 
 DEFAULT_URL = "http://127.0.0.1:8002"
 TIMEOUT = 300.0  # seconds without a sign of the service: a model takes its time
@@ -132,25 +128,7 @@ class AsyncClient(AsyncMethods):
     """The same methods as coroutines. The work is done in threads. Takes what Client takes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.plain = Client(*args, **kwargs)
-
-    async def in_thread(self, work: Callable[[Memory], Answer]) -> Answer:
-        """Ask in a thread."""
-        return await asyncio.to_thread(work, cast(Memory, self.plain))
-
-    async def run(self, flow: str, /, **request: Any) -> FlowResponse:
-        """Run a flow by name."""
-        return await asyncio.to_thread(self.plain.run, flow, **request)
-
-    async def close(self) -> None:
-        """Whatever is asked later raises StoreClosed."""
-        await asyncio.to_thread(self.plain.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        super().__init__(Client(*args, **kwargs))
 
 
 def _without_secrets(url: str) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.formats.files import read_lines
-from toolmem.formats.records import read_records
+from toolmem.formats.records import REME_TIME, read_records, read_time
 from toolmem.models.calls import JudgeIdentity, ToolCallResult
 from toolmem.models.guidance import Guidance
 from toolmem.models.tools import ToolRecord, Window
@@ -31,7 +31,6 @@ EXACT = "toolmem"  # the key under `metadata`
 MAX_TEXT = 20_000  # characters of a tool's guidance
 MAX_SEQ = 2**53
 MOST_TOLD = 20  # problems in one error
-_REME_TIME = "%Y-%m-%d %H:%M:%S"
 _EXACT_FIELDS = (
     *("id", "create_time", "input", "success", "time_cost", "token_cost", "context", "score"),
     *("evaluation_status", "execution_failed", "error_class", "judge"),
@@ -50,8 +49,8 @@ def dump_line(window: Window[ToolCallResult], score: float | None) -> bytes:
         "when_to_use": record.tool_name,
         "content": guidance.text if guidance else "",
         "score": score or 0.0,
-        "time_created": record.time_created.strftime(_REME_TIME),
-        "time_modified": record.time_modified.strftime(_REME_TIME),
+        "time_created": record.time_created.strftime(REME_TIME),
+        "time_modified": record.time_modified.strftime(REME_TIME),
         "author": guidance.author if guidance else "",
         "tool_call_results": [_dumped(call) for call in window.calls],
         "metadata": {EXACT: msgspec.to_builtins(record)},
@@ -64,7 +63,7 @@ def _dumped(call: ToolCallResult) -> dict[str, Any]:
     exact = {name: whole[name] for name in _EXACT_FIELDS if name in whole}
     is_list = isinstance(call.input, list)
     return {
-        "create_time": call.create_time.strftime(_REME_TIME),
+        "create_time": call.create_time.strftime(REME_TIME),
         "tool_name": call.tool_name,
         "input": json.dumps(call.input, ensure_ascii=False) if is_list else call.input,
         "output": call.output,
@@ -191,17 +190,10 @@ def _record(body: Mapping[str, Any], name: str, workspace: str, now: datetime) -
         workspace=workspace,
         tool_name=name,
         memory_id=str(body.get("memory_id") or os.urandom(8).hex()),
-        time_created=_time(body.get("time_created"), now),
-        time_modified=_time(body.get("time_modified"), now),
+        time_created=read_time(body.get("time_created"), now, "time_created"),
+        time_modified=read_time(body.get("time_modified"), now, "time_modified"),
         guidance=Guidance(text=text, author=author, written=text) if text else None,
     )
-
-
-def _time(value: Any, now: datetime) -> datetime:
-    if not isinstance(value, str) or not value.strip():
-        return now
-    moment = datetime.fromisoformat(value)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _calls_of_reme(results: list[Any], name: str, now: datetime) -> list[ToolCallResult]:

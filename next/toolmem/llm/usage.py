@@ -38,12 +38,24 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct):
-    """The requests of one op of a run."""
+    """Requests to models."""
 
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    costs: dict[str, float] = {}  # by currency
+    saved_prompt_tokens: int = 0  # of the tools that were skipped
+    costs: dict[str, float] = {}  # by currency, of models with a price
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together."""
+        currencies = dict.fromkeys([*self.costs, *other.costs])
+        return Usage(
+            requests=self.requests + other.requests,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            saved_prompt_tokens=self.saved_prompt_tokens + other.saved_prompt_tokens,
+            costs={each: self.costs.get(each, 0) + other.costs.get(each, 0) for each in currencies},
+        )
 
 
 class Purpose(Struct, frozen=True, kw_only=True):

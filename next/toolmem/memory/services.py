@@ -47,21 +47,16 @@ class MemoryServices:
         self.settings = settings
         self.clock = clock
         self._own = own
-        self._stores: dict[str, Store] = dict(own.stores)
-        self._opened_things: dict[Hashable, Any] = {}
+        self._opened_things: dict[tuple[Hashable, ...], Any] = {
+            ("store", name): store for name, store in own.stores.items()
+        }
         self._budget = Budget(settings.budget, settings.prices)
         self._opening = threading.RLock()
         self._is_closed = False
 
     def store(self, op: OpSection) -> Store:
-        found = self._stores.get(op.vector_store)
-        if found is None:
-            with self._opening:
-                self._require_open()
-                found = self._stores.get(op.vector_store)
-                if found is None:
-                    found = self._stores[op.vector_store] = self._open_store(op.vector_store)
-        return found
+        name = op.vector_store
+        return self._opened(("store", name), lambda: self._open_store(name))
 
     def judge(self, op: OpSection) -> Judge:
         if op.llm in self._own.judges:
@@ -117,8 +112,9 @@ class MemoryServices:
         """Close every store, those that were handed over too."""
         with self._opening:
             self._is_closed = True
-            for store in self._stores.values():
-                store.close()
+            for key, thing in self._opened_things.items():
+                if key[0] == "store":
+                    thing.close()
 
     def problems(self) -> list[str]:
         """What is wrong with models, embedders and prompts, without asking anybody."""
@@ -134,19 +130,16 @@ class MemoryServices:
 
     # ------------------------------------------------------------ opening
 
-    def _opened(self, key: Hashable, open_it: Callable[[], Opened]) -> Opened:
+    def _opened(self, key: tuple[Hashable, ...], open_it: Callable[[], Opened]) -> Opened:
         found: Opened | None = self._opened_things.get(key)
         if found is None:
             with self._opening:
-                self._require_open()
+                if self._is_closed:
+                    raise StoreClosed("this memory was closed; make another ToolMem")
                 found = self._opened_things.get(key)
                 if found is None:
                     found = self._opened_things[key] = open_it()
         return found
-
-    def _require_open(self) -> None:
-        if self._is_closed:
-            raise StoreClosed("this memory was closed; make another ToolMem")
 
     def _language(self, op: OpSection) -> Language:
         return self.settings.language if op.language is None else op.language

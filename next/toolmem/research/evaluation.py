@@ -20,13 +20,13 @@ from toolmem.errors import RequestError
 from toolmem.flow.report import Event
 from toolmem.formats.recording import BadRecord, Format, Recording, read_recording
 from toolmem.formats.records import read_schemas
-from toolmem.llm.usage import LedgerRow, read_ledger
+from toolmem.llm.usage import LedgerRow, Usage, read_ledger
 from toolmem.memory.toolmem import ToolMem
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.protocols import Store
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.models.tools import CallFailure, ToolRecord
-from toolmem.operations.results import Summarized, Usage
+from toolmem.operations.results import Summarized
 from toolmem.ops import ParseToolCallResultOp, SummaryToolMemoryOp
 from toolmem.rules.capture import ToolMemoryCaptureHook
 from toolmem.rules.turn import ToolUse, Turn
@@ -198,7 +198,7 @@ class _Added(Struct):
     failures: list[CallFailure] = msgspec.field(default_factory=list)  # by position
     stopped: str = ""  # why the others were not asked about
     budget_reached: bool = False
-    usage: Usage = Usage()
+    usage: Usage = msgspec.field(default_factory=Usage)
 
 
 def _add(

@@ -22,7 +22,7 @@ from toolmem.text.stopped_calls import was_stopped
 
 REPEATED_FAILURE = "repeated-failure"  # the tag of such rules
 MIN_FAILURES = 2  # of one tool in one turn
-_CLASSES = {  # of errors, by the classes of `text/error_classes.py`
+_CLASSES = {  # of errors, by the classes of `text/error_lines.py`
     "timeout": ("timeout",),
     "not_found": ("not_found", "unknown_table", "unknown_column", "command_not_found"),
     "permission_denied": ("permission_denied",),

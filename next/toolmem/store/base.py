@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from toolmem.errors import RequestError
 from toolmem.models.calls import ToolCallResult, Verdict
 from toolmem.models.decisions import Decision
+from toolmem.models.guidance import Guidance
 from toolmem.models.protocols import Store
 from toolmem.models.records import Document, Hit, Record
 from toolmem.models.tools import AppendResult, ToolRecord, Window
+from toolmem.store import changes
 from toolmem.store.search import Query, Ranking, depth_of, fuse, scope_of, unit_vector
 from toolmem.store.storable import (
     DECISIONS,
     VERDICTS,
+    Place,
     Prepared,
     decoder,
     encode_value,
@@ -50,35 +56,64 @@ class BaseStore(Store):
         require_workspace(workspace)
         if keep < 1:
             raise RequestError(f"keep: expected a whole number of at least 1, got {keep}", "keep")
-        return self._append(workspace, prepare(calls, self._mask_key()), keep)
+        now = datetime.now(UTC)  # of all tools, so that the log keeps the order of the calls
+        asks = {
+            name: changes.ask_append(workspace, name, prepared, keep, now)
+            for name, prepared in prepare(calls, self._mask_key()).items()
+        }
+        return self._commit(workspace, asks)
 
     @abstractmethod
-    def _append(
-        self, workspace: str, prepared: Mapping[str, Prepared], keep: int
-    ) -> dict[str, AppendResult]: ...
+    def _commit(self, workspace: str, asks: Mapping[str, changes.Ask]) -> dict[str, Any]:
+        """Read each tool, let its Ask decide, and write all together; the answers, by tool."""
 
     def merge(self, workspace: str, window: Window[ToolCallResult], keep: int) -> AppendResult:
         require_workspace(workspace)
-        calls = prepare(window.calls, self._mask_key())
-        prepared = calls.get(window.record.tool_name, Prepared([], []))
-        return self._take_over(workspace, window, prepared, keep)
+        name, now = window.record.tool_name, datetime.now(UTC)
+        prepared = prepare(window.calls, self._mask_key()).get(name, Prepared([], []))
+        append = changes.ask_append(workspace, name, prepared, keep, now)
 
-    @abstractmethod
-    def _take_over(
-        self, workspace: str, window: Window[ToolCallResult], prepared: Prepared, keep: int
-    ) -> AppendResult: ...
+        def decide(found: changes.Found) -> tuple[Any, AppendResult]:
+            if found.record is not None:
+                return append.decide(found)
+            return changes.taken_over(workspace, window, prepared, keep, now)
+
+        ask = changes.Ask(decide, append.ids)
+        merged: AppendResult = self._commit(workspace, {name: ask})[name]
+        return merged
 
     def update_verdicts(
         self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
     ) -> ToolRecord | None:
-        if key := self._mask_key() if verdicts else None:
-            verdicts = {seq: mask_call(call, key) for seq, call in verdicts.items()}
-        return self._judge(workspace, tool, verdicts)
+        key = self._mask_key() if verdicts else None
+        given = {seq: mask_call(c, key) if key else c for seq, c in verdicts.items()}
 
-    @abstractmethod
-    def _judge(
-        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
-    ) -> ToolRecord | None: ...
+        def decide(found: changes.Found) -> tuple[changes.Change | None, ToolRecord | None]:
+            if found.record is None:
+                return None, None
+            window, now = found.window(list(given)), datetime.now(UTC)
+            change = changes.with_verdicts(found.record, window, given, now)
+            return change, found.record if change is None else change.record
+
+        record: ToolRecord | None = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
+        return record
+
+    def put_guidance(
+        self,
+        workspace: str,
+        tool: str,
+        guidance: Guidance,
+        *,
+        document: Document,
+        expected_version: int,
+    ) -> ToolRecord:
+        def decide(found: changes.Found) -> tuple[changes.Change, changes.Change]:
+            now = datetime.now(UTC)
+            change = changes.with_guidance(found.record, guidance, document, expected_version, now)
+            return change, change
+
+        done: changes.Change = self._commit(workspace, {tool: changes.Ask(decide)})[tool]
+        return replace(done.record, guidance=done.guidance)
 
     # ------------------------------------------------------------ records
 
@@ -97,18 +132,13 @@ class BaseStore(Store):
     ) -> Record:
         require_workspace(workspace)
         body = encode_value(value, "value")
-        return self._put(workspace, namespace, key, body, document, expected_version)
+        return self._put(Place(workspace, namespace, key), body, document, expected_version)
 
     @abstractmethod
     def _put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        body: bytes,
-        document: Document | None,
-        expected_version: int | None,
-    ) -> Record: ...
+        self, place: Place, body: bytes, document: Document | None, expected: int | None
+    ) -> Record:
+        """Raises Conflict where the record is not at the version that was expected."""
 
     def verdicts(self, workspace: str, keys: Sequence[str]) -> dict[str, Verdict]:
         found = self.get_many(workspace, [(VERDICTS, key) for key in keys]).records

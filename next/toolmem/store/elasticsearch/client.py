@@ -233,14 +233,21 @@ class Client:
         )
         return answer
 
-    def newest(
-        self, index: str, filters: Sequence[Any], fields: Any, order: Sequence[str], limit: int
+    def ordered(
+        self, index: str, filters: Sequence[Any], fields: Any, sort: Sequence[Any], limit: int
     ) -> list[Doc]:
-        """The last `limit` documents by these fields, at most 10,000; the last one first."""
+        """The first `limit` documents in this order."""
         self.refresh(index)
-        sort = [{name: "desc"} for name in order]
-        answer = self.search(index=index, size=limit, sort=sort, **_asked(filters, fields))
-        return [_doc(each) for each in answer["hits"]["hits"]]
+        body = {"index": index, "sort": sort, **_asked(filters, fields)}
+        hits: list[dict[str, Any]] = []
+        while len(hits) < limit:
+            size = min(PAGE, limit - len(hits))
+            page = self.search(size=size, **body)["hits"]["hits"]
+            hits += page
+            if len(page) < size:
+                break
+            body["search_after"] = page[-1]["sort"]
+        return [_doc(each) for each in hits]
 
     def values(self, index: str, field: str, filters: Sequence[Any]) -> list[str]:
         """The different values of a field, sorted."""

@@ -23,6 +23,7 @@ from toolmem.store.search import index_words
 from toolmem.store.storable import (
     GUIDANCE,
     MAX_NAME,
+    Place,
     is_rule,
     is_storable,
     micros,
@@ -33,11 +34,6 @@ from toolmem.store.storable import (
 RECENT = 4  # names of the last changes, by which a writer knows its own
 FIELDS = ["namespace", "key", "live", "version", "created", "modified", "recent", "body"]
 _LIVE = {"term": {"live": True}}
-
-
-def record_id(workspace: str, namespace: str, key: str) -> str:
-    """Of the document of a record."""
-    return digest(workspace, namespace, key)
 
 
 def document_fields(text: str) -> dict[str, str]:
@@ -64,7 +60,7 @@ class RecordStore(BaseStore):
     def _docs(self, workspace: str, places: Sequence[tuple[str, str]]) -> list[Doc | None]:
         wanted = [each for each in places if is_storable(workspace + each[0] + each[1])]
         index = self._layout.records
-        docs = self._client.mget([(index, record_id(workspace, *p)) for p in wanted], FIELDS)
+        docs = self._client.mget([(index, digest(workspace, *p)) for p in wanted], FIELDS)
         found = dict(zip(wanted, docs, strict=True))
         return [found.get(each) for each in places]
 
@@ -75,29 +71,23 @@ class RecordStore(BaseStore):
         return Snapshot(told, [record_of(doc) for doc in docs])
 
     def _put(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        body: bytes,
-        document: Document | None,
-        expected_version: int | None,
+        self, place: Place, body: bytes, document: Document | None, expected: int | None
     ) -> Record:
         now = datetime.now(UTC)
-        for field, name in (("namespace", namespace), ("key", key)):
+        for field, name in (("namespace", place.namespace), ("key", place.key)):
             if len(name) > MAX_NAME or not is_storable(name):
                 raise RequestError(
                     f"{field}: expected text of at most {MAX_NAME:,} characters", field=field
                 )
 
         def change(held: Record | None) -> dict[str, Any]:
-            version = next_version(namespace, key, held, expected_version)
+            version = next_version(place, held, expected)
             created = now if held is None else held.time_created
             times = {"created": micros(created), "modified": micros(now)}
             found_by = {} if document is None else document_fields(document.text)
             return {"live": True, "version": version, "body": body.decode(), **times, **found_by}
 
-        written = self._swap(workspace, namespace, key, change)
+        written = self._swap(place, change)
         assert written is not None
         return written
 
@@ -110,20 +100,16 @@ class RecordStore(BaseStore):
             deleted[:] = [held is not None]
             return None if held is None else {"live": False}
 
-        self._swap(workspace, namespace, key, change)
+        self._swap(Place(workspace, namespace, key), change)
         return deleted[0]
 
     def _swap(
-        self,
-        workspace: str,
-        namespace: str,
-        key: str,
-        change: Callable[[Record | None], dict[str, Any] | None],
+        self, place: Place, change: Callable[[Record | None], dict[str, Any] | None]
     ) -> Record | None:
         """Write what `change` makes of the record as it stands; None of it: nothing to write."""
         name, tried = os.urandom(6).hex(), dict[str, Record | None]()
         for attempt, _ in enumerate(self._client.pauses()):
-            (doc,) = self._docs(workspace, [(namespace, key)])
+            (doc,) = self._docs(place.workspace, [place[1:]])
             recent = [] if doc is None else doc.source["recent"]
             if mine := tried.keys() & set(recent):  # it was swapped, and the answer was lost
                 return tried[mine.pop()]
@@ -131,25 +117,25 @@ class RecordStore(BaseStore):
             if changed is None:
                 return None
             changed["recent"] = [*recent, f"{name}-{attempt}"][-RECENT:]
-            write = self._write(workspace, namespace, key, changed)
+            write = self._write(place, changed)
             write.position, write.is_new = None if doc is None else doc.position, doc is None
             made = tried[f"{name}-{attempt}"] = record_of(Doc("", write.source, (0, 0), 0))
-            stamps = [self._stamp(workspace)] if is_rule(namespace, key) else []
+            stamps = [self._stamp(place.workspace)] if is_rule(*place[1:]) else []
             if self._client.bulk([write, *stamps])[0] is not None:
                 return made
         raise StoreUnavailable(
             f"Elasticsearch at {self._client.location}: others changed record "
-            f"{namespace!r}/{key!r} during every attempt"
+            f"{place.namespace!r}/{place.key!r} during every attempt"
         )
 
-    def _write(self, workspace: str, namespace: str, key: str, fields: Mapping[str, Any]) -> Write:
-        source = {"workspace": workspace, "namespace": namespace, "key": key, **fields}
-        return Write(self._layout.records, record_id(workspace, namespace, key), source)
+    def _write(self, place: Place, fields: Mapping[str, Any]) -> Write:
+        source = {**place._asdict(), **fields}
+        return Write(self._layout.records, digest(*place), source)
 
     def _stamp(self, workspace: str) -> Write:
         """Another stamp of the rules, which none has had before."""
         fields = {"live": False, "body": os.urandom(8).hex()}
-        return self._write(workspace, SYSTEM, "stamp", fields)
+        return self._write(Place(workspace, SYSTEM, "stamp"), fields)
 
     def list_records(
         self,
@@ -171,7 +157,8 @@ class RecordStore(BaseStore):
         if newest is None:
             docs = list(self._client.scan(index, filters, FIELDS))
         else:
-            docs = self._client.newest(index, filters, FIELDS, ("namespace", "key"), newest)
+            order = [{"namespace": "desc"}, {"key": "desc"}]
+            docs = self._client.ordered(index, filters, FIELDS, order, newest)
         found = [record for doc in docs if (record := record_of(doc)) is not None]
         if namespace is None:
             found = [each for each in found if not each.namespace.startswith(".")]

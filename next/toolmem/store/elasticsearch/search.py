@@ -13,7 +13,7 @@ from toolmem.errors import RequestError
 from toolmem.models.records import Document, EmbedderIdentity, TextRow
 from toolmem.store.elasticsearch.client import Write
 from toolmem.store.elasticsearch.layout import SYSTEM, digest
-from toolmem.store.elasticsearch.records import RecordStore, record_id
+from toolmem.store.elasticsearch.records import RecordStore
 from toolmem.store.search import Query, Ranking, Scope, scope_of
 from toolmem.store.storable import GUIDANCE, is_storable
 
@@ -58,21 +58,10 @@ class SearchStore(RecordStore):
     def documents(
         self, workspace: str, namespace: str | None, keys: Collection[str]
     ) -> dict[str, Document]:
-        import numpy as np
-
-        scope, identity = scope_of(workspace, namespace), self.embedder()
-        places = [(self._layout.records, each) for each in _ids(scope, keys)]
-        found = {}
-        for doc in self._client.mget(places):
-            if doc is None or "text" not in doc.source:
-                continue
-            vector: Any = None
-            if identity is not None and doc.source.get("embedder") == _mark(identity):
-                values = doc.source.get(f"vector_{identity.dimension}")
-                vector = np.zeros(identity.dimension) if values is None else np.array(values)
-                vector = vector.astype(np.float32)
-            found[doc.source["key"]] = Document(doc.source["text"], vector)
-        return found
+        ids = _ids(scope_of(workspace, namespace), keys)
+        docs = self._client.mget([(self._layout.records, each) for each in ids], ["key", "text"])
+        sources = [doc.source for doc in docs if doc is not None and "text" in doc.source]
+        return {source["key"]: Document(source["text"]) for source in sources}
 
     def embedder(self) -> EmbedderIdentity | None:
         held = self.get(*_EMBEDDER)
@@ -124,7 +113,7 @@ def _mark(identity: EmbedderIdentity) -> str:
 
 
 def _ids(scope: Scope, keys: Collection[str]) -> list[str]:
-    return [record_id(*scope, key) for key in keys if is_storable(key)]
+    return [digest(*scope, key) for key in keys if is_storable(key)]
 
 
 def _filters(scope: Scope) -> list[dict[str, Any]]:

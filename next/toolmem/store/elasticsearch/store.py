@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from msgspec.structs import replace
-
 from toolmem.errors import Conflict, RequestError, StoreUnavailable
 from toolmem.models.calls import ToolCallResult
-from toolmem.models.guidance import Guidance
-from toolmem.models.records import Document
-from toolmem.models.tools import AppendResult, LoggedCall, ToolRecord, Window
-from toolmem.store import changes
-from toolmem.store.elasticsearch.client import PAGE, Client
+from toolmem.models.tools import LoggedCall, ToolRecord, Window
+from toolmem.store.changes import Ask
+from toolmem.store.elasticsearch.client import Client
 from toolmem.store.elasticsearch.layout import SYSTEM, Layout
 from toolmem.store.elasticsearch.search import SearchStore
-from toolmem.store.elasticsearch.tools import DELETED, Ask, Found, Lagging, Placed, State, Tools
-from toolmem.store.storable import Prepared, add_guidance, decoder, is_storable, read_window
+from toolmem.store.elasticsearch.tools import (
+    DELETED,
+    Found,
+    Lagging,
+    Placed,
+    State,
+    Tools,
+    window_of,
+)
+from toolmem.store.storable import decoder, is_storable, kept_seqs
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -140,13 +143,13 @@ class ElasticsearchStore(SearchStore):
             wanted = []
             for found, state in self._found(workspace, names):
                 asked = None if seqs is None else seqs.get(found.tool)
-                wanted.append((found, _seqs(state.record, recent, asked)))
+                wanted.append((found, kept_seqs(state.record, recent, asked)))
             try:
                 placed = self._tools.calls(wanted, guidance=True)
             except Lagging:
                 continue
             pairs = zip(wanted, placed, strict=True)
-            return [_window(found, calls, type) for (found, _), calls in pairs]
+            return [window_of(found, calls, type) for (found, _), calls in pairs]
         raise StoreUnavailable(
             f"Elasticsearch at {self.location}: a call that a tool keeps could not be read"
         )
@@ -160,72 +163,17 @@ class ElasticsearchStore(SearchStore):
             return found.known
         # What the tool alone tells of may be undone: it is proved by a commit.
         ask = Ask(lambda found: (None, found.known), asked)
-        known: set[str] = self._answer(workspace, tool, ask)
+        known: set[str] = self._commit(workspace, {tool: ask})[tool]
         return known
-
-    def _answer(self, workspace: str, tool: str, ask: Ask) -> Any:
-        answer = self._tools.commit(workspace, {tool: ask})[tool]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
     # ------------------------------------------------------------ writing
 
-    def _append(
-        self, workspace: str, prepared: Mapping[str, Prepared], keep: int
-    ) -> dict[str, AppendResult]:
-        now = datetime.now(UTC)  # of all tools, so that the log keeps the order of the calls
-        asks = {name: _ask_append(given, keep, now) for name, given in prepared.items()}
-        return self._tools.commit(workspace, asks)
-
-    def _judge(
-        self, workspace: str, tool: str, verdicts: Mapping[int, ToolCallResult]
-    ) -> ToolRecord | None:
-        def decide(found: Found) -> tuple[Any, Any]:
-            if found.alive is None:
-                return None, None
-            record = found.alive.record
-            (found.places,) = self._tools.calls([(found, _seqs(record, None, list(verdicts)))])
-            window = _window(found, found.places, ToolCallResult)
-            change = changes.with_verdicts(record, window, verdicts, datetime.now(UTC))
-            return change, record if change is None else change.record
-
-        changed: ToolRecord | None = self._answer(workspace, tool, Ask(decide))
-        return changed
-
-    def put_guidance(
-        self,
-        workspace: str,
-        tool: str,
-        guidance: Guidance,
-        *,
-        document: Document,
-        expected_version: int,
-    ) -> ToolRecord:
-
-        def decide(found: Found) -> tuple[Any, Any]:
-            before = None if found.alive is None else found.alive.record
-            now = datetime.now(UTC)
-            change = changes.with_guidance(before, guidance, document, expected_version, now)
-            return change, (change.record, change.guidance)
-
-        answer: tuple[ToolRecord, Guidance] = self._answer(workspace, tool, Ask(decide))
-        return replace(answer[0], guidance=answer[1])
-
-    def _take_over(
-        self, workspace: str, window: Window[ToolCallResult], prepared: Prepared, keep: int
-    ) -> AppendResult:
-        now = datetime.now(UTC)
-        append = _ask_append(prepared, keep, now)
-
-        def decide(found: Found) -> tuple[Any, Any]:
-            if found.alive is not None:
-                return append.decide(found)
-            return changes.taken_over(workspace, window, prepared, keep, now)
-
-        ask = Ask(decide, append.ids)
-        result: AppendResult = self._answer(workspace, window.record.tool_name, ask)
-        return result
+    def _commit(self, workspace: str, asks: Mapping[str, Ask]) -> dict[str, Any]:
+        answers = self._tools.commit(workspace, asks)
+        for answer in answers.values():
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
 
     def delete_tools(self, workspace: str, names: Sequence[str] | None = None) -> list[str]:
         if names is None:
@@ -262,9 +210,9 @@ class ElasticsearchStore(SearchStore):
         if conversation is not None:
             filters.append({"term": {"conversation": conversation}})
         placed: dict[str, tuple[int, Placed]] = {}  # the newest version of each, by document
-        for hit in self._logged(filters, limit, newest):
-            source = hit["_source"]
-            placed[hit["_id"]] = hit["_version"], Placed(source["body"], source["position"])
+        order, index = [{"position": "desc" if newest else "asc"}], self._layout.calls
+        for doc in self._client.ordered(index, filters, ["body", "position"], order, limit):
+            placed[doc.id] = doc.version, Placed(doc.source["body"], doc.source["position"])
         for found, _ in tools:
             for entry, text in found.outbox.values():
                 fits = entry.position > after and conversation in (None, entry.conversation)
@@ -274,56 +222,6 @@ class ElasticsearchStore(SearchStore):
         read = decoder(ToolCallResult)
         shown = ordered[-limit:] if newest else ordered[:limit]
         return [LoggedCall(each.position, read(each.body)) for each in shown]
-
-    def _logged(self, filters: Sequence[Any], limit: int, newest: bool) -> list[dict[str, Any]]:
-        """The first or the last `limit` documents by position."""
-        self._client.refresh(self._layout.calls)
-        body: dict[str, Any] = {
-            "index": self._layout.calls,
-            "query": {"bool": {"filter": filters}},
-            "sort": [{"position": "desc" if newest else "asc"}],
-            "version": True,
-        }
-        hits: list[dict[str, Any]] = []
-        while len(hits) < limit:
-            size = min(PAGE, limit - len(hits))
-            page = self._client.search(size=size, **body)["hits"]["hits"]
-            hits += page
-            if len(page) < size:
-                break
-            body["search_after"] = page[-1]["sort"]
-        return hits
-
-
-def _ask_append(prepared: Prepared, keep: int, now: datetime) -> Ask:
-    """Store the calls that are new."""
-
-    def decide(found: Found) -> tuple[Any, Any]:
-        record, alive = found.record(now), found.alive
-        kept = [] if alive is None else alive.kept
-        return changes.appended(
-            *(record, alive is None, prepared, found.known, keep, now),
-            lambda seqs: [kept[seq - record.first_seq] for seq in seqs],
-        )
-
-    return Ask(decide, [item.call.id or "" for item in prepared.good if item.id_given])
-
-
-def _seqs(record: ToolRecord, recent: int | None, asked: Sequence[int] | None) -> list[int]:
-    first = record.first_seq
-    if recent is not None:
-        first = max(first, record.last_seq - recent + 1)
-    kept = range(first, record.last_seq + 1)
-    return list(kept) if asked is None else [seq for seq in sorted(set(asked)) if seq in kept]
-
-
-def _window(found: Found, placed: Mapping[int, Any], kind: Any) -> Window[Any]:
-    assert found.alive is not None
-    record = found.alive.record
-    if 0 in placed:
-        add_guidance(record, placed[0].body)
-    rows = [(seq, placed[seq].body) for seq in sorted(placed.keys() - {0})]
-    return read_window(record, rows, kind)
 
 
 def _shown(url: str) -> str:

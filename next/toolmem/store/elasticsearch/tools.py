@@ -17,9 +17,8 @@ import logging
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -28,13 +27,21 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolmem.errors import StoreError, StoreUnavailable, ToolMemError
-from toolmem.models.calls import CallFigures, conversation_of
-from toolmem.models.tools import Counted, ToolRecord
-from toolmem.store.changes import Change, new_record
+from toolmem.models.calls import CallFigures, ToolCallResult, conversation_of
+from toolmem.models.tools import Counted, ToolRecord, Window
+from toolmem.store.changes import Ask, Change, new_record
 from toolmem.store.elasticsearch.client import Client, Doc, Position, Write
 from toolmem.store.elasticsearch.layout import Layout, digest
-from toolmem.store.elasticsearch.records import document_fields, record_id
-from toolmem.store.storable import GUIDANCE, decoder, is_storable, micros
+from toolmem.store.elasticsearch.records import document_fields
+from toolmem.store.storable import (
+    GUIDANCE,
+    add_guidance,
+    decoder,
+    is_storable,
+    kept_seqs,
+    micros,
+    read_window,
+)
 
 RECENT = 16  # names of the last commits, by which a writer knows its own
 MAX_OWN = 2_000  # tools whose state is kept in memory, some kilobytes each
@@ -83,7 +90,7 @@ class Placed(Struct, frozen=True):
 
 
 class Found(Struct, dict=True):
-    """A tool as it was read. `state` None: never stored."""
+    """Implements `changes.Found`. `state` None: never stored."""
 
     workspace: str
     tool: str
@@ -92,6 +99,7 @@ class Found(Struct, dict=True):
     outbox: dict[str, tuple[Entry, str]] = {}  # by the document's id
     known: set[str] = field(default_factory=set)  # of the ids that were asked for
     places: dict[int, Placed] = {}  # calls whose verdict changes, by seq
+    tools: Tools | None = None  # by which its calls are read
 
     @property
     def alive(self) -> State | None:
@@ -103,22 +111,21 @@ class Found(Struct, dict=True):
         kept = [] if self.alive is None else self.alive.kept
         return {*(each.id for each in kept), *self.outbox}
 
-    def record(self, now: datetime) -> ToolRecord:
-        """As it stands, or a new one."""
-        if self.alive is not None:
-            return self.alive.record
-        return new_record(self.workspace, self.tool, now)
+    @property
+    def record(self) -> ToolRecord | None:
+        return None if self.alive is None else self.alive.record
+
+    def window(self, seqs: Sequence[int]) -> Window[ToolCallResult]:
+        assert self.tools is not None and self.record is not None
+        (self.places,) = self.tools.calls([(self, kept_seqs(self.record, None, seqs))])
+        return window_of(self, self.places, ToolCallResult)
+
+    def figures(self, seqs: Sequence[int]) -> list[Kept]:
+        state = self.alive
+        return [state.kept[seq - state.record.first_seq] for seq in seqs] if state else []
 
 
 DELETED = object()  # in the place of a Change
-Decide = Callable[[Found], tuple[Any, Any]]  # Change, DELETED or None; and the answer
-
-
-class Ask(Struct):
-    """What to do with a tool, and the ids of calls that have to be known for it."""
-
-    decide: Decide
-    ids: Sequence[str] = ()
 
 
 class Plan(Struct):
@@ -217,7 +224,7 @@ class Tools:
         before = found.state
         version = 1 if before is None else before.record.version + 1
         recent = [] if before is None else before.recent
-        guidance_id = record_id(found.workspace, GUIDANCE, found.tool)
+        guidance_id = digest(found.workspace, GUIDANCE, found.tool)
         if change is DELETED and before is not None:
             record = new_record(found.workspace, found.tool, before.record.time_created)
             record.version = version
@@ -355,14 +362,13 @@ class Tools:
         }
         return dict(sorted(found.items()))
 
-    @staticmethod
-    def _found(workspace: str, tool: str, doc: Doc | None) -> Found:
+    def _found(self, workspace: str, tool: str, doc: Doc | None) -> Found:
         if doc is None:
             return Found(workspace, tool)
         state: State = decoder(State)(doc.source["state"])
         texts = doc.source.get("outbox") or [""] * len(state.entries)
         outbox = {entry.id: (entry, text) for entry, text in zip(state.entries, texts, strict=True)}
-        return Found(workspace, tool, state, doc.position, outbox)
+        return Found(workspace, tool, state, doc.position, outbox, tools=self)
 
     def calls(
         self, wanted: Sequence[tuple[Found, Collection[int]]], guidance: bool = False
@@ -377,7 +383,7 @@ class Tools:
                 kept = state.kept[seq - first]
                 places.append((self._layout.calls, kept.id, kept.version, (at, seq)))
             if guidance and state.guidance:
-                place = record_id(found.workspace, GUIDANCE, found.tool)
+                place = digest(found.workspace, GUIDANCE, found.tool)
                 places.append((self._layout.records, place, state.guidance, (at, 0)))
         read: list[dict[int, Placed]] = [{} for _ in wanted]
         missing = []
@@ -433,3 +439,12 @@ def _call_entries(found: Found, change: Change, state: State) -> dict[str, tuple
 
 def _kept(place: str, version: int, call: Counted) -> Kept:
     return Kept(place, version, call.failed, call.score, call.time_cost, call.token_cost)
+
+
+def window_of(found: Found, placed: Mapping[int, Placed], kind: Any) -> Window[Any]:
+    """A tool with these of its calls, and its guidance where that was read."""
+    assert found.record is not None
+    if 0 in placed:
+        add_guidance(found.record, placed[0].body)
+    rows = [(seq, placed[seq].body) for seq in sorted(placed.keys() - {0})]
+    return read_window(found.record, rows, kind)
