@@ -22,8 +22,8 @@ BUDGETS = {
     "formats": 885,
     "view": 2201,
     "flow": 1142,
-    "ops": 1422,
-    "operations": 1185,
+    "ops": 1423,
+    "operations": 1180,
     "memory": 494,
     "research": 1498,
     "cli": 1801,
@@ -37,9 +37,9 @@ BUDGETS = {
 SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
-OVER = 1_001
+OVER = 997
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 35, "summarize": 32, "guidance": 16, "sentence": 29, "planned call": 33}
+MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 15, "sentence": 29, "planned call": 33}
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60
