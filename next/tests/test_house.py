@@ -22,8 +22,8 @@ BUDGETS = {
     "formats": 881,
     "view": 2203,
     "flow": 1135,
-    "ops": 1381,
-    "operations": 1138,
+    "ops": 1382,
+    "operations": 1133,
     "memory": 470,
     "research": 1143,
     "cli": 1878,
@@ -38,9 +38,9 @@ BUDGETS = {
 SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since hooks, MCP and adapters are here: it falls with every commit, to 0.
-OVER = 2_529
+OVER = 2_525
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
-MAX_ENTERED = {"add": 35, "summarize": 34, "guidance": 16, "sentence": 29, "planned call": 33}
+MAX_ENTERED = {"add": 33, "summarize": 32, "guidance": 15, "sentence": 27, "planned call": 31}
 MAX_FILES = 250
 MAX_MODULE = 450
 MAX_FUNCTION = 60

@@ -15,7 +15,6 @@ from toolmem.errors import RequestError, StoreClosed
 from toolmem.models.calls import CallFigures, ToolCallResult
 from toolmem.models.records import Document, Record, Snapshot, TextRow
 from toolmem.models.tools import LoggedCall, ToolRecord
-from toolmem.store import changes
 from toolmem.store.base import BaseStore
 from toolmem.store.search import Ranking, index_words, scope_of
 from toolmem.store.storable import (
@@ -59,6 +58,21 @@ class State:
         self.spaces, self.embedder = {}, None
         self.positions = self.document_ids = 0
         self.key = os.urandom(32)
+
+
+class Asked:
+    """A tool while a write of it is decided: `Found` in toolmem/store/changes.py."""
+
+    def __init__(self, store, tool, ids):
+        self.store, self.tool = store, tool
+        self.record = None if tool is None else replace(tool.read(), guidance=None)
+        self.known = set() if tool is None else {each for each in ids if each in tool.ids}
+
+    def window(self, seqs, kind=ToolCallResult):
+        return self.store._window(self.tool, None, seqs, kind)
+
+    def figures(self, seqs):
+        return self.window(seqs, CallFigures).calls if seqs else []
 
 
 class DictStore(BaseStore):
@@ -155,25 +169,16 @@ class DictStore(BaseStore):
             held = self._space(state, workspace).tools.get(tool)
             return set() if held is None else {each for each in ids if each in held.ids}
 
-    def _append(self, workspace, prepared, keep):
+    def _commit(self, workspace, asks):
         with self._state() as state:
-            now, results, changed = datetime.now(UTC), {}, []
-            space = state.spaces.setdefault(workspace, Space())
-            for name, given in prepared.items():
-                tool = space.tools.get(name)
-                known = set() if tool is None else tool.ids.keys()
-
-                def figures(seqs, tool=tool):
-                    return self._window(tool, None, seqs, CallFigures).calls if seqs else []
-
-                record = changes.new_record(workspace, name, now) if tool is None else tool.read()
-                change, results[name] = changes.appended(
-                    record, tool is None, given, known, keep, now, figures
-                )
+            space, answers, changed = state.spaces.setdefault(workspace, Space()), {}, []
+            for name, ask in asks.items():
+                found = Asked(self, space.tools.get(name), ask.ids)
+                change, answers[name] = ask.decide(found)
                 if change is not None:
                     changed.append((name, change))
             self._write(state, space, changed)
-            return results
+            return answers
 
     def _write(self, state, space, changed):
         """Carry out what was decided. Positions follow the order of what was handed over."""
@@ -196,39 +201,6 @@ class DictStore(BaseStore):
             for seq in range(change.emptied[0], change.emptied[1] + 1):
                 if seq in calls:
                     calls[seq] = (*calls[seq][:2], None)
-
-    def _take_over(self, workspace, window, prepared, keep):
-        name = window.record.tool_name
-        with self._state() as state:
-            space = state.spaces.setdefault(workspace, Space())
-            if name in space.tools:
-                return self._append(workspace, {name: prepared}, keep)[name]
-            now = datetime.now(UTC)
-            change, result = changes.taken_over(workspace, window, prepared, keep, now)
-            self._write(state, space, [(name, change)])
-            return result
-
-    def _judge(self, workspace, tool, verdicts):
-        with self._state() as state:
-            space = self._space(state, workspace)
-            held = space.tools.get(tool)
-            if held is None:
-                return None
-            window = self._window(held, None, list(verdicts), ToolCallResult)
-            record, now = held.read(), datetime.now(UTC)
-            change = changes.with_verdicts(replace(record, guidance=None), window, verdicts, now)
-            if change is not None:
-                self._write(state, space, [(tool, change)])
-            return replace(held.read(), guidance=None)
-
-    def put_guidance(self, workspace, tool, guidance, *, document, expected_version):
-        with self._state() as state:
-            space = self._space(state, workspace)
-            held = space.tools.get(tool)
-            record, now = None if held is None else held.read(), datetime.now(UTC)
-            change = changes.with_guidance(record, guidance, document, expected_version, now)
-            self._write(state, space, [(tool, change)])
-            return space.tools[tool].read()
 
     def call_log(
         self, workspace, *, conversation=None, tool=None, after=0, limit=1000, newest=False
@@ -265,18 +237,18 @@ class DictStore(BaseStore):
             found = {space for space, _ in self._space(state, workspace).records}
         return sorted(each for each in found if hidden or not each.startswith("."))
 
-    def _put(self, workspace, namespace, key, body, document, expected_version):
-        place = (namespace, key)
+    def _put(self, place, body, document, expected):
+        workspace, namespace, key = place
         if not is_storable(namespace + key):
             raise RequestError("key: holds a lone surrogate", "key")
         with self._state() as state:
             space = state.spaces.setdefault(workspace, Space())
-            old, now = space.records.get(place), datetime.now(UTC)
-            version = next_version(namespace, key, old, expected_version)
+            old, now = space.records.get(place[1:]), datetime.now(UTC)
+            version = next_version(place, old, expected)
             created = now if old is None else old.time_created
             made = Record(namespace, key, msgspec.Raw(body), version, created, now)
-            space.records[place] = made
-            self._index(state, space, place, document)
+            space.records[place[1:]] = made
+            self._index(state, space, place[1:], document)
             if is_rule(namespace, key):
                 space.stamp = os.urandom(8).hex()
             return made
@@ -295,7 +267,7 @@ class DictStore(BaseStore):
         space.documents.pop(place, None)
         if document is not None:
             state.document_ids += 1
-            space.documents[place] = [str(state.document_ids), document.text, document.vector]
+            space.documents[place] = [str(state.document_ids), document.text, None]
 
     def _scope(self, state, workspace, namespace):
         held = self._space(state, workspace).documents
@@ -326,7 +298,7 @@ class DictStore(BaseStore):
     def documents(self, workspace, namespace, keys):
         with self._state() as state:
             held = self._scope(state, workspace, namespace)
-        return {key: Document(*held[key][1:]) for key in keys if key in held}
+        return {key: Document(held[key][1]) for key in keys if key in held}
 
     def embedder(self):
         with self._state() as state:
