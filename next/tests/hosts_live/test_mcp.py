@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hosts_live.programs import PROGRAMS
+from hosts_live.model import Asked, Model
+from hosts_live.programs import PROGRAMS, ClaudeCode
 from toolmem import ToolMem
 
 pytestmark = pytest.mark.hosts
@@ -169,3 +170,36 @@ def test_a_wrapped_server_answers_as_before_and_its_calls_are_kept(home):
 def _read(number, path):
     params = {"name": "read_text_file", "arguments": {"path": str(path)}}
     return {"id": number, "method": "tools/call", "params": params}
+
+
+def test_in_claude_code_a_wrapped_server_is_held_and_the_memory_is_served(home):
+    model = Model()
+    agent = ClaudeCode(model, home / "agent")
+    files = agent.project  # Claude Code tells servers that this is their root
+    (files / "a.txt").write_text("what stands in a\n")
+    program = str(PROGRAMS / ".bin" / "mcp-server-filesystem")
+    memory = {"command": sys.executable, "args": ["-m", "toolmem", "mcp", "--store", "m.db"]}
+    servers = {"files": {"command": program, "args": [str(files)]}, "toolmem": memory}
+    settings = agent.project / ".mcp.json"
+    settings.write_text(json.dumps({"mcpServers": servers}))
+    agent.toolmem("mcp", "wrap", "files", "--file", ".mcp.json", "--store", "m.db")
+    agent.toolmem("rules", "add", "write_file", "Never write b.txt", "--store", "m.db")
+    agent.toolmem(
+        *("rules", "add", "write_file", "Never write c.txt", "--store", "m.db"),
+        *("--effect", "deny", "--when", '[{"path": "c\\\\.txt"}]'),
+    )
+    wanted = {"tool_name": "write_file"}
+    model.then(
+        Asked("mcp__files__read_text_file", {"path": str(files / "a.txt")}),
+        Asked("mcp__files__write_file", {"path": str(files / "c.txt"), "content": "x"}),
+        Asked("mcp__toolmem__memory_tools_list", wanted),
+        "Done.",
+    )
+    options = ["--mcp-config", ".mcp.json", "--dangerously-skip-permissions"]
+    agent.run("-p", "Go on.", *options, "--output-format", "json")
+    model.close()
+    told = list(model.requests[-1].results.values())
+    assert "what stands in a" in told[0]
+    assert "toolmem: not run" in told[1] and "Never write c.txt" in told[1]
+    assert "Never write b.txt" in told[2]
+    assert not (files / "c.txt").exists()
