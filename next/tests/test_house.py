@@ -26,7 +26,7 @@ BUDGETS = {
     "operations": 1180,
     "memory": 494,
     "research": 1498,
-    "cli": 1801,
+    "cli": 1779,
     "testing": 471,
     "rules": 4629,
     "guard": 1397,
@@ -37,7 +37,7 @@ BUDGETS = {
 SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since the hooks are here: it falls with every commit of the same part, to 0.
-OVER = 997
+OVER = 975
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 34, "summarize": 32, "guidance": 15, "sentence": 29, "planned call": 33}
 MAX_FILES = 250
