@@ -26,7 +26,7 @@ BUDGETS = {
     "operations": 1133,
     "memory": 470,
     "research": 1143,
-    "cli": 1878,
+    "cli": 1856,
     "testing": 471,
     "rules": 4283,
     "guard": 1559,
@@ -38,7 +38,7 @@ BUDGETS = {
 SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
 # Too many by so much since hooks, MCP and adapters are here: it falls with every commit, to 0.
-OVER = 2_525
+OVER = 2_503
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 33, "summarize": 32, "guidance": 15, "sentence": 27, "planned call": 31}
 MAX_FILES = 250

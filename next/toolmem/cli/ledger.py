@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from toolmem.cli import options
@@ -16,14 +18,7 @@ from toolmem.text.display import plain
 @options.memory_options
 @click.option("--newest", type=int, help="Only so many of the last requests.")
 @options.as_json
-def ledger(
-    config: str | None,
-    store: str | None,
-    workspace: str,
-    overrides: tuple[str, ...],
-    newest: int | None,
-    as_json: bool,
-) -> None:
+def ledger(newest: int | None, as_json: bool, **where: Any) -> None:
     """Show what requests to models cost, by op and model; with --json each request.
 
     \b
@@ -31,8 +26,8 @@ def ledger(
       toolmem ledger
       toolmem ledger --store report/memory.db --workspace evaluate --json
     """
-    with options.open_existing(overrides, config, store, workspace) as memory:
-        requests = read_ledger(memory.services.store(OpSection()), workspace, newest)
+    with options.open_existing(**where) as memory:
+        requests = read_ledger(memory.services.store(OpSection()), memory.workspace_id, newest)
     if as_json:
         options.print_json(requests)
         return

@@ -59,7 +59,10 @@ def open_memory(
 
 
 def open_existing(
-    overrides: Sequence[str], config: str | None, store: str | None, workspace: str
+    overrides: Sequence[str] = (),
+    config: str | None = None,
+    store: str | None = None,
+    workspace: str = "default",
 ) -> ToolMem:
     """The same, where there is a store: commands that only read make none."""
     memory = open_memory(overrides, config, store, workspace)

@@ -27,14 +27,7 @@ from toolmem.formats.files import read_json
 @options.store
 @options.workspace(None)
 @options.overrides
-def run(
-    flow: str,
-    source: BinaryIO,
-    config: str | None,
-    store: str | None,
-    workspace: str | None,
-    overrides: tuple[str, ...],
-) -> None:
+def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> None:
     """Run one flow. The response alone is printed, as JSON.
 
     Exit code 0: done; 1: partly done, or something was not found; 2: refused before any work;
@@ -51,7 +44,7 @@ def run(
         request.setdefault("workspace_id", workspace)
     if "workspace_id" not in request:
         raise RequestError("workspace_id: missing; name it in the request or by --workspace")
-    with options.open_memory(overrides, config, store) as memory, progress_bar(flow) as progress:
+    with options.open_memory(**where) as memory, progress_bar(flow) as progress:
 
         def tell(event: Event) -> None:
             if event.kind == "progress":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,14 +30,14 @@ def store() -> None:
 @options.store
 @options.overrides
 @options.as_json
-def info(config: str | None, store: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
+def info(as_json: bool, **where: Any) -> None:
     """Show the workspaces of a store.
 
     \b
     Example:
       toolmem store info --store memory.db
     """
-    with options.open_existing(overrides, config, store, "default") as memory:
+    with options.open_existing(**where) as memory:
         kept = memory.services.store(OpSection())
         rows = [
             (name, sum(r.kept for r in records), len(records))
@@ -54,14 +55,14 @@ def info(config: str | None, store: str | None, overrides: tuple[str, ...], as_j
 @options.config
 @options.store
 @options.overrides
-def trust(config: str | None, store: str | None, overrides: tuple[str, ...]) -> None:
+def trust(**where: Any) -> None:
     """Follow the guidance of a store that was made elsewhere.
 
     \b
     Example:
       toolmem store trust --store memory.db
     """
-    with options.open_existing(overrides, config, store, "default") as memory:
+    with options.open_existing(**where) as memory:
         kept = memory.services.store(OpSection())
         if not isinstance(kept, SqliteStore):
             raise click.UsageError("only a store file can be trusted")
@@ -85,8 +86,8 @@ def copy(source: str, target: str, workspace: str | None) -> None:
       toolmem store copy http://localhost:9200/toolmem copy.db --workspace team
     """
     with (
-        options.open_existing((), None, source, "default") as one,
-        options.open_memory((), None, target, "default") as other,
+        options.open_existing(store=source) as one,
+        options.open_memory(store=target) as other,
     ):
         stores = (one.services.store(OpSection()), other.services.store(OpSection()))
         names = stores[0].workspaces() if workspace is None else [workspace]
@@ -114,9 +115,7 @@ def copy(source: str, target: str, workspace: str | None) -> None:
 @options.config
 @options.store
 @options.workspace()
-def import_files(
-    paths: tuple[Path, ...], config: str | None, store: str | None, workspace: str
-) -> None:
+def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
     """Read dumps, or folders of ReMe's local stores, into a workspace.
 
     Every file is checked before anything is changed. What is there already is left as it is.
@@ -129,7 +128,7 @@ def import_files(
     files = [file for path in paths for file in _files(path)]
     now = datetime.now(UTC)
     read = [read_dump(file, workspace, now) for file in files]
-    with options.open_memory((), config, store, workspace) as memory:
+    with options.open_memory(workspace=workspace, **where) as memory:
         kept = memory.services.store(OpSection())
         failures = []
         for file, found in zip(files, read, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -31,13 +32,7 @@ def tools() -> None:
 @tools.command("list")
 @options.memory_options
 @options.as_json
-def list_tools(
-    config: str | None,
-    store: str | None,
-    workspace: str,
-    overrides: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def list_tools(as_json: bool, **where: Any) -> None:
     """List the tools with their figures.
 
     \b
@@ -45,35 +40,28 @@ def list_tools(
       toolmem tools list
       toolmem tools list --store report/memory.db --workspace evaluate --json
     """
-    with options.open_existing(overrides, config, store, workspace) as memory:
+    with options.open_existing(**where) as memory:
         found = memory.tools()
     if as_json:
         options.print_json(found)
     elif found:
         _print_overviews(found)
     else:
-        click.echo(f"workspace {workspace!r} has no tools", err=True)
+        click.echo(f"workspace {where['workspace']!r} has no tools", err=True)
 
 
 @tools.command("show")
 @click.argument("tool")
 @options.memory_options
 @options.as_json
-def show_tool(
-    tool: str,
-    config: str | None,
-    store: str | None,
-    workspace: str,
-    overrides: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def show_tool(tool: str, as_json: bool, **where: Any) -> None:
     """Show one tool's guidance, as an agent gets it. Exit code 1: the tool is not known.
 
     \b
     Example:
       toolmem tools show send_email --store memory.db
     """
-    with options.open_existing(overrides, config, store, workspace) as memory:
+    with options.open_existing(**where) as memory:
         found = memory.guidance([tool])
         names = [each.tool_name for each in memory.tools()] if found.not_found else []
     if found.not_found:
