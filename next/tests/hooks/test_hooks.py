@@ -162,6 +162,13 @@ def test_rules_never_stop_a_note(host):
     assert host.before(note(NOTE)).startswith("toolmem: kept")
 
 
+def test_a_quote_with_a_secret_in_it_is_found(host):
+    said = "Use password=sunshine7x, and leave the vendor folder alone"
+    host.prompt(said)
+    assert host.before(note({**NOTE, "quote": said})).startswith("toolmem: kept")
+    assert all("sunshine7x" not in rule.rule for rule in host.rules())
+
+
 # ---------------------------------------------------------------- replies
 
 

@@ -21,6 +21,7 @@ from toolmem.hooks.agents import Agent
 from toolmem.hooks.protocol import Answer, Event
 from toolmem.models.tools import ToolSchema
 from toolmem.rules.store import ToolMemoryStore
+from toolmem.text.masking import Masker
 from toolmem.text.patterns import late_pattern
 from toolmem.view.tool_classes import CLASSES
 
@@ -107,8 +108,11 @@ def answer_note(
         return Answer(action="deny", reason=f"toolmem: refused. The note is no JSON: {error}")
     if not isinstance(given, dict):
         return Answer(action="deny", reason="toolmem: refused. The note is no JSON object.")
+    masked = Masker(rules.store.secret_key()).text  # prompts are kept without secrets
+    if isinstance(given.get("quote"), str):
+        given["quote"] = masked(given["quote"])
     context = NoteContext(
-        user_messages=said,
+        user_messages=[masked(each) for each in said],
         tools=[*tools_of(agent), *map(_named, agent.tools)],
         session=session,
         turn=mark,
