@@ -16,11 +16,9 @@ from agentscope.middleware import MiddlewareBase
 from agentscope.permission import PermissionBehavior, PermissionDecision
 from agentscope.tool import ToolBase, ToolChunk, ToolResponse
 
-from toolmem.adapters.base import Conversation, Conversations
+from toolmem.adapters.base import Conversation, Conversations, keep
 from toolmem.memory.toolmem import Workspace
 from toolmem.session.recorder import OnAsk, RecordedCall
-
-MAX_KEPT = 1_000  # calls under way, and sessions
 
 
 class ToolMemAgentScope(MiddlewareBase):
@@ -42,7 +40,7 @@ class ToolMemAgentScope(MiddlewareBase):
         inputs = input_kwargs.get("inputs")
         for message in inputs if isinstance(inputs, list) else [inputs]:
             if getattr(message, "role", "") == "user":
-                _keep(self._said, str(agent.state.session_id), _text(message.content))
+                keep(self._said, str(agent.state.session_id), _text(message.content))
         async for item in next_handler(**input_kwargs):
             yield item
 
@@ -68,7 +66,7 @@ class ToolMemAgentScope(MiddlewareBase):
             return PermissionDecision(
                 PermissionBehavior.DENY, call.reason, decision_reason="toolmem"
             )
-        _keep(self._calls, asked.id, call)  # AgentScope's user may still say no
+        keep(self._calls, asked.id, call)  # AgentScope's user may still say no
         return await next_handler(**input_kwargs)
 
     async def on_acting(self, agent: Any, input_kwargs: Any, next_handler: Any) -> Any:
@@ -116,12 +114,6 @@ def _ended(talk: Conversation, call: RecordedCall, response: Any) -> None:
     advice = talk.end(call, text, error=(text or str(response.state)) if failed else None)
     if advice:
         response.content = [*response.content, TextBlock(text=advice)]
-
-
-def _keep(known: OrderedDict[str, Any], name: str, value: Any) -> None:
-    known[name] = value
-    if len(known) > MAX_KEPT:
-        known.popitem(last=False)
 
 
 def _text(blocks: Any) -> str:

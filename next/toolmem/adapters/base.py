@@ -39,7 +39,7 @@ from toolmem.session.functions import as_json
 from toolmem.session.recorder import OnAsk, RecordedCall
 
 log = logging.getLogger("toolmem.adapters")
-MAX_CONVERSATIONS = 1_000
+MAX_KEPT = 1_000  # conversations, and calls under way
 Done = TypeVar("Done")
 
 
@@ -65,9 +65,7 @@ class Conversations:
         name = self._given or str(session_id or "") or self._made
         with self._lock:
             if name not in self._known:
-                self._known[name] = Conversation(self.memory, name, self.on_ask)
-                if len(self._known) > MAX_CONVERSATIONS:
-                    self._known.popitem(last=False)
+                keep(self._known, name, Conversation(self.memory, name, self.on_ask))
             return self._known[name]
 
     def note_tools(self) -> list[dict[str, Any]]:
@@ -193,6 +191,13 @@ class ToolFailed(Exception):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def keep(known: OrderedDict[str, Any], name: str, value: Any) -> None:
+    """Among the newest."""
+    known[name] = value
+    if len(known) > MAX_KEPT:
+        known.popitem(last=False)
 
 
 def beside(output: str, advice: str) -> str:

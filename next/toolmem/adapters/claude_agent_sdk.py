@@ -14,7 +14,7 @@ from typing import Any
 
 from claude_agent_sdk import HookMatcher
 
-from toolmem.adapters.base import Conversation, Conversations
+from toolmem.adapters.base import Conversation, Conversations, keep
 from toolmem.config.sections import OpSection
 from toolmem.hooks.agents import AGENTS
 from toolmem.hooks.protocol import Answer, Event, read, write
@@ -25,7 +25,6 @@ from toolmem.view.tool_classes import CLASSES
 log = logging.getLogger("toolmem.adapters")
 AGENT = AGENTS["claude-code"]
 EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PreCompact")
-MAX_CALLS = 1_000  # under way
 
 
 def toolmem_hooks(
@@ -46,7 +45,7 @@ class _Hooks:
     def __init__(self, talks: Conversations) -> None:
         self._talks = talks
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()  # by the model's id
-        self._told: dict[str, str] = {}  # by session: what the model has read
+        self._told: OrderedDict[str, str] = OrderedDict()  # by session: what the model has read
 
     async def called(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
         """One event. An exception would be shown to the agent's user: it is logged."""
@@ -66,15 +65,13 @@ class _Hooks:
             section = talk.prompt(_known_tools(talk.memory), event.prompt)
             if section == self._told.get(event.session, ""):
                 return Answer()
-            self._told[event.session] = section
+            keep(self._told, event.session, section)
             return Answer(context=section)
         if event.kind == "before_call":
             call = talk.begin(event.tool, event.input)
             if call.is_denied:
                 return Answer(action="deny", reason=call.reason)
-            self._calls[event.key] = call
-            if len(self._calls) > MAX_CALLS:
-                self._calls.popitem(last=False)
+            keep(self._calls, event.key, call)
             return Answer()
         if event.kind == "after_call":
             begun = self._calls.pop(event.key, None)

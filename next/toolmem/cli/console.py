@@ -93,11 +93,22 @@ def user_actor() -> Actor:
 
 
 class LazyGroup(click.Group):
-    """A group that knows where its commands are: `{"name": "module:attribute"}`."""
+    """A group that knows where its commands are: `{"name": "module:attribute"}`.
 
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+    `default`: the command that runs where none is named.
+    """
+
+    def __init__(
+        self, *args: Any, lazy: Mapping[str, str] | None = None, default: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._lazy = lazy
+        self._lazy, self._default = lazy or {}, default
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        is_named = args and args[0] in (*self.list_commands(context), "--help")
+        if self._default and not is_named:
+            args = [self._default, *args]
+        return super().parse_args(context, args)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted({*self.commands, *self._lazy})

@@ -34,16 +34,7 @@ settings_file = click.option(
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 
 
-class _ServesByDefault(LazyGroup):
-    """`toolmem mcp --workspace team` serves, as hosts' settings write it."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if not args or args[0] not in (*self.list_commands(context), "--help"):
-            args = ["serve", *args]
-        return super().parse_args(context, args)
-
-
-@click.group(cls=_ServesByDefault, lazy={"serve": "toolmem.cli.serve:serve_mcp"})
+@click.group(cls=LazyGroup, lazy={"serve": "toolmem.cli.serve:serve_mcp"}, default="serve")
 def mcp() -> None:
     """Serve MCP (the default), or stand before another server.
 

@@ -9,22 +9,13 @@ from typing import Any
 import click
 
 from toolmem.cli import options
-from toolmem.cli.console import number, print_error, print_table
+from toolmem.cli.console import LazyGroup, number, print_error, print_table
 from toolmem.config.names import hint
 from toolmem.operations.results import ToolOverview
 from toolmem.text.display import plain
 
 
-class _ListByDefault(click.Group):
-    """`toolmem tools` is `toolmem tools list`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group(cls=_ListByDefault)
+@click.group(cls=LazyGroup, default="list")
 def tools() -> None:
     """Show what a store knows of its tools."""
 
