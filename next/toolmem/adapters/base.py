@@ -175,7 +175,10 @@ class Conversation:
     def note(self, tool_name: str, arguments: Mapping[str, Any] | str) -> str:
         """What a note tool answers the model, as JSON."""
         refused = json.dumps({"outcome": "refused", "told": "the memory cannot be reached"})
-        work = lambda: self.session().call_tool(tool_name, arguments)  # noqa: E731
+
+        def work() -> str:
+            return self.session().call_tool(tool_name, arguments)
+
         return self._try("a demand was not noted", work, refused)
 
     def _try(self, what_if_not: str, work: Callable[[], Done], otherwise: Done) -> Done:

@@ -20,6 +20,13 @@ from toolmem.rules.changes import Actor
 from toolmem.text.display import plain
 
 Progress = Callable[[int, int], None]  # (done, in all)
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
+on_error = click.option(
+    "--on-error",
+    type=click.Choice(["open", "closed"]),
+    default="open",
+    help="What becomes of a call that cannot be checked.  [default: open]",
+)
 
 
 def print_error(message: str) -> None:

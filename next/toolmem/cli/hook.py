@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from toolmem.cli import options
+from toolmem.cli import console, options
 from toolmem.errors import RequestError
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
@@ -29,9 +29,6 @@ project_folder = click.option(
     help="The project's folder; the current one, where it is left out.",
 )
 for_user = click.option("--user", is_flag=True, help="For all that you do, in every project.")
-dry_run = click.option(
-    "--dry-run", is_flag=True, help="Show what would change, and change nothing."
-)
 
 
 @click.group()
@@ -43,14 +40,9 @@ def hook() -> None:
 @agent_name
 @project_folder
 @for_user
-@dry_run
+@console.dry_run
 @click.option("--store", help="A store file, in the place of the project's.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["open", "closed"]),
-    default="open",
-    help="What becomes of a call that cannot be checked.  [default: open]",
-)
+@console.on_error
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
@@ -96,7 +88,7 @@ def install(
 @agent_name
 @project_folder
 @for_user
-@dry_run
+@console.dry_run
 def uninstall(agent: str, project: str | None, user: bool, dry_run: bool) -> None:
     """Take the hook out. A file that nobody changed since has its old bytes again.
 

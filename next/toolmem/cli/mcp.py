@@ -9,6 +9,7 @@ from typing import Literal
 
 import click
 
+from toolmem.cli import console
 from toolmem.cli.console import LazyGroup, require_mcp
 from toolmem.errors import RequestError
 from toolmem.guard.stores import stores_of
@@ -17,12 +18,6 @@ from toolmem.hooks.installs import interpreter
 
 store_file = click.option("--store", help="A store file, in the place of the project's.")
 shadow_mode = click.option("--shadow", is_flag=True, help="Decide and record; change nothing.")
-on_error_mode = click.option(
-    "--on-error",
-    type=click.Choice(["open", "closed"]),
-    default="open",
-    help="What becomes of a call that cannot be checked.  [default: open]",
-)
 server_name = click.argument("name")
 settings_file = click.option(
     "--file",
@@ -31,7 +26,6 @@ settings_file = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The host's settings: .mcp.json, claude_desktop_config.json, ...",
 )
-dry_run = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 
 
 @click.group(cls=LazyGroup, lazy={"serve": "toolmem.cli.serve:serve_mcp"}, default="serve")
@@ -53,7 +47,7 @@ def mcp() -> None:
 @click.option("--name", default="mcp", show_default=True, help="The server's name in records.")
 @store_file
 @shadow_mode
-@on_error_mode
+@console.on_error
 def proxy(
     command: tuple[str, ...],
     url: str | None,
@@ -94,8 +88,8 @@ def proxy(
 @settings_file
 @store_file
 @shadow_mode
-@on_error_mode
-@dry_run
+@console.on_error
+@console.dry_run
 def wrap(
     name: str,
     path: Path,
@@ -123,7 +117,7 @@ def wrap(
 @mcp.command()
 @server_name
 @settings_file
-@dry_run
+@console.dry_run
 def unwrap(name: str, path: Path, dry_run: bool) -> None:
     """Bring back the entry of a server, byte for byte. Restart the host afterwards.
 

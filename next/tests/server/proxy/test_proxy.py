@@ -1,5 +1,6 @@
 """The MCP proxy: what passes, what is held, what is kept, and what is added."""
 
+import io
 import json
 import sys
 from datetime import UTC, datetime
@@ -8,8 +9,12 @@ import pytest
 
 from toolmem import ToolMem
 from toolmem.guard.decision import undecided
+from toolmem.guard.stores import stores_of
 from toolmem.server.proxy import call as proxied_call
 from toolmem.server.proxy.call import Consents, ToolCall
+from toolmem.server.proxy.child import relay_lines
+from toolmem.server.proxy.memory import ProxyMemory
+from toolmem.server.proxy.relay import Relay
 
 TO_SARAH = {"to": "sarah@example.com"}
 TO_BOB = {"to": "bob@example.com"}
@@ -252,6 +257,36 @@ def test_a_store_that_cannot_be_opened_never_takes_the_server_down(host, tmp_pat
     assert (text_of(answer) == "done") is runs
     assert host.ask("tools/list")["result"]["tools"]
     assert "calls cannot be held against the memory" in host.close()[1]
+
+
+def test_a_store_that_came_with_the_folder_is_not_followed_and_told(host, tmp_path, monkeypatch):
+    with monkeypatch.context() as somebody_else:
+        somebody_else.setenv("XDG_STATE_HOME", str(tmp_path / "their state"))
+        with ToolMem(tmp_path / "m.db") as memory:
+            memory.capture_rules(NEVER, tools=["send_email"])
+    host = host()
+    assert text_of(host.call("send_email", TO_SARAH)) == "done"
+    assert NEVER not in json.dumps(host.ask("tools/list"))
+    assert "its rules do not bind" in host.close()[1]
+
+
+def test_a_message_that_nothing_can_be_added_to_reaches_the_client_and_so_do_others(monkeypatch):
+    sent = []
+    memory = ProxyMemory(lambda: stores_of("", ":memory:"))
+    monkeypatch.setattr(memory, "known_of", lambda tools: 1 / 0)
+    relay = Relay(memory, sent.append, sent.append)
+    lines = [b'{"id": 1, "method": "tools/list"}', b'{"id": 1, "result": {"tools": []}}']
+    relay.from_client(lines[0])
+    relay.from_server(lines[1])
+    assert sent == lines
+    taken = []
+
+    def take(line):
+        taken.append(line)
+        raise ValueError(line)
+
+    relay_lines(io.BytesIO(b"a\nb\n"), take)
+    assert taken == [b"a", b"b"]
 
 
 def test_a_program_cannot_loosen_rules_where_a_proxy_is_at_work(host):

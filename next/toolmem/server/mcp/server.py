@@ -7,6 +7,7 @@ never waits behind an `add`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -88,7 +89,7 @@ class McpService:
     async def _call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
         known = context.session.client_params
         client = known.client_info.name[:100] if known is not None else ""
-        work = lambda: self._tools.call(params.name, params.arguments, client)  # noqa: E731
+        work = partial(self._tools.call, params.name, params.arguments, client)
         return await self._in_thread(work, waits=params.name not in _SHORT)
 
     async def _list_resources(self, context: Any, params: Any) -> Any:

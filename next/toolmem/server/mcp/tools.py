@@ -23,7 +23,7 @@ from toolmem.operations.results import Result
 from toolmem.rules.changes import Actor
 
 ALL = "all"  # in `mcp.tools`: every flow
-# What is the user's alone: to delete a workspace, which is confirmed by its name.
+# What is the user's alone: to delete a workspace, which nobody can without confirming it.
 _CONFIRM = "confirm"
 _DELETES_ALL = "delete_workspace"
 
@@ -103,8 +103,6 @@ def _of_operation(operation: Operation[..., Any], name: str, workspace: str) -> 
 
 def _of_flow(name: str, section: FlowSection, workspace: str) -> Offer:
     def run(memory: Workspace, given: dict[str, Any]) -> Any:
-        if _DELETES_ALL in given.values():
-            raise RequestError(f"{_DELETES_ALL} is the user's: toolmem run {name} ...")
         return memory.run(name, **given)
 
     arguments = {key: each for key, each in section.input_schema.items() if key != _CONFIRM}

@@ -101,13 +101,10 @@ def _text_of(result: Mapping[str, Any]) -> str:
 
 
 def _block(block: Mapping[str, Any]) -> str:
-    resource = an_object(block.get("resource"))
-    for text in (block.get("text"), resource.get("text")):
+    for text in (block.get("text"), an_object(block.get("resource")).get("text")):
         if isinstance(text, str):
             return text
-    kinds = (block.get("mimeType"), resource.get("mimeType"), block.get("uri"), resource.get("uri"))
-    what = next((each for each in kinds if isinstance(each, str)), "")
-    return f"[{str(block.get('type'))[:40]} {what[:200]}]".replace(" ]", "]")
+    return f"[{str(block.get('type'))[:40]} {str(block.get('mimeType', ''))[:200]}]"
 
 
 def can_elicit(capabilities: Any) -> bool:

@@ -74,15 +74,27 @@ def line_writer(stream: IO[bytes]) -> Send:
 
 
 def relay_lines(stream: IO[bytes], take: Callable[[bytes], None]) -> None:
-    """Hand every line on until the stream ends. One that is too long is left out, and told."""
+    """Hand every line on until the stream ends. One that cannot be handed on ends no other.
+
+    A line that is too long is left out, and told.
+    """
+    while line := _next_line(stream):
+        if len(line) == MAX_MESSAGE and line[-1:] != b"\n":
+            log.error("a message of more than %s bytes was left out", f"{MAX_MESSAGE:,}")
+            while line and line[-1:] != b"\n":
+                line = _next_line(stream)
+            continue
+        try:
+            take(line.rstrip(b"\r\n"))
+        except Exception as error:
+            log.error("a message was not sent: %s: %s", type(error).__name__, str(error)[:500])
+
+
+def _next_line(stream: IO[bytes]) -> bytes:
+    """b"" at the end, and where the pipe is broken."""
     with suppress(OSError, ValueError):
-        while line := stream.readline(MAX_MESSAGE):
-            if len(line) == MAX_MESSAGE and line[-1:] != b"\n":
-                log.error("a message of more than %s bytes was left out", f"{MAX_MESSAGE:,}")
-                while line and line[-1:] != b"\n":
-                    line = stream.readline(MAX_MESSAGE)
-            else:
-                take(line.rstrip(b"\r\n"))
+        return stream.readline(MAX_MESSAGE)
+    return b""
 
 
 def leave(code: int) -> None:

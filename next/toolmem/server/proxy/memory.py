@@ -66,6 +66,8 @@ class ProxyMemory:
                 stores = self._opened()
                 self._guards = stores.guards(self.on_error, shadow=self.shadow)
                 stores.mark_guarded(f"proxy of {self.name}")
+                if stores.untrusted:
+                    log.warning("%s; its rules do not bind", stores.untrusted)
                 self._stores = stores
             return self._stores
 

@@ -7,6 +7,7 @@ the client sees it.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import secrets
 import threading
@@ -33,6 +34,7 @@ from toolmem.server.proxy.call import (
 from toolmem.server.proxy.memory import ProxyMemory
 from toolmem.text.stopped_calls import STOPPED
 
+log = logging.getLogger("toolmem.proxy")
 Send = Callable[[bytes], None]
 NOTE = "[Added by toolmem]"
 _PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS = -32700, -32600, -32602
@@ -163,29 +165,33 @@ class Relay:
 
     def from_server(self, line: bytes) -> None:
         """Pass a message on, with what is added to it."""
+        try:
+            shown = self._seen(line)
+        except Exception as error:  # the client waits for this message, whatever we make of it
+            log.error("nothing is added to a message: %s", type(error).__name__)
+            shown = b""
+        self.to_client(shown or line)
+
+    def _seen(self, line: bytes) -> bytes:
+        """The message as the client is to see it; b"" where it stays as it is."""
         if not self._calls and not self._lists and b"list_changed" not in line:
-            self.to_client(line)
-            return
+            return b""
         try:
             message = an_object(json.loads(line))
         except (ValueError, RecursionError):
-            message = {}
+            return b""
         if message.get("method") == "notifications/tools/list_changed":
             self.memory.forget_descriptions()
         if "method" in message or "id" not in message:
-            self.to_client(line)
-            return
+            return b""
         key = _key(message["id"])
         with self._lock:
             under_way = self._calls.pop(key, None)
             is_list = key in self._lists
             self._lists.discard(key)
         if under_way is not None:
-            self.to_client(self._ended(under_way, message) or line)
-        elif is_list:
-            self.to_client(self._described(message) or line)
-        else:
-            self.to_client(line)
+            return self._ended(under_way, message)
+        return self._described(message) if is_list else b""
 
     def _ended(self, under_way: _UnderWay, message: Mapping[str, Any]) -> bytes:
         """Keep the call; the message with a note, b"" where nothing is added."""

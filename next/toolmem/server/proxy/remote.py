@@ -6,7 +6,6 @@ import logging
 import sys
 import threading
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -72,7 +71,7 @@ class _Remote:
             is_over = anyio.Event()
 
             def requests() -> None:
-                relay_lines(sys.stdin.buffer, partial(_try, relay.from_client))
+                relay_lines(sys.stdin.buffer, relay.from_client)
                 portal.call(is_over.set)
 
             threading.Thread(target=requests, daemon=True).start()
@@ -122,11 +121,3 @@ class _Client(httpx2.AsyncClient):
             log.error("%s", told)
             body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": told}}
             return httpx2.Response(502, json=body, request=request)
-
-
-def _try(take: Any, line: bytes) -> None:
-    """One message that cannot be sent does not end the others."""
-    try:
-        take(line)
-    except Exception as error:
-        log.error("a message was not sent: %s: %s", type(error).__name__, str(error)[:500])
