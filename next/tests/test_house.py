@@ -37,7 +37,7 @@ BUDGETS = {
 }
 SINGLE_FILES = 336  # __init__, __main__, errors, client
 MAX_LINES = 34_150
-# Too many by so much since hooks, MCP and adapters are here: it falls with every commit, to 0.
+# Too many by so much since hooks, MCP and adapters are here. It has to fall to 0.
 OVER = 2_497
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 33, "summarize": 32, "guidance": 15, "sentence": 27, "planned call": 31}
